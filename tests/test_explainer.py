@@ -13,11 +13,10 @@ from sklearn.svm import SVC, SVR
 
 import exactshap
 from exactshap import Explainer, explain, semivalues
-from exactshap._runtime import threads
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, UnknownNameError
-from exactshap.explainer import _explainer, _plan, _solve
+from exactshap.explainer._certify import tolerance_of
+from exactshap.explainer._plan import cut_rows
 from exactshap.frames import as_table
-from exactshap.readers import _base, _steps
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
 
 rng = np.random.default_rng(0)
@@ -93,196 +92,36 @@ def test_what_a_solver_made_is_what_the_checking_constructor_holds(name, order):
 def test_a_reader_whose_arrays_do_not_fit_is_told_which():
     explainer = Explainer(MODEL)
     explainer.reader.predict = lambda rows: np.zeros((rows.n_rows, 2))
-    with pytest.raises((InputError, ValueError), match=r"does not fit|broadcast"):
+    with pytest.raises(InputError, match="does not predict one number for each row"):
         explainer(X[:3])
 
 
-def test_a_small_request_is_cut_once(monkeypatch):
-    explainer = Explainer(MODEL, X[200:240], memory_limit=2.0**26)
-    asked = []
-    memory = type(explainer.reader).memory
-    monkeypatch.setattr(type(explainer.reader), "memory", lambda *given: asked.append(given) or memory(*given))
-    explainer(X[:1])
-    first = len(asked)
-    explainer(X[1:2])
-    assert 0 < first == len(asked)
-    explainer.memory_limit = 1.0
-    with pytest.raises(BudgetError, match="memory_limit"):
-        explainer(X[:1])
-
-
 @pytest.mark.parametrize("name", ["svr", "gp", "forest", "forest with background", "ridge", "pipeline", "function"])
-def test_the_rows_of_one_block_share_the_threads_with_the_same_bits(name, monkeypatch):
+def test_threads_share_the_rows_of_one_block_and_change_no_bit(name):
     model, background = _models()[name]
-    reference = Explainer(model, background)(X.to_numpy()[:43])
-    pieces = []
-    monkeypatch.setattr(threads, "SECONDS", 0.0)  # any work is worth threads
-    monkeypatch.setattr(threads, "LEAST", 0.0)
-    original = threads.map_in_threads
-    monkeypatch.setattr(threads, "map_in_threads", lambda f, tasks, n: pieces.append(n) or original(f, tasks, n))
-    again = Explainer(model, background, n_jobs=2)(X.to_numpy()[:43])
-    assert name == "function" or (2 in pieces) == (name != "ridge")  # many blocks of few rows; rows that wait for memory
+    rows = X.to_numpy()[:43]
+    reference, threaded = Explainer(model, background)(rows), Explainer(model, background, n_jobs=2)(rows)
     for field in ("values", "baseline", "prediction", "residual", "tolerance"):
-        np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
+        np.testing.assert_array_equal(getattr(threaded, field), getattr(reference, field))
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize("asks_itself", [False, True])
-def test_threads_hold_their_pieces_against_the_models_own_prediction(asks_itself, monkeypatch):
-    """A prediction that is off for one row is told with its number, whichever piece it is in; all fields are put in place."""
-    monkeypatch.setattr(threads, "SECONDS", 0.0)
-    monkeypatch.setattr(threads, "LEAST", 0.0)
-    monkeypatch.setattr(_steps, "HELD_ROWS", 40)
-    explainer, held = Explainer(MODEL, n_jobs=2), []
-    explainer.reader.predicts_in_pieces = asks_itself
-    explainer(X)
-    predict, tolerance = explainer.reader.predict, explainer.reader.tolerance
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_prediction_that_is_off_for_one_row_is_named_by_its_number(n_jobs):
+    explainer = Explainer(MODEL, n_jobs=n_jobs)
+    predict = explainer.reader.predict
     explainer.reader.predict = lambda table: predict(table) + 1e-3 * (table.numeric() == X.to_numpy()[229]).all(axis=1)
-
-    def overflowing(own, part):
-        held.append(len(own))
-        return tolerance(own, part) * np.isinf(np.full(len(own), 1e308) * 10.0)  # no thread warns of that
-
-    explainer.reader.tolerance = overflowing
     with pytest.raises(ExactnessError, match=r"residual 0.001 at row 229"):
         explainer(X)
-    assert sum(held) == 300
-    assert max(held) <= (150 if asks_itself else 40)
 
 
-def test_threads_have_blocks_of_their_own_where_they_may_ask_the_model(monkeypatch):
-    glassbox = pytest.importorskip("interpret.glassbox")
-    rows = X.to_numpy()
-    model = glassbox.ExplainableBoostingRegressor(max_rounds=20, outer_bags=1, interactions=1, n_jobs=1).fit(rows, y)
-    asked_for = [(40_000, 1), (150_000, 1), (5_000, 2), (40_000, 2), (150_000, 2), (10**6, 2)]
-    cuts = [Explainer(model, n_jobs=n)._cut(Explainer(model).reader, n_rows, 1).blocks for n_rows, n in asked_for]
-    assert [len(blocks) for blocks in cuts] == [1, 15, 1, 4, 14, 98], "as many for each thread"
-    assert all(blocks[0].stop - (blocks[-1].stop - blocks[-1].start) < 100 for blocks in cuts), "of even size"
-    monkeypatch.setattr(_plan, "FEW_AT_ONCE", 7)
-    monkeypatch.setattr(_plan, "CACHED_BLOCK", 8)
-    reference, explainer, asked = Explainer(model)(rows[:43]), Explainer(model, n_jobs=2), []
-    explainer(rows[:43])
-    predict = explainer.reader.form.predict
-    object.__setattr__(explainer.reader.form, "predict", lambda table: asked.append(table.n_rows) or predict(table))
-    again = explainer(rows[:43])
-    assert sorted(asked) == [3, 8, 8, 8, 8, 8]
-    for field in ("values", "baseline", "prediction", "residual", "tolerance"):
-        np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
-
-
-def _boosting_machine(is_frame, monkeypatch):
-    """Return rows, an explanation of 43 of them on one thread, and an explainer with two, for which any work is enough."""
-    glassbox = pytest.importorskip("interpret.glassbox")
-    rows = X if is_frame else X.to_numpy()
-    model = glassbox.ExplainableBoostingRegressor(max_rounds=20, outer_bags=1, interactions=1, n_jobs=1).fit(rows, y)
-    reference, explainer = Explainer(model, rows[50:60])(rows[:43]), Explainer(model, rows[50:60], n_jobs=2)
-    monkeypatch.setattr(threads, "SECONDS", 0.0)
-    monkeypatch.setattr(threads, "LEAST", 0.0)
-    return rows, reference, explainer
-
-
-@pytest.mark.parametrize("is_frame", [True, False])
-def test_threads_that_share_few_rows_of_a_model_that_they_ask_predict_their_own(is_frame, monkeypatch):
-    rows, reference, explainer = _boosting_machine(is_frame, monkeypatch)
-    asked = []
-    predict, at_pace, paces = explainer.reader.form.predict, _explainer.at_pace, []
-    object.__setattr__(explainer.reader.form, "predict", lambda table: asked.append(table.n_rows) or predict(table))
-    object.__setattr__(explainer.reader.form, "stages", None)  # as of rows that the model alone can read
-    monkeypatch.setattr(_explainer, "at_pace", lambda pace, n_rows: paces.append(pace) or at_pace(pace, n_rows))
-    for few in (4096, 10):  # pieces of the rows and two hybrids; all of them, while others are solved
-        monkeypatch.setattr(_base, "FEW_AT_ONCE", few)
-        explainer(rows[:43])
-        asked.clear()
-        again = explainer(rows[:43])
-        assert sum(asked) == 45
-        assert (len(asked) > 1) == (few > 45)
-        for field in ("values", "baseline", "prediction", "residual", "tolerance"):
-            np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
-    assert [paces.index(pace) for pace in paces] == [0, 0, 2, 2], "rows that are predicted as well take longer"
-
-
-@pytest.mark.parametrize("refuses", [False, True])
-@pytest.mark.parametrize("is_frame", [True, False])
-def test_threads_search_columns_of_a_model_that_is_quick_at_many_rows_alone(is_frame, refuses, monkeypatch):
-    rows, reference, explainer = _boosting_machine(is_frame, monkeypatch)
-    asked = []
-    monkeypatch.setattr(_steps, "STAGED", 43)
-    form, shared = explainer.reader.form, []
-    predict, stages = form.predict, form.stages
-
-    def seen(table):
-        found = stages(table)
-        columns = [lambda part=part: shared.append(table.n_rows) or (part() and not refuses) for part in found.columns]
-        return found._replace(columns=columns)
-
-    object.__setattr__(form, "predict", lambda table: asked.append(table.n_rows) or predict(table))
-    object.__setattr__(form, "stages", seen)
-    explainer(rows[:43])  # and more hybrids
-    explainer._kept.clear()
-    for _ in range(2):  # the pace is unknown, and known
-        asked.clear()
-        shared.clear()
-        again = explainer(rows[:43])
-        assert len(shared) > 1
-        assert {*shared} == {45}, "two hybrids"
-        assert sum(asked) == (45 if refuses else 0)
-        for field in ("values", "baseline", "prediction", "residual", "tolerance"):
-            np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
-        assert again.certificate().passed
-
-
-def test_threads_that_share_a_block_share_its_predictions_where_these_take_as_long(monkeypatch):
-    lightgbm = pytest.importorskip("lightgbm")
-    rows = X.to_numpy()
-    model = lightgbm.LGBMRegressor(n_estimators=8, n_jobs=1, verbose=-1).fit(rows, y)
-    assert not Explainer(lightgbm.LGBMRegressor(n_estimators=2, verbose=-1).fit(rows, y)).reader.predicts_in_pieces
-    reference, explainer, asked = Explainer(model, rows[50:60])(rows[:43]), Explainer(model, rows[50:60], n_jobs=2), []
-    monkeypatch.setattr(threads, "SECONDS", 0.0)
-    monkeypatch.setattr(threads, "LEAST", 0.0)
-    predict = explainer.reader._own_margin
-    explainer.reader._own_margin = lambda table: asked.append(table.n_rows) or predict(table)
-    for block_rows, largest in ((4096, 42), (10, 8)):  # one block, whose rows share the threads; as many for each, of one size
-        explainer.reader.block_rows = block_rows
-        explainer._kept.clear()
-        explainer(rows[:43])
-        asked.clear()
-        again = explainer(rows[:43])
-        assert 1 < len(asked) <= 20
-        assert max(asked) <= largest
-        for field in ("values", "baseline", "prediction", "residual", "tolerance"):
-            np.testing.assert_array_equal(getattr(again, field), getattr(reference, field))
-
-
-# of the time in calls, none of which is 0 % or more than all; or seconds of a row between them
-@pytest.mark.parametrize(("share", "seconds"), [(0.0, np.inf), (2.0, np.inf), (2.0, 0.0)])
-@pytest.mark.parametrize("n_rows", [3, 40])
-def test_a_function_that_is_called_gets_threads_where_calls_or_matrices_take_the_time(n_rows, share, seconds, monkeypatch):
-    rows, background = X.to_numpy()[:n_rows], X.to_numpy()[50:55]
-    monkeypatch.setattr(threads, "PAYS", share)
-    monkeypatch.setattr(threads, "MATRICES", seconds)
-    monkeypatch.setattr(threads, "SECONDS", 0.0)
-    monkeypatch.setattr(threads, "LEAST", 0.0)
-    workers = []
-    for place in (threads, _solve):
-        original = place.map_in_threads
-        monkeypatch.setattr(place, "map_in_threads", lambda f, tasks, n, go=original: workers.append(n) or go(f, tasks, n))
-    explainer = Explainer(lambda A: np.tanh(A).sum(axis=1), background, n_jobs=2)
-    assert explainer.reader.threads_pay() is None
-    ours = explainer(rows).values
-    assert (2 in workers) == explainer.reader.threads_pay() == (share == 0.0 or seconds == 0.0)
-    np.testing.assert_array_equal(ours, Explainer(lambda A: np.tanh(A).sum(axis=1), background)(rows).values)
-
-
-def test_rows_of_a_function_go_one_by_one_past_the_ends_of_blocks(monkeypatch):
-    """Of each block the function predicts all rows in one call, whoever solves them: a prediction may depend on its company."""
+def test_the_model_predicts_each_block_in_one_call_for_every_number_of_threads():
+    """A prediction may depend on the rows that are predicted with it."""
 
     def function(A):
         return np.tanh(A).sum(axis=1) + 1e-16 * len(A)
 
-    for name, value in {"SECONDS": 0.0, "LEAST": 0.0, "PAYS": 0.0}.items():
-        monkeypatch.setattr(threads, name, value)
-    tasks, seen, original = [], [], _solve.map_in_threads
-    monkeypatch.setattr(_solve, "map_in_threads", lambda f, steps, n: tasks.append((len(steps), n)) or original(f, steps, n))
+    seen = []
     rows, background = X.to_numpy()[:15], X.to_numpy()[50:55]
     serial = Explainer(function, background)(rows)
     explainer = Explainer(function, background, n_jobs=2, progress=lambda done, total: seen.append((done, total)))
@@ -290,13 +129,10 @@ def test_rows_of_a_function_go_one_by_one_past_the_ends_of_blocks(monkeypatch):
         threaded = explainer(rows)
         for field in ("values", "baseline", "prediction", "residual", "tolerance"):
             np.testing.assert_array_equal(getattr(threaded, field), getattr(serial, field))
-    assert tasks == [(11 + 3, 2), (15 + 4, 2)]  # the first block of all told the pace
     assert seen == 2 * [(4, 15), (8, 15), (12, 15), (15, 15)]
 
 
-def test_no_thread_goes_on_after_an_error(monkeypatch):
-    for name, value in {"SECONDS": 0.0, "LEAST": 0.0, "PAYS": 0.0}.items():
-        monkeypatch.setattr(threads, name, value)
+def test_no_thread_goes_on_after_an_error():
     calls = []
 
     def function(A):
@@ -304,14 +140,18 @@ def test_no_thread_goes_on_after_an_error(monkeypatch):
         time.sleep(0.002)
         return np.tanh(A).sum(axis=1)
 
-    def failing(*arguments, **settings):
-        raise RuntimeError("as asked")
-
     rows = np.random.default_rng(0).normal(size=(120, 4))
     explainer = Explainer(function, rows[:5], n_jobs=2)
     explainer.reader.block_rows = 20
     explainer(rows)
-    monkeypatch.setattr(_solve, "certified", failing)
+    solve = explainer.reader.solve
+
+    def failing(table, *question):
+        if (table.numeric() == rows[30]).all(axis=1).any():
+            raise RuntimeError("as asked")
+        return solve(table, *question)
+
+    explainer.reader.solve = failing
     with pytest.raises(RuntimeError, match="as asked") as kept:  # a traceback holds what was under way
         explainer(rows)
     n_calls = len(calls)
@@ -321,9 +161,7 @@ def test_no_thread_goes_on_after_an_error(monkeypatch):
 
 
 @pytest.mark.parametrize("bad", [2, 9, 14])
-def test_a_row_of_a_later_block_is_named_by_its_place_in_the_table(bad, monkeypatch):
-    for name, value in {"SECONDS": 0.0, "LEAST": 0.0, "PAYS": 0.0}.items():
-        monkeypatch.setattr(threads, name, value)
+def test_a_row_of_a_later_block_is_named_by_its_place_in_the_table(bad):
     rows, background = X.to_numpy()[:15].copy(), X.to_numpy()[50:55]
     explainer = Explainer(lambda A: np.where((A == 77.0).any(axis=1), np.nan, A.sum(axis=1)), background, n_jobs=2)
     explainer(rows)
@@ -332,42 +170,27 @@ def test_a_row_of_a_later_block_is_named_by_its_place_in_the_table(bad, monkeypa
         explainer(rows)
 
 
-def test_rows_that_share_no_work_are_taken_one_by_one_if_they_take_long(monkeypatch):
-    monkeypatch.setattr(threads, "SECONDS", 0.0)
-
-    def sizes(**settings):
-        taken = []
-        with threads.using_jobs(2, of_a_block=2):
-            threads.rows_in_threads(taken.append, 40, lambda: None, **settings)
-        assert sorted(i for rows in taken for i in range(rows.start, rows.stop)) == list(range(40))
-        return sorted(rows.stop - rows.start for rows in taken)
-
-    monkeypatch.setattr(threads, "LEAST", 0.0)
-    assert sizes(one_by_one=True) == [1] * 38 + [2]  # the first two told the pace
-    assert len(sizes()) < 20
-    monkeypatch.setattr(threads, "LEAST", np.inf)
-    assert sizes(one_by_one=True) == [2, 38]
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_what_solving_raises_comes_before_what_the_model_does(n_jobs):
+    rows = X.to_numpy()[:40].copy()
+    rows[7, 2] = np.nan
+    with pytest.raises(InputError, match="first at row 7, column 2"):
+        Explainer(SVR().fit(X.to_numpy(), y), n_jobs=n_jobs)(rows)
 
 
-def test_what_solving_raises_comes_before_what_the_model_does():
-    def function(rows):
-        if rows.start > 2:
-            raise InputError("ours")
-        return rows
-
-    def beside():
-        raise ValueError("the model's")
-
-    with pytest.MonkeyPatch.context() as patch, threads.using_jobs(2, of_a_block=2):
-        patch.setattr(threads, "SECONDS", 0.0)
-        patch.setattr(threads, "LEAST", 0.0)
-        with pytest.raises(InputError, match="ours"):
-            threads.rows_in_threads(function, 40, beside)
-        with pytest.raises(ValueError, match="the model's"):
-            threads.rows_in_threads(lambda rows: rows, 40, beside)
-        pieces, found = threads.rows_in_threads(lambda rows: rows, 40, lambda: 7)
-    assert found == 7
-    assert [i for rows in pieces for i in range(rows.start, rows.stop)] == list(range(40))
+@pytest.mark.parametrize(
+    ("n_rows", "n_jobs", "limit"), [(10, 2, 2.0**30), (5000, 2, 2.0**30), (5000, 3, 2.0**21), (1, 2, 2.0**30)]
+)
+def test_cuts_cover_all_rows_and_blocks_do_not_depend_on_threads(n_rows, n_jobs, limit):
+    reader = Explainer(MODEL, X[:20]).reader
+    cut, alone = (cut_rows(reader, n_rows, 1, limit, n) for n in (n_jobs, 1))
+    assert cut.blocks == alone.blocks
+    assert alone.workers == 1
+    assert [i for block in cut.blocks for rows in cut.pieces(block) for i in range(rows.start, rows.stop)] == list(
+        range(n_rows)
+    )
+    assert cut.workers * reader.memory(cut.piece_rows, 1) <= limit
+    assert cut.workers == (1 if n_rows == 1 else n_jobs)
 
 
 def test_threads_really_run_blocks(monkeypatch):
@@ -607,8 +430,10 @@ def test_values_that_overflow_are_refused_and_an_infinite_tolerance_allows_nothi
 
 
 def test_bounds_of_rows_are_added_to_their_tolerance():
-    reader = Explainer(MODEL).reader
-    explained = reader.answer(as_table(X.to_numpy()), semivalues.find("shapley"), 1)
+    reader, table = Explainer(MODEL).reader, as_table(X.to_numpy())
+    solution, prediction = reader.solve(table, semivalues.find("shapley"), 1), reader.predict(table)
     bounds = np.arange(300.0)
-    exact, loose = (reader.tolerance(explained.prediction, explained.with_(error_bound=bound)) for bound in (0.0, bounds))
+    exact, loose = (
+        tolerance_of(reader, prediction, dataclasses.replace(solution, error_bound=bound)) for bound in (0.0, bounds)
+    )
     np.testing.assert_array_equal(loose, exact + bounds)

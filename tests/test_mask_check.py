@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone as sklearn_clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import VotingRegressor
 from sklearn.linear_model import Ridge
@@ -18,17 +19,12 @@ from sklearn.tree import DecisionTreeRegressor
 
 from exactshap import Explainer, Explanation
 from exactshap.errors import ExactnessError, ExplanationWarning, InputTypeError
-from exactshap.explainer import _mask_check
-from exactshap.explainer._hybrids import Pool
-from exactshap.explainer._mask_sums import MaskCheck, sums, together, worst_within
+from exactshap.explainer._certify import coalitions, worst_of
 from exactshap.explainer._reference import reference_values
-from exactshap.explainer._solve import APART, Cut, solve_blocks
 from exactshap.frames import above, as_table, hybrid_cells, hybrid_columns
 from exactshap.games import AdditiveGame, ProductGame
 from exactshap.readers.kernel_machines import KernelReader
-from exactshap.semivalues import find
-from exactshap.solvers import Comparison, Solution, solve
-from exactshap.solvers.core import _pieces
+from exactshap.solvers import solve
 from tolerances import assert_close
 
 rng = np.random.default_rng(0)
@@ -48,15 +44,6 @@ def test_every_explanation_of_ten_rows_checks_at_least_two_coalitions_of_its_own
         assert 1 <= len(certificate.mask_rows) <= certificate.n_masks
         assert max(certificate.mask_rows) < len(rows)
         assert certificate.mask_difference <= certificate.mask_tolerance
-
-
-def test_single_rows_are_checked_before_the_first_and_now_and_then(monkeypatch):
-    explainer = Explainer(MODELS["svr"], X[:20])
-    assert explainer._check_masks._before is None, "an explainer that is only made pays for no hybrids"
-    monkeypatch.setattr(_mask_check, "EVERY", 5)
-    own = [bool(explainer(X[i : i + 1]).certificate().mask_rows) for i in range(11)]
-    assert own == [False, False, False, False, True] * 2 + [False]
-    assert explainer(X[:1]).certificate().n_masks >= _mask_check.MADE
 
 
 MIXED = pd.DataFrame(X, columns=list("abcd")).assign(
@@ -95,38 +82,6 @@ def test_hybrids_of_numbers_have_coalitions_of_their_own(kinds, dtype):
     assert mixed.is_frame == rows.is_frame
     np.testing.assert_array_equal(np.asarray(above(rows, mixed).native), np.concatenate([X[:5].astype(dtype), expected]))
     assert above(rows, mixed).is_plain == rows.is_plain
-
-
-@pytest.mark.parametrize("n_hybrids", [2, 7])
-@pytest.mark.parametrize("n_rows", [30, APART])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
-def test_hybrids_of_arrays_of_floats_take_whole_coalitions_from_explained_rows(n_hybrids, n_rows, dtype, layout):
-    pool = Pool(Explainer(MODELS["ridge"], X[:20], groups={"ab": [0, 1]}).reader, _mask_check.MADE_CHEAP)
-    table = as_table(layout(np.resize(X[20:], (n_rows, 4)).astype(dtype)))
-    others, columns = X[:20].astype(dtype), np.array(list(np.ndindex(2, 2, 2)), bool)[:, [0, 0, 1, 2]]
-    for _ in range(20):
-        mixed, whose = pool.mixed(table, n_hybrids)
-        assert mixed.native.dtype == dtype
-        for row in mixed.native:
-            made = np.where(columns, table.native[list(whose)][:, None, None], others[:, None])
-            assert (made == row).all(axis=-1).any()
-        np.testing.assert_array_equal(above(table, mixed).native, np.concatenate([table.native, mixed.native]))
-        assert above(table, mixed).parted(n_rows) == (table, mixed)
-        other = as_table(table.native[:3])
-        np.testing.assert_array_equal(above(other, mixed).native, np.concatenate([table.native[:3], mixed.native]))
-
-
-def test_frames_of_several_dtypes_are_checked_in_company_of_their_rows(monkeypatch):
-    explainer = Explainer(one_hot(), MIXED[:30])
-    explanation = explainer(MIXED[30:60])
-    certificate = explanation.certificate()
-    assert certificate.passed
-    assert len(certificate.mask_rows) >= 1
-    monkeypatch.setattr(_mask_check.MaskChecker, "company", lambda self, table: (self._begin(), ()))
-    without = Explainer(one_hot(), MIXED[:30])(MIXED[30:60])
-    assert_close(explanation.values, without.values, scale=10.0, n_terms=7, n_players=7)
-    assert without.certificate().mask_rows
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
@@ -175,19 +130,7 @@ def test_where_no_rows_are_replaced_nothing_is_compared(settings):
 def test_a_function_is_compared_with_itself_on_rows_masked_by_hand():
     certificate = Explainer(lambda rows: rows[:, 0] * rows[:, 1], X[:6])(X[:12]).certificate()
     assert certificate.passed
-    assert certificate.n_masks == 5  # two of these rows, two of the background, and v(empty)
-
-
-@pytest.mark.parametrize("n_hybrids", [2, 6, _mask_check.MADE, _mask_check.MADE_CHEAP])
-def test_a_draw_takes_coalitions_and_their_complements_from_the_pool(n_hybrids):
-    pool = Pool(Explainer(MODELS["svr"], X[:20], groups={"ab": [0, 1]}).reader, _mask_check.MADE_CHEAP)
-    rows, masks, columns, references = pool.drawn(30, n_hybrids)
-    np.testing.assert_array_equal(masks[::2], ~masks[1::2])
-    np.testing.assert_array_equal(columns, masks[:, [0, 0, 1, 2]])
-    assert rows.min() >= 0
-    assert rows.max() < 30
-    assert len(rows) == len(references) == len(masks) == n_hybrids
-    assert references.max() < 20
+    assert certificate.n_masks == 6  # two of these rows, two of the background, v(empty), and the background again
 
 
 def test_credit_for_the_wrong_column_fails_the_certificate_and_stays_failed(monkeypatch):
@@ -209,24 +152,6 @@ def test_credit_for_the_wrong_column_fails_the_certificate_and_stays_failed(monk
     assert np.all(np.abs(explanation.residual) <= explanation.tolerance[0])
     assert "FAILED" in explanation.facts()["coalitions"]
     assert not explanation.certificate().passed
-
-
-def test_weights_of_the_background_are_seen_by_the_mean_prediction(monkeypatch):
-    explainer = Explainer(MODELS["svr"], X[:20], background_weights=np.arange(1.0, 21.0))
-    assert explainer(X[:12]).certificate().passed
-    careless = Explainer(MODELS["svr"], X[:20])
-    careless.reader.weights = np.arange(1.0, 21.0) / 210.0  # which its solver does not know of
-    careless._check_masks = _mask_check.MaskChecker(careless.reader)
-    with pytest.raises(ExactnessError, match="hybrid rows"):
-        careless(X[:12])
-
-
-def test_the_rows_in_company_change_no_bit_of_the_others(monkeypatch):
-    with_them = Explainer(MODELS["tree"], X[:20])(X[20:170])
-    monkeypatch.setattr(_mask_check.MaskChecker, "company", lambda self, table: (self._begin(), ()))
-    without = Explainer(MODELS["tree"], X[:20])(X[20:170])
-    for name in ("values", "baseline", "prediction", "residual", "tolerance"):
-        np.testing.assert_array_equal(getattr(with_them, name), getattr(without, name))
 
 
 def test_selections_pickles_and_files_keep_what_was_checked(tmp_path):
@@ -259,37 +184,6 @@ def test_facts_of_a_wrong_type_are_refused(wrong):
         Explanation(**facts, feature_names=["a"], value_function="baseline", **wrong)
 
 
-@pytest.mark.parametrize("bad", [0.5, np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("shape", [(6,), (40,), (6, 3), (40, 3)])
-def test_the_worst_row_for_its_tolerance_is_found_among_few_and_many(shape, bad):
-    residual, tolerance = rng.uniform(-1e-9, 1e-9, shape), rng.uniform(1e-3, 1.0, shape[0])
-    worst = int(np.argmax(np.abs(residual).reshape(shape[0], -1).max(axis=1) - tolerance))
-    found = sums(residual, tolerance, (3,))
-    size = np.abs(residual[worst]).max()
-    assert found == (size, tolerance[worst], shape[0], (3,))
-    assert found.passed
-    residual[4], tolerance[4] = bad, 1e-3
-    found = sums(residual, tolerance)
-    assert found == (0.5 if bad == 0.5 else np.inf, 1e-3, shape[0], ())
-    assert not found.passed
-    assert found | MaskCheck(0.0, 1.0, 5, (1,)) == MaskCheck(found.difference, 1e-3, shape[0] + 5, (1,))
-    assert together([MaskCheck(0.0, 1.0, 5, (1,)), found, MaskCheck(0.0, 1.0, 1, (0,))])[2:] == (shape[0] + 6, (0, 1))
-
-
-@pytest.mark.parametrize("n", [4, 12])
-@pytest.mark.parametrize("place", [0, 3])
-@pytest.mark.parametrize(("size", "allowed"), [(np.inf, np.inf), (np.nan, np.inf), (np.nan, np.nan), (0.0, np.nan)])
-def test_a_row_that_is_off_is_not_hidden_by_one_that_overflows(n, place, size, allowed):
-    residual, tolerance = np.zeros(n), np.full(n, 1e-9)
-    residual[place], tolerance[place] = size, allowed
-    assert sums(residual, tolerance).tolerance is not None
-    assert not np.isfinite(sums(residual, tolerance).tolerance), "nothing else is worse"
-    residual[1] = 1.0
-    assert sums(residual, tolerance) == (1.0, 1e-9, n, ())
-    both = [MaskCheck(abs(size), allowed, 1), MaskCheck(1.0, 1e-9, 1)]
-    assert together(both)[:2] == together(both[::-1])[:2] == (1.0, 1e-9)
-
-
 @pytest.mark.parametrize("n_rows", [3, 30])
 def test_a_baseline_that_is_off_in_one_row_fails_the_certificate(n_rows, monkeypatch):
     explainer = Explainer(MODELS["tree"], X[:20])
@@ -300,7 +194,7 @@ def test_a_baseline_that_is_off_in_one_row_fails_the_certificate(n_rows, monkeyp
         solution = solve(self, table, semivalue, order)
         solution.empty[1] += 1e-6  # which its values make up for: rows add up
         solution.values[1, 0] -= 1e-6
-        return solution.with_(total=None)
+        return solution
 
     monkeypatch.setattr(type(explainer.reader), "solve", moved)
     with pytest.raises(ExactnessError, match="not what the model predicts for hybrid rows"):
@@ -324,24 +218,6 @@ def test_values_by_the_definition_agree_for_few_and_many_players():
         subsets = [(0, d - 1), (1,), (), (2, 0, 1)]
         terms = AdditiveGame(d, subsets, [rng.normal(size=(2, 2 ** len(subset))) for subset in subsets])
         assert_close(reference_values(terms), solve(terms).values, scale=10.0, n_terms=4, n_players=3)
-
-
-@pytest.mark.parametrize("n_rows", [10, 300, APART])
-@pytest.mark.parametrize("cuts", [[], [5]])
-@pytest.mark.parametrize("n_threads", [1, 2])
-def test_all_rows_in_company_are_compared_and_no_others(n_rows, cuts, n_threads, monkeypatch):
-    monkeypatch.setattr(_pieces, "PIECE_VALUES", 4 * 3)  # threads put each block together in pieces
-    reader, shapley = Explainer(MODELS["tree"], X[:20]).reader, find("shapley")
-    rows, company = as_table(np.resize(X, (n_rows, 4))), as_table(X[50:57])
-    blocks = [slice(*ends) for ends in zip([0, *cuts], [*cuts, n_rows], strict=True)]
-    solution = solve_blocks(reader, rows, Cut(blocks, 1, n_threads), shapley, 1, False, company)
-    alone, apart = reader.answer(rows, shapley, 1), reader.compare(company)
-    found = solution.comparison
-    np.testing.assert_array_equal(found.prediction, apart.prediction)
-    rounding = np.minimum(found.tolerance, apart.tolerance)  # those in company are solved, the others evaluated
-    assert np.all(np.abs(found.residual - apart.residual) <= rounding)
-    for name in ("values", "empty", "full", "prediction", "residual", "tolerance", "error_bound", "scale"):
-        np.testing.assert_array_equal(getattr(solution, name), getattr(alone, name))
 
 
 COMPARED = (
@@ -388,57 +264,128 @@ def compared_models():
 
 
 @pytest.mark.parametrize("name", COMPARED)
-@pytest.mark.parametrize("order", [1, 2])
-def test_rows_in_company_are_held_against_the_formula_and_change_no_value(name, order):
-    reader, shapley = Explainer(compared_models()[name], X[:20]).reader, find("shapley")
-    rows, company = as_table(X[20:40]), as_table(np.where(rng.random((6, 4)) < 0.5, X[40:46], X[:6]))
-    assert reader.evaluates
-    together, alone = reader.answer(above(rows, company), shapley, order, company.n_rows), reader.answer(rows, shapley, order)
-    for field in ("values", "empty", "tolerance", "scale", "error_bound"):
-        np.testing.assert_array_equal(getattr(together, field), getattr(alone, field))
-    for found in (together.comparison, reader.compare(company)):
-        size = np.abs(found.residual).reshape(6, -1).max(axis=1)
-        assert np.all(size <= found.tolerance)
-        assert found.tolerance.shape == (6,)
-        assert np.abs(found.prediction).min() > 0.0
-    assert_close(together.comparison.prediction, reader.predict(company), scale=100.0, n_terms=300, n_players=4)
-    values = reader.game(company).value(np.ones((1, reader.n_players), bool))[:, 0]
-    assert_close(reader.evaluate(company).full, values, scale=100.0, n_terms=300, n_players=4)
+def test_hybrids_of_every_family_are_solved_and_compared(name):
+    certificate = Explainer(compared_models()[name], X[:20])(X[20:40]).certificate()
+    assert certificate.passed
+    assert certificate.mask_rows
+    assert certificate.mask_difference <= certificate.mask_tolerance
 
 
-def test_a_formula_that_errs_between_the_rows_fails_the_certificate(monkeypatch):
+def test_small_requests_are_compared_before_the_first_and_now_and_then():
     explainer = Explainer(MODELS["svr"], X[:20])
-    explainer(X[20:40])
-    read = KernelReader.evaluate
-    monkeypatch.setattr(KernelReader, "evaluate", lambda self, table: read(self, table).shifted(1e-6))
-    with pytest.raises(ExactnessError, match="not what the model predicts for hybrid rows"):
-        explainer(X[20:40])
+    own = [bool(explainer(X[i : i + 1]).certificate().mask_rows) for i in range(120)]
+    assert 0 < sum(own) < 30
+    assert explainer(X[:1]).certificate().n_masks >= 32
 
 
-@pytest.mark.parametrize("n_rows", [1, 4, 40])
-@pytest.mark.parametrize("n_hybrids", [0, 2, 30])
-@pytest.mark.parametrize("place", ["hybrids", "before", "mean"])
-@pytest.mark.parametrize(("size", "allowed"), [(1e-9, 1e-6), (1e-6, 1e-6), (1.0, 1e-6), (np.nan, 1e-6), (np.inf, np.inf)])
-def test_the_short_way_says_what_the_long_one_does_where_all_is_within_tolerance(n_rows, n_hybrids, place, size, allowed):
-    checker = Explainer(MODELS["tree"], X[:20])._check_masks
-    checker._before, checker._empty, solution = MaskCheck(2e-10, 1e-6, 7), (1.0, 3e-7), Solution.zeros(n_rows, 4)
-    own = rng.uniform(2e-7, 9e-7, n_rows)
-    solution = solution.with_(empty=1.0 + rng.uniform(-1e-10, 1e-10, n_rows), tolerance=own)
-    residual, tolerance = rng.uniform(-1e-10, 1e-10, n_hybrids), rng.uniform(5e-7, 1e-6, n_hybrids)
-    if place == "hybrids" and n_hybrids:
-        residual[1], tolerance[1] = -size, allowed
-    elif place == "before":
-        checker._before = MaskCheck(abs(size), allowed, 7)
-    elif place == "mean":
-        solution.empty[0], own[-1] = 1.0 - size, allowed
-    compared = Comparison(residual, residual, tolerance) if n_hybrids else None
-    before, (mean, rounding) = checker._before, checker._empty
-    checks = [before, checker._means(solution)]
-    if compared is not None:
-        checks.insert(0, sums(residual, tolerance, (0,)))
-    expected = together(checks)
-    found = worst_within(solution.with_(comparison=compared), checks[0].rows, before, mean, rounding)
-    if expected.difference <= expected.tolerance < np.inf:
-        assert found == expected
+def test_frames_of_several_dtypes_are_predicted_together_with_their_rows(monkeypatch):
+    seen, predict = [], Ridge.predict
+    monkeypatch.setattr(Ridge, "predict", lambda self, rows: seen.append(len(rows)) or predict(self, rows))
+    explainer = Explainer(one_hot(), MIXED[:30])
+    explainer(MIXED[30:60])
+    seen.clear()
+    certificate = explainer(MIXED[30:60]).certificate()
+    assert certificate.passed
+    assert len(certificate.mask_rows) >= 1
+    assert len(seen) == 1, "rows, hybrids and some of the background in one call"
+
+
+@pytest.mark.parametrize("model", ["tree", "ridge"])
+def test_the_rows_that_are_predicted_together_change_no_value(model):
+    explainer = Explainer(MODELS[model], X[:20])
+    together, alone = explainer(X[20:170]), [explainer(X[i : i + 1]) for i in range(20, 170)]
+    for name in ("values", "baseline", "tolerance"):
+        np.testing.assert_array_equal(getattr(together, name), np.concatenate([getattr(one, name) for one in alone]))
+
+
+def test_weights_of_the_background_are_seen_by_the_mean_prediction():
+    explainer = Explainer(MODELS["svr"], X[:20], background_weights=np.arange(1.0, 21.0))
+    assert explainer(X[:12]).certificate().passed
+    careless = Explainer(MODELS["svr"], X[:20])
+    careless.reader.weights = np.arange(1.0, 21.0) / 210.0  # which its solver does not know of
+    with pytest.raises(ExactnessError, match="hybrid rows"):
+        careless(X[:12])
+
+
+@pytest.mark.parametrize("n", [4, 12])
+@pytest.mark.parametrize(("size", "allowed"), [(np.inf, np.inf), (np.nan, np.inf), (np.nan, np.nan), (0.0, np.nan)])
+def test_a_row_that_is_off_is_not_hidden_by_one_that_overflows(n, size, allowed):
+    residual, tolerance = np.zeros(n), np.full(n, 1e-9)
+    residual[3], tolerance[3] = size, allowed
+    assert not np.isfinite(worst_of(residual, tolerance)[1]), "nothing else is worse"
+    residual[1] = 1.0
+    assert worst_of(residual, tolerance) == (1.0, 1e-9)
+
+
+@pytest.mark.parametrize("bad", [0.5, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("shape", [(6,), (40,), (6, 3), (40, 3)])
+def test_the_worst_row_for_its_tolerance_is_found(shape, bad):
+    residual, tolerance = rng.uniform(-1e-9, 1e-9, shape), rng.uniform(1e-3, 1.0, shape[0])
+    worst = int(np.argmax(np.abs(residual).reshape(shape[0], -1).max(axis=1) - tolerance))
+    assert worst_of(residual, tolerance) == (np.abs(residual[worst]).max(), tolerance[worst])
+    residual[4], tolerance[4] = bad, 1e-3
+    assert worst_of(residual, tolerance) == (0.5 if bad == 0.5 else np.inf, 1e-3)
+
+
+def test_coalitions_come_with_their_complements():
+    masks = coalitions(np.random.default_rng(0), 6, 9)
+    np.testing.assert_array_equal(masks[::2], ~masks[1::2])
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+def test_rows_in_another_precision_than_the_background_are_compared(kind):
+    rows = (4.0 * X[20:40]).astype(kind)
+    for name in MODELS:
+        certificate = Explainer(MODELS[name], X[:20])(rows).certificate()
+        assert certificate.passed
+        assert certificate.mask_rows
+
+
+def _refit_step(model):
+    model[0].partial_fit(5.0 * X + 3.0)
+
+
+def _replaced_step(model):
+    model.steps[0] = "scaler", StandardScaler().fit(5.0 * X + 3.0)
+
+
+def _refit(model):
+    model.fit(X, np.digitize(-3.0 * Y + X[:, 3] ** 2, [-1, 1]))
+
+
+def _replaced_predict(model):
+    model.predict = lambda rows: np.full(len(rows), 7.0)
+
+
+def _classifiers():
+    from sklearn.gaussian_process import GaussianProcessClassifier
+    from sklearn.svm import SVC, NuSVC
+
+    return {
+        "SVC": SVC(decision_function_shape="ovo"),
+        "NuSVC": NuSVC(nu=0.1),
+        "GPC": GaussianProcessClassifier(optimizer=None),
+    }
+
+
+CHANGES = [
+    *[(f"scaler + {name}", change) for name in ("ridge", "svr", "tree") for change in (_refit_step, _replaced_step)],
+    *[(name, _refit) for name in ("SVC", "NuSVC", "GPC")],
+    *[(f"scaler + {name}", _replaced_predict) for name in ("ridge", "svr", "tree")],
+]
+
+
+@pytest.mark.parametrize(("name", "change"), CHANGES)
+@pytest.mark.parametrize("n_rows", [1, 30])
+@pytest.mark.parametrize("is_used", [False, True])
+def test_a_model_that_changes_after_it_was_read_is_noticed(name, change, n_rows, is_used):
+    if name.startswith("scaler + "):
+        model = make_pipeline(StandardScaler(), sklearn_clone(MODELS[name[9:]])).fit(X, Y)
     else:
-        assert found is None
+        model = _classifiers()[name].fit(X[:80], np.digitize(Y[:80], [-0.5, 0.5]))
+    explainer = Explainer(model, X[:7])
+    if is_used:
+        explainer(X[100:110])
+    change(model)
+    with pytest.raises(ExactnessError):
+        explainer(X[100 : 100 + n_rows])

@@ -4,7 +4,6 @@ import functools
 import pickle
 import sys
 import threading
-import time
 import warnings
 from typing import NamedTuple
 
@@ -15,13 +14,11 @@ from at_once import PATIENCE, at_once
 from exactshap import Explainer
 from exactshap._native import _kernel
 from exactshap._native._signature import Parameter
-from exactshap._runtime import calibration, process_settings, threads
+from exactshap._runtime import calibration, process_settings
 from exactshap._runtime.process_settings import single_threaded_blas, without_warnings
 from exactshap._runtime.shared import STEP
 from exactshap.errors import ExplanationWarning, warn
-from exactshap.explainer import _plan
-from exactshap.explainer._mask_check import MaskCheck
-from exactshap.readers import _steps, read
+from exactshap.readers import read
 from exactshap.readers.black_box import _owner
 from exactshap.solvers.sampled import _regression
 
@@ -133,18 +130,6 @@ def test_what_threads_hand_to_kernels_stays_alive(monkeypatch):
     handle, parameter = _kernel.Handle(One(np.zeros(3))), Parameter("fields", fields=(Parameter("in", "one", "float64", 1),))
     one, other = at_once(lambda: handle.address(parameter), lambda: handle.address(parameter))
     assert one == other == handle.address(parameter)
-
-
-def test_a_failed_check_is_not_forgotten_for_one_that_passed_meanwhile():
-    class Slow(MaskCheck):
-        def __or__(self, other):
-            found = super().__or__(other)
-            time.sleep(0.05)
-            return found
-
-    checker = Explainer(_function, X[:5])._check_masks
-    at_once(lambda: checker._remember(Slow(0.0, 1.0, 1)), lambda: time.sleep(0.01) or checker._remember(MaskCheck(2.0, 1.0, 1)))
-    assert not checker._before.passed
 
 
 def _warned():
@@ -261,40 +246,3 @@ def test_estimates_keep_to_one_thread_of_blas_whatever_their_size(budget, monkey
     rows = rng.normal(size=(1, 14))
     Explainer(_function, np.zeros((1, 14)), budget=budget, estimator="unbiased")(rows)
     assert set(seen) == {1}
-
-
-def test_requests_that_their_pace_says_are_few_rows_go_the_way_of_one_thread(monkeypatch):
-    """Handing them over, and putting one part together, costs a tenth of the time of ten rows of trees; their pace is kept all the same."""
-    model = _sklearn("svm.SVR", C=5.0).fit(X, Y)
-    alone, explainer = Explainer(model, X[:5]), Explainer(model, X[:5], n_jobs=2)
-    explainer(X[:12])
-    (pace,) = (kept for key, kept in explainer._kept.items() if key[0] == "pace")
-    monkeypatch.setattr(_steps, "rows_in_threads", None)
-    pace.each = 1e-9
-    for _ in range(2):
-        np.testing.assert_array_equal(explainer(X[:12]).values, alone(X[:12]).values)
-    assert pace.each > 1e-9
-    pace.each = 1.0
-    with pytest.raises(TypeError, match="not callable"):
-        explainer(X[:12])
-
-
-def test_threads_share_the_rows_of_blocks_of_which_one_alone_fits_in_memory():
-    model = _sklearn("linear_model.Ridge").fit(X, Y)
-    reader = Explainer(model, X[:5]).reader
-    limit = reader.memory(1000, 1)
-    cut = _plan.cut_rows(reader, 9500, 1, limit, 2)
-    assert (len(cut.blocks), cut.blocks_at_once, cut.threads_of_each) == (10, 1, 2)
-    assert _plan.cut_rows(reader, 1000, 1, limit, 2)[1:] == (1, 2)
-    assert _plan.cut_rows(reader, 1, 1, limit, 2).threads_of_each == 1
-
-
-def test_rows_are_too_few_for_threads_only_where_those_before_them_say_so():
-    assert threads.pace_of_little(10) is None  # nobody was asked
-    pace = threads.Pace()
-    with threads.at_pace(pace, 10):
-        assert threads.pace_of_little(10) is None
-        pace.note("each", threads.SECONDS / 100)
-        assert threads.pace_of_little(10) is pace
-        pace.note("beside", threads.SECONDS)
-        assert threads.pace_of_little(10) is None

@@ -15,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from additive_oracle import largest, masked_games, values_of
-from exactshap._runtime import threads
 from exactshap.errors import ExactnessError, ExplanationWarning, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.explainer import Explainer
 from exactshap.frames import as_table
@@ -134,10 +133,8 @@ def _log_odds(model):
 @pytest.mark.filterwarnings("ignore:Rounding leaves about")
 @pytest.mark.parametrize("index", ["shapley", owen({"g": ["x0", "x1"]})], ids=["shapley", "owen"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_likelihoods_that_cancel_are_rounding(index, n_jobs, monkeypatch):
+def test_likelihoods_that_cancel_are_rounding(index, n_jobs):
     """Log-odds of some hundreds are differences of likelihoods of 1e12, whatever solves the games."""
-    monkeypatch.setattr(threads, "SECONDS", 0.0)
-    monkeypatch.setattr(threads, "LEAST", 0.0)
     model = GaussianNB().fit(X, LABELS > 0)
     model.theta_[1], model.var_[0], model.var_[1] = model.theta_[0], 1e-10, 1e-10 * (1.0 + 1e-12 * np.arange(4))
     explanation = Explainer(model, Z, n_jobs=n_jobs)(X, index=index)

@@ -234,7 +234,7 @@ def test_n_jobs_governs_and_the_bits_are_the_same(settings, monkeypatch):
     from threadpoolctl import threadpool_info, threadpool_limits
 
     seen = set()
-    monkeypatch.setattr(_coalition_threads, "WORTH_IT", 1.0)
+    monkeypatch.setattr(_coalition_threads, "THREADED_VALUES", 1.0)
     explainer = Explainer(machine(), **GAME, **settings)
     function = explainer.reader.strategy.embedding.bound_to
 

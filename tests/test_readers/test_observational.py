@@ -371,7 +371,7 @@ def test_many_players_are_sampled_with_standard_errors():
 
 @pytest.mark.parametrize("n_landmarks", [None, 12])
 def test_threads_and_pickles_give_the_same_bits(n_landmarks, monkeypatch):
-    monkeypatch.setattr("exactshap._runtime.threads.WORTH_IT", 1.0)  # threads for small matrices too
+    monkeypatch.setattr("exactshap._runtime.threads.THREADED_VALUES", 1.0)  # threads for small matrices too
     explainer = Explainer(machine(), value_function="observational", n_landmarks=n_landmarks)
     again = pickle.loads(pickle.dumps(explainer))
     explainer.n_jobs = 2

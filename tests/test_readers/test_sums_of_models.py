@@ -23,6 +23,7 @@ from sklearn.svm import SVR, LinearSVC
 
 from exactshap import Explainer
 from exactshap.errors import ExactnessError, InputError
+from exactshap.explainer._certify import tolerance_of
 from exactshap.frames import as_table
 from exactshap.readers.wrappers._member import Member, total_of
 from exactshap.semivalues import find
@@ -290,11 +291,11 @@ def test_a_row_of_the_background_far_from_the_others_counts_for_what_cancels():
     for seed in range(20):
         vote, _ = opposites(1e3, seed)
         far = 1e9 * np.random.default_rng(seed).normal(size=(1, 5))
-        bound = Explainer(vote, BACKGROUND).reader.bound_to(as_table(far))
+        bound = Explainer(vote, BACKGROUND).reader.bind(as_table(far))
         rows = as_table(X[:50])
         solution = bound.solve(rows, find("shapley"), 1)
         residual = bound.predict(rows) - solution.empty - solution.values.sum(axis=1)
-        assert (np.abs(residual) <= bound.tolerance(bound.predict(rows), solution)).all()
+        assert (np.abs(residual) <= tolerance_of(bound, bound.predict(rows), solution)).all()
         found = Explainer(vote, np.concatenate([far, -far]))(X[:50])
         assert found.certificate().passed
 

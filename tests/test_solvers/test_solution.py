@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from exactshap import semivalues
+from exactshap.explainer._certify import sum_of_sets
 from exactshap.games import OracleGame, ProductGame
-from exactshap.solvers import Rows, Solution, in_pieces, solve
-from exactshap.solvers.core import _pieces
-from exactshap.solvers.core._arrays import sum_of_sets
+from exactshap.solvers import Rows, Solution, solve
 from exactshap.solvers.product import solve_terms
 from tolerances import EPS, assert_close, roundings
 
@@ -95,20 +94,6 @@ def test_parts_are_finished_with_constant_sets_residual_and_the_games_axes():
     assert whole.finish(D, semivalues.find("banzhaf"), 1).residual is None
 
 
-def test_a_total_never_outlives_its_values():
-    """Else a residual would be that of other numbers."""
-    one = solve(game(7)).with_(total=np.full((3, 2), 5.0))
-    np.testing.assert_array_equal(one.rows(slice(1, 3)).total, np.full((2, 2), 5.0))
-    np.testing.assert_array_equal(Solution.join([one.rows(slice(0, 1)), one.rows(slice(1, 3))], 3).total, one.total)
-    assert one.shifted(1.0).total is one.total
-    for other in (one * 2.0, one + one, one.with_(values=one.values + 1.0), one.with_shared_baseline(D)):
-        assert other.total is None
-    beside = one.beside(one.full, np.ones(3), efficient=True)
-    np.testing.assert_array_equal(beside.residual, one.full - (one.empty + 5.0))
-    kept = (one * 1.0).beside(one.full, np.ones(3), efficient=True).residual
-    np.testing.assert_array_equal(kept, one.full - (one.empty + one.values.sum(axis=1)))
-
-
 def test_errors_of_a_sum():
     one, other = solve(game(5)), solve(game(6))
     sampled = dataclasses.replace(one, std_error=np.full_like(one.values, 3.0), error_bound=np.full(3, 0.5))
@@ -160,15 +145,17 @@ def test_join_puts_rows_under_each_other():
 @pytest.mark.parametrize("places", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
 def test_rows_come_in_any_order(places):
     whole = solve(game(7))
-    alone = [whole.rows(slice(i, i + 1), method=name, n_nodes=i) for i, name in enumerate(("a", "bbb", "bba"))]
+    rows = [solve(ProductGame(game(7).c, row, game(7).b, weights=game(7).weights)).as_batch() for row in game(7).a]
+    alone = [
+        dataclasses.replace(row, method=name, n_nodes=i)
+        for i, (row, name) in enumerate(zip(rows, ("a", "bbb", "bba"), strict=True))
+    ]
     alone[1] = dataclasses.replace(alone[1], std_error=np.ones_like(alone[1].values), approximation_error=np.ones(1))
     # one number for all rows of a part; what is not of rows is that of the first
     alone[2] = dataclasses.replace(alone[2], error_bound=0.25, sets=())
     rows, joined = Rows(3), Solution.join(alone, 3)
     for place in places:
-        kept = rows.put(place, alone[place])
-        assert kept.values is kept.full is kept.std_error is None, "copied"
-        assert kept.method == alone[place].method
+        rows.put(place, alone[place])
     found = rows.solution()
     assert_same(found, joined)
     for name in ("std_error", "error_bound", "scale"):
@@ -177,35 +164,6 @@ def test_rows_come_in_any_order(places):
     assert found.error_bound[2] == 0.25
     assert found.approximation_error is None
     assert (found.method, found.n_nodes, found.sets) == ("bbb", 2, whole.sets)
-
-
-def test_predictions_take_the_place_of_the_full_coalition():
-    whole = solve(game(8))
-    beside = whole.beside(whole.full + 0.5, np.array(1e-9), efficient=True)
-    np.testing.assert_allclose(beside.residual, 0.5, atol=64 * EPS * whole.scale.max())
-    assert beside.tolerance.shape == (3,)
-    inefficient = whole.beside(whole.full + 0.5, np.zeros(3), efficient=False)
-    np.testing.assert_allclose(inefficient.residual, 0.5, rtol=0, atol=4 * EPS * np.abs(whole.full).max())
-    assert beside.full is beside.total is None  # the prediction less the residual says so
-    assert (beside * 2.0).tolerance is None  # what certifies another game is worked out afresh
-    assert (beside.with_(is_within=True) * 2.0).is_within is None
-    assert beside.with_(is_within=True).with_(residual=beside.residual).is_within is None
-
-
-@pytest.mark.parametrize("outputs", [(), (3,)])
-def test_residuals_have_the_same_bits_however_values_lie_in_memory(outputs):
-    """Rows that threads share are copied together, those of one block lie as their solver left them."""
-    values, ends = np.random.default_rng(0).normal(size=(50, 30, *outputs)), np.zeros((50, *outputs))
-    turned = np.asfortranarray(values)
-
-    def residual(values, rows):
-        part = Solution(values[rows], ends[rows], ends[rows], "")
-        return part.beside(ends[rows], np.zeros(len(part.values)), efficient=True).residual
-
-    whole = residual(values, slice(None))
-    for rows in (slice(None), slice(0, 1), slice(7, 20)):
-        for laid in (values, turned):
-            np.testing.assert_array_equal(residual(laid, rows), whole[rows])
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 2), (40, 33, 2), (7, 200, 3), (3, 9, 130), (0, 4, 2)])
@@ -217,13 +175,3 @@ def test_sums_of_sets_of_several_outputs_are_added_set_by_set(shape, turned):
         total += values[:, place]
     np.testing.assert_array_equal(sum_of_sets(values), total)
     np.testing.assert_array_equal(sum_of_sets(values), np.add.reduce(np.ascontiguousarray(values), axis=1))
-
-
-def test_calls_of_a_batch_are_counted_with_its_first_piece(monkeypatch):
-    monkeypatch.setattr(_pieces, "PIECE_VALUES", 8)
-    batches = [dataclasses.replace(Solution.zeros(n_rows, 4), n_evaluations=n_rows) for n_rows in (5, 1, 2)]
-    pieces = list(in_pieces(batches))
-    assert [(start, len(piece.values), piece.n_evaluations) for start, piece in pieces] == [
-        *((0, 2, 5), (2, 2, 0), (4, 1, 0)),
-        *((5, 1, 1), (6, 2, 2)),
-    ]

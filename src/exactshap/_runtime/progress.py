@@ -39,21 +39,19 @@ def asked(coalitions: int) -> None:
     _asked += coalitions
 
 
-def progress_rows(
-    progress: Progress, total: int, asking: Callable[[], Asks | None] | None = None
-) -> AbstractContextManager[Callable[[int], None]]:
-    """Give a function of the rows done so far; where a row asks much, which ``asking`` tells, what is asked shows within it."""
+def progress_rows(progress: Progress, total: int, asks: Asks | None = None) -> AbstractContextManager[Callable[[int], None]]:
+    """Give a function of the rows done so far; where a row asks much of a model, what it ``asks`` shows within it."""
     if callable(progress):
         return nullcontext(lambda done: progress(done, total))
     if progress is False or (progress is None and not is_watched()):
         return _UNWATCHED
-    return _shown_rows(progress, total, asking)
+    return _shown_rows(progress, total, asks)
 
 
 @contextmanager
-def _shown_rows(progress: Progress, total: int, asking: Callable[[], Asks | None] | None) -> Iterator[Callable[[int], None]]:
+def _shown_rows(progress: Progress, total: int, asks: Asks | None) -> Iterator[Callable[[int], None]]:
     """Show the rows done so far on standard error."""
-    asks, before = asking() if asking else None, _asked
+    before = _asked
 
     def text(done: int, seconds: float) -> str:
         return _rows_text(done, total, seconds, *(() if asks is None else (_asked - before, asks.coalitions)))

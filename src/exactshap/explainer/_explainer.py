@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.progress import Progress, duration, progress_text
-from exactshap._runtime.threads import Pace, at_pace, using_jobs
+from exactshap._runtime.threads import using_jobs
 from exactshap._runtime.words import fields_html
 from exactshap.errors import InputTypeError, message, warn
-from exactshap.explainer._certify import refuse_or_warn
-from exactshap.explainer._mask_check import MaskChecker
+from exactshap.explainer._certify import Certifier, joins_call
 from exactshap.explainer._plan import Forecast, cut_rows, forecast, refused_beyond_memory
+from exactshap.explainer._results import facts_of, refuse_or_warn, wrap
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
-from exactshap.explainer._solve import Cut, facts_of, solve_blocks, wrap
+from exactshap.explainer._solve import solve_rows
 from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import normalised_weights
-from exactshap.readers import STAGED, Reader, Request, read, reader_for
+from exactshap.readers import Reader, Request, read, reader_for
 from exactshap.results.data import called_here, counted, value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
-from exactshap.semivalues import Question, Semivalue, find
+from exactshap.semivalues import Question
 
 __all__ = ["Explainer", "explain"]
-
-KEPT_CUTS = 64  # numbers of rows whose blocks are remembered
-KEPT_QUESTIONS = 4  # of which it is remembered what their explanations have in common, and their pace
 
 
 class Explainer:
@@ -124,8 +118,7 @@ class Explainer:
         with reading, np.errstate(all="ignore"):  # overflow is told by the certificate
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
-        self._check_masks = MaskChecker(self.reader)
-        self._kept = BoundedCache()
+        self._certifier = Certifier(self.reader)
         self._background_hash = None if table is None else fingerprint(table.native)
 
     def __repr__(self) -> str:
@@ -179,20 +172,16 @@ class Explainer:
             If a residual against the model's own prediction is above its tolerance.
         """
         started = time.perf_counter()
-        table, question = self._checked(X), find(index)
-        reader, semivalue = (self.reader, question) if isinstance(question, Semivalue) else reader_for(self.reader, question)
-        cut = self._cut(reader, table.n_rows, order)
-        pace = self._at_pace(cut, question, order, table.n_rows)
-        with using_jobs(self.n_jobs, cut.threads_of_each), refused_beyond_memory("The request"):
-            company, whose = self._check_masks.company(table)
-            with pace:
-                solution = solve_blocks(reader, table, cut, semivalue, order, self.progress, company)
-            facts = self._check_masks.facts(table, solution, whose)
-        seconds = time.perf_counter() - started
-        shared = self._shared(reader, semivalue, order)
-        explanation = wrap(reader, table, solution, semivalue, order, shared, seconds=seconds, **facts)
-        passed = explanation.is_within_on_coalitions if solution.is_within else explanation.is_within_tolerance
-        if not passed:
+        table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
+        cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
+        with using_jobs(self.n_jobs), refused_beyond_memory("The request"):
+            company = self._certifier.company(table)
+            others = company.table if company is not None and joins_call(company, cut) else None
+            solution, prediction = solve_rows(reader, table, cut, semivalue, order, self.progress, others)
+            certified = self._certifier.certify(table, solution, prediction, company, semivalue, order)
+        shared = {**facts_of(reader, semivalue, order), "background_hash": self._background_hash}
+        explanation = wrap(reader, table, solution, certified, shared, seconds=time.perf_counter() - started)
+        if not explanation.is_within_tolerance:
             refuse_or_warn(reader, explanation, self.on_inexact)
         return explanation
 
@@ -200,7 +189,7 @@ class Explainer:
         """Say which method will run on ``X`` and what it will cost, without explaining a row."""
         table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
         with using_jobs(self.n_jobs):
-            return forecast(reader, table, semivalue, order, self.memory_limit, self._check_masks.first())
+            return forecast(reader, table, semivalue, order, self.memory_limit)
 
     def verify(self, X: Any, n_masks: int = 8, random_state: int = 0) -> Verification:
         """Check the reading of the model beyond additivity, which cannot see credit given to the wrong column.
@@ -210,33 +199,6 @@ class Explainer:
         term) of the game; the nodes of trees with the library's dump. Residuals are checked on the same rows.
         """
         return verify(self.reader, self._checked(X), n_masks, random_state)
-
-    def _cut(self, reader: Reader, n_rows: int, order: int) -> Cut:
-        """Return how many rows are solved at a time: small requests are alike, and asking costs as much as solving them."""
-        question = "cut", n_rows, order, self.memory_limit, self.n_jobs
-        make = partial(cut_rows, reader, n_rows, order, self.memory_limit, self.n_jobs)
-        return self._remembered(reader, question, make, KEPT_CUTS)  # type: ignore[no-any-return]
-
-    def _shared(self, reader: Reader, semivalue: Semivalue, order: int) -> dict[str, Any]:
-        """Return what all explanations of a question have in common, put together once."""
-
-        def make() -> dict[str, Any]:
-            return {**facts_of(reader, semivalue, order), "background_hash": self._background_hash}
-
-        return self._remembered(reader, ("shared", semivalue, order), make, KEPT_QUESTIONS)  # type: ignore[no-any-return]
-
-    def _remembered(self, reader: Reader, question: tuple[Any, ...], make: Callable[[], Any], keep: int) -> Any:
-        """Return what is made once for each question about this model; readers of nested groups come and go."""
-        if reader is not self.reader:
-            return make()
-        return self._kept.get(question) or self._kept.made(question, make, keep=keep)
-
-    def _at_pace(self, cut: Cut, question: Question, order: int, n_rows: int) -> AbstractContextManager[None]:
-        """Let threads inside a block know how long rows took the last time that this was asked."""
-        if cut.threads_of_each == 1:
-            return nullcontext()
-        key = "pace", question, order, self.reader.shares_predictions(n_rows), n_rows >= STAGED
-        return at_pace(self._kept.get(key) or self._kept.made(key, Pace, keep=KEPT_QUESTIONS), n_rows)
 
     def _checked(self, X: Any) -> Table:
         without_lost_threads()

@@ -15,9 +15,11 @@ from exactshap._runtime.progress import duration
 from exactshap._runtime.threads import worker_count
 from exactshap._runtime.words import fields_html
 from exactshap.errors import BudgetError, InputError, InputTypeError, memory_needed, message, rows_from
-from exactshap.explainer._solve import Cut, facts_of, wrap
+from exactshap.explainer._certify import Certifier
+from exactshap.explainer._results import facts_of, wrap
+from exactshap.explainer._solve import Cut, predict
 from exactshap.frames import Table, as_table
-from exactshap.readers import FEW_AT_ONCE, Reader, Request, read
+from exactshap.readers import Reader, Request, read
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, player_sets
 
@@ -25,14 +27,8 @@ __all__ = ["Forecast", "cut_rows", "forecast", "refused_beyond_memory"]
 
 LOOKED_AT, MOST_PATTERNS = 65_536, 16  # rows whose cells are looked at in one go; rows that a plan times for them, at most
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
-ENOUGH_BLOCKS, ENOUGH_EVEN = (
-    4,
-    2,
-)  # for each thread: with fewer, some would wait for the last; fewer where all rows take the same time
-# rows of a block, or so, of a model that threads ask themselves: what it and we make of them stays in a core's caches, and the threads,
-# which hold the interpreter between its columns, seldom wait for each other
-CACHED_BLOCK = 10_240
-ALIGNED = 1024  # rows that blocks of the same bits are multiples of: BLAS takes some at a time
+PIECES = 4  # of the rows for each thread: with fewer, some would wait for the last
+SMALLEST = 16  # pieces of a full block at most: smaller ones take longer to hand out than to solve
 QUICK = 0.005  # seconds of a prediction up to which it is timed again for more rows
 
 
@@ -89,14 +85,8 @@ class Forecast:
         )
 
 
-def forecast(
-    reader: Reader, table: Table, semivalue: Semivalue, order: int, limit: float, first: tuple[Table, int, int] | None
-) -> Forecast:
-    """Say which method will run and what it will cost: pieces of the work are timed, no row is explained.
-
-    ``first`` are rows that are solved before the first explanation, as the certificate asks: some of them, how many, and how many
-    at a time.
-    """
+def forecast(reader: Reader, table: Table, semivalue: Semivalue, order: int, limit: float) -> Forecast:
+    """Say which method will run and what it will cost: pieces of the work are timed, no row is explained."""
     check_result(reader, table.n_rows, order)
     _refuse_odd_rows(reader, table, semivalue, order)
     n_rows, block = table.n_rows, block_size(reader, table.n_rows, order, limit)
@@ -104,13 +94,11 @@ def forecast(
     if not n_rows:
         return Forecast("nothing to do", True, 0.0, 0.0, result, block)
     cost = _cost(reader, table, n_rows, block, semivalue, order)
-    before = Cost() if first is None else _cost(reader, *first, find("shapley"), 1)
     answers = result if n_rows > block else 0.0  # blocks are held until they are joined
     overhead = seconds_per_unit("explanation", _explanation)
-    asks = reader.asks()
+    asks = reader.asks
     advice = "" if asks is None else asks.advice
-    seconds, held = cost.seconds + before.seconds + overhead, max(cost.bytes + answers, before.bytes)  # one after the other
-    return Forecast(cost.method, cost.exact, seconds, held, result, block, advice)
+    return Forecast(cost.method, cost.exact, cost.seconds + overhead, cost.bytes + answers, result, block, advice)
 
 
 def _refuse_odd_rows(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> None:
@@ -158,33 +146,29 @@ def _explanation() -> Sample:
     rows, shapley = as_table(np.ones((1, 2))), find("shapley")
     reader = read(AdditiveModel([((0, 1), lambda values: values.sum(axis=1))]), Request(background=rows))
 
+    certifier = Certifier(reader)
+
     def run() -> None:
-        answer = reader.answer(as_table(rows.native), shapley, 1)
-        wrap(reader, rows, answer, shapley, 1, facts_of(reader, shapley, 1), seconds=0.0).certificate()
+        table = as_table(rows.native)
+        certified = certifier.certify(table, reader.solve(table, shapley, 1), predict(reader, table), None, shapley, 1)
+        wrap(reader, table, reader.solve(table, shapley, 1), certified, facts_of(reader, shapley, 1), seconds=0.0).certificate()
 
     return 1.0, run
 
 
 def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int | None) -> Cut:
-    """Cut the rows of a request into blocks; refuse what cannot fit."""
+    """Cut the rows of a request into blocks, and these into pieces for threads; refuse what cannot fit."""
     check_result(reader, n_rows, order)
     step = block_size(reader, n_rows, order, limit)
-    jobs = worker_count(n_jobs)
-    if reader.predicts_row_by_row and (jobs > 1 or n_rows > step):
-        n_blocks = min(jobs * max(1, round(n_rows / (jobs * CACHED_BLOCK))), n_rows // FEW_AT_ONCE)  # as many for each thread
-        step = min(step, max(1, -(-n_rows // max(1, n_blocks))))
-    elif reader.predicts_in_pieces and n_rows > step and jobs > 1:
-        step = _of_one_size(reader, n_rows, step, jobs)
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-    return Cut(blocks, *n_workers(reader, step, len(blocks), order, limit, n_jobs))
-
-
-def _of_one_size(reader: Reader, n_rows: int, step: int, jobs: int) -> int:
-    """Return how many rows of blocks of at most ``step`` make as many of about one size for each thread, with the bits of such blocks."""
-    even = -(-n_rows // (jobs * -(-n_rows // (jobs * step))))
-    if reader.shares_predictions(even):  # however they are cut
-        return even
-    return step if step % ALIGNED else min(step, -(-even // ALIGNED) * ALIGNED)
+    jobs = 1 if reader.threads_inside or n_rows < 2 else worker_count(n_jobs)
+    if jobs == 1:
+        return Cut(blocks, step, 1)
+    piece = min(step, max(-(-n_rows // (PIECES * jobs)), reader.block_rows // SMALLEST, 1))
+    while piece > 1 and jobs * reader.memory(piece, order) > limit:
+        piece = -(-piece // 2)
+    fits = int(limit // max(1.0, reader.memory(piece, order)))
+    return Cut(blocks, piece, max(1, min(jobs, fits)))
 
 
 def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
@@ -199,28 +183,9 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
         message(
             f"Explaining one row at order {order} does not fit in memory_limit",
             f"It would need {memory_needed(reader.memory(1, order), limit)}",
-            reader.memory_advice(),
+            reader.memory_advice,
         )
     )
-
-
-def n_workers(reader: Reader, block: int, n_blocks: int, order: int, limit: float, n_jobs: int | None) -> tuple[int, int]:
-    """Return how many blocks are solved side by side, and on how many threads one of them: the other number is 1.
-
-    Few blocks follow one another, and their rows share the threads, unless threads may ask the model about rows of their own; those,
-    too, of which several do not fit in memory.
-    """
-    if reader.threads_inside or (jobs := worker_count(n_jobs)) == 1:
-        return 1, 1
-
-    def fit(rows: int) -> int:
-        return int(min(jobs, max(1.0, limit // max(1.0, reader.memory(rows, order)))))
-
-    of_each = ENOUGH_EVEN if reader.rows_are_cheap else ENOUGH_BLOCKS
-    enough = 2 if reader.predicts_row_by_row or reader.predicts_in_pieces else of_each * jobs
-    at_once = fit(block) if n_blocks >= enough or block == 1 else 1
-    shared = fit(block // jobs) if block > 1 else 1
-    return (at_once, 1) if at_once >= shared else (1, shared)
 
 
 def result_bytes(reader: Reader, n_rows: int, order: int) -> float:

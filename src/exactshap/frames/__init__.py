@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exactshap.frames._columns import check_columns, with_dtypes_of
-from exactshap.frames._hybrids import above, hybrid_cells, hybrid_columns, mixed_below, mixed_cells
+from exactshap.frames._hybrids import above, hybrid_cells, hybrid_columns, mixed_cells
 from exactshap.frames._table import Table
 from exactshap.frames._validation import as_table
 
@@ -14,7 +14,6 @@ __all__ = [
     "check_columns",
     "hybrid_cells",
     "hybrid_columns",
-    "mixed_below",
     "mixed_cells",
     "with_dtypes_of",
 ]

@@ -10,7 +10,7 @@ from exactshap.errors import InputTypeError, message
 from exactshap.frames._sparse import sparse_hybrid
 from exactshap.frames._table import Table
 
-__all__ = ["above", "hybrid_cells", "hybrid_columns", "mixed_below", "mixed_cells"]
+__all__ = ["above", "hybrid_cells", "hybrid_columns", "mixed_cells"]
 
 
 def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
@@ -79,40 +79,6 @@ def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: 
         raise InputTypeError(message("Cells of `X` and of `background` do not mix", got, "Pass cells of one kind")) from error
     are_floats = values.dtype.kind == kind.dtype.kind == "f"
     return values.astype(kind.dtype, copy=False) if are_floats else values
-
-
-def mixed_below(top: Table, here: np.ndarray, other: np.ndarray, columns: np.ndarray) -> Table:
-    """Return :func:`mixed_cells` of rows of an array of floats as a table right below a copy of them, which :func:`above` then need not make.
-
-    Parameters
-    ----------
-    top : Table
-    here, other : arrays of shape (n, n_columns), or of one row
-        Floats.
-    columns : bool array of shape (n, n_columns)
-
-    Returns
-    -------
-    below : Table
-
-    Examples
-    --------
-    >>> from exactshap.frames import as_table
-    >>> table = as_table([[1.0, 2.0]])
-    >>> below = mixed_below(table, table.native[0], np.array([[3.0, 4.0]]), np.array([[True, False]]))
-    >>> below.native, above(table, below).native
-    (array([[1., 4.]]), array([[1., 2.],
-           [1., 4.]]))
-    """
-    rows, n_rows = top.native, top.n_rows
-    both = np.empty((n_rows + len(columns), top.n_columns), rows.dtype)
-    both[:n_rows] = rows
-    cells = both[n_rows:]
-    cells[...] = other
-    np.putmask(cells, columns, here)  # one row again and again
-    below = Table(cells, None, len(columns), top.n_columns)
-    below.__dict__["under"] = top, both
-    return below
 
 
 def _rows(numbers: np.ndarray, chosen: np.ndarray) -> np.ndarray:
@@ -195,16 +161,7 @@ def above(top: Table, below: Table) -> Table:
     array([[1.],
            [2.]])
     """
-    both = _above(top, below)
-    both.__dict__["parts"] = top, below
-    return both
-
-
-def _above(top: Table, below: Table) -> Table:
     n_rows = top.n_rows + below.n_rows
-    under = below.__dict__.get("under")
-    if under is not None and under[0] is top:
-        return Table(under[1], None, n_rows, top.n_columns)
     if top.is_sparse:
         from scipy import sparse
 

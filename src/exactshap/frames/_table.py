@@ -127,13 +127,6 @@ class Table:
         native = narwhals().from_native(self.native, eager_only=True)[rows.tolist(), :].to_native()
         return Table(native, self.names, len(rows), self.n_columns)
 
-    def parted(self, n_rows: int) -> tuple[Table, Table]:
-        """Return the first rows and the others: the tables themselves where this is one above another."""
-        known = self.__dict__.get("parts")
-        if known is not None and known[0].n_rows == n_rows:
-            return known  # type: ignore[no-any-return]
-        return self.take(slice(0, n_rows)), self.take(slice(n_rows, None))
-
     def copy(self) -> Table:
         """Return the same rows in memory of their own."""
         own = getattr(self.native, "copy", None) or getattr(self.native, "clone", None)  # arrow tables cannot be written to

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from exactshap._runtime.calibration import clocked
 from exactshap.frames import Table
 from exactshap.readers._base import Reader
@@ -25,19 +27,19 @@ class HierarchicalReader(DelegatingReader):
         super().__init__(inner, block_rows=16)
         self.options = getattr(inner, "options", {})
 
-    def answer(self, X: Table, semivalue: Any, order: int, n_compared: int = 0) -> Solution:
-        return Reader.answer(self, X, semivalue, order, n_compared)
-
     def solve(self, X: Table, semivalue: Any, order: int) -> Solution:
         if isinstance(semivalue, Semivalue):  # the certificate asks for Shapley values of its own rows
             return self.inner.solve(X, semivalue, order)
-        budget = self.options.get("budget") or CALLS if self.calls_model else None
+        budget = self.options.get("budget") or CALLS if self.asks is not None else None
         found = solve(self.inner.game(X), semivalue, order, budget=budget)
-        return found.with_(scale=found.scale + self.inner.cancelled(X))
+        scale = (
+            self.inner.solve(X, find("shapley"), 1).scale if self.asks is None else found.scale
+        )  # what its own arithmetic adds up
+        return replace(found, scale=np.maximum(found.scale, scale))
 
     def memory(self, n_rows: int, order: int) -> float:
         background = 1 if self.background is None else self.background.n_rows
-        return WORK_BYTES + 16.0 * (n_rows + background) * self.n_terms() * self.n_players
+        return WORK_BYTES + 16.0 * (n_rows + background) * self.n_terms * self.n_players
 
     def cost(self, few: Table, n_rows: int, semivalue: Any, order: int, block_rows: int) -> Cost:
         row, found = few.take(slice(0, 1)), []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
+import importlib.metadata
 import inspect
 from os import PathLike
 from typing import Any
@@ -95,6 +97,13 @@ def register(class_name: str, reader_module: str) -> None:
     _REGISTRY[class_name] = reader_module
 
 
+@functools.cache
+def _register_installed() -> None:
+    """Register what installed packages declare in the group ``exactshap.readers``; looking for them takes some milliseconds."""
+    for entry in importlib.metadata.entry_points(group="exactshap.readers"):
+        _REGISTRY.setdefault(entry.name, entry.value)
+
+
 def registered() -> dict[str, str]:
     """Return a copy of the registry.
 
@@ -143,6 +152,9 @@ def read(model: Any, request: Request) -> Reader:
         do = f"Pass a fitted estimator, such as {'model' if model is None else model.__name__ + '()'}.fit(X, y)"
         raise InputTypeError(message("`model` must be a fitted model", f"Got {got}", do))
     known = known_class(model)
+    if known is None and hasattr(model, "predict"):
+        _register_installed()
+        known = known_class(model)
     if _is_conditional(model, known, request.value_function):
         return importlib.import_module("exactshap.readers.conditional.conditional").read(model, request)
     if known is not None and (changed := replaced(model, known)):

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import os
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+import copy
 from typing import Any
 
-__all__ = ["are_sklearns_own", "assuming_finite", "fitted_names", "is_sklearns_own", "require_fitted", "writes_to_rows"]
-
-
-def assuming_finite() -> AbstractContextManager[None]:
-    """Let models of scikit-learn predict rows that were looked at already: for its linear ones, looking takes as long as predicting."""
-    from sklearn import config_context
-
-    return config_context(assume_finite=True)  # type: ignore[no-any-return]
+__all__ = [
+    "fitted_names",
+    "nameless",
+    "require_fitted",
+    "writes_to_rows",
+]
 
 
 def require_fitted(model: Any, *attributes: str) -> None:
@@ -35,23 +30,13 @@ def fitted_names(model: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(str(name) for name in names)
 
 
-def is_sklearns_own(method: Any) -> bool:
-    """Say whether a function is scikit-learn's own code, which what was put in its place is not."""
-    return getattr(getattr(method, "__code__", None), "co_filename", "").startswith(_library())
-
-
-def are_sklearns_own(kind: type, names: Iterable[str]) -> bool:
-    """Say whether methods are scikit-learn's own in every class that has them: what was put in their place may do more."""
-    return all(is_sklearns_own(vars(one)[name]) for one in kind.__mro__ for name in names if name in vars(one))
+def nameless(estimator: Any) -> Any:
+    """Return a copy that takes arrays without a warning about names."""
+    twin = copy.copy(estimator)
+    twin.__dict__.pop("feature_names_in_", None)
+    return twin
 
 
 def writes_to_rows(estimator: Any) -> bool:
     """Say whether an estimator, or one inside it, was told to make no copy (``copy=False``), and writes to what it is given."""
     return any(not value for name, value in estimator.get_params().items() if name.rpartition("__")[2] == "copy")
-
-
-@functools.cache
-def _library() -> str:
-    import sklearn
-
-    return os.path.join(os.path.dirname(sklearn.__file__), "")

@@ -9,21 +9,16 @@ from exactshap.solvers._choose import bytes_besides_calls as bytes_besides_calls
 from exactshap.solvers._choose import n_calls as n_calls
 from exactshap.solvers._choose import seconds_besides_calls as seconds_besides_calls
 from exactshap.solvers._solve import solve
-from exactshap.solvers.core import Comparison, Cost, InDouble, MadeRows, Rows, Solution, in_pieces, of_formula, player_sets
+from exactshap.solvers.core import Cost, Rows, Solution, player_sets
 
 __all__ = [
-    "Comparison",
     "Cost",
-    "InDouble",
-    "MadeRows",
     "Plan",
     "Rows",
     "Solution",
     "choose",
     "functional_distance",
-    "in_pieces",
     "interaction_variance",
-    "of_formula",
     "player_sets",
     "shapley_covariance",
     "solve",

@@ -28,7 +28,7 @@ from exactshap.readers.additive.terms import (
     seconds_of_row,
     slices,
 )
-from exactshap.semivalues import Semivalue, find
+from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.additive import (
     Linear,
@@ -61,7 +61,6 @@ class AdditiveReader(Reader):
 
     value_functions = VALUE_FUNCTIONS
     block_rows = 2**14  # what a block holds beside its values stays in a core's caches, and threads share 100,000 rows
-    rows_are_cheap = evaluates = True
 
     def __init__(self, model: Any, request: Request, form: AdditiveForm, model_name: str = "") -> None:
         self.model, self.model_name, self.form = model, model_name or type(model).__name__, form
@@ -76,6 +75,10 @@ class AdditiveReader(Reader):
         columns = [columns for block in form.blocks for columns in block.columns]
         self._widest = max(map(len, columns), default=0)
         self._widths = [len(players_of_term(term, owner)) for term in columns]
+        self.n_terms, self.precision = 1.0 + len(self._widths), float(np.finfo(form.precision).eps)
+        # k factors at most in a term instead of all columns; what the background adds is added and taken away again
+        self.rounding = float(16.0 * self.precision * (np.sqrt(self.n_terms) + self._widest + 2.0))
+        self.floor = float(np.abs(form.intercept).max(initial=0.0)) + form.floor
         reference, self._is_coarse = None, False
         if request.background is not None:
             self.background = check_columns(
@@ -117,10 +120,10 @@ class AdditiveReader(Reader):
         assert self.background is not None
         rows = self.background.take(slice(0, min(CHECKED_ROWS, self.background.n_rows)))
         encoded, own = reference.rows[: rows.n_rows], np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
-        limit = self._limit(own, self.form.scale(encoded))
+        limit = self.limit(own, self.form.scale(encoded))
         self.form.check(encoded, own, limit, owner=self.model_name)
         share = float(limit.max()) / max(float(np.abs(own).max()), np.finfo(float).tiny)
-        if share > max(COARSE, COARSE_EPSILONS * self.epsilon()):
+        if np.inf > share > max(COARSE, COARSE_EPSILONS * self.precision):
             self._is_coarse = True
             digits = max(0, int(-np.log10(share)))
             what = f"Rounding leaves about {digits} digit{'' if digits == 1 else 's'} of what {self.model_name} predicts"
@@ -129,6 +132,12 @@ class AdditiveReader(Reader):
 
     def predict(self, X: Table) -> np.ndarray:
         return self.form.predict(X)
+
+    def limit(self, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """Return what rounding explains (n_rows,) of a difference of the terms to predictions."""
+        assert self.rounding is not None
+        size = np.abs(prediction).max(axis=tuple(range(1, prediction.ndim)), initial=0.0)
+        return self.rounding * (scale + size + self.floor)
 
     def _encode(self, X: Table) -> np.ndarray:
         return self.form.encode(self._named(X), "X")
@@ -162,7 +171,10 @@ class AdditiveReader(Reader):
         part = self._part(X, semivalue, order)
         finish = partial(part.finish, constant=self.form.intercept, single_output=self.single_output, with_residual=False)
         solution = finish(self.n_players, semivalue, order)
-        return solution.with_(approximation_error=self.tolerance(solution.full, solution)) if self._is_coarse else solution
+        if not self._is_coarse:
+            return solution
+        error = self.limit(solution.full, np.asarray(solution.scale)) + solution.error_bound
+        return replace(solution, approximation_error=error)
 
     def _part(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         if self._searched is not None and self.form.search is not None:
@@ -171,7 +183,7 @@ class AdditiveReader(Reader):
                 return solve_searched(self._searched, *found, self.n_players, semivalue, order)
         rows = self._encode(X)
         parts = (self._solved(rows[piece], semivalue, order) for piece in slices(X.n_rows, self._piece_rows(X.n_rows)))
-        return Solution.join(parts, X.n_rows).with_(error_bound=2.0**order * self._errors(X))
+        return replace(Solution.join(parts, X.n_rows), error_bound=2.0**order * self._errors(X))
 
     def _piece_rows(self, n_rows: int) -> int:
         """Return how many rows are solved at a time, so that their coalition values stay in a core's caches."""
@@ -187,12 +199,9 @@ class AdditiveReader(Reader):
             part = solve_linear_precisely(model, means, rows, self.n_players, semivalue, order)
         else:
             part = solve_linear(self._linear, rows, self.n_players, semivalue, order)
-        return part if self.form.magnitude is None else part.with_(scale=part.scale + self.form.magnitude(rows))
+        return part if self.form.magnitude is None else replace(part, scale=part.scale + self.form.magnitude(rows))
 
-    def evaluate(self, X: Table) -> Solution:
-        return self.solve(X, find("shapley"), 1)
-
-    def bound_to(self, row: Table) -> AdditiveReader | None:
+    def bind(self, row: Table) -> AdditiveReader | None:
         if self.background is None:
             return None
         bound = self._rebound(row)
@@ -206,34 +215,6 @@ class AdditiveReader(Reader):
             return 0.0
         rows = self._encode(X)
         return np.sum([bound.errors(rows) for bound in interpolated], axis=0)
-
-    def tolerance(self, prediction: np.ndarray, solution: Solution) -> np.ndarray:
-        r"""Return the largest residual (n_rows,) that rounding can explain.
-
-        .. math:: 16\, \epsilon\, (\sqrt{n_\mathrm{terms}} + k + 2)\, (\mathrm{scale} + |f_0| + |f(x)|)
-
-        As for every reader (see :meth:`Reader.tolerance`), with k factors at most in a term instead of all columns; m(x), part of the
-        scale, is what cancels inside the model's own arithmetic. The background cancels: v(empty) is added and taken away again. The
-        solution's error bound is added: ``verify`` compares mixed coalitions, too.
-        """
-        return self._limit(np.asarray(prediction), np.asarray(solution.scale)) + np.asarray(solution.error_bound)
-
-    def _limit(self, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        size = np.abs(prediction) if prediction.ndim == 1 else np.abs(prediction).max(axis=1, initial=0.0)
-        magnitude = scale + size + (np.abs(self.form.intercept).max(initial=0.0) + self.form.floor)
-        return self._growth() * magnitude
-
-    def cancelled(self, X: Table) -> np.ndarray | float:
-        return 0.0 if self.form.magnitude is None else self.form.magnitude(self._encode(X))
-
-    def _growth(self) -> float:
-        return float(16.0 * self.epsilon() * (np.sqrt(self.n_terms()) + self._widest + 2.0))
-
-    def n_terms(self) -> float:
-        return 1.0 + len(self._widths)
-
-    def epsilon(self) -> float:
-        return float(np.finfo(self.form.precision).eps)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of all coalition values, copied once, of the result, and of one chunk of hybrid rows and its values."""

@@ -130,7 +130,7 @@ def explain_terms(model: Any, X: Any, *, output: Any = "auto") -> TermScores:
 def _check(reader: AdditiveReader, encoded: np.ndarray, values: np.ndarray, prediction: np.ndarray) -> None:
     residual = np.abs(prediction - reader.form.intercept - values.sum(axis=1)).max(axis=1, initial=0.0)
     scale = np.abs(values).max(axis=2, initial=0.0).sum(axis=1) + reader.form.cancelled(encoded)
-    limit = reader._limit(prediction, scale)
+    limit = reader.limit(prediction, scale)
     if np.any(~(residual <= limit)):
         i = int(np.argmax(~(residual <= limit)))
         got = f"Row {i} is off by {residual[i]:.3g}, rounding explains {limit[i]:.3g}"

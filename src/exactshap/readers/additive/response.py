@@ -110,6 +110,7 @@ class ResponseReader(Reader):
             if hasattr(inner, name):
                 setattr(self, name, getattr(inner, name))
         self.inner, self.link, self.own_call, self.unit = inner, link, call, unit
+        self.n_terms, self.rounding, self.floor = 100.0, None, 0.0
         if inner.background is None:
             raise UnsupportedStructureError(
                 message(
@@ -202,7 +203,7 @@ class ResponseReader(Reader):
             total = part if total is None else total + part
         assert total is not None
         bound = np.asarray(total.error_bound) + 2.0**order * expansion.error
-        total = total.with_(error_bound=bound, scale=total.scale + sizes)
+        total = replace(total, error_bound=bound, scale=total.scale + sizes)
         return total.finish(
             d, semivalue, order, constant=np.array([expansion.constant]), single_output=True, with_residual=False
         )
@@ -226,14 +227,11 @@ class ResponseReader(Reader):
             limits = np.maximum(limits, np.maximum(np.abs(low), np.abs(high)))
         return limits
 
-    def bound_to(self, row: Table) -> ResponseReader:
+    def bind(self, row: Table) -> ResponseReader:
         bound = self._rebound(row)
         bound.weights = np.ones(1)
         bound._absent = self._scores(row, "background")
         return bound
-
-    def n_terms(self) -> float:
-        return 100.0
 
     def memory(self, n_rows: int, order: int) -> float:
         return super().memory(n_rows, order) + 4.0 * _BLOCK_BYTES

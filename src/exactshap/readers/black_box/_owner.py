@@ -32,7 +32,7 @@ def owner_reader(model: Any, request: Request) -> Reader | None:
         expected, got = np.asarray(model(rows.native), float), np.asarray(reader.predict(rows), float)
     except Exception:  # whatever keeps the owner from being read exactly, the function itself can still be sampled
         return None
-    if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.epsilon(), atol=0.0):
+    if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.precision, atol=0.0):
         return None
     return reader
 

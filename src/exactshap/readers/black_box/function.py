@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.progress import Asks, asked
-from exactshap._runtime.threads import CallTimes
 from exactshap.errors import (
     InputError,
     InputTypeError,
@@ -21,7 +20,16 @@ from exactshap.errors import (
 )
 from exactshap.frames import Table, with_dtypes_of
 from exactshap.games import OracleGame
-from exactshap.readers import Reader, Request, choose_value_function, columns_of, names_of, players_of, select_outputs
+from exactshap.readers import (
+    Reader,
+    Request,
+    choose_value_function,
+    columns_of,
+    names_of,
+    players_of,
+    rounding_of,
+    select_outputs,
+)
 from exactshap.readers.black_box._call import call, first_call, name_of, precision
 from exactshap.readers.black_box._cost import calls_asked, calls_cost, calls_memory
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
@@ -87,9 +95,7 @@ class BlackBox(Reader):
     """
 
     value_functions = ("interventional", "baseline")
-    calls_model = True
     block_rows = 4  # a row costs many calls: small blocks give progress something to say, and threads enough to share
-    solves_one_by_one = True
 
     def __init__(self, function: Callable[..., Any], request: Request) -> None:
         self.model, self.model_name = function, name_of(function)
@@ -107,8 +113,14 @@ class BlackBox(Reader):
         self.unit = "probability" if self.model_name.endswith(".predict_proba") else "output of the function"
         self._outputs: list[int] | None = None
         self._fixed = single_values(self.background)
-        self.times = CallTimes()
         self._check_function(request)
+        self.n_terms = float(self.background.n_rows)
+        self.rounding = SAFETY * rounding_of(self)
+
+    @functools.cached_property
+    def asks(self) -> Asks:  # type: ignore[override]
+        """What a row asks of the function."""
+        return calls_asked(self)
 
     def _check_function(self, request: Request) -> None:
         """Call a few background rows twice: the number of outputs, the precision, and whether answers stay as they are in other company."""
@@ -124,9 +136,9 @@ class BlackBox(Reader):
         if single and self.unit == "probability":
             self.unit += f" of {self.output_names[0]}"
         if (mode := self.options["deterministic"]) == "skip":
-            self._epsilon = precision(first)
+            self.precision = precision(first)
         else:
-            self._epsilon = rounding(self.model, rows, first, self.model_name, refuse=mode == "raise")
+            self.precision = rounding(self.model, rows, first, self.model_name, refuse=mode == "raise")
 
     def predict(self, X: Table) -> np.ndarray:
         if X.n_rows == 0:
@@ -173,13 +185,9 @@ class BlackBox(Reader):
         def solve_row(i: int) -> Solution:
             row = X.take(slice(i, i + 1))
             moving = moving_players(self.players, self._fixed, row)
-            with self.times.counted("all", n_rows=1):
-                return solve_moving(self.row_game(row, i), moving, semivalue, order, **settings).as_batch()
+            return solve_moving(self.row_game(row, i), moving, semivalue, order, **settings).as_batch()
 
         return Solution.join(map(solve_row, range(X.n_rows)), X.n_rows)
-
-    def threads_pay(self) -> bool | None:
-        return self.times.threads_pay()
 
     def _like_background(self, X: Table) -> Table:
         """Return rows in the background's dtypes; refuse those of another library, on a mix of which the function would be called."""
@@ -191,16 +199,6 @@ class BlackBox(Reader):
             )
         return with_dtypes_of(self.background, X)
 
-    def epsilon(self) -> float:
-        return self._epsilon
-
-    def n_terms(self) -> float:
-        assert self.background is not None
-        return float(self.background.n_rows)
-
-    def tolerance(self, prediction: np.ndarray, solution: Solution) -> np.ndarray:
-        return SAFETY * super().tolerance(prediction, solution)
-
     def memory(self, n_rows: int, order: int) -> float:
         return calls_memory(self, self.batch_rows() * self.n_features, order) + super().memory(n_rows, order)
 
@@ -209,9 +207,6 @@ class BlackBox(Reader):
         assert self.background is not None
         most = min(CELLS // max(self.n_features, 1), ROWS, COALITIONS * self.background.n_rows)
         return self.options["batch_size"] or max(most, 1)
-
-    def asks(self) -> Asks:
-        return calls_asked(self)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         row = self.row_game(few.take(slice(0, 1)))
@@ -234,8 +229,7 @@ class RowFunction:
         reader, background = self.reader, self.reader.background
         assert background is not None
         rows = hybrid_rows(self.row, background, columns)
-        with reader.times.counted("inside"):
-            returned = call(reader.model, rows, reader.model_name, columns, reader.feature_names, self.number)
+        returned = call(reader.model, rows, reader.model_name, columns, reader.feature_names, self.number)
         predicted = reader._select(returned)
         asked(len(columns))
         predicted = predicted.reshape(len(columns), background.n_rows, *predicted.shape[1:])

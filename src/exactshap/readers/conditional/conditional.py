@@ -65,8 +65,8 @@ class ConditionalReader(DelegatingReader):
             weights=request.weights,
             block_rows=4096,
             threads_inside=True,
-            rows_are_cheap=False,
-            calls_model=False,
+            asks=None,
+            memory_advice="Raise memory_limit=, or pass fewer rows as background=",
         )
         self.coalitions = Coalitions.of(inner.n_players, settings)
         rows, weights = request.background.take(np.flatnonzero(weights > 0)), weights[weights > 0]
@@ -108,9 +108,6 @@ class ConditionalReader(DelegatingReader):
         table, each = self.coalitions.table_values() * self.n_outputs * self.replicates, self.means.bytes(n_rows)
         return each * n_threads(each / 48.0) + 8.0 * n_rows * (table + 4.0 * self.n_features)
 
-    def memory_advice(self) -> str:
-        return "Raise memory_limit=, or pass fewer rows as background="
-
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         blocks = -(-n_rows // max(block_rows, 1))
         seconds, kind = self.coalitions.seconds(lambda k: self.game(few.take(slice(0, k))), few.n_rows, n_rows, blocks)
@@ -119,13 +116,7 @@ class ConditionalReader(DelegatingReader):
         exact = self.coalitions.enumerated and self.replicates == 1
         return Cost(seconds, bytes=self.memory(block_rows, order), exact=exact, method=method)
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
-        return Reader.answer(self, X, semivalue, order, n_compared)
-
-    def asks(self) -> None:
-        """Return None: the model is asked about the background, or about what a copula draws, not about coalitions."""
-
-    def bound_to(self, row: Table) -> None:
+    def bind(self, row: Table) -> None:
         """Return None: no column is replaced by a reference row's."""
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> None:

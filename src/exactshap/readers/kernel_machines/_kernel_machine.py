@@ -53,7 +53,6 @@ class KernelReader(Reader):
     """
 
     value_functions = VALUE_FUNCTIONS
-    evaluates = True
 
     def __init__(
         self,
@@ -75,7 +74,7 @@ class KernelReader(Reader):
         self.feature_names = names_of(request, feature_names, expansion.n_columns, self.model_name)
         self._given_names = None if request.feature_names is None else self.feature_names
         self.output_names, self.unit, self.single_output = output_names, unit, single_output
-        self.expansion, self._predict, self._epsilon = expansion, predict, epsilon
+        self.expansion, self._predict, self.precision = expansion, predict, epsilon
         self.players, self.player_names = players_of(request, self.feature_names)
         self.value_function = choose_value_function(request, VALUE_FUNCTIONS, "functional", owner=self.model_name)
         if request.background is not None:
@@ -84,6 +83,8 @@ class KernelReader(Reader):
             )
             self.weights = normalised_weights(request.weights, self.background.n_rows)
         self.strategy = self._strategy(request, posterior)
+        self.n_terms = _n_terms(self.strategy.machine)
+        self.memory_advice = self.strategy.memory_advice() or self.memory_advice
         self.threads_inside = self.strategy.threads_inside
         if self.strategy.block_rows is not None:
             self.block_rows = self.strategy.block_rows
@@ -151,25 +152,16 @@ class KernelReader(Reader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         return self.strategy.solve(self._float_rows(X), semivalue, order)
 
-    def evaluate(self, X: Table) -> Solution:
-        return self.strategy.machine.evaluate(self._float_rows(X))
-
-    def bound_to(self, row: Table) -> KernelReader | None:
+    def bind(self, row: Table) -> KernelReader | None:
         machine = self.strategy.machine
         if not machine.replaces_columns or self.value_function == "observational":
             return None
         bound = self._rebound(row)
         bound.strategy = Streamed(replace(machine, background=self._float_rows(row), weights=np.ones(1)))
+        bound.n_terms = _n_terms(bound.strategy.machine)
         return bound
 
     # -- forecasts ---------------------------------------------------------------------------------------------------
-
-    def epsilon(self) -> float:
-        return self._epsilon
-
-    def n_terms(self) -> float:
-        machine = self.strategy.machine
-        return float(machine.n_terms * len(machine.mixture))
 
     def memory(self, n_rows: int, order: int) -> float:
         return self.strategy.memory(n_rows, order)
@@ -177,9 +169,6 @@ class KernelReader(Reader):
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         found = self.strategy.cost(self._float_rows(few), n_rows, semivalue, order, -(-n_rows // block_rows))
         return replace(found, bytes=self.memory(block_rows, order))
-
-    def memory_advice(self) -> str:
-        return self.strategy.memory_advice() or super().memory_advice()
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
         """Return the bound of Theorem 6 of RKHS-SHAP for this machine, where its conditions hold."""
@@ -193,3 +182,7 @@ class KernelReader(Reader):
             return super().masked_predictions(X, masks)
         machine, values = self.strategy.machine, self._float_rows(X)
         return np.stack([machine.functional_value(values, np.asarray(mask, bool)) for mask in masks], axis=1)
+
+
+def _n_terms(machine: BoundMachine) -> float:
+    return float(machine.n_terms * len(machine.mixture))

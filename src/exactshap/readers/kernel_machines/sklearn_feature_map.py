@@ -25,7 +25,6 @@ from exactshap.readers import (
 )
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
-from exactshap.solvers import Solution, of_formula
 
 __all__ = ["read"]
 
@@ -73,7 +72,6 @@ class FourierReader(Reader):
     """
 
     value_functions = ("interventional", "baseline")
-    evaluates = True
 
     def __init__(
         self,
@@ -99,7 +97,7 @@ class FourierReader(Reader):
         self.output_names, self.unit, self.single_output, self._own_predict = output_names, unit, single_output, predict
         amplitude = np.sqrt(2.0 / self.frequencies.shape[1])
         self.coefficients = amplitude * coefficients * np.exp(1j * np.asarray(feature_map.random_offset_, float))
-        self.intercept = intercept
+        self.intercept, self.n_terms = intercept, float(self.frequencies.shape[1])
         assert self.background is not None
         self._absent = self._factors(self.background.numeric(what="background"))
 
@@ -114,13 +112,7 @@ class FourierReader(Reader):
     def predict(self, X: Table) -> np.ndarray:
         return self._own_predict(X)
 
-    def evaluate(self, X: Table) -> Solution:
-        terms = np.multiply.reduce(self._factors(X.numeric()), axis=2)
-        full = (terms @ self.coefficients.T).real + self.intercept
-        scale = np.abs(self.coefficients).sum(axis=1).max() + np.abs(self.intercept).max()
-        return of_formula(full[:, 0] if self.single_output else full, float(scale))
-
-    def bound_to(self, row: Table) -> FourierReader:
+    def bind(self, row: Table) -> FourierReader:
         bound = self._rebound(row)
         bound._absent = self._factors(row.numeric(what="background"))
         return bound
@@ -128,9 +120,6 @@ class FourierReader(Reader):
     def game(self, X: Table) -> ProductGame:
         c = self.coefficients[0] if self.single_output else self.coefficients.T
         return ProductGame(c, self._factors(X.numeric()), self._absent, weights=self.weights, constant=self.intercept)
-
-    def n_terms(self) -> float:
-        return float(self.frequencies.shape[1])
 
     def memory(self, n_rows: int, order: int) -> float:
         return 16.0 * 4 * n_rows * self.frequencies.shape[1] * self.n_players + super().memory(n_rows, order)

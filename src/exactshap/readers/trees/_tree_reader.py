@@ -17,10 +17,20 @@ import numpy as np
 from exactshap.errors import BudgetError, ExactnessError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
-from exactshap.readers import RESPONSES, OwnCall, Reader, Request, choose_value_function, names_of, players_of, select_outputs
+from exactshap.readers import (
+    RESPONSES,
+    OwnCall,
+    Reader,
+    Request,
+    SecondReading,
+    choose_value_function,
+    names_of,
+    players_of,
+    select_outputs,
+)
 from exactshap.readers.trees._dump import Node, dump_difference, own_trees, walked_values
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, of_formula, player_sets
+from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.trees import FlatTrees, TreeModel, inside, margin, paths
 from exactshap.trees.ensemble import encode, largest_sum, readable
@@ -50,7 +60,6 @@ class TreeReader(Reader):
 
     value_functions = ("path_dependent", "interventional", "baseline")
     block_rows = 4096  # rows are cheap here: calls would cost more
-    evaluates = True
 
     def __init__(
         self,
@@ -70,6 +79,7 @@ class TreeReader(Reader):
         self.unit = _unit(ensemble, self._column)
         self._n_model_outputs = len(ensemble.output_names)
         self.ensemble = ensemble = ensemble.pick(request.output)
+        self.n_terms, self.precision = float(max(len(ensemble.trees.tree_start) - 1, 1)), ensemble.epsilon
         self.own_call, self._refuse = replace(own_call, finish=partial(_finished, own_call, self._column)), refuse
         self.absent = ensemble.absent
         self.fitted_names = _checkable_names(ensemble)
@@ -78,7 +88,7 @@ class TreeReader(Reader):
         self.value_function = choose_value_function(request, self.value_functions, "path_dependent", owner=ensemble.name)
         self.players, self.player_names = players_of(request, self.feature_names)
         self._tree_players = ensemble.tree_players(self.players, self.feature_names)
-        rows, self._predicted, self._largest_sum = None, None, largest_sum(ensemble.trees)
+        rows, self._largest_sum = None, largest_sum(ensemble.trees)
         if self.value_function == "path_dependent":
             ensemble.require_covers("value function", "Pass background=X_reference for the interventional one")
         else:
@@ -88,16 +98,10 @@ class TreeReader(Reader):
             )
             self.weights = request.weights
             rows = encode(ensemble, self.background)
-            self._predicted = self.predict(self.background)
-            self._check_background(self._predicted, rows)
+            self._check_background(self.predict(self.background), rows)
         self._prepared = prepare_trees(
             ensemble.trees, self._tree_players, rows, self.weights, memory_limit=request.memory_limit
         )
-
-    @property
-    def rows_are_cheap(self) -> bool:  # type: ignore[override]
-        """With tables they are; leaf by leaf a row meets the whole background."""
-        return self._prepared.tables is not None and self._prepared.rest is None
 
     def predict(self, X: Table) -> np.ndarray:
         assert self.own_call is not None
@@ -112,22 +116,17 @@ class TreeReader(Reader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         solution = solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order, with_residual=False)
         reading = self.ensemble.reading
-        return solution.with_(method=f"{solution.method}; {reading}") if reading else solution
-
-    def evaluate(self, X: Table) -> Solution:
-        sums = margin(self.ensemble.trees, encode(self.ensemble, X))
-        return of_formula(sums[:, 0] if self.single_output else sums, self._largest_sum)
+        return replace(solution, method=f"{solution.method}; {reading}") if reading else solution
 
     def game(self, X: Table) -> ProductGame:
         rows = None if self.background is None else encode(self.ensemble, self.background)
         return _leaf_game(self.ensemble.trees, self._tree_players, encode(self.ensemble, X), rows, self.weights)
 
-    def bound_to(self, row: Table) -> TreeReader | None:
+    def bind(self, row: Table) -> TreeReader | None:
         """Leave the tables away: one reference row is not worth them."""
         if self.background is None:
             return None
         bound = self._rebound(row)
-        bound._predicted = None
         bound._prepared = prepare_trees(self.ensemble.trees, self._tree_players, encode(self.ensemble, row), memory_limit=0.0)
         return bound
 
@@ -151,14 +150,15 @@ class TreeReader(Reader):
         values = sums[:, :-1] + constant
         return values[:, :, 0] if self.single_output else values
 
-    def reading_difference(self) -> float | None:
+    def second_reading(self) -> SecondReading:
+        """Compare the trees, node by node, with the library's own dump of them."""
         own = self._own_trees()
-        return None if own is None else dump_difference(self.ensemble.trees, own, self.ensemble.tree_output)
+        if own is None:
+            return SecondReading(gap=self._no_dump())
+        return SecondReading(dump_difference(self.ensemble.trees, own, self.ensemble.tree_output))
 
-    def reading_gap(self) -> str:
-        """Say what keeps the trees from being compared, node by node, with the library's own dump of them."""
-        if self._own_trees() is not None:
-            return ""
+    def _no_dump(self) -> str:
+        """Return what keeps the trees from being compared with a dump."""
         if self.ensemble.hashed is not None or any(self.ensemble.categories):
             return f"{self.model_name} splits on categories, which its dump tells in other words"
         if isinstance(self.model, TreeModel):
@@ -180,14 +180,11 @@ class TreeReader(Reader):
                 node.value = node.value[[self._column]] if len(node.value) > 1 else node.value
         return own
 
-    def predicted_background(self) -> np.ndarray:
-        return super().predicted_background() if self._predicted is None else self._predicted
-
     def _check_background(self, predicted: np.ndarray, rows: np.ndarray) -> None:
         """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""
         own = predicted.reshape(len(rows), -1)
         ours = margin(self.ensemble.trees, rows)
-        allowed = 64.0 * self.epsilon() * (np.sqrt(self.n_terms()) + 1.0) * self._largest_sum
+        allowed = 64.0 * self.precision * (np.sqrt(self.n_terms) + 1.0) * self._largest_sum
         worst = np.abs(own - ours).max(axis=1)
         if (i := int(np.argmax(worst))) >= 0 and not worst[i] <= allowed:
             raise ExactnessError(
@@ -208,12 +205,6 @@ class TreeReader(Reader):
     def _row_bytes(self, order: int) -> float:
         sets = len(player_sets(self.n_players, order)) * self.n_outputs
         return 8.0 * (3.0 * sets + 4.0 * self.ensemble.trees.n_features)
-
-    def n_terms(self) -> float:
-        return float(max(len(self.ensemble.trees.tree_start) - 1, 1))
-
-    def epsilon(self) -> float:
-        return self.ensemble.epsilon
 
 
 def _leaves(own: list[Node]) -> Iterator[Node]:

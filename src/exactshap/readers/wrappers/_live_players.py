@@ -72,9 +72,6 @@ class LivePlayers(DelegatingReader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         return self._among_all(super().solve(X, semivalue, order), order)
 
-    def answer(self, X: Table, semivalue: Semivalue, order: int, n_compared: int = 0) -> Solution:
-        return self._among_all(super().answer(X, semivalue, order, n_compared), order)
-
     def _among_all(self, solution: Solution, order: int) -> Solution:
         """Return the solution with the sets of all players, 0 where a member has no columns."""
         sets = player_sets(self.n_players, order)
@@ -87,7 +84,8 @@ class LivePlayers(DelegatingReader):
         covariance, live = solution.covariance, list(self.live)
         if covariance is not None:
             covariance = _spread(_spread(covariance, 1, self.n_players, live), 2, self.n_players, live)
-        return solution.with_(
+        return replace(
+            solution,
             sets=sets,
             values=_spread(solution.values, 1, len(sets), places),
             std_error=by_set(solution.std_error),

@@ -11,10 +11,10 @@ import numpy as np
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import Game
-from exactshap.readers import Reader, Request, names_of, players_of
+from exactshap.readers import Reader, Request, SecondReading, names_of, players_of, rounding_of
 from exactshap.readers.wrappers._member import Member, name_of_sum, total_of
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, of_formula
+from exactshap.solvers import Cost, Solution
 
 __all__ = ["SumGame", "SumReader"]
 
@@ -97,9 +97,17 @@ class SumReader(Reader):
         self.value_function = self._one_value_function()
         self.block_rows = min(MOST_ROWS, *(member.reader.block_rows for member in self.members))
         self.threads_inside = any(member.reader.threads_inside for member in self.members)
-        self.rows_are_cheap = all(member.reader.rows_are_cheap for member in self.members)
-        self.evaluates = all(member.reader.evaluates for member in self.members)
-        self.solves_one_by_one = all(member.reader.solves_one_by_one for member in self.members)
+        self._round()
+
+    def _round(self) -> None:
+        r"""Set what rounding explains: the largest of the members', and 4 eps sqrt(M) of the M terms that are added up here.
+
+        All of the members' magnitudes are in the scale of the sum.
+        """
+        readers = [member.reader for member in self.members]
+        self.n_terms, self.precision = sum(reader.n_terms for reader in readers), max(reader.precision for reader in readers)
+        self.rounding = max(map(rounding_of, readers)) + 4.0 * float(np.finfo(float).eps) * len(readers) ** 0.5
+        self.floor = max(reader.floor for reader in readers)
 
     def _one_value_function(self) -> str:
         names = list(dict.fromkeys(member.reader.value_function for member in self.members))
@@ -121,11 +129,6 @@ class SumReader(Reader):
                 member.reader.predict(member.rows(X))  # refuses by row and column what the ensemble refuses
             raise
 
-    def threads_pay(self) -> bool | None:
-        """Return what is true of all members: one that keeps other threads waiting takes most of the time."""
-        answers = [member.reader.threads_pay() for member in self.members]
-        return False if False in answers else None if None in answers else True
-
     def game(self, X: Table) -> Any:
         games = tuple(member.reader.game(member.rows(X)) for member in self.members)
         return SumGame(self.members, games, self.constant, self.single_output)
@@ -137,7 +140,7 @@ class SumReader(Reader):
         def solved() -> Iterator[np.ndarray]:
             for member in members:  # no values are held until the last member's: fresh memory costs more than adding up
                 part = member.reader.solve(member.rows(X), semivalue, order)
-                parts.append(part.with_(values=_NO_VALUES))
+                parts.append(replace(part, values=_NO_VALUES))
                 yield part.values
 
         values = total_of(members, solved())
@@ -153,11 +156,6 @@ class SumReader(Reader):
             n_evaluations=sum(part.n_evaluations for part in parts),
             approximation_error=self._approximation_error(parts),
         )
-
-    def evaluate(self, X: Table) -> Solution:
-        parts = [member.reader.evaluate(member.rows(X)) for member in self.members]
-        full = self._squeezed(total_of(self.members, [part.full for part in parts], self.constant))
-        return of_formula(full, self._scale(parts), self._largest(part.error_bound for part in parts))
 
     def _squeezed(self, array: np.ndarray) -> np.ndarray:
         return array[..., 0] if self.single_output else array
@@ -195,27 +193,6 @@ class SumReader(Reader):
             self._largest(0.0 if part.approximation_error is None else part.approximation_error for part in parts)
         )
 
-    def tolerance(self, prediction: np.ndarray, solution: Solution) -> np.ndarray:
-        r"""Return the largest residual (n_rows,) that rounding can explain.
-
-        .. math:: \max_m \mathrm{tolerance}_m(\mathrm{scale}) + 4\, \epsilon \sqrt{M}\, \mathrm{scale}
-
-        Every member's tolerance is a multiple of its magnitudes, all of which are in the scale of the sum, and so are the M
-        terms that are added up here (see :meth:`Reader.tolerance`).
-        """
-        members = [member.reader.tolerance(prediction, solution) for member in self.members]
-        own = 4.0 * np.finfo(float).eps * np.sqrt(len(members)) * np.asarray(solution.scale)
-        return np.max(members, axis=0) + own
-
-    def cancelled(self, X: Table) -> np.ndarray | float:
-        return self._largest(member.reader.cancelled(member.rows(X)) for member in self.members)
-
-    def epsilon(self) -> float:
-        return max(member.reader.epsilon() for member in self.members)
-
-    def n_terms(self) -> float:
-        return sum(member.reader.n_terms() for member in self.members)
-
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of a block: of one member at a time, of the rows as it takes them, and of what each member predicts."""
         predictions = sum(len(member.weights) for member in self.members)
@@ -238,14 +215,18 @@ class SumReader(Reader):
             return None
         return self._squeezed(total_of(self.members, [np.asarray(part) for part in parts], self.constant))
 
-    def reading_gap(self) -> str:
-        return "; ".join(dict.fromkeys(filter(None, (member.reader.reading_gap() for member in self.members))))
+    def second_reading(self) -> SecondReading:
+        gaps = (member.reader.second_reading().gap for member in self.members)
+        return SecondReading(gap="; ".join(dict.fromkeys(filter(None, gaps))))
 
-    def bound_to(self, row: Table) -> SumReader | None:
+    def bind(self, row: Table) -> SumReader | None:
         """Bind every member to the row as it takes it."""
-        readers = [member.reader.bound_to(member.rows(row)) for member in self.members]
+        readers = [member.reader.bind(member.rows(row)) for member in self.members]
         bound = self._rebound(row)
         bound.members = tuple(
             replace(member, reader=reader) for member, reader in zip(self.members, readers, strict=True) if reader is not None
         )
-        return bound if len(bound.members) == len(self.members) else None
+        if len(bound.members) < len(self.members):
+            return None
+        bound._round()
+        return bound

@@ -92,7 +92,7 @@ class FanovaReader(Reader):
         request.refuse_options(owner=self.model_name)
         self.feature_names = names_of(request, self.fitted_names, model.X_fit_.shape[1], self.model_name)
         self.players, self.player_names = players_of(request, self.feature_names)
-        self.value_function = "functional"
+        self.value_function, self.n_terms = "functional", float(len(model.dual_coef_))
 
     def predict(self, X: Table) -> np.ndarray:
         return np.asarray(self.model.predict(X.native), float)
@@ -108,9 +108,6 @@ class FanovaReader(Reader):
             return solution
         found = self.model.shapley_values(X.numeric())
         return replace(solution, covariance=found.covariance, covariance_residual=found.covariance_residual)
-
-    def n_terms(self) -> float:
-        return float(len(self.model.dual_coef_))
 
     def memory(self, n_rows: int, order: int) -> float:
         return 8.0 * 6 * n_rows * len(self.model.dual_coef_) * self.n_features + super().memory(n_rows, order)

@@ -158,10 +158,6 @@ class PipelineReader(DelegatingReader):
         """Return the user's rows, or a copy where a step writes to what it is given."""
         return (X.copy() if any(map(writes_to_rows, self.front)) else X).native
 
-    # the certificate asks the pipeline, not its last step about rows that were transformed here
-    answer, compare, predict_again = Reader.answer, Reader.compare, Reader.predict_again
-    predicted_background, stages = Reader.predicted_background, Reader.stages
-
     def predict(self, X: Table) -> np.ndarray:
         """Return the pipeline's own prediction; a latent value, which no pipeline gives, is its last step's."""
         return self.inner.predict(self.rows(X)) if self.own_call is None else self.own_call(self.model, self._readable(X))

@@ -29,9 +29,6 @@ def read(model: Any, request: Request) -> Reader:
 class HolderReader(DelegatingReader):
     """What ``inner`` says of the model in an attribute of another; predictions are asked of what is there at that moment."""
 
-    answer, compare, predict_again = Reader.answer, Reader.compare, Reader.predict_again
-    predicted_background, stages = Reader.predicted_background, Reader.stages
-
     def __init__(self, model: Any, inside: str, inner: Reader) -> None:
         super().__init__(inner, model=model, model_name=inner.model_name)
         self.inside = inside

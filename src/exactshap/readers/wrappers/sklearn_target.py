@@ -62,13 +62,10 @@ class AffineReader(DelegatingReader):
         self.factor, self.shift = factor, shift
         call = OwnCall("predict", finish=functools.partial(outputs_of, list(range(inner.n_outputs)), inner.single_output))
         name = f"{type(model).__name__}({inner.model_name})"
-        super().__init__(inner, model=model, model_name=name, unit="target", own_call=call)
-
-    # the certificate asks the model that the user passed, not the regressor inside it
-    answer, compare = Reader.answer, Reader.compare
-
-    def evaluate(self, X: Table) -> Solution:
-        return self._carried(self.inner.evaluate(X))
+        floor = abs(factor) * inner.floor + (inner.n_players + 2.0) * abs(
+            shift
+        )  # of prediction, baseline and the sum of the values
+        super().__init__(inner, model=model, model_name=name, unit="target", own_call=call, floor=floor)
 
     def predict(self, X: Table) -> np.ndarray:
         rows = X.copy() if writes_to_rows(self.model.regressor_) else X
@@ -91,24 +88,7 @@ class AffineReader(DelegatingReader):
         solution = (solution * self.factor).shifted(self.shift)
         if self.value_function == "normalized":
             solution = solution.with_shared_baseline(self.n_players)
-        return solution.with_(scale=solution.scale + abs(self.shift))
-
-    def tolerance(self, prediction: np.ndarray, solution: Solution) -> np.ndarray:
-        inner = solution.with_(
-            scale=np.asarray(solution.scale) / abs(self.factor or 1.0),
-            error_bound=np.asarray(solution.error_bound) / abs(self.factor or 1.0),
-        )
-        return (
-            abs(self.factor) * self.inner.tolerance((prediction - self.shift) / (self.factor or 1.0), inner)
-            + self._shift_rounding()
-        )
-
-    def cancelled(self, X: Table) -> np.ndarray | float:
-        return abs(self.factor) * self.inner.cancelled(X)
-
-    def _shift_rounding(self) -> float:
-        """Return what rounding makes of the shift in the prediction, the baseline and the sum of the values."""
-        return 4.0 * float(np.finfo(float).eps) * (self.n_players + 2.0) * abs(self.shift)
+        return replace(solution, scale=solution.scale + abs(self.shift))
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
         """Return the inner bound in units of the target."""

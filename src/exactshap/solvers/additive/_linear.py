@@ -51,7 +51,7 @@ def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Se
     total, full, scale = np.empty((n_rows, n_outputs)), np.empty((n_rows, n_outputs)), np.empty(n_rows)
     fill_linear(np.ascontiguousarray(rows, float), linear, weight_alone(semivalue, order), values, total, full, scale)
     empty = np.broadcast_to(model.absent.sum(axis=0), full.shape)
-    return Solution(values, empty, full, method_of(len(model.players)), scale=scale, total=total)
+    return Solution(values, empty, full, method_of(len(model.players)), scale=scale)
 
 
 def solve_linear_precisely(
@@ -71,7 +71,7 @@ def solve_linear_precisely(
     values = np.zeros((len(rows), len(player_sets(n_players, order)), model.absent.shape[1]))
     for player in np.unique(model.players):
         values[:, player] = gains[:, model.players == player].sum(axis=1)
-    full, total = (np.asarray(sums.sum(axis=1), float) for sums in (terms, gains))
+    full = np.asarray(terms.sum(axis=1), float)
     empty = np.broadcast_to(np.asarray((means[:, None] * model.coefficients).sum(axis=0), float), full.shape)
     scale = np.asarray(np.maximum(np.abs(terms), np.abs(model.absent)).max(axis=2).sum(axis=1), float)
-    return Solution(values, empty, full, method_of(len(model.players)), scale=scale, total=total)
+    return Solution(values, empty, full, method_of(len(model.players)), scale=scale)

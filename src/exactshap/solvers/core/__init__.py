@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from exactshap.solvers.core._calls import Calls, checked_calls, keys_of, positive
-from exactshap.solvers.core._comparison import Comparison
 from exactshap.solvers.core._cost import Cost
 from exactshap.solvers.core._enumeration import set_values, solve_enumerated
-from exactshap.solvers.core._formula import of_formula
-from exactshap.solvers.core._made_rows import InDouble, MadeRows
 from exactshap.solvers.core._nodes import RELATIVE_TRUNCATION, bound, coarse_bound, enough_nodes
-from exactshap.solvers.core._pieces import in_pieces
 from exactshap.solvers.core._rules import RuleArrays
 from exactshap.solvers.core._sets import player_sets, set_sizes, sets_by_size
 from exactshap.solvers.core._solution import Rows, Solution
@@ -17,10 +13,7 @@ from exactshap.solvers.core._solution import Rows, Solution
 __all__ = [
     "RELATIVE_TRUNCATION",
     "Calls",
-    "Comparison",
     "Cost",
-    "InDouble",
-    "MadeRows",
     "Rows",
     "RuleArrays",
     "Solution",
@@ -28,9 +21,7 @@ __all__ = [
     "checked_calls",
     "coarse_bound",
     "enough_nodes",
-    "in_pieces",
     "keys_of",
-    "of_formula",
     "player_sets",
     "positive",
     "set_sizes",

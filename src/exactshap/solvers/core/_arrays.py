@@ -1,4 +1,4 @@
-"""Numbers of a solution that may be one for all rows, or not known, and sums of its values."""
+"""Numbers of a solution that may be one for all rows, or not known."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["all_of", "either", "of_rows", "sum_of_sets"]
-
-
-def of_rows(number: np.ndarray | float, n_rows: int) -> np.ndarray:
-    """Return a number for each row."""
-    if isinstance(number, np.ndarray) and number.shape == (n_rows,):
-        return number
-    return all_of(number, (n_rows,))
+__all__ = ["all_of", "either"]
 
 
 def all_of(number: np.ndarray | float, shape: tuple[int, ...]) -> np.ndarray:
@@ -21,14 +14,6 @@ def all_of(number: np.ndarray | float, shape: tuple[int, ...]) -> np.ndarray:
     found = np.empty(shape)
     found[...] = number
     return found
-
-
-def sum_of_sets(values: np.ndarray) -> np.ndarray:
-    """Return the sums over the second axis, with the same bits however the values lie in memory: NumPy adds in an order that depends on it."""
-    values = np.ascontiguousarray(values)
-    if values.ndim == 3 and values.shape[2] > 1:
-        return np.einsum("ijk->ik", values)  # set by set as the other, in a fifth of the time
-    return np.add.reduce(values, axis=1)  # type: ignore[no-any-return]
 
 
 def either(combine: np.ufunc, one: object, other: object, name: str) -> Any:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from exactshap._runtime.words import fields_html, fields_text
 from exactshap.semivalues import Question
-from exactshap.solvers.core._arrays import all_of, either, of_rows, sum_of_sets
-from exactshap.solvers.core._comparison import Comparison
+from exactshap.solvers.core._arrays import all_of, either
 from exactshap.solvers.core._sets import player_sets
 from exactshap.solvers.core._words import solution_facts
 
@@ -30,16 +29,13 @@ class Solution:
     values : array of shape ([n_rows,] n_sets[, n_outputs])
         In the unit of the game. For order 1 the sets are the players, in order.
     empty, full : arrays of shape ([n_rows,][n_outputs])
-        v(empty) and v(D); :meth:`beside` leaves ``full``, ``total`` and ``scale`` out, as ``prediction`` less ``residual`` is v(D).
+        v(empty) and v(D).
     method : str
         Which method ran, with its parameters.
     sets : tuple of tuples of int
         The sets, by size and then lexicographically.
     residual : array or None
-        v(D) - v(empty) - sum(values), where the index is efficient; None elsewhere. :meth:`beside` puts the model's own
-        prediction in place of v(D).
-    total : array like ``empty``, or None
-        Sum of ``values`` over the sets, where the solver added them up as it wrote them; it never outlives these very numbers.
+        v(D) - v(empty) - sum(values), where the index is efficient; None elsewhere.
     std_error : array like ``values``, or None
         Standard error of sampled values; None (not 0) for exact ones.
     error_bound : array of shape ([n_rows]) or float
@@ -56,12 +52,6 @@ class Solution:
         Posterior standard deviation of every set, for order 2.
     approximation_error : array of shape (n_rows,), or None
         Estimate of how far any v(S) of an approximated game is off; None for games that are not approximated.
-    prediction, tolerance : arrays of shape (n_rows[, n_outputs]) and (n_rows,), or None
-        The model's own prediction, and the largest residual that rounding can explain.
-    is_within : bool or None
-        Whether every residual is within its tolerance, where the solver looked as it wrote them.
-    comparison : Comparison or None
-        Of the rows that were asked for in company of these.
     """
 
     values: np.ndarray
@@ -70,7 +60,6 @@ class Solution:
     method: str
     sets: tuple[tuple[int, ...], ...] = ()
     residual: np.ndarray | None = None
-    total: np.ndarray | None = None
     std_error: np.ndarray | None = None
     error_bound: np.ndarray | float = 0.0
     scale: np.ndarray | float = 0.0
@@ -80,10 +69,6 @@ class Solution:
     covariance_residual: np.ndarray | None = None
     set_std: np.ndarray | None = None
     approximation_error: np.ndarray | None = None
-    prediction: np.ndarray | None = None
-    tolerance: np.ndarray | None = None
-    is_within: bool | None = None
-    comparison: Comparison | None = None
 
     @property
     def exact(self) -> bool:
@@ -111,20 +96,10 @@ class Solution:
             start += len(part.values)
         return rows.solution()
 
-    def with_(self, **changes: Any) -> Solution:
-        """Return a copy with other fields: :func:`dataclasses.replace`, which takes each field anew, costs ten times as much."""
-        copied = object.__new__(Solution)
-        object.__setattr__(copied, "__dict__", self.__dict__ | changes)  # at once: half of what an update takes
-        if "values" in changes and "total" not in changes:
-            copied.__dict__["total"] = None
-        if ("residual" in changes or "tolerance" in changes) and "is_within" not in changes:
-            copied.__dict__["is_within"] = None
-        return copied
-
     def __add__(self, other: Solution) -> Solution:
         """Return the solution of the sum of two games on the same players; their random errors are taken as independent.
 
-        Values, ends, scales, bounds and covariances add; standard errors and deviations add in squares. Predictions are left out.
+        Values, ends, scales, bounds and covariances add; standard errors and deviations add in squares.
         """
         added = {name: getattr(self, name) + getattr(other, name) for name in _ADDED}
         some = {
@@ -142,21 +117,21 @@ class Solution:
         )
 
     def __mul__(self, factor: float) -> Solution:
-        """Return the solution of the game factor * v; predictions are left out."""
-        scaled: dict[str, Any] = {"prediction": None, "tolerance": None}
+        """Return the solution of the game factor * v."""
+        scaled: dict[str, Any] = {}
         for names, by in ((_SIGNED, factor), (_UNSIGNED, abs(factor)), (_SQUARED, factor**2)):
             scaled |= {name: array * by for name in names if (array := getattr(self, name)) is not None}
-        return self.with_(**scaled)
+        return replace(self, **scaled)
 
     def shifted(self, constant: np.ndarray | float) -> Solution:
         """Return the solution of the game v + constant."""
-        return self.with_(empty=self.empty + constant, full=self.full + constant)
+        return replace(self, empty=self.empty + constant, full=self.full + constant)
 
     def with_shared_baseline(self, n_players: int) -> Solution:
         """Return the solution of ``v(S) - v(empty) + v(empty) |S| / d``: any semivalue of the last, additive game is 1 / d of it."""
         values = self.values.copy()
         values[:, :n_players] += self.empty[:, None] / n_players
-        return self.with_(values=values, empty=np.zeros_like(self.empty))
+        return replace(self, values=values, empty=np.zeros_like(self.empty))
 
     def finish(
         self,
@@ -186,7 +161,7 @@ class Solution:
         single_row, single_output : bool
             Whether the game has no axis of rows, or of outputs.
         with_residual : bool
-            Whether what is missing to v(D) is worked out; in bulk that takes as long as a linear model, and ``beside`` does it anew.
+            Whether what is missing to v(D) is worked out; in bulk that takes as long as a linear model.
         """
 
         def squeezed(array: np.ndarray) -> np.ndarray:
@@ -202,11 +177,11 @@ class Solution:
         if with_residual and semivalue.is_efficient(order):
             rise = self.full - self.empty if empty is None else last - first  # without a constant, which would only round it
             residual = squeezed(rise - self.values.sum(axis=-2))
-        return self.with_(
+        return replace(
+            self,
             values=squeezed(self.values),
             empty=squeezed(first),
             full=squeezed(last),
-            total=None if self.total is None else squeezed(self.total),
             method=self.method + nodes,
             sets=player_sets(n_players, order),
             residual=residual,
@@ -215,33 +190,25 @@ class Solution:
             scale=np.max(scale) if single_row else scale,
         )
 
-    def beside(self, prediction: np.ndarray, tolerance: np.ndarray, *, efficient: bool) -> Solution:
-        """Return a batch with the model's own predictions and how far it is from them."""
-        total = sum_of_sets(self.values) if efficient and self.total is None else self.total
-        residual, n_rows = prediction - (self.empty + total if efficient else self.full), len(prediction)
-        tolerance, bound = of_rows(tolerance, n_rows), of_rows(self.error_bound, n_rows)
-        gone: dict[str, Any] = {"full": None, "total": None, "scale": 0.0}
-        return self.with_(prediction=prediction, residual=residual, tolerance=tolerance, error_bound=bound, **gone)
-
-    def rows(self, chosen: slice, **changes: Any) -> Solution:
-        """Return some rows of a batch, with other fields that are not arrays of rows."""
-        known = (copied := self.with_(**changes)).__dict__
-        for name in _PER_ROW:
-            if isinstance(array := known[name], np.ndarray) and array.ndim:
-                known[name] = array[chosen]
-        return copied
+    def rows(self, chosen: slice) -> Solution:
+        """Return some rows of a batch."""
+        arrays = {name: array for name in _PER_ROW if isinstance(array := getattr(self, name), np.ndarray) and array.ndim}
+        some: dict[str, Any] = {name: array[chosen] for name, array in arrays.items()}
+        return replace(self, **some)
 
     def as_batch(self) -> Solution:
         """Return the solution of a single game as that of a batch of one."""
-        known = {name: np.asarray(array)[None] for name in _PER_ROW if (array := getattr(self, name)) is not None}
-        return self.with_(**known)
+        known: dict[str, Any] = {
+            name: np.asarray(array)[None] for name in _PER_ROW if (array := getattr(self, name)) is not None
+        }
+        return replace(self, **known)
 
 
 _ADDED = ("values", "empty", "full", "error_bound", "scale", "n_evaluations")
 _SIGNED = ("values", "empty", "full", "residual")
 _UNSIGNED = ("std_error", "error_bound", "scale", "set_std", "approximation_error")
 _SQUARED = ("covariance", "covariance_residual")
-_PER_ROW = (*_SIGNED, "total", *_UNSIGNED, *_SQUARED, "prediction", "tolerance")
+_PER_ROW = (*_SIGNED, *_UNSIGNED, *_SQUARED)
 
 
 class Rows:
@@ -257,43 +224,56 @@ class Rows:
     >>> from exactshap.solvers import Rows, Solution
     >>> rows = Rows(3)
     >>> for start, stop in ((1, 3), (0, 1)):
-    ...     _ = rows.put(start, Solution.zeros(stop - start, n_sets=4))
+    ...     rows.put(start, Solution.zeros(stop - start, n_sets=4))
     >>> rows.solution().values.shape
     (3, 4)
     """
 
     def __init__(self, n_rows: int) -> None:
         self._n_rows = n_rows
-        self._parts: dict[int, tuple[Solution, set[str]]] = {}  # by their first row: without arrays, and which these were
+        self._whole: Solution | None = None  # a batch of all rows, which is not copied
         self._arrays: dict[str, np.ndarray] = {}
+        self._facts: dict[int, _Facts] = {}  # of each batch, by its first row
 
-    def put(self, start: int, part: Solution) -> Solution:
-        """Take the batch whose first row is ``start``, on any thread and in any order; return it without what is copied.
+    def put(self, start: int, part: Solution) -> None:
+        """Take the batch whose first row is ``start``, on any thread and in any order.
 
         What not all batches have is left out, except for standard errors: rows that happen to be exact among sampled ones have those
         of 0, as None would say so of all rows.
         """
-        n_rows, known = len(part.values), {}
-        if n_rows < self._n_rows:
-            known = {name: array for name in _PER_ROW if (array := getattr(part, name)) is not None}
-            for name, array in known.items():  # bounds and scales may be one number for all rows of a part
-                if (whole := self._arrays.get(name)) is None:
-                    made = (np.zeros if name == "std_error" else np.empty)((self._n_rows, *np.shape(array)[1:]))
-                    whole = self._arrays.setdefault(name, made)  # that of whichever thread was first
-                whole[start : start + n_rows] = array
-            part = part.with_(**dict.fromkeys(_PER_ROW))
-        self._parts[start] = part, set(known)
-        return part
+        n_rows = len(part.values)
+        if n_rows == self._n_rows:
+            self._whole = part
+            return
+        known = {name: array for name in _PER_ROW if (array := getattr(part, name)) is not None}
+        for name, array in known.items():  # bounds and scales may be one number for all rows of a part
+            if (whole := self._arrays.get(name)) is None:
+                made = (np.zeros if name == "std_error" else np.empty)((self._n_rows, *np.shape(array)[1:]))
+                whole = self._arrays.setdefault(name, made)  # that of whichever thread was first
+            whole[start : start + n_rows] = array
+        self._facts[start] = _Facts(part.method, part.n_evaluations, part.n_nodes, part.sets, frozenset(known))
 
     def solution(self) -> Solution:
         """Return all rows."""
-        parts = [self._parts[start][0] for start in sorted(self._parts)]
-        if not self._arrays:
-            return parts[0]
-        of_all = set.intersection(*(names for _, names in self._parts.values())) | {"std_error"}
-        return parts[0].with_(
-            **{name: array for name, array in self._arrays.items() if name in of_all},
-            method=max((part.method for part in parts), key=lambda text: (len(text), text)),
-            n_evaluations=sum(part.n_evaluations for part in parts),
-            n_nodes=max(part.n_nodes for part in parts),
+        if self._whole is not None:
+            return self._whole
+        facts = [self._facts[start] for start in sorted(self._facts)]
+        of_all = frozenset.intersection(*(fact.arrays for fact in facts)) | {"std_error"}
+        arrays: dict[str, Any] = {name: array for name, array in self._arrays.items() if name in of_all}
+        return Solution(
+            method=max((fact.method for fact in facts), key=lambda text: (len(text), text)),
+            n_evaluations=sum(fact.n_evaluations for fact in facts),
+            n_nodes=max(fact.n_nodes for fact in facts),
+            sets=facts[0].sets,
+            **arrays,
         )
+
+
+class _Facts(NamedTuple):
+    """What is no array in a batch, and which arrays it has."""
+
+    method: str
+    n_evaluations: int
+    n_nodes: int
+    sets: tuple[tuple[int, ...], ...]
+    arrays: frozenset[str]

@@ -12,7 +12,7 @@ __all__ = ["solution_facts"]
 def solution_facts(solution: Any) -> dict[str, str]:
     """Return what a solution holds and how far off it can be, as short texts by name."""
     residual, error, bound = solution.residual, solution.std_error, np.max(solution.error_bound, initial=0.0)
-    full = solution.prediction - residual if solution.full is None else solution.full
+    full = solution.full
     found = {
         "values": np.array2string(np.asarray(solution.values), precision=6, threshold=12, edgeitems=3),
         "shape": " x ".join(map(str, np.shape(solution.values))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -145,7 +145,7 @@ class TableEngine:
             method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
             n_results = (n_sets + 1) * self.trees.n_outputs + 1
             block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_results))))
-            unsolved = Solution.zeros(0, n_sets, self.trees.n_outputs, method=method).with_(error_bound=0.0)
+            unsolved = replace(Solution.zeros(0, n_sets, self.trees.n_outputs, method=method), error_bound=0.0)
             runs, work = _runs(rows, self.layout.n_groups), self._work(order, len(rows.columns))
             return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, work, unsolved)
 
@@ -172,7 +172,7 @@ class TableEngine:
             self._sweep(columns, tables, semivalue, order, out)
         sums = out[:, :-1].reshape(n_rows, tables.n_sets + 1, self.trees.value.shape[1])
         full = sums[:, -1]
-        return tables.unsolved.with_(values=sums[:, :-1], empty=np.zeros(full.shape), full=full, scale=out[:, -1])
+        return replace(tables.unsolved, values=sums[:, :-1], empty=np.zeros(full.shape), full=full, scale=out[:, -1])
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the tables of one semivalue (see ``background`` for the background's)."""

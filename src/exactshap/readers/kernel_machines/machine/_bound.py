@@ -14,7 +14,7 @@ from exactshap.games import ProductGame
 from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, cut_terms
 from exactshap.readers.kernel_machines.machine._shares import with_equal_shares
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, of_formula
+from exactshap.solvers import Solution
 
 __all__ = ["BoundMachine"]
 
@@ -178,16 +178,6 @@ class BoundMachine:
             return game
         baseline = game.c.sum(axis=0) + game.constant  # v(S) - v(empty) + v(empty) |S| / d, so that v'(empty) = 0
         return with_equal_shares(game, baseline, constant=game.constant - baseline)
-
-    def evaluate(self, values: np.ndarray) -> Solution:
-        """Return f(x) (n_rows[, n_outputs]) by the formula, with what its rounding is relative to."""
-        full = np.zeros((len(values), self.n_outputs)) + self.expansion.intercept
-        scale = np.zeros(len(values))
-        for block in self.blocks:
-            products = block.factors(values).prod(axis=1)
-            full += products @ block.coefficients.T
-            scale += np.abs(products) @ block.largest
-        return of_formula(full[:, 0] if self.single_output else full, np.maximum(scale, self._peak(values)))
 
     def finish(self, part: Solution, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the solution of some rows from the sum of all their terms."""

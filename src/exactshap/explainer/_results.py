@@ -1,0 +1,152 @@
+"""Solutions become explanations, and what is not exact is refused in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import ExactnessError, ExplanationWarning, message, warn
+from exactshap.explainer._certify import Certified, mask_facts
+from exactshap.frames import Table, as_table
+from exactshap.readers import Reader
+from exactshap.results.explanation import Explanation
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution, player_sets
+
+__all__ = ["facts_of", "refuse_or_warn", "wrap"]
+
+BUG = "This is a bug in the reader: please report it with exactshap.show_versions()"
+CHANGED = "If the model has changed since it was read, make a new Explainer. Else it"
+
+
+def facts_of(reader: Reader, semivalue: Semivalue, order: int) -> dict[str, Any]:
+    """Return what explanations that answer a question about a model have in common."""
+    background = reader.background
+    return {
+        "feature_names": reader.player_names,
+        "output_names": None if reader.single_output else reader.output_names,
+        "index": semivalue.name,
+        "order": order,
+        "value_function": reader.value_function,
+        "unit": reader.unit,
+        "model_name": reader.model_name,
+        "background_size": None if background is None else background.n_rows,
+        "groups": _groups(reader),
+    }
+
+
+def wrap(
+    reader: Reader, table: Table, solution: Solution, certified: Certified, shared: dict[str, Any], *, seconds: float
+) -> Explanation:
+    """Return a certified solution as an explanation; ``shared`` are the :func:`facts_of` its question."""
+    std_error, order, n_players = solution.std_error, shared["order"], len(reader.player_names)
+    bound = solution.error_bound
+    given = {
+        "values": solution.values[:, :n_players],
+        "baseline": solution.empty,
+        "prediction": certified.prediction,
+        "residual": certified.residual,
+        "tolerance": certified.tolerance,
+        "std_error": None if std_error is None else std_error[:, :n_players],
+        "data": table.numeric(absent=reader.absent) if table.is_sparse else table.native,
+        "sets": solution.sets or player_sets(n_players, order),
+        "set_values": solution.values if order > 1 else None,
+        "set_std_error": std_error if order > 1 else None,
+        "set_std": solution.set_std,
+        "method": solution.method,
+        "error_bound": np.array(np.broadcast_to(bound, len(solution.values))),
+        "n_evaluations": solution.n_evaluations,
+        "approximation_error": solution.approximation_error,
+        "seconds": seconds,
+        "groups": shared["groups"] and _columns_in(table, reader, shared["groups"]),
+        "covariances": solution.covariance,
+        "covariance_residual": solution.covariance_residual,
+        "stability_bound": reader.stability(table) if shared["index"] == "shapley" else None,
+        **mask_facts(certified.check),
+    }
+    return Explanation.of_solver(shared, given)
+
+
+def _columns_in(table: Table, reader: Reader, groups: dict[str, tuple[str, ...]]) -> dict[str, tuple[str | int, ...]]:
+    """Return the columns of each group by names that the explained rows have, else by number: ``feature_names=`` may say others."""
+    names = table.names or tuple(f"x{j}" for j in range(table.n_columns))
+    if names == reader.feature_names:
+        return dict(groups)
+    number = {name: j for j, name in enumerate(reader.feature_names)}
+    return {name: tuple(number[column] for column in columns) for name, columns in groups.items()}
+
+
+def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
+    if {*map(len, reader.players)} == {1}:
+        return None
+    return {
+        name: tuple(reader.feature_names[j] for j in columns)
+        for name, columns in zip(reader.player_names, reader.players, strict=True)
+        if len(columns) != 1
+    }
+
+
+def refuse_or_warn(reader: Reader, explanation: Explanation, on_inexact: str) -> None:
+    """Say which residual is above its tolerance, and why that may be."""
+    certificate = explanation.certificate()
+    text = _mask_message(reader, explanation) if certificate.adds_up else _sum_message(reader, explanation)
+    if on_inexact == "raise":
+        raise ExactnessError(text)
+    warn(text, ExplanationWarning)
+
+
+def _mask_message(reader: Reader, explanation: Explanation) -> str:
+    certificate = explanation.certificate()
+    difference = certificate.mask_difference or 0.0
+    reason = (
+        _imprecise(explanation, difference)
+        or _unsteady(reader, explanation, certificate.row, f"row {certificate.row}")
+        or CHANGED + BUG[4:]
+    )
+    return message(
+        f"v(S) is not what the model predicts for hybrid rows: off by {certificate.mask_difference:.3g} (tolerance {certificate.mask_tolerance:.3g})",
+        f"On {certificate.n_masks} coalitions, for {reader.model_name} with value_function={reader.value_function!r}",
+        f"{reason}; on_inexact='warn' returns the explanation with it",
+    )
+
+
+def _sum_message(reader: Reader, explanation: Explanation) -> str:
+    certificate = explanation.certificate()
+    return message(
+        f"Values do not add up: residual {certificate.max_residual:.3g} at row {certificate.row} (tolerance {certificate.tolerance:.3g})",
+        f"Of {certificate.checks}, for {reader.model_name} with value_function={reader.value_function!r}",
+        f"{_reason(reader, explanation)}; on_inexact='warn' returns the explanation with its residuals",
+    )
+
+
+def _reason(reader: Reader, explanation: Explanation) -> str:
+    """Return what may be wrong: the numbers overflow, the model does not repeat itself, or our reading is wrong."""
+    certificate = explanation.certificate()
+    if not np.isfinite(certificate.max_residual + certificate.tolerance):
+        return "Numbers overflow float64 in the model or in its factors: scale the columns"
+    return (
+        _imprecise(explanation, certificate.max_residual)
+        or _unsteady(reader, explanation, certificate.row, "this row")
+        or CHANGED + BUG[4:]
+    )
+
+
+def _unsteady(reader: Reader, explanation: Explanation, row: int | None, called: str) -> str:
+    """Return what is to be said of a model that does not repeat its prediction of a row, alone or in other company; "" if it does."""
+    if row is None:
+        return ""
+    again = np.asarray(reader.predict(as_table(explanation.data).take([row])), float)
+    if not np.abs(again - explanation.prediction[row]).max() > explanation.tolerance[row]:
+        return ""
+    return f"The model predicts {called} differently each time: fix its seed, make it deterministic, and let no step look at other rows"
+
+
+def _imprecise(explanation: Explanation, difference: float) -> str:
+    """Return what is to be said of a difference that the rounding of single precision explains; "" of a larger one."""
+    if difference > 1e-5 * np.abs(explanation.prediction).max(initial=0.0):
+        return ""
+    return (
+        "The model may compute in lower precision than its float64 answers say: let a function return float32 numbers, whose "
+        "rounding is then allowed for. Else this is a bug: please report it with exactshap.show_versions()"
+    )
