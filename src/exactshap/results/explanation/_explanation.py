@@ -17,9 +17,11 @@ from exactshap.results.data import (
     to_shap,
     to_shapiq,
 )
+from exactshap.results.explanation._concat import concat
 from exactshap.results.explanation._storage import load, save
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from exactshap.results.comparison import Cohorts, Comparison
@@ -274,6 +276,41 @@ class Explanation(ExplanationData):
         the size of the file, at least 256 MiB and at most 8 GiB.
         """
         return load(path, cls, max_bytes=max_bytes)
+
+    @classmethod
+    def concat(cls, parts: Iterable[ExplanationData], names: Sequence[str] | None = None) -> Explanation:
+        """Join explanations of other rows, or of other models for them: the folds of a cross-validation.
+
+        Parameters
+        ----------
+        parts : iterable of Explanation
+            Of the same players, outputs and question. Each row keeps its baseline, tolerance and residual, so that the certificate is
+            that of the whole.
+        names : sequence of str, default=None
+            What to call the parts, whose models, rows and baselines ``model_name`` then lists.
+
+        Returns
+        -------
+        explanation : Explanation
+
+        Raises
+        ------
+        InputError
+            If the parts answer different questions, or some are exact and others sampled.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> from sklearn.model_selection import KFold
+        >>> from exactshap import explain
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> folds = [explain(Ridge().fit(X[a], y[a]), X[b], X[a]) for a, b in KFold(5).split(X)]
+        >>> whole = Explanation.concat(folds)
+        >>> whole.values.shape, whole.certificate().passed
+        ((442, 10), True)
+        """
+        return concat(parts, cls, names)  # type: ignore[no-any-return]
 
     @property
     def plot(self) -> PlotAccessor:
