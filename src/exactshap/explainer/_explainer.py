@@ -258,7 +258,9 @@ def _kinds_message(table: Table, background: Table) -> str:
 def _background(background: Any, model: Any, align: bool) -> Table:
     """Read the background; a mutation by the caller afterwards must not change anything, so it is copied."""
     with refused_beyond_memory("The background"):
-        table = as_table(background, what="background").copy()
+        given = as_table(background, what="background")
+        table = given.copy()
+        table.__dict__["was_column"] = given.was_column
     if not table.is_frame:
         return table
     if align:

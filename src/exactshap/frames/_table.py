@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class Table:
     names : tuple of str or None
         Column names as text; None for arrays.
     n_rows, n_columns : int
+    was_column : bool
+        Whether a list or Series of texts was passed: a function of such rows takes these.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Table:
     names: tuple[str, ...] | None
     n_rows: int
     n_columns: int
+    was_column: ClassVar[bool] = False
 
     def __init__(self, native: Any, names: tuple[str, ...] | None, n_rows: int, n_columns: int) -> None:
         # at once: what is generated sets a frozen field by a call, and every explanation makes several tables

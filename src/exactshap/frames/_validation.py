@@ -187,6 +187,12 @@ def _rectangle(array: np.ndarray, data: Any, what: str) -> Table:
     """Return the table of an array of two dimensions; ``data`` is what it was made of."""
     if array.ndim == 1 and array.dtype == object and any(isinstance(row, (list, tuple, np.ndarray)) for row in array):
         raise InputError(message(f"`{what}` must be a rectangular table", "Got rows of different lengths"))
+    if (
+        array.ndim == 1 and len(array) and all(isinstance(cell, str) for cell in array)
+    ):  # a list or Series of texts is one column
+        table = as_table(data.to_frame(data.name or "text") if hasattr(data, "to_frame") else array.reshape(-1, 1), what=what)
+        table.__dict__["was_column"] = True
+        return table
     if array.ndim == 0:
         raise InputTypeError(message(f"`{what}` must be a table", f"Got {_brief(data)}", _route(data)))
     if array.ndim != 2:

@@ -102,6 +102,8 @@ class BlackBox(Reader):
         self.value_function = choose_value_function(request, self.value_functions, None, owner=self.model_name)
         assert request.background is not None
         self.background = request.background
+        if self.background.was_column:
+            self.model = OfColumn(function)
         if self.background.is_sparse:
             do = "Pass dense rows, and a function that makes them sparse: lambda rows: f(scipy.sparse.csr_matrix(rows))"
             raise InputTypeError(message("Functions are called with dense rows", "Got a sparse `background`", do))
@@ -211,6 +213,22 @@ class BlackBox(Reader):
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         row = self.row_game(few.take(slice(0, 1)))
         return replace(calls_cost(self, row, n_rows, order), bytes=self.memory(block_rows, order))
+
+
+@dataclass(frozen=True, eq=False)
+class OfColumn:
+    """A function of a list or Series of texts, which are the one column of a table here."""
+
+    function: Callable[..., Any]
+
+    @property
+    def __self__(self) -> Any:
+        return getattr(self.function, "__self__", None)
+
+    def __call__(self, rows: Any) -> Any:
+        if hasattr(rows, "iloc"):
+            return self.function(rows.iloc[:, 0])
+        return self.function(rows[:, 0].tolist() if isinstance(rows, np.ndarray) else rows.to_series(0))
 
 
 @dataclass(frozen=True, eq=False)

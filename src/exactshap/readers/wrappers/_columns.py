@@ -18,7 +18,7 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.readers import library_class, sklearn_name
 
-__all__ = ["TRIED_ROWS", "ColumnOwners"]
+__all__ = ["TRIED_ROWS", "ColumnOwners", "takes_texts"]
 
 _BY_NAME = {  # the token of the input column can be read off get_feature_names_out
     "StandardScaler",
@@ -148,6 +148,12 @@ class ColumnOwners:
         return after
 
 
+def takes_texts(step: Any) -> bool:
+    """Say whether a step takes a column of texts: scikit-learn's vectorizers, which hold no number of features when they are fitted."""
+    known = library_class(step, "sklearn")
+    return known is not None and known.__module__ == "sklearn.feature_extraction.text" and known.__name__ != "TfidfTransformer"
+
+
 def _n_outputs(step: Any, rows: Table | None) -> int:
     try:
         return len(step.get_feature_names_out())
@@ -160,7 +166,7 @@ def _n_outputs(step: Any, rows: Table | None) -> int:
                     "Pass background=X_reference",
                 )
             ) from None
-        return as_table(step.transform(rows.native)).n_columns
+        return as_table(step.transform(rows.column(0) if takes_texts(step) else rows.native)).n_columns
 
 
 def _inputs_by_prefix(step: Any, n_columns: int) -> np.ndarray | None:

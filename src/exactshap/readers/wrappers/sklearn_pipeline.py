@@ -24,7 +24,7 @@ from exactshap.readers import (
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.additive import is_projection, read_projection
-from exactshap.readers.wrappers._columns import TRIED_ROWS, ColumnOwners
+from exactshap.readers.wrappers._columns import TRIED_ROWS, ColumnOwners, takes_texts
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._live_players import read_live
 
@@ -90,6 +90,13 @@ def _read_tail(steps: list[Any], request: Request) -> Reader:
 
 def _n_columns(step: Any, request: Request) -> int:
     """Return how many columns the first step takes: steps of other libraries may know names only, or nothing."""
+    if takes_texts(step):
+        if type(step).__name__ != "HashingVectorizer":  # which learns nothing
+            require_fitted(step, "vocabulary_")
+        if request.background is not None and request.background.n_columns != 1:
+            got = f"Got a background of {request.background.n_columns} columns"
+            raise InputError(message(f"{type(step).__name__} takes one column of texts", got, "Pass that column: X[['text']]"))
+        return 1
     if hasattr(step, "n_features_in_"):
         return int(step.n_features_in_)
     if hasattr(step, "feature_names_in_"):
@@ -139,7 +146,9 @@ class PipelineReader(DelegatingReader):
         rows = None if request.background is None else request.background.take(slice(0, TRIED_ROWS)).copy()
         for step in self.front:
             owners = follow.after(step, owners, rows)
-            rows = None if rows is None else as_table(step.transform(rows.native), what="transformed background")
+            if rows is not None:
+                given = rows.column(0) if takes_texts(step) else rows.native
+                rows = as_table(step.transform(given), what="transformed background")
         return owners
 
     def rows(self, X: Table) -> Table:
@@ -155,7 +164,9 @@ class PipelineReader(DelegatingReader):
         return as_table(rows, what="transformed X", allow_empty=True)
 
     def _readable(self, X: Table) -> Any:
-        """Return the user's rows, or a copy where a step writes to what it is given."""
+        """Return the user's rows, or a copy where a step writes to what it is given; the column itself where it takes texts."""
+        if takes_texts(self.front[0]):
+            return X.column(0)
         return (X.copy() if any(map(writes_to_rows, self.front)) else X).native
 
     def predict(self, X: Table) -> np.ndarray:

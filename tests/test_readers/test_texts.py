@@ -1,0 +1,81 @@
+"""Texts: a column of them is one player; words are players of the last step, or of a function."""
+
+import numpy as np
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from exactshap import Explainer, explain
+from exactshap.errors import InputError
+
+TEXTS = np.array(["the cat sat", "a dog barked", "the dog sat", "a cat purred", "cat and dog", "bird sang"] * 5)
+LABELS = np.array([0, 1, 1, 0, 1, 0] * 5)
+FORMS = {
+    "list": lambda: TEXTS.tolist(),
+    "array": lambda: TEXTS,
+    "objects": lambda: TEXTS.astype(object),
+    "column": lambda: TEXTS.reshape(-1, 1),
+    "series": lambda: pytest.importorskip("pandas").Series(TEXTS),
+    "frame": lambda: pytest.importorskip("pandas").DataFrame({"text": TEXTS}),
+    "polars": lambda: pytest.importorskip("polars").DataFrame({"text": TEXTS}),
+}
+VECTORIZERS = {"tf-idf": TfidfVectorizer, "counts": CountVectorizer, "hashes": lambda: HashingVectorizer(n_features=64)}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("vectorizer", VECTORIZERS)
+@pytest.mark.parametrize("last", [LinearSVC, LogisticRegression])
+def test_a_column_of_texts_is_one_player(form, vectorizer, last):
+    model = make_pipeline(VECTORIZERS[vectorizer](), last()).fit(TEXTS, LABELS)
+    rows = FORMS[form]()
+    explainer = Explainer(model, rows[10:20])
+    found = explainer(rows[:3])
+    scores = model.decision_function(TEXTS)
+    assert found.certificate().passed
+    assert found.exact
+    np.testing.assert_allclose(found.values[:, 0], scores[:3] - scores[10:20].mean())
+    assert explainer.verify(rows[:3]).passed
+
+
+@pytest.mark.parametrize("form", ["list", "array", "objects", "series"])
+def test_functions_take_texts_as_they_were_passed(form):
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, LABELS)
+    rows = FORMS[form]()
+    for function in (model.predict_proba, lambda texts: model.predict_proba(list(texts))):
+        found = explain(function, rows[:3], rows[10:20], exact_owner=False)
+        np.testing.assert_allclose(found.prediction, model.predict_proba(TEXTS[:3]))
+
+
+def test_texts_beside_numbers_are_a_player():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"text": TEXTS, "length": [float(len(text)) for text in TEXTS]})
+    columns = make_column_transformer((TfidfVectorizer(), "text"), remainder="passthrough")
+    model = make_pipeline(columns, LinearSVC()).fit(frame, LABELS)
+    found = explain(model, frame[:3], frame[10:20])
+    np.testing.assert_allclose(
+        found.values, explain(lambda rows: model.decision_function(rows), frame[:3], frame[10:20]).values
+    )
+
+
+def test_words_are_players_of_the_last_step():
+    model = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(TEXTS, LABELS)
+    words, weights = model[0].get_feature_names_out(), model[:-1].transform(TEXTS)
+    found = explain(model[-1], weights[:3], weights[10:20], feature_names=words)
+    assert found.feature_names == tuple(words)
+    by_hand = model[-1].coef_ * (weights[:3].toarray() - weights[10:20].toarray().mean(axis=0))
+    np.testing.assert_allclose(found.values, by_hand, atol=np.finfo(float).eps)
+
+
+def test_what_is_wrong_is_said():
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(NotFittedError, match="TfidfVectorizer instance is not fitted yet"):
+        explain(make_pipeline(TfidfVectorizer(), LinearSVC()), TEXTS[:2], TEXTS[10:])
+    model = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(TEXTS, LABELS)
+    frame = pd.DataFrame({"text": TEXTS, "other": TEXTS})
+    with pytest.raises(InputError, match=r"takes one column of texts\. Got a background of 2 columns"):
+        explain(model, frame[:2], frame[10:])
+    assert explain(model, frame[["text"]][:2], frame[["text"]][10:]).exact
