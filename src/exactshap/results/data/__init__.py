@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from exactshap.results.data._cells import Cells, axis_name, cell_text, cells, player_columns, row_name
 from exactshap.results.data._certificate import Certificate
+from exactshap.results.data._concat import concat
 from exactshap.results.data._conversion import frame_kind, shap_of_columns, to_frame, to_shap, to_shapiq
 from exactshap.results.data._explanation_data import ExplanationData
 from exactshap.results.data._facts import facts, headline
@@ -24,6 +25,7 @@ __all__ = [
     "called_here",
     "cell_text",
     "cells",
+    "concat",
     "counted",
     "facts",
     "fingerprint",

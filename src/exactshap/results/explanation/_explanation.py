@@ -11,13 +11,13 @@ from exactshap.results.data import (
     ExplanationData,
     NamedValues,
     called_here,
+    concat,
     facts,
     headline,
     to_frame,
     to_shap,
     to_shapiq,
 )
-from exactshap.results.explanation._concat import concat
 from exactshap.results.explanation._storage import load, save
 
 if TYPE_CHECKING:

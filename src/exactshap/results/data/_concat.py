@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import InputError, InputTypeError, message
-from exactshap.results.data import ExplanationData
+from exactshap.results.data._explanation_data import ExplanationData
 
 __all__ = ["concat"]
 
