@@ -105,7 +105,7 @@ def _refuse_odd_rows(reader: Reader, table: Table, semivalue: Semivalue, order: 
     """Refuse rows that the call would: one row of each pattern of missing, infinite and very large cells is timed as the first are."""
     seen: set[bytes] = set()
     for start in range(0, table.n_rows, LOOKED_AT):
-        odd = np.stack([_odd_cells(table.take(slice(start, start + LOOKED_AT)), j) for j in range(table.n_columns)], axis=1)
+        odd = _odd_cells(table.take(slice(start, start + LOOKED_AT)))
         for i in np.flatnonzero(odd.any(axis=1)):
             pattern = odd[i].tobytes()
             if pattern not in seen and len(seen) < MOST_PATTERNS:
@@ -114,12 +114,14 @@ def _refuse_odd_rows(reader: Reader, table: Table, semivalue: Semivalue, order: 
                     _cost(reader, table.take([start + int(i)]), 1, 1, semivalue, order)
 
 
-def _odd_cells(table: Table, j: int) -> np.ndarray:
+def _odd_cells(rows: Table) -> np.ndarray:
     """Return 0 for a cell that any model takes, 1 for a missing one, 2 for one that is not finite in single precision."""
     try:
-        numbers = table.select([j]).numeric()[:, 0]
-    except (InputError, InputTypeError):  # text, of which the model itself decides
-        return np.zeros(table.n_rows, np.int8)
+        numbers = rows.numeric()
+    except (InputError, InputTypeError):
+        if rows.n_columns == 1:  # text, of which the model itself decides
+            return np.zeros((rows.n_rows, 1), np.int8)
+        return np.concatenate([_odd_cells(rows.select([j])) for j in range(rows.n_columns)], axis=1)
     return np.where(np.isnan(numbers), 1, 2 * (np.abs(numbers) > np.finfo(np.float32).max)).astype(np.int8)
 
 
