@@ -19,7 +19,7 @@ import time
 import warnings
 
 import numpy as np
-from paper_data import DATA, require
+from paper_data import DATA, missing, require
 from qshap_tables import DEPTH, MODELS, RESULTS, simulated, theory
 
 from exactshap import decompose_r2
@@ -179,21 +179,27 @@ def fresh_rows(found):
 
 
 def other_seeds(found):
-    """Yield SPVIM's shares of Tables 3 (logarithm) and 5 with other seeds of vimpy."""
-    from xgboost import XGBRegressor
-
+    """Yield SPVIM's shares of Tables 3 (logarithm) and 5, where its data are here, with other seeds of vimpy."""
     X, charges = insurance()
     runs = {"table3": (of_insurance(X.to_numpy(), np.log(charges), "log charges"), X.to_numpy(), np.log(charges), list(X))}
-    stocks, (X, y, names) = json.loads(FOUND.read_text(encoding="utf-8"))["table5"], returns()
-    top = list(stocks["shares"]["Q-SHAP"])
-    model = XGBRegressor(**stocks["parameters"], max_bin=32, n_jobs=1)
-    runs["table5"] = model, X[:, [names.index(name) for name in top]], y, top
+    if not missing(["sp500_close.parquet"]):
+        runs["table5"] = of_stocks()
     for table, (model, X, y, names) in runs.items():
         rows = found.setdefault(table, [])
         for seed in range(len(rows) + 1, SEEDS + 1):
             rows.append(dict(zip(names, spvim(model, X, y, seed).tolist(), strict=True)))
             print(table, seed, sum(rows[-1].values()), flush=True)
             yield found
+
+
+def of_stocks():
+    """Return Table 5's model of the hundred stocks, not yet fitted, its rows and names."""
+    from xgboost import XGBRegressor
+
+    stored, (X, y, names) = json.loads(FOUND.read_text(encoding="utf-8"))["table5"], returns()
+    top = list(stored["shares"]["Q-SHAP"])
+    model = XGBRegressor(**stored["parameters"], max_bin=32, n_jobs=1)
+    return model, X[:, [names.index(name) for name in top]], y, top
 
 
 def authors_package(found):

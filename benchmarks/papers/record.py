@@ -140,6 +140,7 @@ TABLES = [
         partial(source.printed, "qshap table 3"),
         "qshap_tables.py` and `qshap_peers.py table3",
         partial(source.qshap_insurance, "log charges"),
+        noted=source.qshap_spvim_noted,
         key="qshap table 3, log",
     ),
     Table(
