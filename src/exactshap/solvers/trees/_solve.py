@@ -34,7 +34,7 @@ from exactshap.trees import prepared as rounded
 
 __all__ = ["PreparedTrees", "prepare_trees", "solve_trees"]
 
-PAIR_ROWS = 1000.0  # how many rows are expected to share a filling of tables for pairs, which else go by quadrature
+PAIR_ROWS = 400.0  # how many rows are expected to share a filling of tables for pairs, which else go by quadrature
 ADVANTAGE = 2.0  # tables must make an ensemble twice as fast: their memory is not free
 REFILLED_ROWS = 200.0  # how many rows of one call are expected to share tables that cannot be kept
 
