@@ -15,10 +15,10 @@ from sklearn.ensemble import (
 
 from exactshap import Explainer
 from exactshap.decompose import decompose_loss, decompose_r2
-from exactshap.errors import UnsupportedStructureError
+from exactshap.errors import ExplanationWarning, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import convert, loads
-from tolerances import assert_close
+from tolerances import FLOAT32_MARGIN, assert_close
 
 X = np.random.default_rng(0).normal(size=(300, 3))
 Y = np.exp(X[:, 0] / 2.0 + X[:, 1] * X[:, 2] / 4.0)
@@ -186,3 +186,42 @@ def test_the_text_of_a_model_is_one_line():
         f"<TreeModel 'RandomForestRegressor' of scikit-learn: <FlatTrees: 3 trees, {model.trees.n_nodes} nodes, 3 columns,"
         " 2 outputs>, 'target 0', 'target 1' (target)>"
     )
+
+
+def counts(**fit):
+    library = pytest.importorskip("xgboost")
+    settings = {"objective": "count:poisson", "n_estimators": 5, "max_depth": 2, "n_jobs": 1}
+    return library.XGBRegressor(**settings, **fit.pop("settings", {})).fit(X, RANKS, **fit)
+
+
+def test_offsets_that_a_model_was_fitted_with_are_told():
+    library = pytest.importorskip("xgboost")
+    if tuple(map(int, library.__version__.split(".")[:2])) < (3, 1):
+        pytest.skip("base_score is estimated from 3.1 on")
+    exposure = np.random.default_rng(1).uniform(0.5, 3.0, len(X))
+    model = counts(base_margin=np.log(exposure))
+    with pytest.warns(ExplanationWarning, match="do not start from its base_score: it was fitted with base_margin="):
+        explanation = Explainer(model)(X[:9])
+    alone = model.predict(X[:9], base_margin=np.zeros(9), output_margin=True)
+    baseline = explanation.baseline - (model.predict(X[:9], output_margin=True) - alone) + np.log(exposure[:9])
+    offset = model.predict(X[:9], base_margin=np.log(exposure[:9]), output_margin=True)
+    assert np.abs(baseline + explanation.values.sum(axis=1) - offset).max() < FLOAT32_MARGIN * 10
+
+
+@pytest.mark.filterwarnings("error::exactshap.errors.ExplanationWarning")
+def test_models_without_offsets_are_not_warned_of():
+    pytest.importorskip("xgboost")
+    weights = np.random.default_rng(1).uniform(0.5, 3.0, len(X))
+    for model in (
+        counts(),
+        counts(sample_weight=weights),
+        counts(settings={"base_score": 0.5}),
+        counts(settings={"subsample": 0.5}),
+        counts(settings={"num_parallel_tree": 3, "colsample_bytree": 0.5}),
+        xgb("reg:squarederror", 1e6 * Y),
+        xgb("binary:logistic", (Y > 1.5).astype(float)),
+        xgb("binary:logistic", (Y > 1.5).astype(float), scale_pos_weight=3.0),
+        xgb("reg:absoluteerror"),
+        xgb("multi:softprob", RANKS, num_class=4),
+    ):
+        Explainer(model)

@@ -18,6 +18,7 @@ __all__ = [
     "check_objective",
     "check_order",
     "checked_version",
+    "has_offset",
     "output_names_of",
     "stages_of",
     "unit_of",
@@ -33,6 +34,8 @@ _LOG = {  # objectives whose base_score is the exponential of a margin, and what
     "survival:aft": "log of the survival time",
     "survival:cox": "log hazard",
 }
+_OF_MEANS = (*_LOGIT, "count:poisson", "reg:gamma", "reg:squarederror", "reg:tweedie")
+ROUNDING_OF_ROOT = 1e-3  # of the largest weight of a tree; some 1e-8 without offsets, and 0.05 and more with them
 _LEVELS = {  # where a document keeps the levels of its outputs, and what each output is of the target
     "reg:quantileerror": ("quantile_loss_param", "quantile_alpha", "quantile"),
     _EXPECTILES: ("expectile_loss_param", "expectile_alpha", "expectile"),
@@ -260,6 +263,26 @@ def base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple
     if len(base) not in (1, n_outputs):
         raise ModelFormatError(message(f"base_score holds {len(base)} numbers", f"The model has {n_outputs} outputs"))
     return base if len(base) == n_outputs else np.full(n_outputs, base[0])
+
+
+def has_offset(document: dict) -> bool:
+    """Whether a model was fitted from other margins than its base_score.
+
+    From 3.1 on XGBoost estimates base_score as the mean of y for these objectives, so that the gradients add up to zero at the first root,
+    whose weight is then rounding. Offsets leave base_score as it is, and another weight there.
+    """
+    learner = document["learner"]
+    objective, parameters = learner["objective"], learner["learner_model_param"]
+    balanced = float((objective.get("reg_loss_param") or {}).get("scale_pos_weight", 1.0)) == 1.0
+    estimated = str(parameters.get("boost_from_average")) == "1" and balanced and objective["name"] in _OF_MEANS
+    booster = learner["gradient_booster"]
+    if not estimated or booster["name"] != "gbtree" or tuple(map(int, document["version"][:2])) < (3, 1):
+        return False
+    blocks = records(booster["model"]["trees"])
+    if not len(blocks) or int(parameters.get("num_target", 1)) > 1:
+        return False
+    weights = blocks.take(np.zeros(1, np.int64)).column("base_weights", np.float32)[0]
+    return bool(abs(weights[0]) > ROUNDING_OF_ROOT * np.abs(weights).max(initial=0.0))
 
 
 def unit_of(objective: str, n_outputs: int) -> str:

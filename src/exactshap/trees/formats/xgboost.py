@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ModelFormatError, message
+from exactshap.errors import ExplanationWarning, ModelFormatError, message, warn
 from exactshap.trees.ensemble import RawForest, TreeModel, build
 from exactshap.trees.formats._document import (
     MAX_COLUMNS,
@@ -27,6 +28,7 @@ from exactshap.trees.formats._xgboost_layout import (
     check_objective,
     check_order,
     checked_version,
+    has_offset,
     output_names_of,
     stages_of,
     unit_of,
@@ -41,6 +43,8 @@ def convert(model: Any) -> TreeModel:
     """Return a live ``Booster`` (all rounds) or ``XGBModel`` (up to the best) as a :class:`TreeModel`, as each predicts itself."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     document = read_ubj(bytes(booster.save_raw("ubj")))
+    if has_offset(document):
+        _warn_of_offset(type(model).__name__, booster)
     missing = getattr(model, "missing", np.nan)
     classes = getattr(model, "classes_", None)
     return from_document(
@@ -51,6 +55,15 @@ def convert(model: Any) -> TreeModel:
         missing_value=np.nan if missing is None else float(missing),
         classes=classes,
     )
+
+
+def _warn_of_offset(name: str, booster: Any) -> None:
+    """Say that a model was fitted with offsets, unless it was fitted to sampled rows, whose mean is another one."""
+    trained = json.loads(booster.save_config())["learner"]["gradient_booster"].get("tree_train_param", {})
+    if float(trained.get("subsample", 1.0)) == 1.0:
+        text = f"The trees of {name} do not start from its base_score: it was fitted with base_margin=, or to sampled rows and loaded"
+        why = "Without an offset XGBoost predicts from base_score, and so the values say; with one, base_score is left out"
+        warn(message(text, why, "See 'Offsets' in docs/trees.md"), ExplanationWarning)
 
 
 @guarded("XGBoost model")
