@@ -25,7 +25,7 @@ from exactshap import Explainer
 from exactshap.errors import ExactnessError, InputError
 from exactshap.explainer._certify import tolerance_of
 from exactshap.frames import as_table
-from exactshap.readers.wrappers._member import Member, total_of
+from exactshap.readers.wrappers._sum import Member, total_of
 from exactshap.semivalues import find
 from tolerances import assert_close
 

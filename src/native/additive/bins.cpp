@@ -86,9 +86,9 @@ EXACTSHAP_INLINE bool add_term(In<T, 2> cells, int64_t start, int64_t stop, cons
   const int64_t place = lookups.term[t], n_cells = cells.size[1], n_sets = sums.values.size[1];
   const int64_t* const shape = lookups.shape[t].data;
   const auto strides = lookups.strides[t];
-  int64_t few[COLUMNS > 0 ? COLUMNS : 1];
+  int64_t fixed[COLUMNS > 0 ? COLUMNS : 1];
   double table[COLUMNS > 0 ? 1 << COLUMNS : 1];
-  int64_t* const bins = COLUMNS > 0 ? few : scratch;
+  int64_t* const bins = COLUMNS > 0 ? fixed : scratch;
   double* const values = COLUMNS > 0 ? table : found;
   for (int64_t i = start; i < stop; i++) {
     const int64_t cell = int64_t(cells.data[i * n_cells + place]);

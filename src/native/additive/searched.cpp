@@ -20,7 +20,7 @@ struct Tables {
 struct Shares {
   In<double, 1> weights;   // p(0) of a player that is alone; p(0) and p(1) of one of two; p(0) of both together
   In<int64_t, 2> singles;  // (n_singles, 1): where the player of each term stands among the sets
-  In<int64_t, 2> pairs;    // (n_pairs, 2 or 3): where the first and the second do, and the two together, if they are asked for
+  In<int64_t, 2> pairs;    // (n_pairs, 2 or 3): where the first and the second do, and the two together, at order 2
 
   EXACTSHAP_FIELDS(weights, singles, pairs)
 };

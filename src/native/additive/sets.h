@@ -8,7 +8,7 @@
 
 EXACTSHAP_BEGIN
 
-/// The sets within a term whose values are asked for: set s has `sizes[s]` players `members[s]`, ascending bits of a code.
+/// The sets within a term that are solved: set s has `sizes[s]` players `members[s]`, ascending bits of a code.
 struct Sets {
   In<int64_t, 2> members;
   In<int64_t, 1> sizes;

@@ -57,7 +57,7 @@ CHECKED_ROWS = 8  # background rows on which the terms are compared with the mod
 
 
 class AdditiveReader(Reader):
-    """A sum of small terms bound to a background, which is folded into the terms once, here."""
+    """Read a sum of small terms; the background is folded in once."""
 
     value_functions = VALUE_FUNCTIONS
     block_rows = 2**14  # what a block holds beside its values stays in a core's caches, and threads share 100,000 rows
@@ -116,7 +116,7 @@ class AdditiveReader(Reader):
         return [owner[j] for j in range(self.n_features)]
 
     def _check_terms(self, reference: Reference) -> None:
-        """Hold the terms against the model's own predictions of a few rows: a subclass may predict in another way."""
+        """Compare the terms with the model's own predictions. A subclass may predict in another way."""
         assert self.background is not None
         rows = self.background.take(slice(0, min(CHECKED_ROWS, self.background.n_rows)))
         encoded, own = reference.rows[: rows.n_rows], np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
@@ -145,8 +145,8 @@ class AdditiveReader(Reader):
     def _named(self, X: Table) -> Table:
         return check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.model_name)
 
-    def _made(self, rows: np.ndarray) -> list[np.ndarray]:
-        """Return coalition values, those too that a solution does not keep."""
+    def _coalition_values(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Return all coalition values, to time them."""
         return [stack.tables for stack in self._stacks(rows)]
 
     def _stacks(self, rows: np.ndarray) -> Iterator[Stack | LookedUp | Monomials]:
@@ -154,7 +154,7 @@ class AdditiveReader(Reader):
             yield from bound.stacks(rows)
 
     def game(self, X: Table) -> AdditiveGame:
-        """Return the games of some rows, one table of coalition values for each term."""
+        """Return the games of some rows, one table for each term."""
         subsets: list[tuple[int, ...]] = []
         tables: list[np.ndarray] = []
         for stack in self._stacks(self._encode(X)):
@@ -178,15 +178,15 @@ class AdditiveReader(Reader):
 
     def _part(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         if self._searched is not None and self.form.search is not None:
-            found = self.form.search(self._named(X))
-            if found is not None:
-                return solve_searched(self._searched, *found, self.n_players, semivalue, order)
+            numbers_and_bins = self.form.search(self._named(X))
+            if numbers_and_bins is not None:
+                return solve_searched(self._searched, *numbers_and_bins, self.n_players, semivalue, order)
         rows = self._encode(X)
         parts = (self._solved(rows[piece], semivalue, order) for piece in slices(X.n_rows, self._piece_rows(X.n_rows)))
         return replace(Solution.join(parts, X.n_rows), error_bound=2.0**order * self._errors(X))
 
     def _piece_rows(self, n_rows: int) -> int:
-        """Return how many rows are solved at a time, so that their coalition values stay in a core's caches."""
+        """Return how many rows' coalition values fit into a core's caches."""
         if self._streams or not self._widths:
             return n_rows
         return max(FEWEST_ROWS, int(CACHED_VALUES / (self.n_outputs * sum(2.0**width for width in self._widths))))
@@ -217,7 +217,7 @@ class AdditiveReader(Reader):
         return np.sum([bound.errors(rows) for bound in interpolated], axis=0)
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes of all coalition values, copied once, of the result, and of one chunk of hybrid rows and its values."""
+        """Return the bytes of a block: coalition values, copied once, the result, and one chunk of hybrid rows."""
         sets = len(player_sets(self.n_players, order))
         if self._streams:  # values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
             n_rows += 0 if self._linear is not None else Monomials.TILE
@@ -228,16 +228,16 @@ class AdditiveReader(Reader):
         return 8.0 * (n_rows * (self.n_outputs * (2.0 * coalition_values + 3.0 * sets) + 2.0 * self.n_features) + chunk)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        """Time a few rows; where functions are called on the whole background for each of them, time a few such calls."""
+        """Time some rows, or some calls of functions on the whole background."""
         rows, n_blocks = self._encode(few), -(-n_rows // block_rows)
         many = rows[np.arange(TIMED_ROWS) % len(rows)]
-        found = stacks_cost(self._widths, n_rows, self.n_outputs, order)
+        solving = stacks_cost(self._widths, n_rows, self.n_outputs, order)
         if len(many) * sum(map(calls_of_row, self._bound)) > TIMED_CALLS:
             pairs = zip([block for block in self.form.blocks if len(block.columns)], self._bound, strict=True)
-            seconds = found.seconds + n_rows * sum(seconds_of_row(*pair, many) for pair in pairs)
+            seconds = solving.seconds + n_rows * sum(seconds_of_row(*pair, many) for pair in pairs)
         else:  # what keeps no coalition values makes them where it adds them up
-            made = partial(self._solved, semivalue=semivalue, order=order) if self._streams else self._made
-            one, some = (min(clocked(partial(made, rows)) for _ in range(2)) for rows in (rows[:1], many))
+            evaluate = partial(self._solved, semivalue=semivalue, order=order) if self._streams else self._coalition_values
+            one, some = (min(clocked(partial(evaluate, rows)) for _ in range(2)) for rows in (rows[:1], many))
             seconds = n_blocks * one + (n_rows - n_blocks) * max(some - one, 0.0) / (TIMED_ROWS - 1)
-            seconds += 0.0 if self._streams else found.seconds
-        return replace(found, seconds=seconds, bytes=self.memory(block_rows, order))
+            seconds += 0.0 if self._streams else solving.seconds
+        return replace(solving, seconds=seconds, bytes=self.memory(block_rows, order))

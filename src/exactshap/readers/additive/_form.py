@@ -1,4 +1,4 @@
-"""An additive model's formula beside its own prediction, as the reader of its library gives it."""
+"""What a family says of its model: the formula and the own prediction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["AdditiveForm"]
 
 @dataclass(frozen=True, eq=False)
 class AdditiveForm:
-    """An additive model's formula, with the model's own prediction beside it.
+    """Hold an additive model's formula and its own prediction.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class AdditiveForm:
         return 0.0 if self.magnitude is None else self.magnitude(rows)
 
     def check(self, rows: np.ndarray, own: np.ndarray, limit: np.ndarray, *, owner: str) -> None:
-        """Refuse a model whose own predictions (n_rows, n_outputs) of some rows of the background are not the sum of the terms."""
+        """Refuse a model whose predictions (n_rows, n_outputs) are not the sum of its terms."""
         terms = self.evaluate(rows)
         if np.all(is_right := np.abs(own - terms).max(axis=1) <= limit):
             return

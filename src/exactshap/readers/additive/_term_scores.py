@@ -1,4 +1,4 @@
-"""One score for each term of an additive model, as glass-box libraries draw them: no background, nothing is shared among columns."""
+"""Score each term of an additive model, as glass-box libraries draw them. No background enters, and columns share nothing."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TermScores:
 
 
 def explain_terms(model: Any, X: Any, *, output: Any = "auto") -> TermScores:
-    r"""Return the terms of an additive model at some rows, as interpret's ``explain_local`` shows them.
+    r"""Return the terms of an additive model at some rows.
 
     .. math:: f(x) = f_0 + \sum_I f_I(x_I)
 

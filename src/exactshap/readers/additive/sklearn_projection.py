@@ -31,7 +31,7 @@ _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 
 
 def recognise(steps: Sequence[Any]) -> bool:
-    """Say whether steps are a linear map, others or scalers behind it, and a linear model of scikit-learn."""
+    """Say whether steps are linear maps, perhaps scalers, and a linear model."""
     if len(steps) < 2 or not all(_is_own(step) for step in steps) or sklearn_name(steps[0]) not in _MAPS:
         return False
     known = library_class(steps[-1], "sklearn")
@@ -42,13 +42,13 @@ def recognise(steps: Sequence[Any]) -> bool:
 
 
 def _is_own(step: Any) -> bool:
-    """Say whether a step is of a class of scikit-learn, or of a subclass that changes nothing."""
+    """Say whether a step behaves as a class of scikit-learn."""
     known = library_class(step, "sklearn")
     return known is not None and not replaced(step, known)
 
 
 def read(steps: Sequence[Any], request: Request) -> AdditiveReader:
-    r"""Read a linear model of mapped rows as one of the rows themselves.
+    r"""Read a linear model of mapped rows as one of the rows.
 
     .. math:: f(x) = b + \bigl((x - m) W\bigr) \beta = b - m W \beta + \sum_j x_j (W \beta)_j
 
@@ -90,7 +90,7 @@ def _cancelled(sizes: np.ndarray, offset: float, rows: np.ndarray) -> np.ndarray
 
 
 def _map_of(step: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrix (n_columns, width) and the shift (width,) of a fitted step: u -> u matrix + shift."""
+    """Return the matrix and the shift of a step: u -> u matrix + shift."""
     if sklearn_name(step) in _SCALERS:
         slope, shift = affine_of(step, width)
         return np.diag(slope), shift

@@ -59,7 +59,7 @@ class LiveGame:
 
 
 class LivePlayers(DelegatingReader):
-    """What ``inner`` says of the ``live`` players, among ``players`` of which the others have no columns."""
+    """Show what ``inner`` says of ``live`` players; the others have no columns."""
 
     def __init__(self, inner: Reader, players: tuple[tuple[str, tuple[int, ...]], ...], live: tuple[int, ...]) -> None:
         columns, names = tuple(columns for _, columns in players), tuple(name for name, _ in players)
@@ -73,7 +73,7 @@ class LivePlayers(DelegatingReader):
         return self._among_all(super().solve(X, semivalue, order), order)
 
     def _among_all(self, solution: Solution, order: int) -> Solution:
-        """Return the solution with the sets of all players, 0 where a member has no columns."""
+        """Return the solution for all players, 0 where one has no columns."""
         sets = player_sets(self.n_players, order)
         number = {members: place for place, members in enumerate(sets)}
         places = [number[tuple(self.live[j] for j in members)] for members in solution.sets]
@@ -98,7 +98,7 @@ class LivePlayers(DelegatingReader):
 
 
 def _spread(values: np.ndarray, axis: int, size: int, places: list[int]) -> np.ndarray:
-    """Return zeros of ``size`` along an axis, with the values at their places."""
+    """Return zeros along an axis, with the values at their places."""
     out = np.zeros((*values.shape[:axis], size, *values.shape[axis + 1 :]))
     out[(slice(None),) * axis + (places,)] = values
     return out

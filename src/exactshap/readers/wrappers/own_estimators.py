@@ -106,15 +106,15 @@ class FanovaReader(Reader):
         solution = super().solve(X, semivalue, order)
         if semivalue.name != "shapley" or order != 1 or any(len(columns) != 1 for columns in self.players):
             return solution
-        found = self.model.shapley_values(X.numeric())
-        return replace(solution, covariance=found.covariance, covariance_residual=found.covariance_residual)
+        own = self.model.shapley_values(X.numeric())
+        return replace(solution, covariance=own.covariance, covariance_residual=own.covariance_residual)
 
     def memory(self, n_rows: int, order: int) -> float:
         return 8.0 * 6 * n_rows * len(self.model.dual_coef_) * self.n_features + super().memory(n_rows, order)
 
 
 def _elsewhere(module: str) -> Callable[[Any, Request], Reader]:
-    """Return a reader that lives in its own module, imported on first sight."""
+    """Return a reader that is imported on first use."""
     return lambda model, request: importlib.import_module(module).read(model, request)
 
 

@@ -15,8 +15,7 @@ from exactshap.readers import Reader, Request, fitted_names, require_fitted, sel
 from exactshap.readers import read as read_any
 from exactshap.readers.additive import read_side_by_side
 from exactshap.readers.kernel_machines import KernelReader, merge
-from exactshap.readers.wrappers._member import Member, name_of_sum
-from exactshap.readers.wrappers._sum import SumReader
+from exactshap.readers.wrappers._sum import Member, SumReader, name_of_sum
 
 __all__ = ["read"]
 
@@ -57,7 +56,7 @@ def read(model: Any, request: Request) -> Reader:
 
 
 def _adds_up_to_output(inner: Any, part: Reader) -> bool:
-    """Say whether the part's values add up to what is put side by side: decision functions, or predictions of regressors."""
+    """Say whether a part's values add up to a decision function or a regressor's prediction."""
     return hasattr(inner, "decision_function") or (part.unit == "target" and not hasattr(inner, "classes_"))
 
 

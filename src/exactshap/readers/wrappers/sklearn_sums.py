@@ -13,8 +13,7 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted, select_outputs
 from exactshap.readers.wrappers._linear import linear_step
-from exactshap.readers.wrappers._member import Member, read_member
-from exactshap.readers.wrappers._sum import SumReader
+from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 
 __all__ = ["read"]
 
@@ -36,7 +35,7 @@ def _voting(model: Any, request: Request) -> Reader:
 
 
 def _stacking(model: Any, request: Request) -> Reader:
-    """Read a linear model of its regressors' predictions, and of the rows themselves where they are passed through."""
+    """Read a linear model of predictions, and of the rows with ``passthrough``."""
     parts = _linear(model)
     coefficients, request = np.asarray(parts.coefficients[:, 0], float), _of_sum(model, request)
     readers = [_regressor(inner, request, model) for inner in model.estimators_]
@@ -48,7 +47,7 @@ def _stacking(model: Any, request: Request) -> Reader:
 
 
 def _linear(model: Any) -> Any:
-    """Take the last step of a stack apart, or refuse one that is not linear."""
+    """Return the parts of a stack's last step, or refuse it."""
     final = model.final_estimator_
     parts = linear_step(final)
     if parts is None or parts.method != "predict":
@@ -72,7 +71,7 @@ def _rows_themselves(model: Any, coefficients: np.ndarray, request: Request) -> 
 
 
 def _bagging(model: Any, request: Request) -> Reader:
-    """Read the mean of its regressors, each on the columns that it was fitted on."""
+    """Read the mean of regressors, each on its own columns."""
     request = _of_sum(model, request)
     chosen = [tuple(int(c) for c in columns) for columns in model.estimators_features_]
     pairs = list(zip(model.estimators_, chosen, strict=True))
@@ -85,7 +84,7 @@ def _bagging(model: Any, request: Request) -> Reader:
 
 
 def _of_sum(model: Any, request: Request) -> Request:
-    """Settle names and players once, so that they are the same for all models inside."""
+    """Give all models inside the same names and players."""
     names, n_columns, owner = fitted_names(model), _n_columns(model), type(model).__name__
     background = request.background
     if background is not None:
@@ -123,7 +122,7 @@ def _sum(
     outputs: list[int] | None = None,
     single: bool = True,
 ) -> Reader:
-    """Return the reader of a sum that predicts by ``model.predict``, for all or some of its outputs."""
+    """Return the reader of a sum that predicts by ``model.predict``."""
     chosen = outputs or [0]
     names = members[0].reader.output_names
     return SumReader(

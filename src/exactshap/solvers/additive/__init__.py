@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.additive._kernels import Bins, Lookups, Tables, fill_cells, fill_fold
+from exactshap.solvers.additive._kernels import Bins, Factors, Lookups, Tables, fill_cells, fill_fold
 from exactshap.solvers.additive._linear import Linear, solve_linear, solve_linear_precisely
-from exactshap.solvers.additive._monomials import Factors, Monomials
 from exactshap.solvers.additive._stacks import (
     LookedUp,
+    Monomials,
     Searched,
     Stack,
     solve_additive,

@@ -1,4 +1,4 @@
-"""Compiled sweeps over sums of small terms (``src/native/additive/terms.cpp``, ``bins.cpp``)."""
+"""Compiled sweeps over sums of small terms (``src/native/additive/``)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,25 @@ import numpy as np
 
 from exactshap._native import kernel
 
-__all__ = ["Bins", "Lookups", "Sets", "add_lookups", "fill_cells", "fill_fold", "fill_lookups", "fill_sets"]
+__all__ = [
+    "Bins",
+    "Factors",
+    "Lookups",
+    "Sets",
+    "Shares",
+    "Tables",
+    "add_lookups",
+    "add_monomials",
+    "fill_cells",
+    "fill_fold",
+    "fill_lookups",
+    "fill_searched",
+    "fill_sets",
+]
 
 
 class Bins(NamedTuple):
-    """How columns are cut into bins, perhaps several ways each, and how terms number their cells."""
+    """Hold how columns are cut, and how terms number their cells."""
 
     cuts: np.ndarray  # ascending, of one way of cutting after the other
     cut_start: np.ndarray  # way w has cuts[cut_start[w]:cut_start[w + 1]]
@@ -23,7 +37,7 @@ class Bins(NamedTuple):
 
 
 class Lookups(NamedTuple):
-    """Terms of equally many players with the background folded in: one table for each coalition of a term's players."""
+    """Hold terms with the background folded in: one table for each coalition."""
 
     term: np.ndarray  # which of a row's cells belongs to it
     shape: np.ndarray  # (n_terms, n_columns): bins of its columns; 1 where there are fewer columns
@@ -33,23 +47,32 @@ class Lookups(NamedTuple):
     folded: np.ndarray  # (n_places, n_outputs): all tables
 
 
+class Factors(NamedTuple):
+    """Monomials of k players with the background folded in: factor p of a term is the product of ``columns ** powers`` of its p-th player."""
+
+    columns: np.ndarray  # (n_terms, k, n_columns_of_player)
+    powers: np.ndarray  # 0 where there are fewer columns
+    coefficients: np.ndarray  # (n_terms, n_outputs)
+    moments: np.ndarray  # (n_terms, 2^k): the background's mean of the factors outside of each coalition
+
+
 class Tables(NamedTuple):
-    """Terms of one output each of whose columns is a player: those of one, and those of two."""
+    """Hold terms of one and of two columns, each a player."""
 
     singles: Lookups
     pairs: Lookups
 
 
 class Shares(NamedTuple):
-    """What the values of sets are within terms of one and two players, and where they go."""
+    """Hold weights and places of sets in terms of one and two players."""
 
     weights: np.ndarray  # p(0) of a player that is alone; p(0) and p(1) of one of two; p(0) of both together
     singles: np.ndarray  # (n_singles, 1): where the player of each term stands among the sets
-    pairs: np.ndarray  # (n_pairs, 2 or 3): where the first and the second do, and the two together, if they are asked for
+    pairs: np.ndarray  # (n_pairs, 2 or 3): where the first and the second do, and both together at order 2
 
 
 class Sets(NamedTuple):
-    """The sets within a term of k players whose values are asked for."""
+    """Hold the sets within a term of k players that are solved."""
 
     members: np.ndarray  # (n_sets, order): ascending bits of a code
     sizes: np.ndarray
@@ -62,3 +85,4 @@ fill_fold = kernel("additive.fill_fold(scores, inside, outside, weights, out)")
 fill_cells = kernel("additive.fill_cells(X, bins, out)")
 fill_searched = kernel("additive.fill_searched(X, bins, tables, shares, out, empty, full, scale)")
 fill_lookups = kernel("additive.fill_lookups(cells, lookups, out)")
+add_monomials = kernel("additive.add_monomials(X, factors, sets, positions, out, empty, full, scale)")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -15,12 +15,12 @@ from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.errors import InputError, message
 from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.additive._kernels import Sets, Shares, add_lookups, fill_lookups, fill_searched, fill_sets
-from exactshap.solvers.additive._monomials import Monomials, add_monomials
+from exactshap.solvers.additive._kernels import Sets, Shares, add_lookups, add_monomials, fill_lookups, fill_searched, fill_sets
 from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
 
 __all__ = [
     "LookedUp",
+    "Monomials",
     "Searched",
     "Stack",
     "method_of",
@@ -31,12 +31,12 @@ __all__ = [
     "weight_alone",
 ]
 
-KEPT_QUESTIONS = 64  # answers that do not depend on the rows; a service asks the same ones again and again
+KEPT_QUESTIONS = 64  # of which what does not depend on the rows is kept: a service repeats them
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """Terms of equally many players, with their coalition values side by side.
+    """Hold terms of equally many players, with their coalition values.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Stack:
 
 @dataclass(frozen=True, eq=False)
 class LookedUp:
-    """Terms of equally many players whose coalition values, all finite, are looked up where they are used, and not kept.
+    """Hold terms whose coalition values are looked up where they are used. All are finite.
 
     Attributes
     ----------
@@ -78,8 +78,35 @@ class LookedUp:
 
 
 @dataclass(frozen=True, eq=False)
+class Monomials:
+    """Hold terms that are products of one factor of each player. Coalition values are worked out where they are used.
+
+    Attributes
+    ----------
+    subsets : tuple of tuples of int
+        The players of each term, k of them, 1 to ``MOST_PLAYERS``.
+    rows : array of shape (n_rows, n_columns)
+    factors : Handle of Factors
+    tabulate : callable
+        ``tabulate(rows)``: the coalition values, as in a :class:`Stack`.
+    """
+
+    MOST_PLAYERS: ClassVar[int] = 8
+    TILE: ClassVar[int] = 64  # rows whose values are added up together, in memory of their own
+
+    subsets: tuple[tuple[int, ...], ...]
+    rows: np.ndarray
+    factors: Handle
+    tabulate: Callable[[np.ndarray], np.ndarray]
+
+    @property
+    def tables(self) -> np.ndarray:
+        return self.tabulate(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
 class Searched:
-    """Terms of one output, each of whose columns is a player, one or two of them; bins are searched where values are looked up.
+    """Hold terms of one or two columns, each a player. Bins are searched where values are looked up.
 
     Attributes
     ----------
@@ -129,7 +156,7 @@ def solve_stacks(
     semivalue: Semivalue,
     order: int,
 ) -> Solution:
-    """Return the part of terms that come in stacks, one stack in memory at a time; refuse coalition values that are not finite."""
+    """Add up stacks of terms, one at a time; refuse what is not finite."""
     n_sets = len(player_sets(n_players, order))
     # written, not np.zeros: what is read before it is written, the system fetches twice
     values, empty, full = (np.full((n_rows, *shape), 0.0) for shape in ((n_sets, n_outputs), (n_outputs,), (n_outputs,)))
@@ -152,7 +179,7 @@ def solve_stacks(
 def solve_searched(
     terms: Searched, rows: np.ndarray, bins: Handle, n_players: int, semivalue: Semivalue, order: int
 ) -> Solution:
-    """Return the part of terms over bins, the same bits as of cells that are looked up: rows are read and values written once."""
+    """Return the part of terms over bins in one pass. The bits are those of cells that are looked up."""
     n_rows, shares = len(rows), _shares(terms.singles, terms.pairs, n_players, semivalue, order)
     values, scale = np.empty((n_rows, len(player_sets(n_players, order)), 1)), np.empty(n_rows)
     empty, full = (np.empty((n_rows, 1)) for _ in range(2))
@@ -165,7 +192,7 @@ def method_of(n_terms: int) -> str:
 
 
 def stacks_cost(widths: Sequence[int], n_rows: int, n_outputs: int, order: int) -> Cost:
-    """Return the cost of solving terms of so many players each, whose coalition values are there already."""
+    """Return the cost of solving terms whose coalition values are known."""
     steps = sum(
         sum(math.comb(width, size) for size in range(1, min(order, width) + 1)) * 2.0 ** (width - 1) + 2.0 for width in widths
     )
@@ -187,7 +214,7 @@ def _sample() -> Sample:
 
 @functools.lru_cache(maxsize=KEPT_QUESTIONS)
 def _local_sets(k: int, semivalue: Semivalue, order: int) -> Handle:
-    """Return the sets within a term of k players, and p_size(|S|) for the code of each coalition S of the k - size other players."""
+    """Return the sets within a term of k players, and their weights. These are p_size(|S|) for the code of each coalition S of the others."""
     local = player_sets(k, min(order, k)) if k else ()
     members, weights = np.full((len(local), order), -1, np.int64), np.zeros((order + 1, 2**k))
     for s, players in enumerate(local):
@@ -201,7 +228,7 @@ def _local_sets(k: int, semivalue: Semivalue, order: int) -> Handle:
 
 @functools.lru_cache(maxsize=KEPT_QUESTIONS)
 def _positions(subsets: tuple[tuple[int, ...], ...], n_players: int, order: int) -> np.ndarray:
-    """Return where the sets within each term stand among all sets, of shape (n_terms, n_local)."""
+    """Return where sets stand among all, of shape (n_terms, n_local)."""
     k = len(subsets[0])
     local = player_sets(k, min(order, k)) if k else ()
     positions = np.empty((len(subsets), len(local)), np.int64)
@@ -215,7 +242,7 @@ def _positions(subsets: tuple[tuple[int, ...], ...], n_players: int, order: int)
 def _shares(
     singles: tuple[tuple[int, ...], ...], pairs: tuple[tuple[int, ...], ...], n_players: int, semivalue: Semivalue, order: int
 ) -> Handle:
-    """Return the weights of the sets within terms of one and two players, and where these stand among all sets."""
+    """Return the weights and places of sets in terms of one and two players."""
     alone, together = (cast(Sets, _local_sets(k, semivalue, order).value) for k in (1, 2))
     both = together.weights[2, :1] if order > 1 else np.zeros(1)
     where = [
@@ -226,7 +253,7 @@ def _shares(
 
 
 def _position(players: tuple[int, ...], n_players: int) -> int:
-    """Return where a sorted set stands among all sets, by size and then lexicographically (see ``player_sets``)."""
+    """Return where a sorted set stands in ``player_sets``: by size, then lexicographically."""
     size = len(players)
     smaller = sum(math.comb(n_players, s) for s in range(1, size))
     after = sum(math.comb(n_players - 1 - player, size - i) for i, player in enumerate(players))
@@ -244,10 +271,10 @@ def _refuse_not_finite(stack: Stack | Monomials, *sums: np.ndarray) -> None:
     with np.errstate(all="ignore"):
         if all(math.isfinite(array.sum()) or np.isfinite(array).all() for array in sums):
             return
-        found = np.argwhere(~np.isfinite(stack.tables).all(axis=(2, 3)))
-    if not len(found):  # their sum overflows, which is told by the certificate
+        places = np.argwhere(~np.isfinite(stack.tables).all(axis=(2, 3)))
+    if not len(places):  # their sum overflows, which the certificate reports
         return
-    term, row = found[0].tolist()
+    term, row = places[0].tolist()
     raise InputError(
         message(
             f"The term on players {stack.subsets[term]} has a coalition value that is NaN or infinite",

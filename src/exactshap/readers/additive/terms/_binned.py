@@ -44,7 +44,7 @@ class BinnedTerms:
         return [coalitions(columns, owner) for columns in self.columns]
 
     def _support(self, reference: Reference | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the cells of each term that the background visits, and their weights."""
+        """Yield the cells that the background visits, and their weights."""
         for l, scores in enumerate(self.scores):
             if reference is None:
                 assert self.training is not None
@@ -56,7 +56,7 @@ class BinnedTerms:
 
 
 def numeric_bins(model: Any) -> Bins | None:
-    """Return the bins of an EBM whose columns are all numbers, or None.
+    """Return the bins of an EBM of numeric columns, or None.
 
     ``bins_[j]`` holds the cuts of column j, for terms of one column, of two, ...: the last holds for all larger ones. A term's
     tables have a bin for missing values before, and one for unknown categories behind those between the cuts.
@@ -109,7 +109,7 @@ def _bind_table(scores: np.ndarray, support: tuple[np.ndarray, np.ndarray], own:
 def _fold(
     scores: np.ndarray, shape: np.ndarray, inside: np.ndarray, bins: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the table (n_inside_cells, n_outputs) of one coalition and its strides (n_columns,), 0 outside."""
+    """Return the table of one coalition, and its strides, 0 outside."""
     full_strides = _c_strides(shape)
     outside, index = np.unique(bins[:, ~inside] @ full_strides[~inside], return_inverse=True)
     single = len(outside) == 1  # a constant background makes no rounding: its weight is exactly 1
@@ -137,7 +137,7 @@ class _BoundBins:
 
     @functools.cached_property
     def _sizes(self) -> tuple[tuple[tuple[tuple[int, ...], ...], Handle, int], ...]:
-        """The players of terms of equally many of them, what the kernel looks up, and the number of outputs."""
+        """Group terms by their number of players: players, tables, number of outputs."""
         return tuple(self._of_size(chosen) for chosen in by_size(term.players for term in self.terms))
 
     def _of_size(self, chosen: list[int]) -> tuple[tuple[tuple[int, ...], ...], Handle, int]:

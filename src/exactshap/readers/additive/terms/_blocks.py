@@ -56,7 +56,7 @@ BACKGROUND_CHUNK = 256  # background rows of one chunk of hybrids, fixed so that
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Background rows as the terms see them, with weights that sum to one."""
+    """Hold background rows as the terms see them; weights sum to one."""
 
     rows: np.ndarray
     weights: np.ndarray
@@ -91,7 +91,7 @@ class Coalitions:
 
 
 def players_of_term(columns: Sequence[int], owner: Sequence[int]) -> tuple[int, ...]:
-    """Return the players of a term on ``columns`` (repeats allowed), in order of appearance; refuse too many.
+    """Return the players of a term, in order of appearance; refuse too many.
 
     >>> players_of_term((4, 2, 3), owner=[0, 0, 1, 1, 2])
     (2, 1)
@@ -111,18 +111,18 @@ def players_of_term(columns: Sequence[int], owner: Sequence[int]) -> tuple[int, 
 
 
 def coalitions(columns: Sequence[int], owner: Sequence[int]) -> Coalitions:
-    """Return the coalitions of a term, bit p of the code being its p-th player."""
+    """Return the coalitions of a term: bit p is its p-th player."""
     players = players_of_term(columns, owner)
     bits = np.array([players.index(owner[j]) for j in columns], int)
     return Coalitions(players, (np.arange(2 ** len(players))[:, None] >> bits) & 1 == 1)
 
 
 def by_size(players: Iterable[tuple[int, ...]]) -> list[list[int]]:
-    """Return the numbers of the terms with equally many players, fewest players first."""
-    found: dict[int, list[int]] = {}
+    """Return the terms with equally many players, fewest players first."""
+    terms: dict[int, list[int]] = {}
     for term, members in enumerate(players):
-        found.setdefault(len(members), []).append(term)
-    return [found[size] for size in sorted(found)]
+        terms.setdefault(len(members), []).append(term)
+    return [terms[size] for size in sorted(terms)]
 
 
 def slices(n: int, step: int) -> Iterator[slice]:
@@ -170,7 +170,7 @@ class LinearTerms:
 
 @dataclass(frozen=True, eq=False)
 class BoundLinear:
-    """A linear model bound to a background, which has a kernel of its own."""
+    """Hold a linear model bound to a background; it has its own kernel."""
 
     linear: Handle
     means: np.ndarray  # of the background's columns, in extended precision
@@ -228,7 +228,7 @@ def calls_of_row(bound: object) -> float:
 
 
 def seconds_of_row(block: TermBlock, bound: object, rows: np.ndarray) -> float:
-    """Return the seconds of one row, from one evaluation of all terms of a block."""
+    """Return the seconds of one row, from one evaluation of a block."""
     seconds = clocked(lambda: block.evaluate(rows))
     if seconds < QUICK:
         rows = np.tile(rows, (LARGER, 1))

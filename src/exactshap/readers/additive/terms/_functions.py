@@ -48,7 +48,7 @@ class ProductTerm:
         return [basis(rows[:, column]) for basis, column in zip(self.bases, self.columns, strict=True)]
 
     def folded(self, inside: np.ndarray, reference: Reference) -> np.ndarray:
-        """Return the tensor (n_inside_products, n_outputs) that is left when the outside factors take their mean product."""
+        """Return the tensor (n_inside_products, n_outputs) with outside factors averaged."""
         axes = np.append(np.flatnonzero(inside), np.flatnonzero(~inside))
         width = int(np.prod([self.tensor.shape[p] for p in np.flatnonzero(~inside)]))
         ordered = self.tensor.transpose(*axes, len(axes)).reshape(-1, width, self.tensor.shape[-1])
@@ -57,7 +57,7 @@ class ProductTerm:
 
 
 def _products(bases: list[np.ndarray], chosen: np.ndarray) -> np.ndarray:
-    """Return the products of the chosen factors' bases, of shape (n_rows, product of their sizes), in C order."""
+    """Return products of the chosen factors' bases, (n_rows, product of their sizes)."""
     products = np.ones((len(bases[0]), 1))
     for p in np.flatnonzero(chosen):
         products = (products[:, :, None] * bases[p][:, None, :]).reshape(len(products), -1)
@@ -128,7 +128,7 @@ class FunctionTerm:
     n_outputs: int | None = None
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
-        """Return the function's values (n, n_outputs), or say what is wrong with them."""
+        """Return the function's values (n, n_outputs), or refuse them."""
         raise_if_cancelled()
         try:
             result = np.asarray(self.function(values))
@@ -202,14 +202,14 @@ class _BoundFunction:
 
 
 def hybrid_means(term: FunctionTerm, values: np.ndarray, inside: np.ndarray, reference: Reference) -> np.ndarray:
-    """Return the mean of f over hybrids of each row with the background, of shape (n_rows, n_coalitions, n_outputs)."""
+    """Return the mean of f over hybrids, of shape (n_rows, n_coalitions, n_outputs)."""
     step = CHUNK_VALUES // (len(values) * min(len(reference.rows), BACKGROUND_CHUNK) * values.shape[1])
     parts = [_mean_over_background(term, values, inside[codes], reference) for codes in slices(len(inside), step)]
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(values), 0, 1))
 
 
 def _mean_over_background(term: FunctionTerm, values: np.ndarray, inside: np.ndarray, reference: Reference) -> np.ndarray:
-    """Return f at the first background row plus the mean deviation from it, for a few coalitions.
+    """Return f at the first background row plus the mean deviation.
 
     The order of summation is the same for every coalition: a column that does not vary gets exactly nothing.
     """
@@ -225,7 +225,7 @@ def _mean_over_background(term: FunctionTerm, values: np.ndarray, inside: np.nda
 
 
 def _bind_function(term: FunctionTerm, reference: Reference, owner: Sequence[int]) -> _BoundFunction:
-    """Keep the distinct background rows of the term's columns, with their added weights."""
+    """Keep the distinct background rows of a term, with their added weights."""
     own = coalitions(term.columns, owner)
     rows, index = np.unique(reference.rows[:, term.columns], axis=0, return_inverse=True)
     merged = Reference(rows, np.bincount(index.reshape(-1), reference.weights, minlength=len(rows)))

@@ -1,4 +1,4 @@
-r"""Homogeneous functions of two or three columns, interpolated on the faces of a cube, with a proven error bound.
+r"""Homogeneous functions of two or three columns, interpolated with a proven error bound.
 
 A function with :math:`f(s x) = s^p f(x)` for s > 0 is known from its values on the surface :math:`\max_j |x_j| = 1`, whose faces
 are squares (or edges): :math:`f(x) = r^p f(x / r)`, :math:`r = \max_j |x_j|`. On a face it is analytic. It is evaluated at N Chebyshev
@@ -89,7 +89,7 @@ class InterpolationPlan:
 
 
 def plan(growth: Growth, largest: float) -> InterpolationPlan | None:
-    """Return the cheapest grid whose bound is below TARGET of ``largest``, or None."""
+    """Return the cheapest grid with a bound below TARGET of ``largest``."""
     half = 0.5 * TARGET * largest
     for n_powers, most in NARROW:
         n_cells = next((n for n in range(1, most + 1) if growth.interpolation_error(n_powers, 1.0 / n) <= half), None)
@@ -116,7 +116,7 @@ class Interpolant:
         return out
 
     def hybrid_means(self, X: np.ndarray, background: np.ndarray, weights: np.ndarray, inside: np.ndarray) -> np.ndarray:
-        """Return the means over the background for each row and coalition, of shape (n_rows, n_coalitions)."""
+        """Return the means over the background, of shape (n_rows, n_coalitions)."""
         out = np.empty((len(X), len(inside)))
         rows, others = np.ascontiguousarray(X), np.ascontiguousarray(background)
         fill_hybrid_means(rows, others, weights, inside, self.coefficients, self.degree, out)
@@ -143,8 +143,8 @@ def interpolate(
     if grid is None or grid.n_evaluations(growth.n_columns) > most_evaluations:
         return None
     values = _surface_values(function, growth.n_columns, grid.n_nodes)
-    found = Interpolant(_coefficients(values, grid), growth.degree, grid.error)
-    return found if np.all(np.abs(found(points) - truth) <= 10.0 * TARGET * largest) else None  # 10: rounding
+    interpolant = Interpolant(_coefficients(values, grid), growth.degree, grid.error)
+    return interpolant if np.all(np.abs(interpolant(points) - truth) <= 10.0 * TARGET * largest) else None  # 10: rounding
 
 
 def _chebyshev_points(n: int) -> np.ndarray:
@@ -160,7 +160,7 @@ def _surface_values(function: Callable[[np.ndarray], np.ndarray], n_columns: int
 
 
 def _to_narrow(grid: InterpolationPlan) -> np.ndarray:
-    """Return the map (n_cells, n_powers, n_nodes) from values on a face to the monomial coefficients of its narrow cells."""
+    """Return the map (n_cells, n_powers, n_nodes) from a face's values to narrow cells' coefficients."""
     from numpy.polynomial import chebyshev
 
     centers = (2.0 * np.arange(grid.n_cells) + 1.0) / grid.n_cells - 1.0
@@ -181,5 +181,5 @@ def _coefficients(values: np.ndarray, grid: InterpolationPlan) -> np.ndarray:
             len(values), grid.n_cells, 1, grid.n_powers, 1
         )
     flat = to_narrow.reshape(-1, grid.n_nodes)
-    found = (flat @ values @ flat.T).reshape(len(values), grid.n_cells, grid.n_powers, grid.n_cells, grid.n_powers)
-    return np.ascontiguousarray(found.transpose(0, 1, 3, 2, 4))
+    coefficients = (flat @ values @ flat.T).reshape(len(values), grid.n_cells, grid.n_powers, grid.n_cells, grid.n_powers)
+    return np.ascontiguousarray(coefficients.transpose(0, 1, 3, 2, 4))

@@ -60,7 +60,7 @@ class MonomialTerms:
 
 
 def power_table(rows: np.ndarray, degree: int) -> np.ndarray:
-    """Return x^0, x^1, ..., x^degree of every column, of shape (n_rows, n_columns, degree + 1)."""
+    """Return x^0, ..., x^degree of every column, (n_rows, n_columns, degree + 1)."""
     table = np.ones((*rows.shape, degree + 1))
     for power in range(degree):
         table[:, :, power + 1] = table[:, :, power] * rows
