@@ -241,11 +241,11 @@ def test_automatic_eta():
         (
             {"shapley_penalty": -1.0},
             ValueError,
-            "'shapley_penalty' parameter of ShapleyKernelRidge must be a float in the range",
+            "'shapley_penalty' parameter of ShapleyKernelRidge must be a float >= 0",
         ),
         ({"alpha": -1.0}, ValueError, "'alpha' parameter of ShapleyKernelRidge"),
         ({"gamma": 0.0}, ValueError, "'gamma' parameter of ShapleyKernelRidge"),
-        ({"value_function": "functional"}, ValueError, "'value_function' parameter of ShapleyKernelRidge must be a str among"),
+        ({"value_function": "functional"}, ValueError, "'value_function' parameter of ShapleyKernelRidge must be one of"),
         ({"n_coalitions": 1}, ValueError, "'n_coalitions' parameter"),
         ({"features": True}, InputError, "column names or numbers"),
         ({"features": 1.5}, InputError, r"column names or numbers in \[0, 4\).*Got 1.5"),

@@ -1,4 +1,4 @@
-"""Conditional dependence given other variables, split exactly over the columns, with a permutation test."""
+"""Split conditional dependence over the columns, with a permutation test."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def decompose_conditional_hsic(
     level: float = 0.95,
     random_state: Any = 0,
 ) -> PairwiseDecomposition:
-    r"""Split the dependence of X and Y that is left given Z over the columns of X.
+    r"""Split the dependence of X and Y given Z over the columns of X.
 
     .. math:: v(S) = \frac{1}{n^2}\, \mathrm{tr}\bigl(R_X H K_S H R_X \cdot R_Y H L H R_Y\bigr), \qquad
               K_S = \bigodot_{j \in S} K_j, \quad R = \varepsilon\, (H K_Z H + \varepsilon I)^{-1}

@@ -114,7 +114,7 @@ class FanovaEffects:
 
 
 WIDTHS = (0.5, 1.0, 2.0)  # of median distances
-STRENGTHS = (0.1, 0.3, 1.0, 3.0)
+STRENGTHS = (0.1, 0.3, 1.0, 3.0)  # of interactions: c of the kernel, half a decade apart
 SMALLEST_NOISE = 1e-8  # of the process's variance
 
 

@@ -1,4 +1,4 @@
-"""Values for players in a structure: nested groups that join together, or stages that follow one another."""
+"""Define values for players in nested groups or stages."""
 
 from __future__ import annotations
 

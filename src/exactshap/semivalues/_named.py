@@ -1,4 +1,4 @@
-"""The indices that have a name, and the families that make more of them."""
+"""Name the indices, and the families that make more of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees of players as people write them: nested groups, and stages of causes and effects."""
+"""Read trees of players: nested groups, and stages of causes and effects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ __all__ = ["asymmetric", "owen"]
 
 
 def owen(groups: Mapping[str, object], semivalue: str | Semivalue = "shapley") -> Hierarchy:
-    r"""Return the value of players in groups that join together: Owen's for groups, Winter's for groups of groups.
+    r"""Return the value of players in groups that join together.
+
+    Owen's value for groups, Winter's for groups of groups:
 
     .. math:: \phi_j = (a_j - b_j) \prod_{k=1}^m \int_0^1 \prod_{B \in \mathrm{siblings}_k}
               \bigl(t\, a_B + (1 - t)\, b_B\bigr)\, \mathrm{d}t, \qquad a_B = \prod_{i \in B} a_i
@@ -57,7 +59,9 @@ def owen(groups: Mapping[str, object], semivalue: str | Semivalue = "shapley") -
 
 
 def asymmetric(stages: Sequence[object]) -> Hierarchy:
-    r"""Return the asymmetric Shapley value for stages of causes and effects: only orders that keep to them count.
+    r"""Return the asymmetric Shapley value for stages of causes and effects.
+
+    Only orders that keep to the stages count:
 
     .. math:: \phi_j = (a_j - b_j) \prod_{i\ \mathrm{before}} a_i \prod_{i\ \mathrm{after}} b_i
               \int_0^1 \prod_{i\ \mathrm{beside}} \bigl(t\, a_i + (1 - t)\, b_i\bigr)\, \mathrm{d}t

@@ -1,4 +1,4 @@
-"""The statistics by their textbook formulas: an independent path, without players or quadrature, that totals are held against."""
+"""Compute both statistics by their textbook formulas: an independent check of totals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hold what the two pairwise statistics share: settings, values of sets, one estimate, its average over blocks, its inference."""
+"""Define what both statistics need: settings, estimates, their averages, their inference."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ __all__ = [
 
 ESTIMATORS = ("unbiased", "biased")
 METHODS = ("auto", "exact", "blocks")
-MAX_EXACT_ROWS = 50_000
+MAX_EXACT_ROWS = 50_000  # pooled rows: beyond, even the plain shares of 20 columns take minutes
 PERMUTATIONS_OF_A_PASS = 28  # of a column over all pairs take as long as the shares themselves
 MAX_EXACT_WORK = 1.6e11  # permutations times pairs times columns: half a minute at 2e-10 s each
-MAX_SETS = 200_000
+MAX_SETS = 200_000  # sets of players: 1.6 MB of values, and minutes of work for a thousand rows
 Weights = Callable[[PanelBlock], np.ndarray]
 
 

@@ -1,4 +1,4 @@
-"""Product kernels over columns of mixed kinds: one kernel and one bandwidth per column, one player per column or group."""
+"""Read product kernels over columns of mixed kinds: one kernel and bandwidth each."""
 
 from __future__ import annotations
 

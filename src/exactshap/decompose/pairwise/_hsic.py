@@ -1,4 +1,4 @@
-"""The Hilbert-Schmidt independence criterion of two sets of variables, split exactly over the variables."""
+"""Split the Hilbert-Schmidt independence criterion over the variables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def decompose_hsic(
     n_jobs: int | None = None,
     settings: PairwiseSettings | None = None,
 ) -> PairwiseDecomposition:
-    r"""Split the dependence between the columns of X and Y, as measured by HSIC, over the columns of X (or of both).
+    r"""Split the dependence of X and Y (HSIC) over the columns of X.
 
     .. math:: v(S) = \frac{1}{(n-1)^2}\, \mathrm{tr}(K_S H L H), \qquad K_S = \bigodot_{j \in S} K_j
 

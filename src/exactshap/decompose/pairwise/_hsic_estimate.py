@@ -1,4 +1,4 @@
-"""Estimate HSIC and its shares, over the columns of one side or of both."""
+"""Estimate HSIC and its shares, over one side or both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inference on shares: permutation p-values, corrections for several shares, jackknife standard errors, intervals."""
+"""Infer from shares: permutation p-values and their corrections, jackknife errors, intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The maximum mean discrepancy of two samples, split exactly over their columns."""
+"""Split the maximum mean discrepancy of two samples over their columns."""
 
 from __future__ import annotations
 

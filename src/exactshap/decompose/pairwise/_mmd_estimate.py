@@ -1,4 +1,4 @@
-"""Estimates of MMD and its shares from one pair of samples, in one sweep or as tasks over pairs of blocks of rows."""
+"""Estimate MMD and its shares, in one sweep or as tasks over blocks of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics that are sums over pairs of rows: blocks of pairs, threads over panels of rows, and the quadrature rules."""
+"""Cut sums over pairs of rows into blocks and tasks, with their quadrature rules."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ __all__ = ["PartialR2", "decompose_r2"]
 
 
 class PartialR2:
-    """One part of a table, as sums that add up to :func:`exactshap.decompose_r2` of the whole.
+    """Decompose R2 over one part of a table; parts add up to the whole.
 
     Parameters
     ----------

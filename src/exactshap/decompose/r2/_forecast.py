@@ -1,4 +1,4 @@
-"""How long and how large a decomposition of R2 will be, before anything is allocated."""
+"""Forecast seconds and bytes of a decomposition of R2, before anything is allocated."""
 
 from __future__ import annotations
 

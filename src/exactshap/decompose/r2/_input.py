@@ -1,4 +1,4 @@
-"""What :func:`decompose_r2` is asked: the model as trees, the rows as numbers, checked."""
+"""Check a request for R2: the model as trees, the rows as numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.threads import map_in_threads, worker_count
 from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
-from exactshap.decompose.r2._result import require_variation
+from exactshap.decompose.r2._result import EPS, require_variation
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.readers import Request, names_of, players_of, require_own_prediction
@@ -22,7 +22,6 @@ from exactshap.trees.ensemble import encode, largest_sum, readable
 
 __all__ = ["R2Problem", "encode_rows", "prepare_problem", "prepare_rows", "target_of", "weights_of"]
 
-EPS = float(np.finfo(np.float64).eps)
 WORTH_THREADS = 2**20  # rows times trees, some milliseconds of predictions
 
 

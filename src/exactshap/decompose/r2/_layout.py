@@ -1,4 +1,4 @@
-"""An ensemble and its rows as the compiled kernels of R2 read them."""
+"""Lay an ensemble and its rows out for the compiled kernels."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from exactshap.decompose.r2._games import residual_rows_of, tree_decisions
 from exactshap.decompose.r2._input import R2Problem, encode_rows, target_of, weights_of
 from exactshap.decompose.r2._layout import EnsembleLayout
 from exactshap.decompose.r2._losses import LOSSES, Loss, loss_form
+from exactshap.decompose.r2._result import EPS
 from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError, did_you_mean, message
 from exactshap.frames import as_table, check_columns
 from exactshap.games import all_masks
@@ -111,7 +112,6 @@ def parabola_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) ->
 
 MAX_TABLE_PLAYERS = 10  # of one tree: 1024 coalitions of each row
 METHODS = ("auto", "tables", "parabolas")
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -147,7 +147,9 @@ def decompose_loss(
     sample_weight: Any = None,
     groups: Mapping[str, Any] | None = None,
 ) -> LossDecomposition:
-    r"""Split the skill score of boosted trees over their features: McFadden's R2, Brier skill, Poisson, gamma, Tweedie, pinball D2.
+    r"""Split the skill score of boosted trees over their features.
+
+    McFadden's R2, Brier skill, and the D2 of Poisson, gamma, Tweedie and pinball losses:
 
     .. math:: \phi_j = -\frac{1}{L_0 - L_{sat}} \sum_k \operatorname{Shapley}_j(v_k), \qquad
               v_k(S) = \sum_i w_i\, \ell\bigl(y_i, F_{k-1}(x_i) + f_{k,S}(x_i)\bigr)

@@ -1,4 +1,4 @@
-"""What a decomposition of R2 is made of: sums over rows, which parts of a table add up to, and the shares they become."""
+"""Hold the sums that parts of a table add up to, and the shares they become."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from exactshap.errors import ExactnessError, InputError, message
 from exactshap.results.decomposition import Decomposition
 
-__all__ = ["R2Decomposition", "R2Sums", "require_variation"]
+__all__ = ["EPS", "R2Decomposition", "R2Sums", "require_variation"]
 
 EPS = float(np.finfo(np.float64).eps)
 

@@ -1,4 +1,4 @@
-"""The sums that R2 and its shares are made of, for rows that may be all or some of a table."""
+"""Solve for the sums that R2 and its shares are made of."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from exactshap.errors import BudgetError, ExplanationWarning, UnknownNameError, 
 __all__ = ["Solved", "check_game", "forecast", "solve", "solve_sums", "sums"]
 
 GAMES = ("residual", "ensemble")
-WARN_SECONDS, REFUSE_SECONDS = 60.0, 86_400.0
+WARN_SECONDS, REFUSE_SECONDS = 60.0, 86_400.0  # of one core: a minute is said beforehand, a day refused
 
 
 def forecast(problem: R2Problem, game: str, per_row: bool, memory_limit: float | None) -> float:

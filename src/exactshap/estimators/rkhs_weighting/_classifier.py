@@ -9,8 +9,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from exactshap._runtime.estimator_checks import check_parameters, sample_weights
 from exactshap.errors import InputError, message
 from exactshap.estimators.rkhs_weighting._instantiations import instantiation
 from exactshap.estimators.rkhs_weighting._problem import WeightingProblem
@@ -27,7 +28,7 @@ def _gives_probabilities(model: Any) -> bool:
 
 
 class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
-    r"""Classify by the sign of a weighting of base predictors by a function of a reproducing kernel Hilbert space.
+    r"""Classify by the sign of a weighting of base predictors.
 
     .. math:: f(x) = b + \sum_t a_t\, p(I_t)\, E_{w \sim p_k}\bigl[K(w_t, w)\, \phi(w, x_{I_t})\bigr], \qquad
               \min_{a, b} \frac{1}{m} \sum_i \ell\bigl(s_i f(x_i)\bigr) + \lambda\, a^\top G a + \epsilon\, a^\top a
@@ -111,7 +112,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         """Draw parameters and subsets, and fit their coefficients to rows X (n_rows, n_features) and labels y (n_rows,)."""
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = sample_weights(sample_weight, len(X))
         self.classes_, labels = self._labels(y, weights)
         kept = weights > 0
         X, labels, weights = X[kept], labels[kept], weights[kept]
@@ -119,7 +120,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
             **{name: getattr(self, name) for name in _SHARED}, fit_intercept=bool(self.fit_intercept)
         )
         score.n_features_in_ = X.shape[1]
-        score._check_parameters()
+        check_parameters(score, score._checks())
         if self.loss not in LOSSES:
             raise InputError(message(f"The 'loss' parameter must be one of {list(LOSSES)}", f"Got {self.loss!r}"))
         if self.loss == "hinge" and not self.fit_intercept:

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
+from exactshap._runtime.estimator_checks import is_number
 from exactshap.errors import InputError, message
 from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, least_squares, moments_of, row_kernel
-from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor, _is_number
+from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
 
 __all__ = ["RKHSWeightingCV", "path_scores"]
 
@@ -215,7 +216,7 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
         return float(self.alphas[0])
 
     def _checks(self) -> list[tuple[str, bool, str]]:
-        fine = np.ndim(self.alphas) == 1 and len(self.alphas) > 0 and all(_is_number(alpha) for alpha in self.alphas)
+        fine = np.ndim(self.alphas) == 1 and len(self.alphas) > 0 and all(is_number(alpha) for alpha in self.alphas)
         return [("alphas", fine, "a sequence of floats >= 0"), *self._common_checks()]
 
     def _coefficients(self, problem: WeightingProblem) -> np.ndarray:

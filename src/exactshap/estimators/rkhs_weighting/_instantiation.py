@@ -1,4 +1,4 @@
-"""What an instantiation of an RKHS weighting is, checks of what one returns, and its constants on a sample, which bound a weighting."""
+"""Define instantiations of RKHS weightings, and check what they return."""
 
 from __future__ import annotations
 

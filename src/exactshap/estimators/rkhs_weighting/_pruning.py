@@ -1,4 +1,4 @@
-"""Terms of a fitted weighting are pruned by the Lasso in its RKHS norm."""
+"""Prune terms of a fitted weighting by the Lasso in its RKHS norm."""
 
 from __future__ import annotations
 

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from exactshap._runtime.estimator_checks import check_parameters, is_number, sample_weights
 from exactshap.errors import InputError, message
 from exactshap.estimators.rkhs_weighting._instantiation import evaluation_constant, largest_norms
 from exactshap.estimators.rkhs_weighting._instantiations import Instantiation, MonteCarlo, checked, instantiation
@@ -80,9 +81,9 @@ class PartialFit:
         """
         begins = not hasattr(self, "_equations")
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64, reset=begins)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = sample_weights(sample_weight, len(X))
         if begins:
-            self._check_parameters()
+            check_parameters(self, self._checks())
             self._drawn = self._drawn_anew()
         base, distribution, groups, rng = self._drawn
         problem = WeightingProblem(groups, X, y, weights, self._first_alpha(), self.ridge, rng)
@@ -94,10 +95,6 @@ class PartialFit:
         self.theta_ = evaluation_constant(base.theta, distribution.squared_masses(d), largest)
         self.kappa_ = evaluation_constant(base.kappa, distribution.masses(d), largest)
         return self
-
-
-def _is_number(value: Any, least: float = 0.0) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(least <= value < math.inf)
 
 
 class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
@@ -217,8 +214,8 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
             None of them negative. A weight of 2 is the same as repeating the row.
         """
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self._check_parameters()
+        weights = sample_weights(sample_weight, len(X))
+        check_parameters(self, self._checks())
         for name in ("_drawn", "_equations"):  # rows of earlier calls of partial_fit
             self.__dict__.pop(name, None)
         base, distribution, groups, rng = self._drawn_anew()
@@ -247,12 +244,12 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
 
     def _checks(self) -> list[tuple[str, bool, str]]:
         """Return what is asked of the parameters: name, whether it holds, and in words."""
-        return [("alpha", _is_number(self.alpha), "a float >= 0"), *self._common_checks()]
+        return [("alpha", is_number(self.alpha), "a float >= 0"), *self._common_checks()]
 
     def _common_checks(self) -> list[tuple[str, bool, str]]:
         return [
-            ("n_terms", _is_number(self.n_terms, 1) and isinstance(self.n_terms, (int, np.integer)), "an int >= 1"),
-            ("ridge", _is_number(self.ridge), "a float >= 0"),
+            ("n_terms", is_number(self.n_terms, 1) and isinstance(self.n_terms, (int, np.integer)), "an int >= 1"),
+            ("ridge", is_number(self.ridge), "a float >= 0"),
             ("sequence", isinstance(self.sequence, (bool, np.bool_)), "a bool"),
             ("fit_intercept", isinstance(self.fit_intercept, (bool, np.bool_)), "a bool"),
             ("solver", self.solver in SOLVERS, f"one of {list(SOLVERS)}"),
@@ -262,12 +259,6 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
     def _penalty_width_check(self) -> tuple[str, bool, str]:
         fine = self.penalty_width == "subset" or (self.penalty_width == "input" and self.solver == "least_squares")
         return "penalty_width", fine, "'subset', or 'input' with solver='least_squares'"
-
-    def _check_parameters(self) -> None:
-        for name, fine, wanted in self._checks():
-            if not fine:
-                got = f"Got {getattr(self, name)!r} instead"
-                raise InputError(message(f"The {name!r} parameter of {type(self).__name__} must be {wanted}", got))
 
     def _draw(self, base: Instantiation, distribution: SubsetDistribution, rng: np.random.Generator) -> list[Group]:
         """Draw n_terms subsets and their parameters; terms with the same subset form one group."""

@@ -23,7 +23,7 @@ __all__ = [
     "subset_distribution",
 ]
 
-MAX_SUBSETS = 100_000
+MAX_SUBSETS = 100_000  # subsets of columns: as many as anyone could draw terms for
 
 
 class SubsetDistribution(ABC):

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from exactshap._runtime.estimator_checks import check_parameters, is_number, sample_weights
 from exactshap.errors import InputError, message
 from exactshap.estimators.shapley_ridge._penalised_basis import (
-    VALUE_FUNCTIONS,
     Basis,
     cross_kernel,
     penalised_basis,
     penalised_columns,
     read_kernel,
+    shared_checks,
 )
 
 __all__ = ["ShapleyKernelClassifier"]
@@ -69,17 +68,6 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
     (3, 2)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "shapley_penalty": [Interval(Real, 0, None, closed="left")],
-        "value_function": [StrOptions(set(VALUE_FUNCTIONS))],
-        "n_coalitions": [Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-    }
-
     def __init__(
         self,
         kernel: Any = "rbf",
@@ -109,10 +97,18 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ShapleyKernelClassifier:
         """Fit the classifier to rows X (n_samples, n_features) and labels y (n_samples,)."""
-        self._validate_params()
+        check_parameters(
+            self,
+            [
+                *shared_checks(self),
+                ("alpha", is_number(self.alpha, above=True), "a float > 0"),
+                ("max_iter", is_number(self.max_iter, 1, whole=True), "an int >= 1"),
+                ("tol", is_number(self.tol, above=True), "a float > 0"),
+            ],
+        )
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        weights = sample_weights(sample_weight, len(X))
         keep = weights > 0
         X, y, weights = X[keep], y[keep], weights[keep]
         self.classes_, labels = np.unique(y, return_inverse=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.estimator_checks import is_number
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed, message
 from exactshap.kernels import Component, Kernel, from_pairwise
 from exactshap.solvers.rkhs import (
@@ -19,11 +20,22 @@ from exactshap.solvers.rkhs import (
     subset_product,
 )
 
-__all__ = ["Basis", "Functionals", "cross_kernel", "penalised_basis", "penalised_columns", "read_kernel"]
+__all__ = ["Basis", "Functionals", "cross_kernel", "penalised_basis", "penalised_columns", "read_kernel", "shared_checks"]
 
 VALUE_FUNCTIONS = ("interventional", "observational")
 PREDICTED_VALUES = 2**23  # kernel factors evaluated at once: 64 MiB
-MEMORY = 8.0 * 2**30
+MEMORY = 8.0 * 2**30  # bytes of functionals that a fit may hold
+
+
+def shared_checks(model: Any) -> list[tuple[str, bool, str]]:
+    """Return what is asked of the parameters that both estimators have."""
+    return [
+        ("gamma", model.gamma is None or is_number(model.gamma, above=True), "a float > 0 or None"),
+        ("alpha", is_number(model.alpha), "a float >= 0"),
+        ("shapley_penalty", is_number(model.shapley_penalty), "a float >= 0"),
+        ("value_function", model.value_function in VALUE_FUNCTIONS, f"one of {list(VALUE_FUNCTIONS)}"),
+        ("n_coalitions", is_number(model.n_coalitions, 2, whole=True), "an int >= 2"),
+    ]
 
 
 def read_kernel(kernel: Any, gamma: float | None, n_features: int) -> Kernel:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from exactshap._runtime.estimator_checks import check_parameters, sample_weights
 from exactshap.errors import InputError, message
 from exactshap.estimators.shapley_ridge._penalised_basis import (
-    VALUE_FUNCTIONS,
     Basis,
     cross_kernel,
     penalised_basis,
     penalised_columns,
     read_kernel,
+    shared_checks,
 )
 
 __all__ = ["RidgePath", "ShapleyKernelRidge"]
@@ -111,16 +110,6 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "shapley_penalty": [Interval(Real, 0, None, closed="left")],
-        "penalty_scale": [StrOptions({"mean", "sum"})],
-        "value_function": [StrOptions(set(VALUE_FUNCTIONS))],
-        "n_coalitions": [Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
     def __init__(
         self,
         kernel: Any = "rbf",
@@ -188,12 +177,12 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, _Problem]:
         """Validate, drop rows of weight zero, and set up the problem in its basis."""
-        self._validate_params()
+        check_parameters(
+            self, [*shared_checks(self), ("penalty_scale", self.penalty_scale in ("mean", "sum"), "'mean' or 'sum'")]
+        )
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
-        weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        weights = sample_weights(sample_weight, len(X))
         keep = weights > 0
-        if not keep.any():
-            raise InputError(message("Sample weights must not all be zero", "Got no positive weight"))
         X, y, weights = X[keep], np.asarray(y, float)[keep], weights[keep]
         self.kernel_ = read_kernel(self.kernel, self.gamma, X.shape[1])
         self.X_fit_ = X

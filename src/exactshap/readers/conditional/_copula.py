@@ -20,8 +20,8 @@ from exactshap.readers import Reader, columns_of
 __all__ = ["REPLICATES", "GaussianCopula"]
 
 REPLICATES = 8  # scramblings of the points; their spread is the standard error
-SHARE = 0.1  # of the rows that one value of a continuous column may hold
-ROWS = 2**16  # of one call of the model
+LARGEST_TIE = 0.1  # part of the rows that one value of a continuous column may hold
+CALL_ROWS = 2**16  # rows of one call of the model
 EIGENVALUE = 1e-9  # correlations of columns that determine each other are raised to it
 
 
@@ -74,7 +74,7 @@ class GaussianCopula:
         for j, column in enumerate(self.sorted.T):
             _, places = np.unique(column, return_inverse=True)
             share = np.bincount(places, self.weights[self.order[:, j]]).max()
-            if share > max(SHARE, 2.0 * self.weights.max()):
+            if share > max(LARGEST_TIE, 2.0 * self.weights.max()):
                 label = self.background.label(j)
                 raise InputError(self._message(label, f"holds one value in {share:.0%} of the background"))
 
@@ -100,7 +100,7 @@ class GaussianCopula:
 
     def bytes(self, n_rows: int) -> float:
         """Return the memory of one coalition."""
-        return 32.0 * (ROWS + REPLICATES * 2.0**self.power) * self.background.n_columns
+        return 32.0 * (CALL_ROWS + REPLICATES * 2.0**self.power) * self.background.n_columns
 
     def conditional(self, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the regression (n_outside, n_inside) of the missing scores on the known ones, and a root of their covariance."""
@@ -129,7 +129,7 @@ class BoundCopula:
             return np.repeat(self._outputs(self.copula.reader.predict(self.X)), REPLICATES, axis=1)
         slopes, root = self.copula.conditional(inside)
         noise, centres = self.normal[:, : len(root)] @ root.T, self.scores[:, inside] @ slopes.T
-        step = max(1, ROWS // len(noise))
+        step = max(1, CALL_ROWS // len(noise))
         parts = [self._some(slice(i, i + step), inside, centres[i : i + step], noise) for i in range(0, self.X.n_rows, step)]
         return np.concatenate(parts) if parts else np.empty((0, 1))
 

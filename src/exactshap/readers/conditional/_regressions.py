@@ -91,7 +91,7 @@ def _words(column: np.ndarray) -> np.ndarray:
 
 BANDWIDTHS = (1.0, 2.0, 4.0)  # in units of half the mean squared distance of two rows; narrower ones fit noise
 ETAS = np.logspace(-5.0, 1.0, 13)  # smaller ones extrapolate wildly beyond the background
-LEAF_ROWS = 5
+LEAF_ROWS = 5  # rows of a leaf at least, as random forests of regression have had since Breiman (2001)
 DIGITS = 40  # binary ones of predictions that forests see: a model's rounding should decide no split
 
 Fit = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]  # predict(points) -> (n_rows, n_outputs), and left-out predictions

@@ -22,8 +22,8 @@ __all__ = ["ConditionalReader", "read"]
 
 SAMPLED = ("budget", "random_state")
 OPTIONS = {"observational": ("eta",), "observational-copula": ("n_samples",), "observational-forest": ("n_trees",)}
-FEW = 16  # background rows with which the model's own reader is made: only its predictions are asked for
-DRAWS, TREES = 256, 100
+READING_ROWS = 16  # background rows that the model's own reader is made with: only its predictions are needed
+DRAWS, TREES = 256, 100  # of a coalition's mean under a copula; of a forest, as scikit-learn has them
 
 
 def read(model: Any, request: Request) -> Reader:
@@ -44,7 +44,7 @@ def read(model: Any, request: Request) -> Reader:
     own = (*SAMPLED, *OPTIONS[request.value_function])
     settings = {name: value for name, value in request.options.items() if name in own}
     others = {name: value for name, value in request.options.items() if name not in own}
-    few = request.background.take(slice(0, FEW))
+    few = request.background.take(slice(0, READING_ROWS))
     inner = replace(request, value_function="interventional", background=few, weights=None, options=others)
     return ConditionalReader(read_any(model, inner), request, settings)
 

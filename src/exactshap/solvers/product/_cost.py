@@ -1,4 +1,4 @@
-"""What the solvers of product games cost: work in nominal units, which decide, times this machine's rates, which only tell.
+"""Forecast the solvers of product games: nominal units decide, this machine's rates inform.
 
 The choice between quadrature and folding must not depend on the machine: values would change by rounding from one to another.
 """
@@ -17,7 +17,7 @@ from exactshap.solvers.product._quadrature import solve_terms
 
 __all__ = ["MAX_FOLDED_PLAYERS", "folded_cost", "folding_pays", "quadrature_cost", "quadrature_units"]
 
-MAX_FOLDED_PLAYERS = 20
+MAX_FOLDED_PLAYERS = 20  # players: 2^20 values, 8 MiB, for each term and row
 WORTH_ROWS = 64  # a background is folded where that pays off within as many rows
 LANE_SETS = 32.0  # terms whose sets are worked on together
 

@@ -1,4 +1,4 @@
-r"""Product games with many background rows and few players: the background is summed once, for all rows.
+r"""Solve product games of few players by summing the background once.
 
 .. math:: v(S) = v_0 + \sum_l c_l M_l(S) \prod_{j \in S} a_{lj}, \qquad M_l(S) = \sum_z w_z \prod_{j \notin S} b_{zlj}
 

@@ -1,4 +1,4 @@
-"""Functional games of exponential kernels: factors, quadrature and sums of a row in one sweep, without an array of factors."""
+"""Solve functional games of exponential kernels without an array of factors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Product games by quadrature: exact, polynomial in the number of players, without cancellation."""
+"""Solve product games by quadrature: exact, polynomial in the players, without cancellation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Conditional mean embeddings: expectations given some columns, by kernel ridge regression into a feature space.
+r"""Compute conditional mean embeddings by kernel ridge regression into a feature space.
 
 With rows Z of weights w and kernels :math:`k_S` on the known and :math:`k_{\bar S}` on the unknown players,
 
@@ -36,9 +36,9 @@ __all__ = [
 fill_product = kernel("rkhs.fill_product(factors, chosen, first, out)")
 mirror = kernel("rkhs.mirror(matrix)")
 
-ETAS = np.logspace(-7.0, 0.0, 15)
+ETAS = np.logspace(-7.0, 0.0, 15)  # ridges that are tried, relative to kernel values of at most 1
 RANK_CUTOFF = 1e-10  # eigenvalues of a landmark kernel below this share of the largest carry rounding, not information
-MAX_ROWS_FOR_ETA = 300
+MAX_ROWS_FOR_ETA = 300  # rows: twelve eigenvalue problems of this size take half a second
 
 
 def subset_product(factors: np.ndarray, mask: np.ndarray, start: int = 0, stop: int | None = None) -> np.ndarray:

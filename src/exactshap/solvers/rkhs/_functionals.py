@@ -1,4 +1,4 @@
-r"""Shapley values as linear functionals of a kernel machine, at many rows at once.
+r"""Compute Shapley values as linear functionals of a kernel machine.
 
 For f = sum_i alpha_i k(X_i, .) the value of player A at x_q is :math:`\phi_A(x_q) = \sum_i \alpha_i \Gamma_A[i, q]`, whatever
 alpha is: Gamma depends on the kernel, the rows and the value function only. Two exact ways lead to it.
@@ -31,7 +31,7 @@ __all__ = [
     "splitting_pays",
 ]
 
-MAX_SPLIT_PLAYERS = 24
+MAX_SPLIT_PLAYERS = 24  # players: two tables of 2^12 products for each term
 BLOCK_VALUES = 2**24  # functionals of all players held at once by the quadrature: 128 MiB
 
 

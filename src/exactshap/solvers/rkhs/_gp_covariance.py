@@ -1,4 +1,4 @@
-r"""How uncertain are the Shapley values of a Gaussian process: their exact covariance.
+r"""Compute the exact covariance of the Shapley values of a Gaussian process.
 
 The value of a coalition, :math:`v(S) = \sum_z w_z f(x_S, z_{\bar S})`, is linear in f; so is every semivalue, and under a
 Gaussian posterior the values are jointly Gaussian. Averaging k((x_S, z), (x'_{S'}, z')) over independent S (each player with

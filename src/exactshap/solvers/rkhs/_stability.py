@@ -1,8 +1,8 @@
-r"""How far Shapley values can move when the inputs move a little.
+r"""Bound how far Shapley values move when the inputs move a little.
 
 Shapley values are linear in f, so :math:`|\phi_{x,j}(f) - \phi_{x',j}(f)| \le \|f\|\, \|\phi_{x,j} - \phi_{x',j}\|`, and the norm of
 the difference of functionals does not depend on f. :func:`functional_distance` computes it exactly for two rows,
-:func:`stability` bounds it for all rows whose columns differ by at most delta (Theorem 6 of RKHS-SHAP).
+:func:`machine_stability` bounds it for all rows whose columns differ by at most delta (Theorem 6 of RKHS-SHAP).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.kernels import Component, Kernel
 from exactshap.semivalues import find
 
-__all__ = ["Stability", "conditional_stability", "functional_bound", "functional_distance", "machine_stability", "stability"]
+__all__ = ["Stability", "conditional_stability", "functional_distance", "machine_stability"]
 
-NORM_ROWS = 1024
+NORM_ROWS = 1024  # rows of a block of the kernel matrix that a norm is added up from
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Stability:
     delta: np.ndarray
 
 
-def functional_bound(change: Any, height: float = 1.0, *, signed: bool = False) -> Any:
+def _functional_bound(change: Any, height: float = 1.0, *, signed: bool = False) -> Any:
     r"""Return Theorem 6's bound on |phi_x - phi_x'|, with the constant that holds.
 
     .. math:: \|\phi_{x,j} - \phi_{x',j}\|^2 \le c\, M_\mu L_\delta
@@ -62,51 +62,19 @@ def functional_bound(change: Any, height: float = 1.0, *, signed: bool = False) 
     return np.sqrt((4.0 if signed else 2.0) * height * change)
 
 
-def stability(kernel: Kernel, X_train: Any, dual_coef: Any, delta: Any) -> Stability:
-    r"""Bound the change of the interventional Shapley values of a kernel machine when no column moves by more than ``delta``.
-
-    .. math:: |\phi_{x,j}(f) - \phi_{x',j}(f)| \le \|f\| \sqrt{4 \sum_p s_p \Bigl(1 - \prod_j \kappa_{pj}(\delta_j)\Bigr)}
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Made of factors that are 1 at x = x' and fall with the distance (RBF, Laplacian, Cauchy, chi2 and their sums and products).
-    X_train : array of shape (n_train, n_features)
-    dual_coef : array of shape (n_train,) or (n_train, n_outputs)
-    delta : float or array of shape (n_features,)
-        Largest absolute change of each column (the theorem's delta is its square).
-
-    Notes
-    -----
-    For the RBF kernel this is equation (12) of the paper. It holds for any background. Where it is too loose,
-    :func:`functional_distance` is the exact norm for two given rows.
-
-    Examples
-    --------
-    >>> from exactshap.kernels import RBF
-    >>> found = stability(RBF(1.0), [[0.0, 0.0], [1.0, 2.0]], [1.0, -0.5], delta=0.1)
-    >>> found.bound.round(3)
-    array([0.216])
-    """
-    X_train, dual = np.asarray(X_train, float), np.asarray(dual_coef, float)
-    dual = dual[:, None] if dual.ndim == 1 else dual
-    n_features = X_train.shape[1]
-    change = _checked_change(delta, n_features)
-    parts = kernel.expand(n_features)
-    squared = sum(2.0 * part.amplitude * (1.0 - _falls_to(part, change)) for part in parts)
-    norm = np.sqrt(np.maximum(np.einsum("io,ij,jo->o", dual, kernel(X_train), dual), 0.0))
-    functional = float(functional_bound(squared))
-    return Stability(norm * functional, norm, functional, change)
-
-
 def machine_stability(
     parts: Sequence[tuple[Component, np.ndarray, np.ndarray]],
     monomials: tuple[np.ndarray, np.ndarray],
     reach: np.ndarray,
     delta: Any,
 ) -> Stability:
-    r"""Bound the change of the interventional values of an expanded kernel machine; see :func:`stability`.
+    r"""Bound the change of interventional Shapley values of a kernel machine.
 
+    No column moves by more than delta:
+
+    .. math:: |\phi_{x,j}(f) - \phi_{x',j}(f)| \le \|f\| \sqrt{4 \sum_p s_p \Bigl(1 - \prod_j \kappa_{pj}(\delta_j)\Bigr)}
+
+    For the RBF kernel this is equation (12) of the paper; it holds for any background, and delta is the root of the theorem's.
     With :math:`c_p = s_p \alpha` the coefficients of component p, :math:`|f|^2 = \alpha^\top K \alpha = \sum_p c_p^\top K_p c_p / s_p`,
     where :math:`K_p` has amplitude 1; a monomial is a component of amplitude 1, whose norm is its coefficient. Powers of columns can
     be negative and are not bounded: for them the constant of the theorem is 4, and the bound holds for the explained rows.
@@ -122,7 +90,7 @@ def machine_stability(
     powers, slopes = monomials
     change = _checked_change(delta, reach.shape[1])
     squared_norm = (slopes**2).sum(axis=1)
-    squared_move = (slopes != 0) @ functional_bound(_power_change(powers, change, reach)[0] ** 2, signed=True) ** 2
+    squared_move = (slopes != 0) @ _functional_bound(_power_change(powers, change, reach)[0] ** 2, signed=True) ** 2
     for component, coefficients, points in parts:
         squared_norm += _squared_norm(component, coefficients, points)
         move = component.amplitude * _component_move(component, change, reach) ** 2
@@ -139,9 +107,9 @@ def _component_move(part: Component, change: np.ndarray, reach: np.ndarray) -> f
     """
     squared = 2.0 * (1.0 - _falls_to(replace(part, powers=None), change))
     if part.powers is None:
-        return float(functional_bound(squared))
+        return float(_functional_bound(squared))
     moved, height = (found.item() for found in _power_change(part.powers[:, None], change, reach))
-    return float(functional_bound((moved + height * np.sqrt(squared)) ** 2, signed=True))
+    return float(_functional_bound((moved + height * np.sqrt(squared)) ** 2, signed=True))
 
 
 def _power_change(powers: np.ndarray, change: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -163,7 +131,7 @@ def _power_change(powers: np.ndarray, change: np.ndarray, reach: np.ndarray) -> 
 def conditional_stability(
     parts: Sequence[tuple[Component, np.ndarray, np.ndarray]], delta: Any, eta: float, players: Sequence[Sequence[int]]
 ) -> Stability:
-    r"""Bound the change of the observational values of a kernel machine with conditional mean embeddings of ridge eta.
+    r"""Bound the change of observational values with conditional mean embeddings.
 
     .. math:: \|\phi_{x,j} - \phi_{x',j}\| \le \tfrac1d \sqrt{2 (1 - \kappa)}
               + 2 \bigl(1 - \tfrac1d\bigr) M \sqrt{2 (1 - \kappa\, \bar\kappa)}, \qquad M = \frac{1}{2 \sqrt\eta}

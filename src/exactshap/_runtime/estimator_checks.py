@@ -1,0 +1,47 @@
+"""Check parameters and sample weights of estimators, by scikit-learn's public names only."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+
+__all__ = ["check_parameters", "is_number", "sample_weights"]
+
+
+def is_number(value: Any, least: float = 0.0, *, whole: bool = False, above: bool = False) -> bool:
+    """Say whether a value is a finite number of at least ``least``, or above it."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer) if whole else (int, float, np.number)):
+        return False
+    return bool((least < value if above else least <= value) and value < math.inf)
+
+
+def check_parameters(model: Any, checks: list[tuple[str, bool, str]]) -> None:
+    """Refuse the first parameter (name, whether it is fine, what it must be) that is not fine."""
+    for name, fine, wanted in checks:
+        if not fine:
+            got = f"Got {getattr(model, name)!r} instead"
+            raise InputError(message(f"The {name!r} parameter of {type(model).__name__} must be {wanted}", got))
+
+
+def sample_weights(weights: Any, n_rows: int) -> np.ndarray:
+    """Return one weight for each row, finite, not negative, not all zero; equal ones by default."""
+    from sklearn.utils import check_array
+
+    if weights is None or isinstance(weights, (int, float, np.number)):
+        return np.full(n_rows, 1.0 if weights is None else float(weights))
+    array = np.asarray(check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight"))
+    if array.shape != (n_rows,):
+        raise InputError(
+            message(f"Sample weights must have shape ({n_rows},)", f"Got {array.shape}", "Pass one weight per row")
+        )
+    if (array < 0).any():
+        raise InputError(message("Negative values in data passed to `sample_weight`", f"Got {array.min():.6g}"))
+    if not array.any():
+        raise InputError(
+            message("Sample weights must not all be zero: at least one non-zero number is needed", f"Got {n_rows} zeros")
+        )
+    return array
