@@ -7,6 +7,11 @@ players of S from an explained row, the others from one reference row z. The rea
 
 .. math:: v_z(\emptyset) + \sum_j \phi_j(h) = f(h), \qquad \phi_j(h) = 0 \text{ for } j \notin S.
 
+**Other questions.** A hybrid that differs from the reference row in the players of T only has one answer under every index: the
+discrete derivative for T, times the mass of the index, and nothing for sets with other players.
+
+.. math:: \phi_T(h_T) = \mu_{|T|} \sum_{U \subseteq T} (-1)^{|T| - |U|} f(h_U)
+
 **The background**, whose mean prediction is v(empty), is predicted before the first explanation, and a few of its rows again with
 each: a model that was fitted anew since it was read is noticed.
 
@@ -28,9 +33,10 @@ from exactshap._runtime.process_settings import without_warnings
 from exactshap.errors import ExactshapError
 from exactshap.explainer._solve import Cut, predict
 from exactshap.frames import Table, hybrid_cells, hybrid_columns
+from exactshap.games import all_masks
 from exactshap.readers import Reader, columns_of, rounding_of
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Solution
+from exactshap.solvers import Solution, player_sets
 
 __all__ = ["Certified", "Certifier", "Check", "Company", "joins_call", "mask_facts", "residual_of", "tolerance_of", "worst_of"]
 
@@ -44,6 +50,8 @@ SEPARATE_CALLS = (
 )
 ROWS_BETWEEN = 50  # explained rows between two comparisons, on average, where each request has fewer
 SHARES = 4  # coalitions of frames of several dtypes, whose rows cannot each take columns of their own
+RANDOM_SETS = (8, 32)  # coalitions of an index or order, of a row each: one sees two swapped pairs with a chance of a third
+QUESTIONS = 16  # indices and orders of which it is remembered that they were compared
 REASON_LENGTH = 300
 
 
@@ -199,6 +207,8 @@ class Certifier:
             own, others = prediction[:n_rows], prediction[n_rows:]
             residual, tolerance = residual_of(self._reader, solution, own, efficient=semivalue.is_efficient(order))
             check = self._check(table, solution.empty, tolerance, company, others)
+            if n_rows and (semivalue.name != "shapley" or order > 1):
+                check = together([check, self._question(table, semivalue, order)])
         return Certified(own, residual, tolerance, check)
 
     def _check(
@@ -309,6 +319,35 @@ class Certifier:
         size = np.maximum(np.abs(residual).reshape(len(own), -1).max(axis=1, initial=0.0), stray)
         return Check(*worst_of(size, tolerance), len(masks), tuple(sorted(set(company.rows[n:].tolist()))))
 
+    def _question(self, table: Table, semivalue: Semivalue, order: int) -> Check:
+        """Compare the sets of another index or order with discrete derivatives of the model's own predictions."""
+        asked = self._kept.get(("question", semivalue, order))
+        few = table.n_rows < SEPARATE_CALLS and self._rng.random() * ROWS_BETWEEN > table.n_rows
+        if not self._has_hybrids or self._reader.asks is not None or (asked and few):
+            return Check()
+        self._kept.made(("question", semivalue, order), lambda: True, keep=QUESTIONS)
+        reader, background = self._reader, self._reader.background
+        assert background is not None
+        chosen = self._rng.choice(reader.n_players, min(order, reader.n_players), replace=False)
+        n_random = int(np.clip(2 * table.n_rows, *RANDOM_SETS))
+        masks = np.concatenate([_subsets(chosen, reader.n_players), coalitions(self._rng, n_random, reader.n_players)])
+        rows = self._rng.integers(table.n_rows, size=len(masks))
+        rows[: 2 ** len(chosen)] = rows[0]  # a discrete derivative is of one row
+        references = np.full(len(masks), self._rng.integers(background.n_rows))  # another row each time: pairs may be 0 for one
+        mixed = hybrid_cells(table, background, rows, references, columns_of(reader, masks))
+        if mixed is None:
+            return Check()
+        try:
+            own, bound = predict(reader, mixed), reader.bind(mixed.take([0]))
+            if bound is None:
+                return Check()
+            solution = bound.solve(mixed.take(slice(1, None)), semivalue, order)
+        except (ExactshapError, TypeError, ValueError) as error:
+            return Check(reason=_refused(error))
+        missed = _missed_by_sets(solution.values, own, masks, len(chosen), semivalue, order)
+        tolerance = 2.0 ** len(chosen) * tolerance_of(bound, own[1:], solution)
+        return Check(*worst_of(missed, tolerance), len(missed), tuple(sorted(set(rows[1:].tolist()))))
+
     def _by_hand(self, table: Table, *, always: bool = False) -> Check:
         """Compare v(S) of a row over the whole background with the model on rows masked by hand."""
         reader = self._reader
@@ -323,6 +362,33 @@ class Certifier:
         allowed = 16.0 * rounding_of(reader) * magnitude
         difference, _ = worst_of(np.asarray(reader.game(row).value(masks))[0] - by_hand[0], allowed)
         return Check(difference, allowed, len(masks), (place,))
+
+
+def _subsets(players: np.ndarray, n_players: int) -> np.ndarray:
+    """Return the masks (2^k, n_players) of all subsets of some players, the empty one first."""
+    masks = np.zeros((2 ** len(players), n_players), bool)
+    masks[:, players] = all_masks(len(players))
+    return masks
+
+
+def _missed_by_sets(
+    values: np.ndarray, own: np.ndarray, masks: np.ndarray, k: int, semivalue: Semivalue, order: int
+) -> np.ndarray:
+    """Return by how much the sets of each hybrid but the first, the reference row, miss what every index gives.
+
+    Sets with a player from the reference row have nothing; of the subsets T of k players, T itself has its discrete derivative.
+    """
+    sets = player_sets(masks.shape[1], order)
+    outside = np.array([[not mask[list(members)].all() for members in sets] for mask in masks[1:]])
+    values, own = values.reshape(len(values), len(sets), -1), own.reshape(len(own), -1)
+    missed = np.abs(values * outside[:, :, None]).max(axis=(1, 2), initial=0.0)
+    for i in range(1, 2**k):
+        T = tuple(np.flatnonzero(masks[i]).tolist())
+        below = [u for u in range(2**k) if not (masks[u] & ~masks[i]).any()]
+        derivative = sum((-1.0) ** (len(T) - masks[u].sum()) * own[u] for u in below)
+        mass = float(np.sum(semivalue.of_size(len(T), order).rule(0)[1]))
+        missed[i - 1] = max(missed[i - 1], np.abs(values[i - 1, sets.index(T)] - mass * derivative).max())
+    return missed
 
 
 def residual_of(reader: Reader, solution: Solution, own: np.ndarray, *, efficient: bool) -> tuple[np.ndarray, np.ndarray]:

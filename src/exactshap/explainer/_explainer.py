@@ -12,7 +12,7 @@ from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
 from exactshap._runtime.words import fields_html
-from exactshap.errors import InputTypeError, message, warn
+from exactshap.errors import InputError, InputTypeError, message, warn
 from exactshap.explainer._certify import Certifier, joins_call
 from exactshap.explainer._plan import Forecast, cut_rows, forecast, refused_beyond_memory
 from exactshap.explainer._results import facts_of, refuse_or_warn, wrap
@@ -24,7 +24,7 @@ from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read, reader_for
 from exactshap.results.data import called_here, counted, value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
-from exactshap.semivalues import Question
+from exactshap.semivalues import Question, Semivalue, find
 
 __all__ = ["Explainer", "explain"]
 
@@ -191,14 +191,20 @@ class Explainer:
         with using_jobs(self.n_jobs):
             return forecast(reader, table, semivalue, order, self.memory_limit)
 
-    def verify(self, X: Any, n_masks: int = 8, random_state: int = 0) -> Verification:
+    def verify(
+        self, X: Any, n_masks: int = 8, random_state: int = 0, *, index: str | Semivalue = "shapley", order: int = 1
+    ) -> Verification:
         """Check the reading of the model beyond additivity, which cannot see credit given to the wrong column.
 
         On random coalitions S the game's v(S) is compared with the model's own prediction on rows masked by hand (for path-dependent
         trees: with a walk over the library's own dump); the values with those of every coalition (or, beyond ten players, of every
-        term) of the game; the nodes of trees with the library's dump. Residuals are checked on the same rows.
+        term) of the game; the nodes of trees with the library's dump. Residuals are checked on the same rows. With another ``index`` or
+        ``order``, the values of its sets are compared with those of every coalition, up to ten players.
         """
-        return verify(self.reader, self._checked(X), n_masks, random_state)
+        question = find(index)
+        if not isinstance(question, Semivalue):
+            raise InputError(message("Only indices are verified set by set", f"Got {question.name!r}", "Pass the name of one"))
+        return verify(self.reader, self._checked(X), n_masks, random_state, question, order)
 
     def _checked(self, X: Any) -> Table:
         without_lost_threads()

@@ -15,7 +15,7 @@ import numpy as np
 
 from exactshap.games import AdditiveGame, ProductGame, all_masks
 
-__all__ = ["reference_values"]
+__all__ = ["ALL_COALITIONS", "reference_values"]
 
 ALL_COALITIONS = 10  # players up to which all of them are asked for
 FACTORS = 2**22  # of one tile of terms

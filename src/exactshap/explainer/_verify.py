@@ -8,12 +8,12 @@ import numpy as np
 
 from exactshap._runtime.words import fields_html
 from exactshap.explainer._certify import residual_of
-from exactshap.explainer._reference import reference_values
+from exactshap.explainer._reference import ALL_COALITIONS, reference_values
 from exactshap.explainer._solve import predict
 from exactshap.frames import Table
 from exactshap.readers import Reader
-from exactshap.semivalues import find
-from exactshap.solvers import Solution
+from exactshap.semivalues import Semivalue, find
+from exactshap.solvers import Solution, solve
 
 __all__ = ["Verification", "verify"]
 
@@ -90,7 +90,7 @@ class Verification:
         return f"{' and '.join(['residual', *(name for found, name in known if found is not None)])} passed"
 
 
-def verify(reader: Reader, table: Table, n_masks: int, random_state: int) -> Verification:
+def verify(reader: Reader, table: Table, n_masks: int, random_state: int, semivalue: Semivalue, order: int) -> Verification:
     """Compare v(S) with rows masked by hand, values with the definition, nodes with dumps, and sums with predictions."""
     rng = np.random.default_rng(random_state)
     masks = rng.random((n_masks, reader.n_players)) < rng.random((n_masks, 1))
@@ -100,6 +100,8 @@ def verify(reader: Reader, table: Table, n_masks: int, random_state: int) -> Ver
     by_hand = reader.masked_predictions(table, masks)
     masked = None if by_hand is None else _largest(reader.game(table).value(masks) - by_hand)
     solved, second = _values(reader, table, answer), reader.second_reading()
+    if solved is not None and (semivalue.name != "shapley" or order > 1):
+        solved = _sets(reader, table, semivalue, order)
     worst = _largest(residual)
     within = [worst <= allowed]
     within += [] if masked is None else [masked <= allowed]
@@ -126,6 +128,16 @@ def _values(reader: Reader, table: Table, answer: Solution) -> np.ndarray | None
     if expected is None:
         return None
     return _largest(answer.values[: few.n_rows, : reader.n_players] - expected)
+
+
+def _sets(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> np.ndarray | None:
+    """Return the same for the sets of another index or order, from all coalitions; None beyond ten players."""
+    if reader.n_players > ALL_COALITIONS:
+        return None
+    few = table.take(slice(0, min(SOLVED_ROWS, table.n_rows)))
+    expected = solve(reader.game(few), semivalue, order, method="enumeration").values
+    found = reader.solve(few, semivalue, order).values
+    return _largest(found.reshape(expected.shape) - expected)
 
 
 def _solving(reader: Reader, answer: Solution, tolerance: np.ndarray) -> np.ndarray:
