@@ -143,7 +143,7 @@ def _sets(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> np.
 def _solving(reader: Reader, answer: Solution, tolerance: np.ndarray) -> np.ndarray:
     """Return what rounding explains of values: ours is in float64, whatever the model predicts in."""
     bound = np.asarray(answer.error_bound)
-    return (tolerance - bound) * (np.finfo(float).eps / reader.precision) + bound
+    return np.asarray((tolerance - bound) * (np.finfo(float).eps / reader.precision) + bound)
 
 
 def _unchecked(

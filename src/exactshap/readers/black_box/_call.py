@@ -66,8 +66,9 @@ def _as_columns(returned: Any, n_rows: int) -> tuple[Any, tuple[str, ...] | None
         if (rows := _of_dictionaries(returned)) is not None:
             return rows
     names = getattr(returned, "column_names", None) or getattr(returned, "columns", None)
-    is_frame = names is not None and not callable(names) and len(getattr(returned, "shape", ())) == 2
-    return returned, tuple(map(str, names)) if is_frame else None
+    if names is None or callable(names) or len(getattr(returned, "shape", ())) != 2:
+        return returned, None
+    return returned, tuple(map(str, names))
 
 
 def _of_dictionaries(returned: Any) -> tuple[np.ndarray, tuple[str, ...]] | None:

@@ -9,7 +9,8 @@ import numpy as np
 from exactshap.games import Game, all_masks
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core._calls import checked_calls
-from exactshap.solvers.core._solution import Solution, player_sets
+from exactshap.solvers.core._sets import player_sets
+from exactshap.solvers.core._solution import Solution
 
 __all__ = ["set_values", "solve_enumerated"]
 
@@ -57,4 +58,4 @@ def set_values(table: np.ndarray, players: Sequence[int], semivalue: Semivalue, 
     for _ in range(n_players - len(players)):
         sizes = np.concatenate([sizes, sizes + 1])
     weights = semivalue.weights(n_players, len(players), order)[sizes]
-    return np.einsum("rso,s->ro", cube.reshape(n_rows, -1, n_outputs), weights)
+    return np.asarray(np.einsum("rso,s->ro", cube.reshape(n_rows, -1, n_outputs), weights))
