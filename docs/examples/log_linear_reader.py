@@ -1,4 +1,6 @@
-"""A reader in 40 lines: the response of a log-linear model, exp(b + sum_j w_j x_j), as a product game with one term."""
+"""A reader in 45 lines: the response of a log-linear model, exp(b + sum_j w_j x_j), as a product game with one term."""
+
+import copy
 
 import numpy as np
 
@@ -37,6 +39,11 @@ class LogLinearReader(Reader):
         factors = lambda rows: np.exp(np.stack([rows[:, c] @ self.model.weights[list(c)] for c in self.players], axis=1))  # noqa: E731
         inside, outside = factors(X.numeric()), factors(self.background.numeric())
         return ProductGame([np.exp(self.model.bias)], inside[:, None, :], outside[:, None, :], weights=self.weights)
+
+    def bind(self, row: Table) -> "LogLinearReader":
+        bound = copy.copy(self)  # the same reading with one reference row: the certificate solves hybrids of it
+        bound.background, bound.weights = row, None
+        return bound
 
 
 def read(model: LogLinear, request: Request) -> LogLinearReader:
