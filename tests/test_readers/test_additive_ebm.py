@@ -88,7 +88,7 @@ def test_cells_are_found_as_the_model_finds_them(kind):
         if kind is np.int64
         else rows.to_numpy(kind)
     )
-    np.testing.assert_array_equal(encode(as_table(given), "X"), encode._asked(given))
+    np.testing.assert_array_equal(encode(as_table(given), "X"), encode.twin.eval_terms(given))
 
 
 @pytest.mark.parametrize("interactions", [0, 3])
@@ -136,7 +136,7 @@ def test_a_model_that_cuts_otherwise_is_asked_itself(monkeypatch):
     )  # the next bin begins a little earlier
     encode = Explainer(model).reader.form.encode
     assert encode.bins is None
-    np.testing.assert_array_equal(encode(as_table(numbers), "X"), encode._asked(numbers))
+    np.testing.assert_array_equal(encode(as_table(numbers), "X"), encode.twin.eval_terms(numbers))
 
 
 @pytest.mark.parametrize(
