@@ -160,7 +160,7 @@ def test_pairs_by_walks_are_those_of_single_leaves(index, depth):
     deep = prepare_trees(trees, [(j,) for j in range(14)]).deep
     columns = np.ascontiguousarray(random_rows(5, 40, 14).T)
     walked = deep.solve(columns, find(index), 2)
-    question = deep.asked(find(index), 2)
+    question = deep.question(find(index), 2)
     leaf_by_leaf = np.zeros((question.offsets[3], 1, 40))
     for of_size in question.sizes:
         deep._sweep_sets(columns, of_size, question, leaf_by_leaf)

@@ -24,7 +24,7 @@ DENSE = {"dense": 16, "sparse": 0, "both": 6}
 @pytest.fixture
 def few_rows(monkeypatch):
     """Let thirty rows and more go together, whatever pays on large forests."""
-    monkeypatch.setattr(LeafEngine, "few_rows", 30)
+    monkeypatch.setattr(LeafEngine, "one_by_one_rows", 30)
 
 
 @pytest.fixture(params=DENSE)
@@ -141,5 +141,8 @@ def test_rows_go_together_where_that_is_cheaper():
     """Wide leaves and few reached nodes keep rows alone for longer; so do few background rows of deep leaves."""
     deep, shallow = (complete_forest(depth, 4, 14) for depth in (10, 3))
     few, many = (prepare_trees(deep, [(j,) for j in range(14)], BACKGROUND[:n], memory_limit=0.0).deep for n in (20, 200))
-    assert few.few_rows > many.few_rows > 1.0
-    assert prepare_trees(shallow, [(j,) for j in range(14)], BACKGROUND, memory_limit=0.0).deep.few_rows < many.few_rows
+    assert few.one_by_one_rows > many.one_by_one_rows > 1.0
+    assert (
+        prepare_trees(shallow, [(j,) for j in range(14)], BACKGROUND, memory_limit=0.0).deep.one_by_one_rows
+        < many.one_by_one_rows
+    )

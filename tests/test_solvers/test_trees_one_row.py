@@ -33,7 +33,7 @@ SETTINGS = {
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
     """Let thirty rows and more go together, whatever pays on large forests."""
-    monkeypatch.setattr(LeafEngine, "few_rows", 30)
+    monkeypatch.setattr(LeafEngine, "one_by_one_rows", 30)
 
 
 def columns_of(rows):
@@ -69,7 +69,7 @@ def test_tables_answer_a_row_with_the_bits_that_it_has_among_many(setting, index
     rows = random_rows(44, 300, 9)
     cell_by_cell = [engine.solve(columns_of(rows[:n]), find(index), 1) for n in (1, 3, 8)]
     many = engine.solve(columns_of(rows), find(index), 1)
-    assert len(rows) > engine.few_rows >= 12
+    assert len(rows) > engine.one_by_one_rows >= 12
     one_by_one = [engine.solve(columns_of(rows[:n]), find(index), 1) for n in (1, 3, 4, 5)]
     for few in [*cell_by_cell, *one_by_one]:
         for name in ("values", "full", "scale"):

@@ -41,7 +41,7 @@ class Node:
 
 
 def own_trees(model: Any, library: str) -> list[Node] | None:
-    """Return the trees as the library itself tells them, in its order; None where this second reading has no word for them."""
+    """Return the trees of the library's own dump, in its order; None where this second reading does not know their form."""
     readers: dict[str, Callable[[Any], Iterator[Node]]] = {
         "xgboost": _xgboost,
         "lightgbm": _lightgbm,
@@ -208,7 +208,7 @@ def _same_split(trees: FlatTrees, q: int, node: Node) -> bool:
 def walked_values(own: list[Node], rows: np.ndarray, present: np.ndarray, n_outputs: int, outputs: np.ndarray) -> np.ndarray:
     """Return the path-dependent sum of trees (n_rows, n_masks, n_outputs): absent columns split by cover.
 
-    ``present`` (n_masks, n_features) tells which columns a coalition knows; ``rows`` are numbers as the library compares them.
+    ``present`` (n_masks, n_features) says which columns a coalition knows; ``rows`` are numbers as the library compares them.
     """
     total = np.zeros((len(rows), len(present), n_outputs))
     for m, known in enumerate(present):

@@ -160,7 +160,7 @@ class TreeReader(Reader):
     def _no_dump(self) -> str:
         """Return what keeps the trees from being compared with a dump."""
         if self.ensemble.hashed is not None or any(self.ensemble.categories):
-            return f"{self.model_name} splits on categories, which its dump tells in other words"
+            return f"{self.model_name} splits on categories, which its dump writes in another form"
         if isinstance(self.model, TreeModel):
             return "they come from a file, without the library that could dump them"
         return f"the library has no dump of {self.model_name} with every number that it predicts by"
@@ -199,8 +199,8 @@ class TreeReader(Reader):
         return self._prepared.memory(n_rows, order) + n_rows * self._row_bytes(order)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        found = self._prepared.cost(n_rows, -(-n_rows // block_rows), order)
-        return found + Cost(bytes=block_rows * self._row_bytes(order))
+        solving = self._prepared.cost(n_rows, -(-n_rows // block_rows), order)
+        return solving + Cost(bytes=block_rows * self._row_bytes(order))
 
     def _row_bytes(self, order: int) -> float:
         sets = len(player_sets(self.n_players, order)) * self.n_outputs
@@ -248,7 +248,7 @@ def _leaf_game(
 
     .. math:: v(S) = c + \sum_l v_l \prod_{j \in S} a_{lj} \prod_{j \notin S} b_{lj}
 
-    a tells whether the row satisfies every split on player j on the path to leaf l; b is the product of the cover ratios of
+    a says whether the row satisfies every split on player j on the path to leaf l; b is the product of the cover ratios of
     those splits (path-dependent), or the same as a for the background rows (interventional, baseline).
     """
     owner = np.zeros(trees.n_features, np.int32)

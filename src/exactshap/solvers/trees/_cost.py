@@ -12,8 +12,7 @@ from exactshap.semivalues import find
 from exactshap.solvers.core import Cost
 from exactshap.solvers.trees._layout import lay_out, structure
 from exactshap.solvers.trees._leaf_engine import LeafEngine
-from exactshap.solvers.trees._path_engine import FEW_ROWS as PATH_FEW
-from exactshap.solvers.trees._path_engine import PathEngine
+from exactshap.solvers.trees._path_engine import ONE_BY_ONE_ROWS, PathEngine
 from exactshap.solvers.trees._sums import whole_weights
 from exactshap.solvers.trees._table_engine import TableEngine, tabulate_background
 from exactshap.trees.ensemble import complete_forest
@@ -31,22 +30,22 @@ def engine_cost(engine: Engine, n_rows: int, n_blocks: int, order: int) -> Cost:
     """Return the cost of some rows, solved in blocks: what is kept between calls is counted once."""
     if isinstance(engine, TableEngine):
         return _table_cost(engine, n_rows, n_blocks, order)
-    few = n_rows <= n_blocks * (PATH_FEW if isinstance(engine, PathEngine) else engine.few_rows)
-    seconds = n_rows * engine.work(order) * _seconds(type(engine), "row" if few else "rows", min(order, 2))
+    one_by_one = n_rows <= n_blocks * (ONE_BY_ONE_ROWS if isinstance(engine, PathEngine) else engine.one_by_one_rows)
+    seconds = n_rows * engine.work(order) * _seconds(type(engine), "row" if one_by_one else "rows", min(order, 2))
     method = "quadrature along the paths" if isinstance(engine, PathEngine) else "leaf by leaf"
     return Cost(seconds, engine.memory(n_rows // n_blocks, order), True, method)
 
 
 def _table_cost(engine: TableEngine, n_rows: int, n_blocks: int, order: int) -> Cost:
     filled, look_ups, one_row = engine.work(order)
-    few = order == 1 and n_rows <= n_blocks * engine.few_rows
-    if few:
+    one_by_one = order == 1 and n_rows <= n_blocks * engine.one_by_one_rows
+    if one_by_one:
         seconds = n_rows * one_row * _seconds(TableEngine, "row", 1)
     else:
         fillings = 1 if engine.of_order(order).is_kept else n_blocks
         seconds = fillings * filled * _seconds(TableEngine, "filling", min(order, 2))
         seconds += n_rows * look_ups * _seconds(TableEngine, "rows", min(order, 2))
-    return Cost(seconds, 0.0 if few else engine.memory(n_rows, order), True, "tables")
+    return Cost(seconds, 0.0 if one_by_one else engine.memory(n_rows, order), True, "tables")
 
 
 def _seconds(kind: type, what: str, order: int) -> float:

@@ -77,7 +77,7 @@ class LeafEngine:
         weights = path_weights(semivalue, 1, min(self.shape.n_path_players, WIDTH))[1]
         steps = self.cache.made(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)
         background = Background(self.background, self.weights, weights, self.shape.player_of_column, *self._sizes)
-        if columns.shape[1] <= self.few_rows:
+        if columns.shape[1] <= self.one_by_one_rows:
             sweep_leaf_rows(np.ascontiguousarray(columns.T), steps, background, out, scale)
         else:
             self._sweep_blocks(columns, steps, background, out, scale)
@@ -107,7 +107,9 @@ class LeafEngine:
         """Return the bytes besides the rows: the background, the splits in depth-first order, kept, the tables of one leaf."""
         levels, n = float(self.shape.depth.max(initial=0)) + 1.0, len(self.weights)
         patterns = (
-            n * 12.0 * levels if n_rows <= self.few_rows else n * (9.0 * levels + 12.0) + min(n_rows, BLOCK) * 5.0 * levels
+            n * 12.0 * levels
+            if n_rows <= self.one_by_one_rows
+            else n * (9.0 * levels + 12.0) + min(n_rows, BLOCK) * 5.0 * levels
         )
         patterns += 32.0 * 2.0 ** self._sizes[0]
         return steps_bytes(self.trees) + patterns
@@ -119,7 +121,7 @@ class LeafEngine:
         return float(leaf_costs(self.trees, self.shape, len(self.weights)).sum())
 
     @functools.cached_property
-    def few_rows(self) -> float:
+    def one_by_one_rows(self) -> float:
         """How many rows are cheaper one at a time, each with the background rows that it reaches nodes with, than tables of all patterns.
 
         On five forests of 25,000 to 63,000 splits with 50 to 1,000 background rows this is 20 to 230; they break even at 19 to 310.

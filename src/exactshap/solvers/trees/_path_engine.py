@@ -52,7 +52,7 @@ __all__ = [
 
 WORK_BYTES = 2**21  # products and sums of one sweep: within the second-level cache
 LANES = 128  # rows of one sweep at most
-FEW_ROWS = 12  # coefficients of every split for all three states are not worth filling for so few rows
+ONE_BY_ONE_ROWS = 12  # coefficients of every split for all three states are not worth filling for so few rows
 NODE_COST = 4.0  # a split at one node of the rule, in table look-ups (measured: 1.2 ns, for one row 8 ns, and 0.5 ns)
 PAIR_COST, SET_COST = 1.5, 0.6  # of pairs, and of each set of players, in sweeps of single players (benchmarks/growth.py)
 VISIT_COST = 8.0  # a visit of a node in a walk, in table look-ups (measured: 4 ns and 0.5 ns)
@@ -89,23 +89,25 @@ class PathEngine:
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
-        asked = self.asked(semivalue, order)
-        out = np.zeros((asked.offsets[order + 1], self.trees.n_outputs, columns.shape[1]))
+        question = self.question(semivalue, order)
+        out = np.zeros((question.offsets[order + 1], self.trees.n_outputs, columns.shape[1]))
         scale = np.zeros(columns.shape[1])
-        for of_size in reversed(asked.sizes):  # pairs first
-            values = out[asked.offsets[of_size.size] : asked.offsets[of_size.size + 1]]
+        for of_size in reversed(question.sizes):  # pairs first
+            values = out[question.offsets[of_size.size] : question.offsets[of_size.size + 1]]
             if of_size.size == 1:
                 self._sweep_paths(columns, of_size.constants, values, scale)
                 if of_size.of_pairs:
-                    _add_pairs(out[asked.offsets[2] : asked.offsets[3]], of_size.of_pairs, values)
+                    _add_pairs(out[question.offsets[2] : question.offsets[3]], of_size.of_pairs, values)
             if of_size.size == 2 and of_size.is_inside:
                 self._sweep_pairs(columns, of_size.constants, values)
             elif not of_size.is_inside or of_size.size > 2:
-                self._sweep_sets(columns, of_size, asked, out)
-        full, error_bound = leaf_sums(self.trees, columns), 2.0 * asked.relative_bound * scale
-        return Solution(out.transpose(2, 0, 1), np.zeros_like(full), full, asked.method, error_bound=error_bound, scale=scale)
+                self._sweep_sets(columns, of_size, question, out)
+        full, error_bound = leaf_sums(self.trees, columns), 2.0 * question.relative_bound * scale
+        return Solution(
+            out.transpose(2, 0, 1), np.zeros_like(full), full, question.method, error_bound=error_bound, scale=scale
+        )
 
-    def asked(self, semivalue: Semivalue, order: int) -> PathQuestion:
+    def question(self, semivalue: Semivalue, order: int) -> PathQuestion:
         """Return what a question is answered by: one row's walk would wait for it longer than it takes."""
         question = "question", semivalue, order
         return self.cache.get(question) or self.cache.made(  # type: ignore[no-any-return]
@@ -143,7 +145,7 @@ class PathEngine:
         steps = self.steps
         player_of = self.shape.player_of_column
         scale += self.of_single_leaves
-        if columns.shape[1] <= FEW_ROWS:
+        if columns.shape[1] <= ONE_BY_ONE_ROWS:
             sweep_rows(np.ascontiguousarray(columns.T), steps, player_of, nodes, out, scale)
             return
         sweep_paths(columns, steps, player_of, nodes, self._lanes(nodes, len(out)), out, scale)
@@ -151,7 +153,7 @@ class PathEngine:
     def _sweep_pairs(self, columns: np.ndarray, nodes: np.ndarray, out: np.ndarray) -> None:
         """Add the values of pairs of players to ``out`` (n_pairs, n_outputs, n_rows): the same bits for few rows and many."""
         player_of = self.shape.player_of_column
-        if columns.shape[1] <= FEW_ROWS:
+        if columns.shape[1] <= ONE_BY_ONE_ROWS:
             sweep_pairs(np.ascontiguousarray(columns.T), self.steps, player_of, nodes, out, self.n_players)
             return
         sweep_path_pairs(columns, self.steps, player_of, nodes, self._lanes(nodes, len(out)), out, self.n_players)
@@ -169,13 +171,13 @@ class PathEngine:
     def _make_steps(self) -> Handle:
         return Handle(make_steps(self.trees, self.shape))
 
-    def _sweep_sets(self, columns: np.ndarray, of_size: OfSize, asked: PathQuestion, out: np.ndarray) -> None:
+    def _sweep_sets(self, columns: np.ndarray, of_size: OfSize, question: PathQuestion, out: np.ndarray) -> None:
         trees, size = self.trees, of_size.size
         leaves: Leaves = self.cache.made(("leaves",), lambda: sorted_leaves(paths(trees, self.shape.player_of_column)), keep=1)
-        largest = float(asked.binomials[min(self.shape.n_path_players, self.n_players), size])
+        largest = float(question.binomials[min(self.shape.n_path_players, self.n_players), size])
         n_lanes = int(np.clip(WORK_BYTES // (8 * max(largest, 1.0)), 1, LANES))
         sweep_leaf_sets(
-            columns, forest_of(trees), leaves, SetRule(size, *of_size.rule, asked.binomials, asked.offsets), n_lanes, out
+            columns, forest_of(trees), leaves, SetRule(size, *of_size.rule, question.binomials, question.offsets), n_lanes, out
         )
 
 

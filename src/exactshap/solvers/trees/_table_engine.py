@@ -37,8 +37,10 @@ CHUNK = 2**26  # bytes of tables at a time where they are too large to be kept
 BLOCK = 1024  # rows at a time: their codes and decisions stay in cache
 BLOCK_BYTES = 2**21
 WORK_BYTES = 3.5 * 2**20  # numbers of players of all codes while they are made, sums of one block
-FEW_ROWS = 16  # that are answered cell by cell before tables are filled, at least
-FILLING_SHARE = 0.1  # of the steps of a filling are spent on rows before tables are filled: a service's first ones do not wait
+CELL_BY_CELL_ROWS = 16  # that are answered cell by cell before tables are filled, at least
+CELL_BY_CELL_FRACTION = (
+    0.1  # of the steps of a filling are spent on rows before tables are filled: a service's first ones do not wait
+)
 # of tables for sets of players, in look-ups of single players, half a nanosecond (benchmarks/growth.py: 0.8 and 1.2 ns)
 SET_LOOK_UP, SET_FILLING = 1.7, 2.4
 ROOM = 7  # cells behind the last table, which the widest registers read and leave out
@@ -151,7 +153,7 @@ class TableEngine:
 
         return self.cache.made(("order", order), make, keep=1)  # type: ignore[no-any-return]
 
-    def asked(self, semivalue: Semivalue, order: int) -> tuple[OrderTables, Handle]:
+    def question(self, semivalue: Semivalue, order: int) -> tuple[OrderTables, Handle]:
         """Return the layout of a question's tables, and its :class:`Measure` for single players of all leaves."""
 
         def make() -> tuple[OrderTables, Handle]:
@@ -164,10 +166,10 @@ class TableEngine:
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows), which may not have been rounded yet."""
-        (tables, measure), n_rows = self.asked(semivalue, order), columns.shape[1]
+        (tables, measure), n_rows = self.question(semivalue, order), columns.shape[1]
         out = np.zeros((n_rows, tables.n_results))
-        if order == 1 and self._are_few(n_rows, tables.is_kept):
-            self._sweep_few(rounded(self.trees, columns), tables, measure, out)
+        if order == 1 and self._go_cell_by_cell(n_rows, tables.is_kept):
+            self._sweep_cells(rounded(self.trees, columns), tables, measure, out)
         else:
             self._sweep(columns, tables, semivalue, order, out)
         sums = out[:, :-1].reshape(n_rows, tables.n_sets + 1, self.trees.value.shape[1])
@@ -213,19 +215,19 @@ class TableEngine:
                 sweep(part, self.tables, tables.packed, first, last, cells, total)
                 out[start : start + block] += total
 
-    def _are_few(self, n_rows: int, is_kept: bool) -> bool:
+    def _go_cell_by_cell(self, n_rows: int, is_kept: bool) -> bool:
         """Whether tables are not worth filling for so many rows, and for those that were answered without tables before."""
         if is_kept:
             self.answered[0] += n_rows
-        return bool((self.answered[0] if is_kept else n_rows) <= self.few_rows)
+        return bool((self.answered[0] if is_kept else n_rows) <= self.one_by_one_rows)
 
     @functools.cached_property
-    def few_rows(self) -> float:
+    def one_by_one_rows(self) -> float:
         """How many rows are answered cell by cell: a service's first rows should not wait for tables that take a thousand rows' time."""
         filled, _, one_row = self.work(1)
-        return max(FEW_ROWS, FILLING_SHARE * filled / max(one_row, 1.0))
+        return max(CELL_BY_CELL_ROWS, CELL_BY_CELL_FRACTION * filled / max(one_row, 1.0))
 
-    def _sweep_few(self, columns: np.ndarray, tables: OrderTables, measure: Handle, out: np.ndarray) -> None:
+    def _sweep_cells(self, columns: np.ndarray, tables: OrderTables, measure: Handle, out: np.ndarray) -> None:
         """Add the sums over all groups to ``out``, cell by cell: the same bits without tables."""
         for first, last in tables.runs:
             total = np.zeros_like(out)
@@ -245,14 +247,14 @@ class TableEngine:
     def fill(self, tables: OrderTables, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
         """Return the filled tables of groups ``first:last``, and some room."""
         start, rows = tables.rows.table_start, tables.packed
-        found = np.zeros(start[last] - start[first] + ROOM)
-        cells = found[:-ROOM]
+        room = np.zeros(start[last] - start[first] + ROOM)
+        cells = room[:-ROOM]
         if order == 1:
-            fill_single_tables(self.tables, rows, self.asked(semivalue, order)[1], first, last, self.n_players, cells)
-            return found
+            fill_single_tables(self.tables, rows, self.question(semivalue, order)[1], first, last, self.n_players, cells)
+            return room
         weights = path_weights(semivalue, order, int(np.diff(self.layout.leaves.start).max(initial=0)))
         fill_tables(self.tables, rows, weights, first, last, cells)
-        return found
+        return room
 
 
 def _runs(rows: TableRows, n_groups: int) -> list[tuple[int, int]]:

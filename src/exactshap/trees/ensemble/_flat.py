@@ -31,7 +31,7 @@ class NodeArrays(NamedTuple):
 
 
 class Routes(NamedTuple):
-    """What sums of leaves are made of, with what most nodes are asked for side by side (:func:`_packed`)."""
+    """What sums of leaves are made of, with what most nodes need next to each other (:func:`_packed`)."""
 
     tree_start: np.ndarray
     packed: np.ndarray
@@ -150,7 +150,7 @@ class FlatTrees:
 
 
 def _packed(trees: FlatTrees) -> np.ndarray:
-    """Return thresholds beside columns and left children, which are halves of a double each: (n_nodes, 2).
+    """Return thresholds next to columns and left children, which are halves of a double each: (n_nodes, 2).
 
     A column has bit 30 set where the rule takes more than the threshold.
     """

@@ -142,17 +142,17 @@ def _optional(raw: Sequence[RawTree], name: str, dtype: type) -> np.ndarray | No
 
 def _sets(raw: Sequence[RawTree], sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
     offset = np.concatenate([[0], np.cumsum(sizes)])
-    found = [
+    sets = [
         (int(offset[k]) + node, np.asarray(bits, np.uint32))
         for k, tree in enumerate(raw)
         for node, bits in tree.categories.items()
         if 0 <= node < sizes[k]
     ]
-    if not found:
+    if not sets:
         return None
-    counts = np.array([len(bits) for _, bits in found], np.int64)
+    counts = np.array([len(bits) for _, bits in sets], np.int64)
     start = np.cumsum(counts) - counts
-    return np.array([q for q, _ in found], np.int64), start, counts, np.concatenate([bits for _, bits in found])
+    return np.array([q for q, _ in sets], np.int64), start, counts, np.concatenate([bits for _, bits in sets])
 
 
 def _check_tree(tree: RawTree, k: int, n_outputs: int) -> None:

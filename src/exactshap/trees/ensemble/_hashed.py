@@ -154,14 +154,14 @@ def category_hash(value: Any, where: str) -> int:
 
 def _hashes(table: Any, j: int) -> np.ndarray:
     """Return the hash of each cell of a column, int64 (n_rows,); equal cells of one type are hashed once."""
-    found: dict[tuple[type, Any], int] = {}
+    known_hashes: dict[tuple[type, Any], int] = {}
     where = table.label(j)
     out = np.empty(table.n_rows, np.int64)
     for i, value in enumerate(table.column(j).tolist()):
         key = (type(value), value)
-        if key not in found:
-            found[key] = category_hash(value, where)
-        out[i] = found[key]
+        if key not in known_hashes:
+            known_hashes[key] = category_hash(value, where)
+        out[i] = known_hashes[key]
     return out
 
 

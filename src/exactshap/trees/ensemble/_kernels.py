@@ -15,7 +15,7 @@ from exactshap._native import kernel
 __all__ = [
     "Above",
     "Edges",
-    "Found",
+    "PathSlots",
     "fill_decisions",
     "fill_inside",
     "fill_leaves",
@@ -35,7 +35,7 @@ class Above(NamedTuple):
     share: np.ndarray
 
 
-class Found(NamedTuple):
+class PathSlots(NamedTuple):
     """What ``fill_paths`` writes: the number of distinct players of each leaf, the edges, and at their offsets the players."""
 
     counts: np.ndarray

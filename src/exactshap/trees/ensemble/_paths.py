@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap.trees.ensemble._flat import FlatTrees
-from exactshap.trees.ensemble._kernels import Above, Edges, Found, fill_inside, fill_parents, fill_paths, fill_shares
+from exactshap.trees.ensemble._kernels import Above, Edges, PathSlots, fill_inside, fill_parents, fill_paths, fill_shares
 from exactshap.trees.ensemble._routing import decisions
 
 __all__ = ["Paths", "cover_shares", "inside", "parents", "paths"]
@@ -142,15 +142,15 @@ def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths
     edge_start = np.concatenate([[0], np.cumsum(depth[leaf])]).astype(np.int64)
     n_edges = int(edge_start[-1])
     node, slot, player = (np.empty(n_edges, np.int32) for _ in range(3))
-    found = Found(np.empty(len(leaf), np.int64), node, np.empty(n_edges, bool), slot, player, np.empty(n_edges))
+    slots = PathSlots(np.empty(len(leaf), np.int64), node, np.empty(n_edges, bool), slot, player, np.empty(n_edges))
     n_players = int(columns.max(initial=-1)) + 1
     player_of_node = np.append(columns, np.int32(-1))[trees.feature]  # leaves have feature -1
-    fill_paths(leaf, edge_start, Above(parent, is_left, player_of_node, cover_shares(trees)), n_players, found)
-    keep = np.arange(n_edges) - np.repeat(edge_start[:-1], np.diff(edge_start)) < np.repeat(found.counts, np.diff(edge_start))
-    start = np.concatenate([[0], np.cumsum(found.counts)]).astype(np.int64)
+    fill_paths(leaf, edge_start, Above(parent, is_left, player_of_node, cover_shares(trees)), n_players, slots)
+    keep = np.arange(n_edges) - np.repeat(edge_start[:-1], np.diff(edge_start)) < np.repeat(slots.counts, np.diff(edge_start))
+    start = np.concatenate([[0], np.cumsum(slots.counts)]).astype(np.int64)
     tree = (np.searchsorted(trees.tree_start, leaf, side="right") - 1).astype(np.int32)
-    players, ratio = player[keep], found.ratio[keep]
-    return Paths(leaf, tree, start, players, ratio, edge_start, node, found.edge_left, slot, n_players)
+    players, ratio = player[keep], slots.ratio[keep]
+    return Paths(leaf, tree, start, players, ratio, edge_start, node, slots.edge_left, slot, n_players)
 
 
 def _depths(trees: FlatTrees, parent: np.ndarray) -> np.ndarray:

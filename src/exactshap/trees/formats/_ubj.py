@@ -140,11 +140,11 @@ def _scanned(tape: _Tape, row: int) -> Scanned | None:
 
 def _children(tape: _Tape, row: int) -> list[int]:
     after = tape.after.item
-    found, child, end = [], row + 1, after(row)
+    children, child, end = [], row + 1, after(row)
     while child < end:
-        found.append(child)
+        children.append(child)
         child = after(child)
-    return found
+    return children
 
 
 def _text(tape: _Tape, start: int, n: int) -> str:
@@ -164,7 +164,7 @@ class _Entries(NamedTuple):
 
 
 class Scanned(Records):
-    """Objects that were found but not made: their entries are copied out of the bytes, a column at a time."""
+    """Objects that are decoded lazily: their entries are copied out of the bytes, a column at a time."""
 
     def __init__(self, tape: _Tape, rows: np.ndarray) -> None:
         self.tape, self.rows = tape, rows
@@ -218,19 +218,19 @@ class Scanned(Records):
         return out if fits else numbers(out, f"trees: {name}", dtype), sizes
 
     def columns(self, names: Sequence[str], dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        found = [self._find(name) for name in names]
-        rows = np.concatenate([entries.rows for entries in found])
+        columns = [self._find(name) for name in names]
+        rows = np.concatenate([entries.rows for entries in columns])
         sizes = self.tape.size[rows].reshape(len(names), -1)  # of a missing entry, -1, any, and of no array
-        alike = all(kind in _OF_TYPED and always_fits(_OF_TYPED[kind], np.dtype(dtype)) for _, kind, _, _ in found)
+        alike = all(kind in _OF_TYPED and always_fits(_OF_TYPED[kind], np.dtype(dtype)) for _, kind, _, _ in columns)
         if not alike or (sizes != (sizes[0] if counts is None else counts)).any():
             return super().columns(names, dtype, counts)  # one by one: to convert, or to name what is wrong
-        out: np.ndarray = np.empty((len(names), found[0].total), dtype)
+        out: np.ndarray = np.empty((len(names), columns[0].total), dtype)
         copy_numbers(self.tape.handle, rows, out.reshape(-1))
         return out, sizes[0]
 
     def _find(self, name: str) -> _Entries:
-        found, other = self._members
-        entries = found.get(name.encode())
+        members, other = self._members
+        entries = members.get(name.encode())
         if entries is None:
             if other >= 0:
                 raise ModelFormatError(message(f"tree {other}: its entries are not those of tree 0"))

@@ -96,8 +96,8 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
 def _check_sizes(header: dict[str, str], blocks: list[str]) -> None:
     """Refuse trees that are not where the header says: the library goes by the header."""
     sizes = header.get("tree_sizes", "").split()
-    found = [str(len(f"Tree={block}\n".encode())) for block in blocks]
-    if "tree_sizes" in header and sizes != found:
+    lengths = [str(len(f"Tree={block}\n".encode())) for block in blocks]
+    if "tree_sizes" in header and sizes != lengths:
         raise ModelFormatError(message("tree_sizes are not those of the trees", f"Got {' '.join(sizes)[:60]!r}"))
 
 
