@@ -154,12 +154,24 @@ def run(names):
             one = found.setdefault(f"{name}/{selector}", {})
             if "kept" not in one:
                 one |= selected(X, y, classes, selector)
+        share_scores(found, name)
+        FOUND.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
+        for selector in SELECTORS:
+            one = found[f"{name}/{selector}"]
             if "scores" not in one:
-                others = (found.get(f"{name}/{other}", {}) for other in SELECTORS)
-                same = (other["scores"] for other in others if "scores" in other and set(other["kept"]) == set(one["kept"]))
-                one["scores"] = next(same, None) or fold_scores(X[:, one["kept"]], y, classes)
+                one["scores"] = fold_scores(X[:, one["kept"]], y, classes)
+                share_scores(found, name)
                 print(name, selector, one, flush=True)
                 FOUND.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
+
+
+def share_scores(found, name):
+    """Give cells that keep the same columns the same scores."""
+    cells = [found[f"{name}/{selector}"] for selector in SELECTORS]
+    known = {frozenset(one["kept"]): one["scores"] for one in cells if "scores" in one}
+    for one in cells:
+        if frozenset(one["kept"]) in known:
+            one["scores"] = known[frozenset(one["kept"])]
 
 
 def selected(X, y, classes, selector):
