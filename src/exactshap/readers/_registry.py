@@ -40,6 +40,7 @@ _REGISTRY: dict[str, str] = {
     "sklearn.ensemble._voting.VotingRegressor": "exactshap.readers.wrappers.sklearn_sums",
     "sklearn.multioutput.MultiOutputRegressor": "exactshap.readers.wrappers.sklearn_multiclass",
     "gpytorch.models.exact_gp.ExactGP": "exactshap.readers.kernel_machines.gpytorch_exact_gp",
+    "botorch.models.gp_regression.SingleTaskGP": "exactshap.readers.kernel_machines.gpytorch_exact_gp",
     "sklearn.tree._classes.*": "exactshap.readers.trees.sklearn",
     "sklearn.ensemble._forest.*": "exactshap.readers.trees.sklearn",
     "sklearn.ensemble._gb.*": "exactshap.readers.trees.sklearn",
@@ -68,12 +69,16 @@ _REGISTRY: dict[str, str] = {
 }
 _METHODS_NAMED = 3  # in a message: more of them help nobody
 _BUILT_IN = frozenset(_REGISTRY)
-_NOT_ON_TABLES = ("xgboost.core.Booster", "gpytorch.models.exact_gp.ExactGP")  # they predict for objects of their library
+_NOT_ON_TABLES = (
+    "xgboost.core.Booster",
+    "gpytorch.models.exact_gp.ExactGP",
+    "botorch.models.gp_regression.SingleTaskGP",
+)  # they predict for objects of their library
 
 
 _KNOWN = (
     "kernel machines, Gaussian processes, linear models, trees, forests and boosting of scikit-learn; pipelines, searches and"
-    " scaled targets of them; XGBoost, LightGBM, CatBoost, EBM, pyGAM, gpytorch"
+    " scaled targets of them; XGBoost, LightGBM, CatBoost, EBM, pyGAM, gpytorch, BoTorch"
 )
 
 

@@ -1,4 +1,4 @@
-"""Exact Gaussian processes of gpytorch: the posterior mean, from the model's own cached coefficients where it has them."""
+"""Exact Gaussian processes of gpytorch and BoTorch: the posterior mean, from the model's own cached coefficients where it has them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ def read(model: Any, request: Request) -> Reader:
         raise UnsupportedStructureError(
             message("Batched or multi-task Gaussian processes cannot be read", f"Got inputs of shape {points.shape}")
         )
+    units = _units(model, points.shape[1])
     slopes, constant = _mean_function(model, points.shape[1])
-    kernel = _read_kernel(model.covar_module, points.shape[1])
-    factor = _cholesky(model, kernel, points)
-    alpha = _alpha(model, factor, points @ slopes + constant)
-    posterior, request = attach(request, [Process.of(kernel, points, factor)])
+    kernel = units.kernel(_read_kernel(model.covar_module, points.shape[1], units.widths))
+    alpha = _alpha(model, points @ slopes + constant) / units.target_scale
+    points, slopes, constant = units.points(points), *units.mean(slopes, constant)
+    posterior, request = attach(request, [Process.of(kernel, points, _cholesky(model, kernel, points, units.target_scale))])
     return KernelReader(
         model,
         request,
@@ -49,13 +50,64 @@ def read(model: Any, request: Request) -> Reader:
     )
 
 
-def _cholesky(model: Any, kernel: Kernel, points: np.ndarray) -> np.ndarray:
-    """Return the factor of K + noise in float64, with the noise of the model's own likelihood."""
-    noise = np.broadcast_to(_numbers(model.likelihood.noise), (len(points),))
+@dataclass(frozen=True)
+class _Units:
+    r"""The user's units of a model that scales its inputs and targets, as BoTorch's do.
+
+    .. math:: f(x) = s + t\, g\bigl((x - o) / w\bigr)
+
+    for the process :math:`g` that was fitted: offsets and widths of the columns, shift and scale of the target.
+    """
+
+    offsets: np.ndarray
+    widths: np.ndarray
+    target_shift: float = 0.0
+    target_scale: float = 1.0
+
+    def points(self, inputs: np.ndarray) -> np.ndarray:
+        return inputs if not self.offsets.any() and (self.widths == 1.0).all() else inputs * self.widths + self.offsets
+
+    def kernel(self, kernel: Kernel) -> Kernel:
+        return kernel if self.target_scale == 1.0 else Constant(self.target_scale**2) * kernel
+
+    def mean(self, slopes: np.ndarray, constant: float) -> tuple[np.ndarray, float]:
+        inner = slopes / self.widths
+        return self.target_scale * inner, self.target_shift + self.target_scale * (constant - float(inner @ self.offsets))
+
+
+def _units(model: Any, n_features: int) -> _Units:
+    """Return the units of a model: only scalings and shifts of columns, and of the target, keep the kernel a product."""
+    offsets, widths, shift, scale = np.zeros(n_features), np.ones(n_features), 0.0, 1.0
+    inputs, outcome = getattr(model, "input_transform", None), getattr(model, "outcome_transform", None)
+    if inputs is not None:
+        if type(inputs).__name__ not in ("Normalize", "InputStandardize", "AffineInputTransform") or getattr(
+            inputs, "reverse", False
+        ):
+            raise _no_units("input", inputs, "Normalize and InputStandardize")
+        offsets = np.broadcast_to(_numbers(inputs.offset), (n_features,))
+        widths = np.broadcast_to(_numbers(inputs.coefficient), (n_features,))
+    if outcome is not None:
+        if type(outcome).__name__ != "Standardize":
+            raise _no_units("outcome", outcome, "Standardize")
+        shift, scale = float(_numbers(outcome.means)[0]), float(_numbers(outcome.stdvs)[0])
+    return _Units(offsets, widths, shift, scale)
+
+
+def _no_units(what: str, transform: Any, known: str) -> UnsupportedStructureError:
+    name = type(transform).__name__
+    return UnsupportedStructureError(message(f"The {what} transform {name} cannot be read", f"{known} can", _AS_FUNCTION))
+
+
+_AS_FUNCTION = "Use explain(lambda rows: model.posterior(torch.tensor(rows)).mean.detach().numpy()[:, 0], X, background)"
+
+
+def _cholesky(model: Any, kernel: Kernel, points: np.ndarray, scale: float = 1.0) -> np.ndarray:
+    """Return the factor of K + noise in float64, with the noise of the model's own likelihood in the units of the kernel."""
+    noise = scale**2 * np.broadcast_to(_numbers(model.likelihood.noise), (len(points),))
     return np.linalg.cholesky(kernel(points.astype(float)) + np.diag(noise))
 
 
-def _alpha(model: Any, factor: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def _alpha(model: Any, mean: np.ndarray) -> np.ndarray:
     """Return the coefficients of the training rows: the model's own, or those it has no need of.
 
     For a kernel of low rank (LinearKernel) gpytorch's strategy caches coefficients of columns instead.
@@ -66,6 +118,8 @@ def _alpha(model: Any, factor: np.ndarray, mean: np.ndarray) -> np.ndarray:
     _predict_array(model, model.train_inputs[0][:1])  # fills the cache
     if type(model.prediction_strategy).__name__ == "DefaultPredictionStrategy":
         return _numbers(model.prediction_strategy.mean_cache)
+    points = model.train_inputs[0].detach().cpu().numpy()
+    factor = _cholesky(model, _read_kernel(model.covar_module, points.shape[1], np.ones(points.shape[1])), points)
     return np.asarray(cho_solve((factor, True), _numbers(model.train_targets) - mean))
 
 
@@ -82,7 +136,16 @@ def _predict(model: Any, X: Table) -> np.ndarray:
     import torch
 
     reference = model.train_inputs[0]
-    return _predict_array(model, torch.as_tensor(X.numeric(), dtype=reference.dtype, device=reference.device))
+    inputs = torch.as_tensor(X.numeric(), dtype=reference.dtype, device=reference.device)
+    return _predict_posterior(model, inputs) if callable(getattr(model, "posterior", None)) else _predict_array(model, inputs)
+
+
+def _predict_posterior(model: Any, inputs: Any) -> np.ndarray:
+    """Return what BoTorch's documented call says: in the units of the user, with the transforms that the model holds."""
+    import torch
+
+    with torch.no_grad():
+        return model.posterior(inputs).mean[:, 0].detach().cpu().numpy().astype(float)  # type: ignore[no-any-return]
 
 
 def _mean_function(model: Any, n_features: int) -> tuple[np.ndarray, float]:
@@ -108,7 +171,8 @@ def _with_mean(expansion: Expansion, slopes: np.ndarray) -> Expansion:
     used = np.flatnonzero(slopes)
     if not used.size:
         return expansion
-    powers, coefficients = np.eye(len(slopes), dtype=int)[:, used], slopes[None, used]
+    # C-contiguous: the kernels take factors in the layout of the powers
+    powers, coefficients = np.ascontiguousarray(np.eye(len(slopes), dtype=int)[:, used]), slopes[None, used]
     parts = [Monomials(powers, coefficients, np.abs(slopes[used]))]
     if expansion.monomials is not None:
         parts.insert(0, expansion.monomials)
@@ -120,15 +184,18 @@ def _with_mean(expansion: Expansion, slopes: np.ndarray) -> Expansion:
     return replace(expansion, monomials=joined)
 
 
-def _read_kernel(kernel: Any, n_features: int) -> Kernel:
+def _read_kernel(kernel: Any, n_features: int, widths: np.ndarray) -> Kernel:
     if kernel.active_dims is None:
-        return _read_form(kernel, n_features)
+        return _read_form(kernel, n_features, widths)
     columns = tuple(int(j) for j in kernel.active_dims)
-    return _Columns(_read_form(kernel, len(columns)), columns)
+    return _Columns(_read_form(kernel, len(columns), widths[list(columns)]), columns)
 
 
-def _read_form(kernel: Any, n_features: int) -> Kernel:
-    """Read a kernel on the columns it is given: a ScaleKernel takes over the active columns of the kernel inside it."""
+def _read_form(kernel: Any, n_features: int, widths: np.ndarray) -> Kernel:
+    """Read a kernel on the columns it is given: a ScaleKernel takes over the active columns of the kernel inside it.
+
+    ``widths`` are the columns' units: a distance in them is that many of the user's.
+    """
     name = type(kernel).__name__
     if name not in _KERNELS:
         raise UnsupportedStructureError(
@@ -138,34 +205,45 @@ def _read_form(kernel: Any, n_features: int) -> Kernel:
                 "Use Explainer(predict, background) for sampled values with standard errors",
             )
         )
-    return _KERNELS[name](kernel, n_features)
+    return _KERNELS[name](kernel, n_features, widths)
 
 
 def _numbers(tensor: Any) -> np.ndarray:
     return tensor.detach().cpu().numpy().astype(float).ravel()
 
 
-_KERNELS: dict[str, Callable[[Any, int], Kernel]] = {
-    "MaternKernel": lambda kernel, n: _matern(kernel, n),
-    "RBFKernel": lambda kernel, n: RBF(bandwidth=_numbers(kernel.lengthscale)),
-    "ScaleKernel": lambda kernel, n: Constant(_numbers(kernel.outputscale)[0]) * _read_form(kernel.base_kernel, n),
-    "ConstantKernel": lambda kernel, n: Constant(_numbers(kernel.constant)[0]),
-    "LinearKernel": lambda kernel, n: _linear(kernel),
-    "AdditiveKernel": lambda kernel, n: Sum(tuple(_read_kernel(part, n) for part in kernel.kernels)),
-    "ProductKernel": lambda kernel, n: Product(tuple(_read_kernel(part, n) for part in kernel.kernels)),
+_KERNELS: dict[str, Callable[[Any, int, np.ndarray], Kernel]] = {
+    "MaternKernel": lambda kernel, n, widths: _matern(kernel, n, widths),
+    "RBFKernel": lambda kernel, n, widths: _rbf(kernel, widths),
+    "ScaleKernel": lambda kernel, n, widths: (
+        Constant(_numbers(kernel.outputscale)[0]) * _read_form(kernel.base_kernel, n, widths)
+    ),
+    "ConstantKernel": lambda kernel, n, widths: Constant(_numbers(kernel.constant)[0]),
+    "LinearKernel": lambda kernel, n, widths: _linear(kernel, widths),
+    "AdditiveKernel": lambda kernel, n, widths: Sum(tuple(_read_kernel(part, n, widths) for part in kernel.kernels)),
+    "ProductKernel": lambda kernel, n, widths: Product(tuple(_read_kernel(part, n, widths) for part in kernel.kernels)),
 }
 
 
-def _linear(kernel: Any) -> Kernel:
+def _rbf(kernel: Any, widths: np.ndarray) -> Kernel:
+    lengthscale = _numbers(kernel.lengthscale)
+    return RBF(bandwidth=lengthscale if (widths == 1.0).all() else lengthscale * widths)
+
+
+def _linear(kernel: Any, widths: np.ndarray) -> Kernel:
     variance = _numbers(kernel.variance)
     if variance.size != 1:
         raise UnsupportedStructureError(
             message("A LinearKernel with one variance is readable", f"Got {variance.size} variances")
         )
+    if not (widths == 1.0).all():
+        raise UnsupportedStructureError(
+            message("A LinearKernel behind an input transform cannot be read", "Its origin moves with the inputs", _AS_FUNCTION)
+        )
     return Linear(gamma=variance[0])
 
 
-def _matern(kernel: Any, n_features: int) -> Kernel:
+def _matern(kernel: Any, n_features: int, widths: np.ndarray) -> Kernel:
     if n_features != 1:
         raise UnsupportedStructureError(
             message(
@@ -174,7 +252,7 @@ def _matern(kernel: Any, n_features: int) -> Kernel:
                 "Multiply kernels of one column each: MaternKernel(active_dims=(0,)) * MaternKernel(active_dims=(1,))",
             )
         )
-    return _Matern(float(kernel.nu), float(_numbers(kernel.lengthscale)[0]))
+    return _Matern(float(kernel.nu), float(_numbers(kernel.lengthscale)[0] * widths[0]))
 
 
 @dataclass(frozen=True)
