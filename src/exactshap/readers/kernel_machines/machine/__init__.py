@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from exactshap.readers.kernel_machines.machine._bound import BoundMachine
+from exactshap.readers.kernel_machines.machine._bound import BoundMachine, with_equal_shares
 from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, cut_terms, expand, merge
-from exactshap.readers.kernel_machines.machine._shares import with_equal_shares
 from exactshap.readers.kernel_machines.machine._strategy import Strategy
 
 __all__ = [

@@ -12,11 +12,10 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.shared import copied_state
 from exactshap.games import ProductGame
 from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, cut_terms
-from exactshap.readers.kernel_machines.machine._shares import with_equal_shares
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
-__all__ = ["BoundMachine"]
+__all__ = ["BoundMachine", "with_equal_shares"]
 
 TILE_BYTES, TABLE_BYTES = (
     2**25,
@@ -228,3 +227,12 @@ class BoundMachine:
                 kernel = part.component.matrix(hybrid, point[None, :])[:, 0] / part.component.amplitude
                 total += kernel[:, None] * part.coefficients[:, term]
         return total[:, 0] if self.single_output else total
+
+
+def with_equal_shares(game: ProductGame, total: np.ndarray, *, constant: np.ndarray) -> ProductGame:
+    """Return a batch of games plus ``total`` (n_outputs,) times |S| / d, with another constant."""
+    d = game.n_players
+    c = np.concatenate([game.c, np.broadcast_to(total / d, (d, game.n_outputs))])
+    a = np.concatenate([game.a, np.ones((len(game.a), d, d))], axis=1)
+    b = np.concatenate([game.b, np.broadcast_to(1.0 - np.eye(d), (1, d, d))], axis=1)
+    return ProductGame(c[:, 0] if game.single_output else c, a, b, constant=constant)
