@@ -159,17 +159,17 @@ def changes(what_if: WhatIf, i: int, values: list[Any], unheard: dict[int, Any] 
     has not followed yet and says nothing; once it has, it leaves ``unheard``.
     """
     unheard = {} if unheard is None else unheard
-    found = {}
+    changed = {}
     for (j, control), value, here in zip(enumerate(what_if.controls), values, what_if.cells(i), strict=True):
         if j in unheard and unheard[j] == value:
             continue
         unheard.pop(j, None)
         if "choices" in control:
             if value and (chosen := control["choices"][int(value)]) != here:
-                found[control["name"]] = chosen
+                changed[control["name"]] = chosen
         elif abs(float(value) - _held(control, here)) > (0.501 if here is not None else 0.0) * control["step"]:
-            found[control["name"]] = float(value)
-    return found
+            changed[control["name"]] = float(value)
+    return changed
 
 
 def answer_html(explanation: Any, milliseconds: float, i: int, baseline_row: int | None) -> str:
@@ -216,6 +216,6 @@ def _shown(what_if: WhatIf) -> Any:
     from exactshap._runtime.optional import require
 
     pandas = require("pandas", "frames", purpose="The table of rows")
-    few = what_if.data.take(slice(0, min(_ROWS_SHOWN, what_if.data.n_rows)))
-    columns = {"row": np.arange(few.n_rows)} | {name: few.column(j) for j, name in enumerate(what_if.names)}
+    rows = what_if.data.take(slice(0, min(_ROWS_SHOWN, what_if.data.n_rows)))
+    columns = {"row": np.arange(rows.n_rows)} | {name: rows.column(j) for j, name in enumerate(what_if.names)}
     return pandas.DataFrame(columns)

@@ -154,10 +154,10 @@ def _changed(row: Table, changes: dict[str, Any]) -> Any:
     cells = []
     for name, value in changes.items():
         dtype = frame[name].dtype
-        made = nw.new_series(name, [value], backend=frame.implementation)
+        series = nw.new_series(name, [value], backend=frame.implementation)
         if dtype.is_integer() and isinstance(value, float) and not value.is_integer():
             dtype = nw.Float64()
-        cells.append(made if dtype in (nw.Object, nw.Unknown) else made.cast(dtype))
+        cells.append(series if dtype in (nw.Object, nw.Unknown) else series.cast(dtype))
     return _same_index(frame.with_columns(*(_aligned(cell, frame) for cell in cells)).to_native(), row.native)
 
 
@@ -210,11 +210,11 @@ def matches(table: Table, where: str, names: tuple[str, ...]) -> np.ndarray:
     """
     keep = np.ones(table.n_rows, bool)
     for part in _AND.split(where.strip()):
-        found = _FILTER.fullmatch(part)
-        if found is None:
+        comparison = _FILTER.fullmatch(part)
+        if comparison is None:
             do = 'Write comparisons such as age > 40 and sex == F, with a name that holds "and" in quotes'
             raise InputError(message(f"{part!r} is no comparison", do=do))
-        name, sign, text = found.groups()
+        name, sign, text = comparison.groups()
         name = name if name in names else name.strip("'\"")
         if name not in names:
             raise UnknownNameError(message(f"There is no column {name!r}", do=did_you_mean(name, names)))

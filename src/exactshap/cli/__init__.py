@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @without_collection
 def _app(arguments: list[str]) -> Any:
-    """Return the typer application with the command that is asked for, or with all of them for the help."""
+    """Return the typer application with the command that is typed, or with all of them for the help."""
     import typer
 
     from exactshap.cli._options import EXAMPLES
@@ -80,8 +80,8 @@ def _app(arguments: list[str]) -> Any:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_general_options(typer))
-    asked = next((argument for argument in arguments if not argument.startswith("-")), None)
-    for name in [asked] if asked in COMMANDS else COMMANDS:
+    command = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name in [command] if command in COMMANDS else COMMANDS:
         file, _, function = COMMANDS[name].partition(".")
         if importlib.util.find_spec(f"{__name__}.{file}"):
             module = importlib.import_module(f"{__name__}.{file}")
@@ -90,8 +90,8 @@ def _app(arguments: list[str]) -> Any:
 
 
 def _general_options(typer: Any) -> Callable[..., None]:
-    def show_version(asked: bool) -> None:
-        if asked:
+    def show_version(wanted: bool) -> None:
+        if wanted:
             from exactshap import __version__
 
             print(f"exactshap {__version__}")

@@ -67,10 +67,10 @@ def read_table(path: Path) -> Any:
 
 def _refuse_other_separators(table: Any, path: Path) -> None:
     names = list(table.column_names if hasattr(table, "column_names") else table.columns)
-    if len(names) == 1 and (found := [mark for mark in (";", "\t", "|") if mark in str(names[0])]):
+    if len(names) == 1 and (marks := [mark for mark in (";", "\t", "|") if mark in str(names[0])]):
         got = f"Its one column is named {str(names[0])[:40]!r}"
         raise InputError(
-            message(f"{path.name} is not separated by commas", got, f"Write it with commas instead of {found[0]!r}")
+            message(f"{path.name} is not separated by commas", got, f"Write it with commas instead of {marks[0]!r}")
         )
 
 

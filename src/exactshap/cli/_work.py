@@ -35,7 +35,7 @@ class Task:
     rows : slice or list of int, or None
         Which rows of the data; None means all.
     keep : tuple of str
-        Columns of the data that are written beside the values.
+        Columns of the data that are written with the values.
     """
 
     model: Path
@@ -66,7 +66,7 @@ class Task:
         return np.arange(n_rows)[self.rows]
 
     def table(self) -> Any:
-        """Read the rows that are asked for, with all columns."""
+        """Read the chosen rows, with all columns."""
         from exactshap.frames import as_table
 
         whole = as_table(read_table(self.data), what=self.data.name, allow_empty=True)

@@ -47,7 +47,7 @@ def command(
     groups: options.Groups = None,
     budget: options.Budget = None,
     rows: options.Rows = None,
-    keep: Annotated[list[str] | None, typer.Option(help="Column to copy beside the values; may be repeated.")] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="Column to copy to the values; may be repeated.")] = None,
     batch_rows: Annotated[int | None, typer.Option(min=1, help="Rows of one file in a folder of results.")] = None,
     resume: Annotated[bool, typer.Option("--resume/--no-resume", help="Go on with a folder of results, or refuse it.")] = True,
     on_bad_rows: Annotated[
@@ -56,7 +56,7 @@ def command(
     top_k: Annotated[int | None, typer.Option(min=1, help="Largest values of a row to write to a folder of results.")] = None,
     dtype: Annotated[str, typer.Option(help="Of the values in a folder of results: float64 or float32.")] = "float64",
 ) -> None:
-    """Explain the rows of a file or a folder and print what was found."""
+    """Explain the rows of a file or a folder and print the largest values."""
     from exactshap.cli._io import check_target
     from exactshap.cli._screen import console, show_explanation
     from exactshap.cli._work import Task, command_line

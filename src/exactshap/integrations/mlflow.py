@@ -161,7 +161,7 @@ def _certificate(explanation: Explanation) -> dict[str, Any]:
 
 def _metrics(explanation: Explanation) -> dict[str, float]:
     certificate = explanation.certificate()
-    found = {
+    metrics = {
         "max_residual": certificate.max_residual,
         "tolerance": certificate.tolerance,
         "certificate_passed": float(certificate.passed),
@@ -169,25 +169,25 @@ def _metrics(explanation: Explanation) -> dict[str, float]:
         "n_rows": float(explanation.n_rows),
     }
     if certificate.mask_difference is not None:
-        found["mask_difference"] = certificate.mask_difference
+        metrics["mask_difference"] = certificate.mask_difference
     if explanation.std_error is not None:
-        found["max_std_error"] = float(explanation.std_error.max())
+        metrics["max_std_error"] = float(explanation.std_error.max())
     strength = np.abs(explanation.values).mean(axis=0).reshape(explanation.n_players, -1).mean(axis=1)
     labels = _labels(explanation.feature_names)
     for j in np.argsort(-strength, kind="stable")[:_IMPORTANCES]:
-        found[f"importance/{labels[j]}"] = float(strength[j])
-    return found
+        metrics[f"importance/{labels[j]}"] = float(strength[j])
+    return metrics
 
 
 def _tags(explanation: Explanation) -> dict[str, str]:
-    found = {
+    tags = {
         "model": explanation.model_name,
         "value_function": explanation.value_function,
         "index": f"{explanation.index}, order {explanation.order}",
         "background_hash": explanation.background_hash or "",
         "method": explanation.method,
     }
-    return {name: text[:500] for name, text in found.items() if text}
+    return {name: text[:500] for name, text in tags.items() if text}
 
 
 def _evaluator() -> type:

@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import os
 import posixpath
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -98,12 +99,13 @@ def find_files(source: Any, filesystem: Any = None) -> list[StoredFile]:
     if wrong := [place for place in places if not isinstance(place, (str, os.PathLike))]:
         got = f"Got {type(wrong[0]).__name__}"
         raise InputTypeError(message("A source is a path, a list of paths, or a data set of pyarrow", got))
-    found = [pair for place in places for pair in _found(os.fspath(place), filesystem)]
-    paths = [path for path, _ in found]
-    if not found:
+    files = [pair for place in places for pair in _expanded(os.fspath(place), filesystem)]
+    paths = [path for path, _ in files]
+    if not files:
         raise InputError(message(f"{_called(source)} has no data", "Got no .parquet and no .csv file in it"))
-    if repeated := next((path for path in paths if paths.count(path) > 1), None) if several else None:
-        raise InputError(message("A file is in the source twice", f"Got {repeated}", "Name each file once"))
+    repeated = [path for path, count in Counter(paths).items() if count > 1]
+    if several and repeated:
+        raise InputError(message("A file is in the source twice", f"Got {repeated[0]}", "Name each file once"))
     kinds = {kind_of(path) for path in paths}
     if len(kinds) > 1:
         raise InputError(message(f"{_called(source)} mixes formats", f"Got {' and '.join(sorted(kinds))}", "Keep one of them"))
@@ -112,9 +114,9 @@ def find_files(source: Any, filesystem: Any = None) -> list[StoredFile]:
         if not several and Path(source).is_dir()
         else posixpath.commonpath([posixpath.dirname(p) for p in paths])
     )
-    names = [posixpath.relpath(path, Path(root).absolute().as_posix() if found[0][1] is None else root) for path in paths]
+    names = [posixpath.relpath(path, Path(root).absolute().as_posix() if files[0][1] is None else root) for path in paths]
     return _with_typed_keys(
-        StoredFile(path, name, kind_of(path), system) for (path, system), name in zip(found, names, strict=True)
+        StoredFile(path, name, kind_of(path), system) for (path, system), name in zip(files, names, strict=True)
     )
 
 
@@ -124,13 +126,13 @@ def _called(source: Any) -> str:
     )
 
 
-def _found(place: str, filesystem: Any) -> Iterator[tuple[str, Any]]:
+def _expanded(place: str, filesystem: Any) -> Iterator[tuple[str, Any]]:
     """Yield the files of a place, each with its file system (None: this machine's)."""
     system, path = _resolved(place, filesystem)
     if system is not None:
-        yield from ((found, system) for found in _of_store(system, path))
+        yield from ((match, system) for match in _of_store(system, path))
     elif os.path.isdir(path):
-        yield from ((found, None) for found in _of_folder(Path(path)))
+        yield from ((match, None) for match in _of_folder(Path(path)))
     elif os.path.exists(path) or not glob.has_magic(path):
         if not os.path.exists(path):
             raise FileNotFoundError(2, "No such file or folder", path)
@@ -138,11 +140,11 @@ def _found(place: str, filesystem: Any) -> Iterator[tuple[str, Any]]:
         check_regular(path)
         yield Path(path).absolute().as_posix(), None
     else:
-        for found in sorted(glob.glob(path, recursive=True)):
-            if os.path.isdir(found):
-                yield from _found(found, None)
-            elif Path(found).suffix.lower() in _SUFFIXES:
-                yield Path(found).absolute().as_posix(), None
+        for match in sorted(glob.glob(path, recursive=True)):
+            if os.path.isdir(match):
+                yield from _expanded(match, None)
+            elif Path(match).suffix.lower() in _SUFFIXES:
+                yield Path(match).absolute().as_posix(), None
 
 
 def _of_folder(folder: Path) -> list[str]:
@@ -202,13 +204,13 @@ def _of_store(system: Any, path: str) -> list[str]:
         raise FileNotFoundError(2, "No such file or folder", path)
     if "**" in pattern:
         raise InputError(message("Patterns with ** are for files of this machine", f"Got {path}", "Name the folder"))
-    found = []
+    matches = []
     for info in system.get_file_info(arrow.FileSelector(folder, recursive=True)):
         names = info.path.removeprefix(folder).strip("/").split("/")
         fits = all(map(fnmatchcase, names, pattern[fixed:])) and (len(names) == len(pattern) - fixed or fixed == len(pattern))
         if info.type == arrow.FileType.File and fits and not _is_hidden(names) and Path(info.path).suffix.lower() in _SUFFIXES:
-            found.append((names, info.path))
-    return [path for _, path in sorted(found)]
+            matches.append((names, info.path))
+    return [path for _, path in sorted(matches)]
 
 
 def _of_dataset(source: Any) -> list[StoredFile]:

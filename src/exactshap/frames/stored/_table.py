@@ -44,7 +44,7 @@ class StoredTable:
     Raises
     ------
     InputError, UnknownNameError
-        If the files have other columns than the first one, or a column is asked for that is not there.
+        If the files have other columns than the first one, or do not have a column that is named.
 
     Notes
     -----
@@ -111,7 +111,7 @@ class StoredTable:
         arrow = require("pyarrow", "scale", purpose="Reading data")
         for stored in self._files:
             with parquet_file(stored) as file:
-                for group in range(file.num_row_groups):  # one by one: asked for several, the library holds all of them
+                for group in range(file.num_row_groups):  # one by one: of several the library holds all
                     for batch in file.iter_batches(_STEP, row_groups=[group], columns=list(self.names)):
                         yield as_table(arrow.Table.from_batches([batch]).select(list(self.names)), allow_empty=True)
 

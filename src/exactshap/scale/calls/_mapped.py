@@ -119,8 +119,8 @@ class MappedFunction:
             warn(text, ExplanationWarning)
         missing = [k for k, answer in enumerate(answers) if answer is None]
         failed: CallError | None = None
-        found = self._answers([batches[k].native for k in missing])
-        for k, (answer, error) in zip(missing, found, strict=True):
+        outcomes = self._answers([batches[k].native for k in missing])
+        for k, (answer, error) in zip(missing, outcomes, strict=True):
             if answer is not None:
                 answers[k] = answer
                 _keep(places[k], answer)

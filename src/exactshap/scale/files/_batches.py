@@ -137,7 +137,7 @@ class Work:
         arrow = require("pyarrow", "scale", purpose="Reading data")
         table = read_rows(batch.file, batch.start, batch.stop, self.part.layout.keep)
         try:
-            made, columns = self.part.explained(table)
+            output, columns = self.part.explained(table)
         except InputError as error:
             row, reason = error.row, getattr(error, "reason", "")
             if row is None or not reason:
@@ -146,11 +146,11 @@ class Work:
             what = f"Row {batch.first + row} cannot be explained ({batch.file.place(batch.start + row)})"
             do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
             raise InputError(message(what, reason.replace(f"row {row}", f"row {batch.first + row}", 1), do)) from None
-        return made.cast(self.part.schema), GlobalImportance.of(arrow.table(columns))
+        return output.cast(self.part.schema), GlobalImportance.of(arrow.table(columns))
 
 
 def _stored(table: Any) -> GlobalImportance:
-    """Return the importances that a result holds beside a part of its values."""
+    """Return the importances in the metadata of a result that holds only a part of its values."""
     return GlobalImportance.from_json(json.loads(table.schema.metadata[_IMPORTANCE]))
 
 

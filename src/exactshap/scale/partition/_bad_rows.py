@@ -1,4 +1,4 @@
-"""Rows that a model refuses: found one by one among rows that it takes."""
+"""Rows that a model refuses: reason one by one among rows that it takes."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def first_refused(solve: Solve, table: Table, error: Exception) -> tuple[int | N
     if refused.size:
         return int(refused[0]), _error_of(solve, refused[:1]) or error
     outcomes = _halved(solve, np.arange(table.n_rows))
-    row, found = next(((rows[0], outcome) for rows, outcome in outcomes if isinstance(outcome, Exception)), (None, error))
+    row, reason = next(((rows[0], outcome) for rows, outcome in outcomes if isinstance(outcome, Exception)), (None, error))
     several = table.n_rows > 1 and row == 0 and _error_of(solve, np.array([table.n_rows - 1])) is not None
-    return (None, error) if row is None or several else (int(row), found)
+    return (None, error) if row is None or several else (int(row), reason)
 
 
 def _halved(solve: Solve, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:

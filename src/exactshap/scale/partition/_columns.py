@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from exactshap.readers import Reader
     from exactshap.results.explanation import Explanation
 
-__all__ = ["EXACT", "Layout", "beside", "layout_of", "output_columns"]
+__all__ = ["EXACT", "Layout", "join_columns", "layout_of", "output_columns"]
 
 EXACT = "exact"
 _TOTALS = ("baseline", "prediction", "residual")
@@ -85,8 +85,8 @@ class Layout:
         return self.values if self.top_k is None else self._ranked("value")
 
     @property
-    def made(self) -> tuple[str, ...]:
-        """Every column that is not kept but made, in order."""
+    def computed(self) -> tuple[str, ...]:
+        """Every column that is computed, in order."""
         totals = (name for names in self.totals for name in names)
         if self.top_k is None:
             return (*self.values, *totals, EXACT, *self.errors)
@@ -95,7 +95,7 @@ class Layout:
         return (*ranked, *(f"rest{ending}" for ending in self.endings), *totals, EXACT, *errors)
 
     def kind_of(self, name: str) -> str:
-        """Return Arrow's name for the type of a column that is made."""
+        """Return Arrow's name for the type of a computed column."""
         if name == EXACT or name in self.names_of_features:
             return "bool" if name == EXACT else "string"
         return "double" if any(name in names for names in self.totals) else {"float32": "float"}.get(self.dtype, "double")
@@ -126,13 +126,13 @@ class Layout:
 
     def written(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return what is written of all columns, in order and in its type."""
-        found = columns if self.top_k is None else {**columns, **self._largest(columns)}
-        small = {name: found[name].astype(self.dtype) for name in self.made if self.kind_of(name) == "float"}
-        return {name: small.get(name, found[name]) for name in self.made}
+        available = columns if self.top_k is None else {**columns, **self._largest(columns)}
+        small = {name: available[name].astype(self.dtype) for name in self.computed if self.kind_of(name) == "float"}
+        return {name: small.get(name, available[name]) for name in self.computed}
 
     def _largest(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the largest values of each row with their players, and the sum of the others."""
-        found: dict[str, np.ndarray] = {}
+        ranked: dict[str, np.ndarray] = {}
         names, top = np.array(self.players, object), self.top_k or 0
         for k, ending in enumerate(self.endings):
             own = slice(k * len(names), (k + 1) * len(names))
@@ -142,14 +142,14 @@ class Layout:
             features = np.where(np.isnan(largest), np.array(None), names[order])
             others = values.copy()
             np.put_along_axis(others, order, 0.0, axis=1)
-            found[f"rest{ending}"] = others.sum(axis=1)
+            ranked[f"rest{ending}"] = others.sum(axis=1)
             errors = [columns[name] for name in self.errors[own]]
-            wrong = np.take_along_axis(np.stack(errors, axis=1), order, axis=1) if errors else None
+            ranked_errors = np.take_along_axis(np.stack(errors, axis=1), order, axis=1) if errors else None
             for j in range(top):
-                found[f"feature_{j + 1}{ending}"], found[f"value_{j + 1}{ending}"] = features[:, j], largest[:, j]
-                if wrong is not None:
-                    found[f"se_{j + 1}{ending}"] = wrong[:, j]
-        return found
+                ranked[f"feature_{j + 1}{ending}"], ranked[f"value_{j + 1}{ending}"] = features[:, j], largest[:, j]
+                if ranked_errors is not None:
+                    ranked[f"se_{j + 1}{ending}"] = ranked_errors[:, j]
+        return ranked
 
 
 def _by_output(values: np.ndarray) -> np.ndarray:
@@ -165,7 +165,7 @@ def layout_of(
 
     >>> from types import SimpleNamespace
     >>> reader = SimpleNamespace(single_output=True, output_names=("y",), player_names=("age",))
-    >>> layout_of(reader, ["id"], sampled=False).made
+    >>> layout_of(reader, ["id"], sampled=False).computed
     ('phi_age', 'baseline', 'prediction', 'residual', 'exact')
     """
     for name, number in (("order", order), ("top_k", 1 if top_k is None else top_k)):
@@ -177,7 +177,7 @@ def layout_of(
     if dtype not in _DTYPES:
         raise UnknownNameError(message(f"Unknown type dtype={dtype!r}", do=did_you_mean(str(dtype), _DTYPES)))
     layout = Layout(tuple(keep), endings, players, sampled, None if top_k is None else min(int(top_k), len(players)), dtype)
-    names = [*layout.keep, *layout.made]
+    names = [*layout.keep, *layout.computed]
     repeated = {name for name, count in Counter(names).items() if count > 1}
     if repeated:
         name = min(repeated)
@@ -186,16 +186,16 @@ def layout_of(
     return layout
 
 
-def beside(frame: Any, keep: Sequence[str], columns: dict[str, np.ndarray]) -> Any:
-    """Return the kept columns of a frame beside new ones, in a frame of the same library with the same index."""
+def join_columns(frame: Any, keep: Sequence[str], columns: dict[str, np.ndarray]) -> Any:
+    """Return the kept columns of a frame and new ones, in a frame of the same library with the same index."""
     kind = frame_kind(frame)
     library = require(str(kind), "frames", purpose=f"A {kind} frame")
     if kind == "pandas":
-        made = library.DataFrame(columns, index=frame.index)
-        return library.concat([frame[list(keep)], made], axis=1) if keep else made
+        new = library.DataFrame(columns, index=frame.index)
+        return library.concat([frame[list(keep)], new], axis=1) if keep else new
     if kind == "polars":
-        made = library.DataFrame(columns)
-        return frame.select(list(keep)).hstack(made) if keep else made
+        new = library.DataFrame(columns)
+        return frame.select(list(keep)).hstack(new) if keep else new
     return library.table([*(frame[name] for name in keep), *columns.values()], names=[*keep, *columns])
 
 

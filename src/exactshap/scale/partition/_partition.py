@@ -14,7 +14,7 @@ from exactshap.frames import Table, as_table
 from exactshap.frames.stored import is_index
 from exactshap.scale.partition._bad_rows import REFUSALS, explain_what_is_possible, first_refused
 from exactshap.scale.partition._carrier import pack, unpack
-from exactshap.scale.partition._columns import beside, layout_of
+from exactshap.scale.partition._columns import join_columns, layout_of
 from exactshap.scale.partition._identity import explainer_identity
 from exactshap.scale.partition._tables import as_frame, check_types, with_categories
 
@@ -132,7 +132,7 @@ class Partition:
         """
         frame, restore = as_frame(table)
         columns = self._solve_all(self._features(frame), _kept_cells(frame, self.layout.keep))
-        return restore(beside(frame, self.layout.keep, self.layout.written(columns))), columns
+        return restore(join_columns(frame, self.layout.keep, self.layout.written(columns))), columns
 
     @property
     def writes_all(self) -> bool:
@@ -167,8 +167,8 @@ class Partition:
             (name, arrow.type_for_alias(kind) if isinstance(kind, str) else kind or arrow.null())
             for name, kind in self.types.items()
         ]
-        made = [(name, arrow.type_for_alias(self.layout.kind_of(name))) for name in self.layout.made]
-        return arrow.schema([*kept, *made])
+        computed = [(name, arrow.type_for_alias(self.layout.kind_of(name))) for name in self.layout.computed]
+        return arrow.schema([*kept, *computed])
 
     @property
     def meta(self) -> Any:
@@ -289,9 +289,9 @@ def _naming_the_row(
     if row is None:
         return error
     do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
-    found = InputError(message(f"Row {row} of the partition{kept(row)} cannot be explained", f"{reason}", do), row=row)
-    found.reason = f"{reason}"  # type: ignore[attr-defined]
-    return found
+    named = InputError(message(f"Row {row} of the partition{kept(row)} cannot be explained", f"{reason}", do), row=row)
+    named.reason = f"{reason}"  # type: ignore[attr-defined]
+    return named
 
 
 def _is_sampled(explainer: Explainer, index: Any, order: int) -> bool:

@@ -21,18 +21,18 @@ def as_frame(table: Any) -> tuple[Any, Callable[[Any], Any]]:
         kind = first_installed(FRAME_LIBRARIES)
         library = require(kind or "pandas", "frames", purpose="A mapping of arrays")
         frame = library.table(dict(table)) if kind == "pyarrow" else library.DataFrame(dict(table))
-        return frame, lambda made: {
-            name: np.asarray(made[name]) for name in (made.column_names if kind == "pyarrow" else made.columns)
+        return frame, lambda result: {
+            name: np.asarray(result[name]) for name in (result.column_names if kind == "pyarrow" else result.columns)
         }
     if type(table).__name__ == "RecordBatch" and frame_kind(table) == "pyarrow":
         arrow = require("pyarrow", "scale", purpose="A record batch")
-        return arrow.Table.from_batches([table]), lambda made: arrow.RecordBatch.from_arrays(
-            [column.combine_chunks() for column in made.columns], schema=made.schema
+        return arrow.Table.from_batches([table]), lambda result: arrow.RecordBatch.from_arrays(
+            [column.combine_chunks() for column in result.columns], schema=result.schema
         )
     if frame_kind(table) is None:
         got, do = f"Got {type(table).__name__}", "Pass a pandas or polars DataFrame, or an Arrow table"
         raise InputTypeError(message("A partition must be a table with names", got, do))
-    return table, lambda made: made
+    return table, lambda result: result
 
 
 def check_types(table: Table, background: Table | None) -> None:
