@@ -72,15 +72,19 @@ def budgets(d):
 
 
 class Before:
-    """Stands where a process' errors are held to KernelSHAP's, and remembers what they were."""
+    """Stands where a process' values are corrected or its errors held to KernelSHAP's, and remembers what they were."""
 
     def __init__(self):
-        self.errors, self.real = None, _estimators.held_to
-        _estimators.held_to = self
+        self.errors = None
+        for name in ("held_to", "corrected"):
+            setattr(_estimators, name, self.watching(getattr(_estimators, name)))
 
-    def __call__(self, kernelshap, process, *asked):
-        self.errors = process.solve(*asked)[1][:, 0]
-        return self.real(kernelshap, process, *asked)
+    def watching(self, real):
+        def watched(kernelshap, process, *asked):
+            self.errors = process.solve(*asked)[1][:, 0]
+            return real(kernelshap, process, *asked)
+
+        return watched
 
 
 def one_run(before, family, d, budget, run, mode):

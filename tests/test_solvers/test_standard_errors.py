@@ -154,7 +154,6 @@ def test_errors_are_held_to_kernelshap_written_out(monkeypatch, max_checked, n, 
     steps = 1.0 * (largest == "few")
     monkeypatch.setattr(_calibration, "_alike", lambda _: np.full(2, steps / 4.0))
     monkeypatch.setattr(_hypercube, "MAX_CHECKED", max_checked)
-    monkeypatch.setattr(_calibration, "ENOUGH_PAIRS", 100)  # orders and players apart: test_errors_by_order.py
     d, rng = 7, np.random.default_rng(5)
     masks = draw(d, n, rng, strata(d, paired=True), paired=True)
     inside, outside = rng.normal(size=(2, n + 1, 2))

@@ -21,25 +21,8 @@ what the jackknife adds where pairs are few: it divides residuals by 1 - h, h = 
 (MacKinnon & White 1985). The posterior's own error follows the left-out residuals down to a hundredth: a game that they tell to be
 recovered has small errors, whatever was believed before.
 
-Two things more are known. Where answers are few and alike, squared residuals are a count of jumps, of which :math:`m / \kappa` were
-met; as many and one more (Laplace) raise the variance by :math:`1 + t\, \kappa / m`, whatever the number of pairs a player. Where they
-are not, and there are 3 pairs a player, coalitions that were placed let orders of interaction cancel from the values, which neither
-the kernel nor residuals of rows know: the error is the geometric mean of the above and, if that is less, of the error v with the orders
-weighed apart (``process/_orders.py``), its variance raised for relevances that were fitted and residuals that are few,
-
-.. math:: v_j^2\, \bigl(1 + (2 d / m)^2\bigr) \bigl(1 + 3\, (\kappa - 1) / m\bigr);
-
-where both halves of the calls tell orders apart, it is as far beyond the mean towards v as the orders told are a share of v^2.
-
-And players differ. One of few whose effects need each other is foretold badly by a process that is right about most of the others, and
-its value is wrong in one direction. How far row i moves its value, left out, is :math:`a_{ij} r_i`, :math:`a_j` the weights of the rows
-in the value. The error of a value is raised by the root of
-
-.. math:: \max\Bigl\{\frac{A_j}{\mathrm{median}_k A_k} \Big/ \Bigl(1 + \sqrt{\kappa - 1}\, \lVert w_j - \bar w \rVert\Bigr),\; 1\Bigr\},
-          \qquad A_j = \sum_i (a_{ij} r_i)^2 \big/ \mathrm{var}_j, \qquad w_{ij} = a_{ij}^2 \big/ \sum_k a_{kj}^2,
-
-where :math:`\mathrm{var}_j` is the posterior's variance and the second factor the standard error of the first in a game of equal players;
-not in games of steps, nor with less than 3 pairs a player.
+Where answers are few and alike, squared residuals are a count of jumps, of which :math:`m / \kappa` were met; as many and one more
+(Laplace) raise the variance by :math:`1 + t\, \kappa / m`, whatever the number of pairs a player.
 
 The constants were tuned on the families of ``benchmarks/error_games.py`` and ``error_games_development.py``, and checked on those of
 ``error_games_held_out.py``.
@@ -51,7 +34,7 @@ import numpy as np
 
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._polynomial import PolynomialFit
-from exactshap.solvers.sampled.process import Asked, CubeProcess, errors_by_order
+from exactshap.solvers.sampled.process import CubeProcess
 
 __all__ = ["held_to"]
 
@@ -60,11 +43,6 @@ FEW_ROWS = 0.4  # of KernelSHAP's error with two pairs a player
 FADES = 8  # power of 2 d / m with more of them
 USUAL, MOST = 5.0, 4.0  # kurtosis up to which nothing is added, and the most by which variances are raised beyond
 FITTED = 2.0  # of (d / m)^2 times what left-out rows say, for fitted relevances; without KernelSHAP beside it, d / m is added
-ENOUGH_PAIRS, MOST_PAIRS = 3, 2000  # pairs a player, pairs in all between which orders are told apart; more were not looked at
-UNSURE = 3.0  # variances of the mean squared residual, relative, by which errors by order are raised
-CHANCE = 0.25  # of the standard error of what a player's residuals move more than a usual one's, which is taken off
-MOST_APART = 1.5  # times the error of most players
-LEAST = 1e-2  # of the error held to left-out rows: rounding and jitter
 FEW_ANSWERS = 4.0  # times the share of answers alike: from 1 on it is a game of steps
 ALIKE_DIGITS = 9
 
@@ -84,41 +62,15 @@ def held_to(
     inner = rows > 0  # row 0 is the full coalition, which every estimate meets
     pairs, squares = rows[inner] - 1, residuals[inner] ** 2
     moves, theirs = kernelshap.moves[pairs], kernelshap.residuals[pairs] ** 2
-    bias_error = np.sqrt((moves**2).T @ squares * (len(kernelshap.moves) / len(moves)))
+    bias_error = np.sqrt(
+        ((kernelshap.unseen[pairs][:, None] ** 2 * moves) ** 2).T @ squares * (len(kernelshap.moves) / len(moves))
+    )
     gain = np.minimum(squares.sum(axis=0) / np.maximum(theirs.sum(axis=0), 1e-300), 1.0)
     steps = np.minimum(FEW_ANSWERS * _alike(process), 1.0)
     own = _share(players_per_pair, gain, steps) * kernelshap.std_error
-    held = _heaviness(squares) * np.maximum(std_error, process.unit * np.maximum(CHECKED * bias_error, own))
-    held = _by_order(process, asked[0], held, squares, steps)
-    return values, held * _apart(asked[0], residuals, _kurtosis(squares)) ** (1.0 - steps)
-
-
-def _by_order(process: CubeProcess, asked: Asked, held: np.ndarray, squares: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Return errors ``held`` (n_players, n_outputs), raised in games of steps, lowered in others where orders apart tell of less."""
-    n_pairs, n_players = process.points.shape
-    kurtosis = _kurtosis(squares)
-    held = held * np.sqrt(1.0 + steps * kurtosis / (n_pairs - 1))  # all pairs met jumps, not only those that were left out
-    if not ENOUGH_PAIRS * n_players <= n_pairs <= MOST_PAIRS:
-        return held
-    doubt = (1.0 + (2.0 * n_players / n_pairs) ** 2) * (1.0 + UNSURE * (kurtosis - 1.0) / len(squares))
-    by_order, told = errors_by_order(process, asked)
-    ratio = np.clip(np.sqrt(doubt) * process.unit * by_order / np.maximum(held, 1e-300), LEAST, 1.0)
-    return np.asarray(held * ratio ** (0.5 * (1.0 + told) * (1.0 - steps)))
-
-
-def _apart(asked: Asked, residuals: np.ndarray, kurtosis: np.ndarray) -> np.ndarray:
-    """Return by how much errors (n_players, n_outputs) of players are raised whom the last rows' left-out residuals concern most."""
-    n_pairs, n_players = asked.influence.shape
-    if n_pairs < ENOUGH_PAIRS * n_players:
-        return np.ones((n_players, len(kurtosis)))
-    weights = asked.influence[-len(residuals) :] ** 2
-    moved = weights.T @ residuals**2 / np.maximum(asked.left, 1e-300)[:, None]
-    weights = weights / np.maximum(weights.sum(axis=0), 1e-300)
-    noise = np.sqrt(((weights - weights.mean(axis=1, keepdims=True)) ** 2).sum(axis=0))
-    usual = np.maximum(np.median(moved, axis=0), 1e-300) * (
-        1.0 + CHANCE * np.sqrt(np.maximum(kurtosis - 1.0, 0.0)) * noise[:, None]
-    )
-    return np.asarray(np.sqrt(np.clip(moved / usual, 1.0, MOST_APART**2)))
+    held = np.maximum(std_error, process.unit * np.maximum(CHECKED * bias_error, own))
+    jumps = 1.0 + steps * _kurtosis(squares) / (len(kernelshap.moves))  # all pairs met jumps, not only those that were left out
+    return values, _heaviness(squares) * held * np.sqrt(jumps)
 
 
 def _share(players_per_pair: float, gain: np.ndarray, steps: np.ndarray) -> np.ndarray:

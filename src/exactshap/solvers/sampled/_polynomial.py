@@ -30,7 +30,7 @@ class PolynomialFit:
 
     ``values`` and ``std_error`` (n_players, n_outputs); ``errors`` (n_outputs,) are the cross-validated mean squared residuals, in the
     metric of the weights, infinite when the rows do not determine the polynomial. ``moves`` (n_rows, n_players) is by how much one more unit of a
-    row's target moves the values, times the squared share of the row's stratum that no row shows. ``residuals`` (n_rows, n_outputs) are
+    row's target moves the values, ``unseen`` (n_rows,) the share of the row's stratum that no row shows. ``residuals`` (n_rows, n_outputs) are
     those of rows that were left out, 0 where the others do not foretell one; ``left_out`` (n_outputs,) is the largest of them in units
     of the largest target, then infinite.
     """
@@ -41,6 +41,7 @@ class PolynomialFit:
     rank: int
     n_columns: int
     moves: np.ndarray
+    unseen: np.ndarray
     residuals: np.ndarray
     left_out: np.ndarray
 
@@ -99,7 +100,7 @@ def fit_polynomial(
     still = np.zeros((n, len(shares)))
     if width == 0:
         none = np.zeros(right.shape[1])
-        return PolynomialFit(base, np.zeros_like(base), none, 0, p, still, np.zeros_like(right), none)
+        return PolynomialFit(base, np.zeros_like(base), none, 0, p, still, np.ones(n), np.zeros_like(right), none)
     if n >= width:
         q = matrix.copy(order="F")
         r = orthogonalise(q)
@@ -118,12 +119,12 @@ def fit_polynomial(
             if (_leverage(q) > 1.0 - UNTOLD).any():
                 worst = np.full_like(worst, np.inf)
             return PolynomialFit(
-                base + shares_left @ rest, std_error, errors, width, p, unseen**2 * root * moves, residuals, worst
+                base + shares_left @ rest, std_error, errors, width, p, root * moves, unseen[:, 0], residuals, worst
             )
     rest, _, rank, _ = lstsq(matrix, right, check_finite=False)
     unknown = np.full((len(shares), right.shape[1]), np.inf)
     return PolynomialFit(
-        base + shares_left @ rest, unknown, unknown[0], int(rank), p, still, np.full_like(right, np.inf), unknown[0]
+        base + shares_left @ rest, unknown, unknown[0], int(rank), p, still, np.ones(n), np.full_like(right, np.inf), unknown[0]
     )
 
 

@@ -1,0 +1,111 @@
+r"""Shapley values of a process, corrected by what it misses of pairs that are left out, and the one formula of their errors.
+
+The process has the values :math:`\phi_j(m)` of its mean m and posterior variances :math:`\sigma_j^2`, right where its prior is. What it
+misses is seen whatever the prior: in the residuals :math:`r_i` of the n pairs, each left out. KernelSHAP is linear in pairs; let
+:math:`G_{ij}` be by how much pair i moves the value of player j, and :math:`u_i = 1 - n_s / N_s` the share of the pairs of its size that
+are not called. Pairs of a size are drawn, or placed and relabelled by chance, so that those called stand for the others:
+
+.. math:: c_j = \sum_i u_i G_{ij} r_i, \qquad V_j = \sum_i u_i G_{ij}^2 r_i^2\, \frac{n_s}{n_s - 1}
+
+are an unbiased estimate of what the values miss, and its variance over such draws (stratified by size, from finitely many). Residuals
+are less their mean of a size: a game of sizes gives all players the same. Where the process is right, c has the variance
+:math:`C_j` that the process itself says, and tells nothing of the errors of the values. The share w of what is beyond it is what the
+process is wrong about; the share :math:`\lambda` of what is beyond V, too, is no chance (James & Stein 1961):
+
+.. math:: w = \max\Bigl\{1 - \frac{\sum_j C_j}{\sum_j c_j^2},\; h\Bigr\}, \qquad
+          \lambda = \max\Bigl\{1 - \frac{\max\{\sum_j C_j,\, \sum_j V_j\}}{\sum_j c_j^2},\; 0\Bigr\}, \qquad h = \min\{8 d / n, 1\}.
+
+h stands for the d relevances that were fitted to the n pairs. The values and the squares of their errors are
+
+.. math:: \phi_j(m) + \lambda c_j, \qquad (1 - w)\, \sigma_j^2 + w V_j.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.semivalues import Semivalue
+from exactshap.solvers.sampled._polynomial import PolynomialFit
+from exactshap.solvers.sampled.process import CubeProcess
+
+__all__ = ["corrected"]
+
+TINIEST = 1e-300
+FITTED = 8.0  # pairs a player up to which relevances are believed nothing
+
+
+def corrected(
+    kernelshap: PolynomialFit, process: CubeProcess, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return corrected Shapley values and their errors (n_players, n_outputs); ``kernelshap`` is the fit of the process' pairs."""
+    values, own = process.posterior(semivalue, order, sets)
+    correction = Correction.of(process, kernelshap)
+    variance = (1.0 - correction.doubt) * own + correction.doubt * correction.variance
+    return values + process.unit * correction.share * correction.missed, process.unit * np.sqrt(variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """What left-out residuals say of Shapley values, in the process' ``unit``.
+
+    ``missed`` and ``variance`` (n_players, n_outputs) are c and V, ``share`` and ``doubt`` (n_outputs,) are lambda and w.
+    """
+
+    missed: np.ndarray
+    variance: np.ndarray
+    share: np.ndarray
+    doubt: np.ndarray
+
+    @classmethod
+    def of(cls, process: CubeProcess, kernelshap: PolynomialFit) -> Correction:
+        """Estimate what the process' values miss; ``kernelshap`` is the fit of its pairs."""
+        rows, residuals = process.checked()
+        is_pair = rows[:, None] > 0  # row 0 is the full coalition
+        pairs, (n_pairs, n_players) = np.maximum(rows - 1, 0), kernelshap.moves.shape
+        every = n_pairs / np.count_nonzero(is_pair)  # pairs for each of those that are left out
+        moves, unseen = kernelshap.moves[pairs], kernelshap.unseen[pairs][:, None]
+        sizes = Sizes.of(process.points[-len(rows) :])
+        left = sizes.centred(np.where(is_pair, residuals, 0.0))
+        missed = every * (unseen * moves).T @ left
+        missed -= missed.mean(axis=0)  # their sum is known
+        variance = every * (unseen * moves**2 * sizes.spread).T @ left**2
+        weights = np.where(is_pair, sizes.centred(every * unseen * moves), 0.0)
+        squares = np.maximum((missed**2).sum(axis=0), TINIEST)
+        expected = process.variance_of_left_out(weights).sum(axis=0)
+        share = np.maximum(1.0 - np.maximum(expected, variance.sum(axis=0)) / squares, 0.0)
+        few = min(FITTED * n_players / n_pairs, 1.0)
+        return cls(missed, variance, share, np.maximum(1.0 - expected / squares, few))
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """Pairs by the size of the smaller of two complements: ``side`` is 1 where that is the one given, 0 for halves of the players."""
+
+    sizes: np.ndarray  # (n_pairs,)
+    counts: np.ndarray  # (n_pairs,), of the pairs of that size
+    side: np.ndarray
+
+    @classmethod
+    def of(cls, points: np.ndarray) -> Sizes:
+        sums = points.sum(axis=1)
+        sizes = ((points.shape[1] - np.abs(sums)) / 2).astype(int)
+        return cls(sizes, np.bincount(sizes)[sizes], -np.sign(sums))
+
+    @property
+    def centres(self) -> np.ndarray:
+        """Whether there is a mean (n_pairs, 1) to take off: of halves it is 0, as either complement may stand for the pair."""
+        return ((self.counts > 1) & (self.side != 0))[:, None]
+
+    @property
+    def spread(self) -> np.ndarray:
+        """What the mean of a size takes off the squares (n_pairs, 1), made good for."""
+        return np.where(self.centres, self.counts[:, None] / np.maximum(self.counts[:, None] - 1.0, 1.0), 1.0)
+
+    def centred(self, rows: np.ndarray) -> np.ndarray:
+        """Return ``rows`` (n_pairs, n_columns) less their mean of a size."""
+        sums = np.zeros((self.sizes.max() + 1, rows.shape[1]))
+        np.add.at(sums, self.sizes, self.side[:, None] * rows)
+        means = self.side[:, None] * sums[self.sizes] / self.counts[:, None]
+        return np.where(self.centres, rows - means, rows)
