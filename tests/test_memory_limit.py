@@ -151,14 +151,6 @@ def test_a_sampled_black_box_counts_the_covariances_of_its_calls():
         Explainer(lambda z: np.tanh(np.asarray(z) @ weights), rows[:1], memory_limit=foretold / 4, **settings)(rows[2:])
 
 
-def test_a_plan_counts_what_is_checked_before_the_first_explanation():
-    model = HistGradientBoostingRegressor(max_iter=40).fit(X, Y)
-    explainer = Explainer(model, X[:50])
-    first = explainer.plan(X[:1]).memory
-    explainer(X[:1])
-    assert explainer.plan(X[:1]).memory < first / 2
-
-
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_bag_of_some_columns_holds_its_rows_once(n_jobs):
     rows = RNG.normal(size=(4096, 30))

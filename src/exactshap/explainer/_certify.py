@@ -43,7 +43,7 @@ __all__ = ["Certified", "Certifier", "Check", "Company", "joins_call", "mask_fac
 FIRST = 32  # hybrids of the background's own rows, before the first explanation
 ROWS_OF_A_HYBRID = 200  # explained rows for each hybrid beyond two: half a per cent
 MOST = 64  # hybrids at most with one explanation
-PRESENT = 16  # background rows that are predicted again with an explanation; of many explained rows a tenth of their number
+PRESENT = 16  # background rows that are predicted again with an explanation; of many explained rows a fiftieth of their number
 OWN_CALL = 1024  # explained rows from which on the others have a call of their own: it costs less than copying so many rows
 SEPARATE_CALLS = (
     10  # explained rows from which on hybrids are compared each time, and tables that do not combine have calls of their own
@@ -180,7 +180,7 @@ class Certifier:
         if background is None or not table.n_rows:
             return None
         self._first()
-        return self._mixed(table, self._n_hybrids(table.n_rows), min(background.n_rows, max(PRESENT, table.n_rows // 10)))
+        return self._mixed(table, self._n_hybrids(table.n_rows), min(background.n_rows, max(PRESENT, table.n_rows // 50)))
 
     def _n_hybrids(self, n_rows: int) -> int:
         """Return how many hybrids are compared: of small requests, whose answers take less time than that, every now and then."""
