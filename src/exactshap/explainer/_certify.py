@@ -35,7 +35,7 @@ from exactshap.explainer._solve import Cut, predict
 from exactshap.frames import Table, hybrid_cells, hybrid_columns
 from exactshap.games import all_masks
 from exactshap.readers import Reader, columns_of, rounding_of
-from exactshap.semivalues import Semivalue, find
+from exactshap.semivalues import Hierarchy, Semivalue, find
 from exactshap.solvers import Solution, player_sets
 
 __all__ = ["Certified", "Certifier", "Check", "Company", "joins_call", "mask_facts", "residual_of", "tolerance_of", "worst_of"]
@@ -321,6 +321,8 @@ class Certifier:
 
     def _question(self, table: Table, semivalue: Semivalue, order: int) -> Check:
         """Compare the sets of another index or order with discrete derivatives of the model's own predictions."""
+        if isinstance(semivalue, Hierarchy):  # values of nested groups are sums of no one derivative
+            return Check()
         asked = self._kept.get(("question", semivalue, order))
         few = table.n_rows < SEPARATE_CALLS and self._rng.random() * ROWS_BETWEEN > table.n_rows
         if not self._has_hybrids or self._reader.asks is not None or (asked and few):
