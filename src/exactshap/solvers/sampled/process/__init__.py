@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from exactshap.solvers.sampled.process._cube_index import functionals, needs_even, white_functionals
 from exactshap.solvers.sampled.process._evidence import covariance
-from exactshap.solvers.sampled.process._hypercube import MAX_ROWS, Asked, CubeProcess, fit_process
+from exactshap.solvers.sampled.process._hypercube import MAX_ROWS, CubeProcess, fit_process
 
 __all__ = [
     "MAX_ROWS",
-    "Asked",
     "CubeProcess",
     "covariance",
     "fit_process",
