@@ -82,7 +82,7 @@ DATA = {
         NAMED,
         FRAME.astype(pd.SparseDtype(float)),
         InputTypeError,
-        "by `X`. Got 4 sparse columns, the first is 'age'. Pass X.sparse",
+        "by `X`. Got 4 sparse columns, the first is 'age'. Pass ",
     ),
     "another object": (MODEL, MODEL, InputTypeError, "`X` must be a table. Got an object of SVR. Pass an array of shape"),
     "8 duplicate names": (
@@ -348,7 +348,8 @@ def test_probabilities_of_what_adds_up_to_log_odds_are_answered_with_their_route
     assert explain(boosted, A[:2]).unit == "log-odds of class yes"
     for model in (boosted, SVC().fit(A, LABELS)):
         with pytest.raises(
-            UnknownNameError, match=r"no output 'probability'.*sampled: explain\(model.predict_proba, X, background\)"
+            UnknownNameError,
+            match=r"no output 'probability'.*sampled: explain\(model.predict_proba, X, background\)",
         ):
             explain(model, A[:2], A, output="probability")
         with pytest.raises(UnknownNameError, match=r"no output 'raw'.*Leave output= out"):
@@ -385,7 +386,7 @@ def test_many_names_are_not_written_out():
 
 def test_a_lazy_frame_is_to_be_collected():
     lazy = pytest.importorskip("polars").from_pandas(FRAME).lazy()
-    with pytest.raises(InputTypeError, match=r"`X` is not read yet. Got LazyFrame. Call .collect\(\)"):
+    with pytest.raises(InputTypeError, match=r"`X` is not read yet. Got polars.*LazyFrame. Call .collect\(\)"):
         explain(NAMED, lazy)
 
 

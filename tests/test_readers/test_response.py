@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 from exactshap import Explainer, explain, solve
-from exactshap.errors import UnsupportedStructureError
+from exactshap.errors import UnknownNameError, UnsupportedStructureError
 from oracles import interventional_values
 from tolerances import RESPONSE
 
@@ -170,7 +170,8 @@ def test_a_sparse_encoder_in_front():
 )
 def test_what_is_no_function_of_one_sum_is_refused_with_a_way_out(model):
     with pytest.raises(
-        UnsupportedStructureError, match=r"(no function of one sum|no exact form here).*Call the model: explain\(model\."
+        (UnsupportedStructureError, UnknownNameError),
+        match=r"(no function of one sum.*Call the model|no output 'probability'.*are sampled): explain\(model\.",
     ):
         explain(model, ROWS, BACKGROUND, output="probability")
     if hasattr(model, "predict_proba"):
@@ -203,3 +204,9 @@ def test_a_calibrated_classifier_says_what_to_do():
     model = CalibratedClassifierCV(LogisticRegression(), cv=2).fit(X, CLASSES)
     with pytest.raises(Exception, match="predict_proba"):
         explain(model, ROWS, BACKGROUND, output="probability")
+
+
+@pytest.mark.parametrize("model", [Ridge(), RandomForestRegressor(3), PoissonRegressor()])
+def test_regressions_have_no_probability(model):
+    with pytest.raises(UnknownNameError, match="no output 'probability'"):
+        explain(model.fit(X, COUNTS), ROWS, BACKGROUND, output="probability")

@@ -383,7 +383,7 @@ def _missed_by_sets(
     sets = player_sets(masks.shape[1], order)
     outside = np.array([[not mask[list(members)].all() for members in sets] for mask in masks[1:]])
     values, own = values.reshape(len(values), len(sets), -1), own.reshape(len(own), -1)
-    missed = np.abs(values * outside[:, :, None]).max(axis=(1, 2), initial=0.0)
+    missed: np.ndarray = np.abs(values * outside[:, :, None]).max(axis=(1, 2), initial=0.0)
     for i in range(1, 2**k):
         T = tuple(np.flatnonzero(masks[i]).tolist())
         below = [u for u in range(2**k) if not (masks[u] & ~masks[i]).any()]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, did_you_mean, message, no_output
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message, no_output
 from exactshap.frames import Table
 
 __all__ = ["RESPONSES", "Request", "choose_value_function", "finite_numbers", "names_of", "select_outputs"]
@@ -240,14 +240,6 @@ def select_outputs(names: tuple[str, ...], output: Any, *, owner: str) -> tuple[
         return [int(output) % len(names)], True
     if str(output) in names:
         return [names.index(str(output))], True
-    if isinstance(output, str) and output in RESPONSES:
-        raise UnsupportedStructureError(
-            message(
-                f"The {output} of {owner} has no exact form here",
-                "Probabilities and rates are exact for scores that are sums of single columns, and for forests",
-                "Call the model: explain(model.predict_proba, X, background), or model.predict of a regression",
-            )
-        )
     raise UnknownNameError(no_output(owner, output, names))
 
 

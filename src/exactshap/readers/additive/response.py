@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnknownNameError, UnsupportedStructureError, message, no_output
 from exactshap.expansions import Expansion, expand
 from exactshap.frames import Table
 from exactshap.games import ProductGame
@@ -77,6 +77,8 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
                 return read(model, request)
             score = read(model, replace(request, output="auto"))
             response = describe(model)
+            if request.output == "probability" and not response.unit.startswith("probability"):
+                raise UnknownNameError(no_output(score.model_name, request.output, score.output_names))
             return score if response.link is None else ResponseReader(score, response.link, response.call, response.unit)
 
         return read_either

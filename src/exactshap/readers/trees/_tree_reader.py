@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, ExactnessError, message
+from exactshap.errors import BudgetError, ExactnessError, UnknownNameError, message, no_output
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
 from exactshap.readers import (
@@ -26,7 +26,6 @@ from exactshap.readers import (
     choose_value_function,
     names_of,
     players_of,
-    select_outputs,
 )
 from exactshap.readers.trees._dump import Node, dump_difference, own_trees, walked_values
 from exactshap.semivalues import Semivalue
@@ -71,8 +70,8 @@ class TreeReader(Reader):
     ) -> None:
         request.refuse_options(owner=ensemble.name)
         if isinstance(request.output, str) and request.output in RESPONSES:
-            if ensemble.unit not in ("probability", "target"):
-                select_outputs(ensemble.output_names, request.output, owner=ensemble.name)  # says what to do
+            if ensemble.unit != "probability" and (request.output, ensemble.unit) != ("response", "target"):
+                raise UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
             request = replace(request, output="auto")  # what the trees add up is the response
         self.model, self.model_name = model, ensemble.name
         self._column = ensemble.output_number(request.output)
