@@ -87,7 +87,7 @@ def worst_of(residual: np.ndarray, tolerance: np.ndarray | float) -> tuple[float
     What is above its tolerance is worse than what overflows together with it, and that is worse than what is within.
     """
     size = np.abs(residual).max(axis=tuple(range(1, residual.ndim)), initial=0.0)
-    size, allowed = np.where(np.isnan(size), np.inf, size), np.broadcast_to(tolerance, size.shape)
+    size, allowed = np.where(np.isnan(size), np.inf, size), np.zeros(size.shape) + tolerance
     with np.errstate(invalid="ignore"):
         over = size - allowed
     overflows = np.isnan(over)
@@ -155,6 +155,8 @@ class _Background(NamedTuple):
     """What the model predicted for the background before the first explanation."""
 
     prediction: np.ndarray
+    mean: np.ndarray
+    rounding: float
     check: Check
 
 
@@ -258,14 +260,15 @@ class Certifier:
                         check = self._by_hand(background, always=True)._replace(rows=())
                 except (ExactshapError, TypeError, ValueError) as error:
                     check = Check(reason=_refused(error))
-        return _Background(prediction, check)
+        mean = np.average(prediction, axis=0, weights=reader.weights)
+        rounding = 8.0 * np.finfo(float).eps * np.sqrt(len(prediction)) * np.abs(prediction).max(initial=0.0)
+        return _Background(prediction, mean, float(rounding), check)
 
     def _means(self, empty: np.ndarray, tolerance: np.ndarray) -> Check:
         """Compare v(empty) of all rows with the mean prediction over the background."""
-        own, reader = self._first().prediction, self._reader
-        rounding = 8.0 * np.finfo(float).eps * np.sqrt(len(own)) * np.abs(own).max(initial=0.0)
-        allowed = float(np.max(tolerance)) + rounding  # of v(empty), which all rows share
-        difference, allowed = worst_of(empty - np.average(own, axis=0, weights=reader.weights), allowed)
+        background = self._first()
+        allowed = float(np.max(tolerance)) + background.rounding  # of v(empty), which all rows share
+        difference, allowed = worst_of(empty - background.mean, allowed)
         return Check(difference, allowed, 1)
 
     def _present(self, company: Company, others: np.ndarray, tolerance: np.ndarray) -> list[Check]:
@@ -288,9 +291,12 @@ class Certifier:
         assert background is not None
         n, rng = n_present + n_hybrids, self._rng
         masks = np.zeros((n, self._reader.n_players), bool)
-        masks[n_present:] = coalitions(rng, n_hybrids, self._reader.n_players)
         rows, references = rng.integers(table.n_rows, size=n), np.full(n, self._place)
         references[1:n_present] = rng.integers(background.n_rows, size=n_present - 1)
+        if not n_hybrids:  # rows of the background as they are
+            mixed = background.take(references)
+            return Company(mixed, masks, rows, references, n_present, _is_one_kind(table, mixed), True)
+        masks[n_present:] = coalitions(rng, n_hybrids, self._reader.n_players)
         mixed = hybrid_cells(table, background, rows, references, columns_of(self._reader, masks))
         if mixed is None:
             shares = min(SHARES, n_hybrids)
@@ -403,7 +409,7 @@ def tolerance_of(reader: Reader, prediction: np.ndarray, solution: Solution) -> 
     """Return the largest residual (n_rows,) that rounding, and a solution's bound on its own error, can explain."""
     size = np.abs(prediction).max(axis=tuple(range(1, prediction.ndim)), initial=0.0)
     tolerance = rounding_of(reader) * (solution.scale + reader.floor + size) + solution.error_bound
-    return np.array(np.broadcast_to(tolerance, len(prediction)))
+    return np.zeros(len(prediction)) + tolerance
 
 
 def sum_of_sets(values: np.ndarray) -> np.ndarray:
