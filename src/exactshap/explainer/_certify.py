@@ -87,13 +87,13 @@ def worst_of(residual: np.ndarray, tolerance: np.ndarray | float) -> tuple[float
     What is above its tolerance is worse than what overflows together with it, and that is worse than what is within.
     """
     size = np.abs(residual).max(axis=tuple(range(1, residual.ndim)), initial=0.0)
-    size, allowed = np.where(np.isnan(size), np.inf, size), np.zeros(size.shape) + tolerance
+    size = np.where(np.isnan(size), np.inf, size)
     with np.errstate(invalid="ignore"):
-        over = size - allowed
+        over = size - tolerance
     overflows = np.isnan(over)
     largest = np.where(overflows, 0.0, over)  # 0 is above all that is within, and below all that is not
     place = int(np.argmax(largest))
-    return float(size[place]), float(allowed[place])
+    return float(size[place]), float(tolerance[place] if isinstance(tolerance, np.ndarray) else tolerance)
 
 
 def together(checks: Iterable[Check]) -> Check:
@@ -294,8 +294,8 @@ class Certifier:
         rows, references = rng.integers(table.n_rows, size=n), np.full(n, self._place)
         references[1:n_present] = rng.integers(background.n_rows, size=n_present - 1)
         if not n_hybrids:  # rows of the background as they are
-            mixed = background.take(references)
-            return Company(mixed, masks, rows, references, n_present, _is_one_kind(table, mixed), True)
+            present = background.take(references)
+            return Company(present, masks, rows, references, n_present, _is_one_kind(table, present), True)
         masks[n_present:] = coalitions(rng, n_hybrids, self._reader.n_players)
         mixed = hybrid_cells(table, background, rows, references, columns_of(self._reader, masks))
         if mixed is None:
@@ -409,7 +409,7 @@ def tolerance_of(reader: Reader, prediction: np.ndarray, solution: Solution) -> 
     """Return the largest residual (n_rows,) that rounding, and a solution's bound on its own error, can explain."""
     size = np.abs(prediction).max(axis=tuple(range(1, prediction.ndim)), initial=0.0)
     tolerance = rounding_of(reader) * (solution.scale + reader.floor + size) + solution.error_bound
-    return np.zeros(len(prediction)) + tolerance
+    return np.full(len(prediction), tolerance)
 
 
 def sum_of_sets(values: np.ndarray) -> np.ndarray:

@@ -126,8 +126,9 @@ def by_size(players: Iterable[tuple[int, ...]]) -> list[list[int]]:
 
 
 def slices(n: int, step: int) -> Iterator[slice]:
-    """Yield slices of at most ``step`` that cover 0..n."""
-    return (slice(start, min(start + step, n)) for start in range(0, n, max(1, step)))
+    """Yield slices of at most ``step``, but at least one, that cover 0..n."""
+    step = max(1, step)
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def weighted_mean(function: Callable[[np.ndarray], np.ndarray], reference: Reference, width: int) -> np.ndarray:
