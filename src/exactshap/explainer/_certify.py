@@ -387,7 +387,8 @@ def _missed_by_sets(
     Sets with a player from the reference row have nothing; of the subsets T of k players, T itself has its discrete derivative.
     """
     sets = player_sets(masks.shape[1], order)
-    outside = np.array([[not mask[list(members)].all() for members in sets] for mask in masks[1:]])
+    by_size = (np.array([members for members in sets if len(members) == size]) for size in range(1, len(sets[-1]) + 1))
+    outside = ~np.concatenate([masks[1:, members].all(axis=2) for members in by_size], axis=1)  # sets come by size
     values, own = values.reshape(len(values), len(sets), -1), own.reshape(len(own), -1)
     missed: np.ndarray = np.abs(values * outside[:, :, None]).max(axis=(1, 2), initial=0.0)
     for i in range(1, 2**k):
