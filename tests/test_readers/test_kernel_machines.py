@@ -500,21 +500,18 @@ def test_the_layout_of_the_rows_changes_no_bit(machine, n_background):
     assert by_column.certificate().passed
 
 
-@pytest.mark.parametrize("shape", ["ovo", "ovr"])
-def test_a_refitted_classifier_is_seen(shape):
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (SVC(decision_function_shape="ovo"), CLASSES),
+        (SVC(decision_function_shape="ovr"), CLASSES),
+        (GaussianProcessClassifier(optimizer=None), np.digitize(Y[:, 0], np.quantile(Y[:, 0], [0.4, 0.7]))),
+    ],
+    ids=["ovo", "ovr", "process"],
+)
+def test_a_refitted_classifier_is_seen(model, labels):
     """What is asked for the certificate is the model as it is now, in the shape that is explained."""
-    model = SVC(decision_function_shape=shape).fit(X, CLASSES)
-    explainer = Explainer(model, X[:7])
-    explainer(X[:3])
-    model.fit(X, np.roll(CLASSES, 7))
-    with pytest.raises(ExactnessError):
-        explainer(X[:3])
-
-
-def test_a_refitted_process_is_seen():
-    labels = np.digitize(Y[:, 0], np.quantile(Y[:, 0], [0.4, 0.7]))
-    model = GaussianProcessClassifier(optimizer=None).fit(X, labels)
-    explainer = Explainer(model, X[:7])
+    explainer = Explainer(model.fit(X, labels), X[:7])
     explainer(X[:3])
     model.fit(X, np.roll(labels, 7))
     with pytest.raises(ExactnessError):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import InputTypeError, message
+from exactshap.frames import Table
 
 __all__ = ["OwnCall", "outputs_of"]
 
@@ -58,3 +59,7 @@ class OwnCall:
                 ) from error
             raise
         return np.array(self.finish(np.asarray(values, float)), float)  # a copy: some models return one array again and again
+
+    def of_table(self, model: Any, X: Table) -> np.ndarray:
+        """Return the same of a table."""
+        return self(model, X.native)

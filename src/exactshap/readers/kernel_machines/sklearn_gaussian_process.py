@@ -42,7 +42,7 @@ def _regressor(model: Any, request: Request) -> Reader:
         model,
         request,
         expand(kernel, points, (alpha * scale)[:, chosen], shift[chosen]),
-        functools.partial(_predict, call, model),
+        functools.partial(call.of_table, model),
         own_call=call,
         feature_names=fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
@@ -50,10 +50,6 @@ def _regressor(model: Any, request: Request) -> Reader:
         single_output=single or not multiple,
         posterior=posterior,
     )
-
-
-def _predict(call: OwnCall, model: Any, X: Table) -> np.ndarray:
-    return call(model, X.native)
 
 
 def _classifier(model: Any, request: Request) -> Reader:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.frames import Table
 from exactshap.kernels import from_pairwise
 from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
@@ -33,7 +32,7 @@ def read(model: Any, request: Request) -> Reader:
         model,
         request,
         expand(kernel, points, dual[:, chosen], cancels=True),
-        functools.partial(_predict, call, model),
+        functools.partial(call.of_table, model),
         own_call=call,
         feature_names=fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
@@ -41,7 +40,3 @@ def read(model: Any, request: Request) -> Reader:
         single_output=single,
         epsilon=float(np.finfo(points.dtype if points.dtype.kind == "f" else float).eps),  # float32 rows meet in float32
     )
-
-
-def _predict(call: OwnCall, model: Any, X: Table) -> np.ndarray:
-    return call(model, X.native)

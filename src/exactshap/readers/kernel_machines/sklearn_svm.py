@@ -39,7 +39,7 @@ def _single(model: Any, request: Request, method: str, unit: str) -> Reader:
         model,
         request,
         expansion,
-        functools.partial(_predict, call, model),
+        functools.partial(call.of_table, model),
         own_call=call,
         feature_names=fitted_names(model),
         output_names=(unit,),
@@ -55,7 +55,7 @@ def _classifier(model: Any, request: Request) -> Reader:
             select_outputs(tuple(classes[1:]), request.output, owner=type(model).__name__)
         expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
         call = OwnCall("decision_function", finish=np.ravel)
-        predict = functools.partial(_predict, call, model)
+        predict = functools.partial(call.of_table, model)
         unit = f"decision function (> 0: {classes[1]})"
         return KernelReader(
             model,
@@ -130,10 +130,6 @@ def _support_vectors(model: Any) -> np.ndarray:
 
 def _dense(array: Any) -> Any:
     return array.toarray() if hasattr(array, "toarray") else array
-
-
-def _predict(call: OwnCall, model: Any, X: Table) -> np.ndarray:
-    return call(model, X.native)
 
 
 def _predict_shaped(call: OwnCall, model: Any, shape: str, X: Table) -> np.ndarray:
