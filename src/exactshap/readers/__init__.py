@@ -21,6 +21,7 @@ from exactshap.readers._identity import library_class as library_class
 from exactshap.readers._identity import replaced as replaced
 from exactshap.readers._identity import sklearn_name as sklearn_name
 from exactshap.readers._own_call import OwnCall as OwnCall
+from exactshap.readers._own_call import joined_outputs as joined_outputs
 from exactshap.readers._own_call import outputs_of as outputs_of
 from exactshap.readers._players import players_of
 from exactshap.readers._registry import known_class as known_class

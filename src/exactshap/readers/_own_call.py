@@ -11,13 +11,24 @@ import numpy as np
 from exactshap.errors import InputTypeError, message
 from exactshap.frames import Table
 
-__all__ = ["OwnCall", "outputs_of"]
+__all__ = ["OwnCall", "joined_outputs", "outputs_of"]
 
 
 def outputs_of(chosen: list[int], single: bool, values: np.ndarray) -> np.ndarray:
     """Return the explained outputs of predictions (n_rows,) or (n_rows, n_model_outputs)."""
     values = values.reshape(len(values), -1)[:, chosen]
     return values[:, 0] if single else values
+
+
+def joined_outputs(values: Any) -> np.ndarray:
+    """Return predictions as one array: of several targets some classifiers answer a list, a table of class shares for each.
+
+    >>> joined_outputs([[[0.25, 0.75]], [[1.0, 0.0]]])
+    array([[0.25, 0.75, 1.  , 0.  ]])
+    """
+    if isinstance(values, list) and all(np.ndim(table) == 2 for table in values):
+        return np.concatenate([np.asarray(table, float) for table in values], axis=1)
+    return np.asarray(values, float)
 
 
 def _unchanged(values: np.ndarray) -> np.ndarray:
@@ -58,7 +69,7 @@ class OwnCall:
                     message(f"{type(model).__name__} refuses sparse rows", f"{error}", "Pass X.toarray()")
                 ) from error
             raise
-        return np.array(self.finish(np.asarray(values, float)), float)  # a copy: some models return one array again and again
+        return np.array(self.finish(joined_outputs(values)), float)  # a copy: some models return one array again and again
 
     def of_table(self, model: Any, X: Table) -> np.ndarray:
         """Return the same of a table."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap.errors import RAISED, ExplanationWarning
 from exactshap.frames import Table
-from exactshap.readers import Reader, Request, is_own_method, known_class, read
+from exactshap.readers import Reader, Request, is_own_method, joined_outputs, known_class, read
 
 __all__ = ["CHECKED_ROWS", "owner_reader"]
 
@@ -29,7 +29,7 @@ def owner_reader(model: Any, request: Request) -> Reader | None:
     try:
         reader = copy_context().run(_read_exactly, owner, request)
         rows = _checked_rows(request.background)
-        expected, got = np.asarray(model(rows.native), float), np.asarray(reader.predict(rows), float)
+        expected, got = joined_outputs(model(rows.native)), np.asarray(reader.predict(rows), float)
     except Exception:  # whatever keeps the owner from being read exactly, the function itself can still be sampled
         return None
     if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.precision, atol=0.0):

@@ -140,11 +140,15 @@ def _sklearn(model: Any) -> Iterator[Node]:
     members = np.ravel(getattr(model, "estimators_", [model]))
     share = model.learning_rate if boosted else 1.0 / len(members)
 
+    def leaf_of(value: np.ndarray) -> np.ndarray:
+        if classes is None or boosted:
+            return value[:, 0]
+        return np.concatenate([row[:n] / row[:n].sum() for row, n in zip(value, np.atleast_1d(model.n_classes_), strict=True)])
+
     def node(tree: Any, q: int) -> Node:
         cover = tree.weighted_n_node_samples[q]
         if tree.children_left[q] < 0:
-            value = tree.value[q, 0] / tree.value[q, 0].sum() if classes is not None and not boosted else tree.value[q, :, 0]
-            return _leaf(value, cover, share)
+            return _leaf(leaf_of(tree.value[q]), cover, share)
         below, above = (node(tree, int(side[q])) for side in (tree.children_left, tree.children_right))
         missing = bool(tree.missing_go_to_left[q]) if hasattr(tree, "missing_go_to_left") else False
         return Node(np.zeros(1), cover, int(tree.feature[q]), float(tree.threshold[q]), below, above, missing)

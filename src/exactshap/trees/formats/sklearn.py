@@ -67,20 +67,10 @@ def _average(model: Any, estimators: list[Any]) -> TreeModel:
     """Decision trees and forests: the mean of the trees' leaf values or class probabilities."""
     share = 1.0 / len(estimators)
     classes = getattr(model, "classes_", None)
-    if model.n_outputs_ > 1 and classes is not None:
-        raise UnsupportedStructureError(
-            message(
-                f"{type(model).__name__} with {model.n_outputs_} outputs predicts a list of probability tables",
-                do="Fit one classifier for each output",
-            )
-        )
-    raw = []
-    for estimator in estimators:
-        value = estimator.tree_.value
-        value = value[:, 0, :] / value[:, 0, :].sum(axis=1, keepdims=True) if classes is not None else value[:, :, 0]
-        raw.append(_raw(estimator.tree_, share * value))
+    n_classes = None if classes is None else np.atleast_1d(model.n_classes_)
+    raw = [_raw(estimator.tree_, share * _leaf_shares(estimator.tree_.value, n_classes)) for estimator in estimators]
     n_outputs = raw[0].value.shape[1]
-    names = tuple(map(str, classes)) if classes is not None else _output_names(n_outputs)
+    names = _output_names(n_outputs) if classes is None else _class_names(model, classes)
     return _model(
         model,
         raw,
@@ -93,6 +83,20 @@ def _average(model: Any, estimators: list[Any]) -> TreeModel:
         objective=str(model.criterion),
         default_output=1 if classes is not None and n_outputs == 2 else None,
     )
+
+
+def _leaf_shares(value: np.ndarray, n_classes: np.ndarray | None) -> np.ndarray:
+    """Return means (n_nodes, n_targets), or the class shares of one target after another, as ``predict_proba`` lists them."""
+    if n_classes is None:
+        return value[:, :, 0]
+    counts = [value[:, k, :n] for k, n in enumerate(n_classes)]
+    return np.concatenate([count / count.sum(axis=1, keepdims=True) for count in counts], axis=1)
+
+
+def _class_names(model: Any, classes: Any) -> tuple[str, ...]:
+    if model.n_outputs_ == 1:
+        return tuple(map(str, classes))
+    return tuple(f"target {k} = {label}" for k, labels in enumerate(classes) for label in labels)
 
 
 def _output_names(n_outputs: int) -> tuple[str, ...]:
