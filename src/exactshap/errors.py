@@ -59,7 +59,10 @@ class InputError(ExactshapError, ValueError):
         self.row = row
 
     def count_from(self, start: int, named: Callable[[int], str]) -> None:
-        """Count the row, if the text speaks of one, from ``start`` rows further up; ``named`` says what to call it."""
+        """Count the row in the message from the whole table's beginning.
+
+        ``start`` rows come before; ``named`` says what to call the table.
+        """
         if self.row is not None:
             text = str(self).replace(f"row {self.row}", named(self.row + start), 1)
             self.row, self.args = self.row + start, (text,)
@@ -78,11 +81,11 @@ class UnsupportedModelError(ExactshapError, TypeError):
 
 
 class UnsupportedStructureError(ExactshapError, NotImplementedError):
-    """The model is known, but this part of it has no exact form."""
+    """A part of a known model has no exact form."""
 
 
 class ModelFormatError(ExactshapError, ValueError):
-    """A file (of a model or an explanation) is malformed, truncated or newer than this version knows."""
+    """A model's or explanation's file is malformed, truncated or too new."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__(_shortened(text))
@@ -93,7 +96,7 @@ class ExactnessError(ExactshapError, ArithmeticError):
 
 
 class BudgetError(ExactshapError, MemoryError):
-    """The request was forecast not to fit in time or memory and was refused before allocation."""
+    """A request was refused, as it would exceed time or memory. It was forecast before anything was allocated."""
 
 
 class MissingDependencyError(ExactshapError, ImportError):
@@ -105,7 +108,7 @@ class ExplanationWarning(UserWarning):
 
 
 def message(what: str, got: str = "", do: str = "") -> str:
-    """Join what was wrong, what was got and what to do into one message.
+    """Return one message: what was wrong, what was got, what to do.
 
     Parameters
     ----------
@@ -127,7 +130,9 @@ def message(what: str, got: str = "", do: str = "") -> str:
 
 
 def printable(text: str) -> str:
-    r"""Replace characters that no file, page or terminal should be given as text: controls, surrogates, overrides of direction.
+    r"""Replace characters that are unsafe in files, pages and terminals.
+
+    They are controls, surrogates and overrides of direction.
 
     Parameters
     ----------
@@ -160,7 +165,7 @@ def _shortened(text: str) -> str:
 
 @contextmanager
 def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iterator[None]:
-    """Let an error inside the block count its row from the beginning of the table of which these are the rows from ``start`` on.
+    """Count rows in errors of the block from ``start`` on. The block works on the rows of a table from there.
 
     Parameters
     ----------
@@ -192,7 +197,7 @@ def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iter
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a sentence that names the closest known name and lists them all.
+    """Return a sentence with the closest known name and all names.
 
     Parameters
     ----------
@@ -215,7 +220,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def memory_needed(needed: float, limit: float) -> str:
-    """Return how much memory is needed and allowed, in as many digits as tell the two apart.
+    """Return needed and allowed memory in words. There are as many digits as tell the two apart.
 
     Parameters
     ----------
@@ -244,7 +249,7 @@ def no_output(owner: str, output: object, names: Iterable[str]) -> str:
     owner : str
         The model's name.
     output : object
-        What was asked for.
+        The output as the user named it.
     names : iterable of str
         What there is.
 
@@ -285,7 +290,7 @@ RAISED: ContextVar[tuple[type[Warning], ...]] = ContextVar("what `warn` raises",
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the caller outside this package, however deep inside it the reason was found.
+    """Warn at the nearest caller outside this package.
 
     Parameters
     ----------
@@ -295,7 +300,7 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     Raises
     ------
     Warning
-        Instead, where a caller has asked for that on this thread.
+        Instead, where a caller on this thread wants warnings of that kind raised.
 
     Examples
     --------

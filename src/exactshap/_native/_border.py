@@ -1,4 +1,4 @@
-"""What is said when an argument does not fit a kernel. The library found it; here it gets its name."""
+"""Errors for arguments that do not fit a kernel: the library reports a position, these give it its name."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from exactshap._native._signature import Parameter
 from exactshap.errors import InputTypeError, message
 
-__all__ = ["misfit", "mismatch", "told", "unusable"]
+__all__ = ["describe", "misfit", "mismatch", "unusable"]
 
 
-def told(argument: Any) -> str:
+def describe(argument: Any) -> str:
     """Describe what was passed.
 
-    >>> told(np.zeros((3, 2), np.float32).T)
+    >>> describe(np.zeros((3, 2), np.float32).T)
     'an array of f4 of shape (2, 3), not C-contiguous'
     """
     if not isinstance(argument, np.ndarray):
@@ -48,11 +48,13 @@ def _flat(
 def misfit(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any, ...], position: int) -> InputTypeError:
     """Return the error for the argument (or field) at a position."""
     what, parameter, argument = list(_flat(parameters, arguments))[position]
-    return InputTypeError(message(f"`{what}` does not fit the compiled kernel `{name}`", told(argument), f"Pass {parameter}"))
+    return InputTypeError(
+        message(f"`{what}` does not fit the compiled kernel `{name}`", describe(argument), f"Pass {parameter}")
+    )
 
 
 def unusable(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any, ...]) -> Exception:
-    """Return the error for what is no array or no number at all, and for too many or too few arguments."""
+    """Return the error for arguments of a wrong kind or number."""
     if len(parameters) != len(arguments):
         return TypeError(f"`{name}` takes {len(parameters)} arguments, not {len(arguments)}")
     needed = {"in": "__array_struct__", "out": "__array_struct__", "int": "__index__", "real": "__float__"}

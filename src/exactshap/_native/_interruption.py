@@ -36,7 +36,10 @@ class Cancellation:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Let kernels of this thread look at the flag (instead of asking for signals), and :func:`raise_if_cancelled`."""
+        """Make kernels and :func:`raise_if_cancelled` of this thread look at the flag.
+
+        They look at it instead of asking for signals.
+        """
         watch = library().exactshap_watch
         watch(ctypes.byref(self._flag))
         _WATCHED.flag = self._flag
@@ -48,7 +51,7 @@ class Cancellation:
 
 
 def raise_if_cancelled() -> None:
-    """Raise ``KeyboardInterrupt`` in a thread whose flag is set: for work that calls no kernel, but a user's function again and again."""
+    """Raise ``KeyboardInterrupt`` in a thread that is to stop: for work that calls a user's function, no kernel."""
     flag = getattr(_WATCHED, "flag", None)
     if flag is not None and flag.value:
         raise KeyboardInterrupt

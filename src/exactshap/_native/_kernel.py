@@ -58,7 +58,7 @@ class _Overload(NamedTuple):
 
 
 def _overload(name: str, names: list[str], which: int) -> _Overload | None:
-    """Read the ``which``-th function of a name from the library, or return None behind the last."""
+    """Return the ``which``-th function of a name, or None behind the last."""
     entry, text = symbol(name.replace(".", "_")), ctypes.create_string_buffer(4096)
     entry.restype, entry.argtypes = ctypes.c_void_p, [ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64]
     address = entry(which, text, len(text))
@@ -174,7 +174,7 @@ def _failure(name: str, overload: _Overload, arguments: tuple[Any, ...], status:
 
 
 def kernel(declaration: str) -> Kernel:
-    """Return a compiled kernel by its room, its name and the names of its arguments.
+    """Return a compiled kernel by its declaration: room, name and argument names.
 
     >>> fill_singles = kernel("product.fill_singles(a, b, c, weights, rows, nodes, node_weights, out)")
     >>> fill_singles.name

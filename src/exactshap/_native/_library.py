@@ -57,7 +57,7 @@ def _why_not(path: Path, error: OSError) -> str:
 
 
 def _refuse_stale(built_from: str) -> None:
-    """Refuse, in a working tree, a library that was built from other sources; a wheel has no sources to compare with."""
+    """Refuse a library that was built from other sources. Only a working tree has sources to compare with; a wheel has none."""
     folder = _HERE.parent.parent / "native"
     if not folder.is_dir():
         return

@@ -22,14 +22,14 @@ class BoundedCache(dict[tuple[Any, ...], Any]):
     def __reduce__(self) -> tuple[type[BoundedCache], tuple[()]]:
         return BoundedCache, ()
 
-    def made(self, key: tuple[Any, ...], make: Callable[[], Any], *, keep: int) -> Any:
-        """Return the item, made once; at most ``keep`` items whose keys start with the same word stay.
+    def get_or_make(self, key: tuple[Any, ...], make: Callable[[], Any], *, keep: int) -> Any:
+        """Return the item, made once; at most ``keep`` items stay of those with the same first word in their keys.
 
         Threads wait for each other only where they ask for the same item, and no item needs itself: so none waits for ever.
         """
         with STEP:  # for looks only, never while an item is made: what is made may ask other caches
             if key in self:
-                item = self[key] = self.pop(key)  # the latest one that was asked for
+                item = self[key] = self.pop(key)  # moved to the end: the least recently used item leaves first
                 return item
             place = os.getpid(), *key  # a process that was forked meanwhile has no thread that makes it
             making = self._making.setdefault(place, threading.Lock())

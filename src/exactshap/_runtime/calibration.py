@@ -22,7 +22,7 @@ Sample = tuple[float, Callable[[], object]]
 
 
 def seconds_per_unit(name: str, sample: Callable[[], Sample]) -> float:
-    """Return the seconds that this machine takes for one unit of some work.
+    """Return this machine's seconds for one unit of some work.
 
     Parameters
     ----------

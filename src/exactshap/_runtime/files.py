@@ -27,7 +27,7 @@ _SECONDS_UNTIL_STALE = 86_400.0  # where files cannot be locked, only their age 
 
 
 def check_suffix(path: str | os.PathLike[str], known: tuple[str, ...], what: str, do: str) -> None:
-    """Refuse a file name whose ending promises another format; no ending is fine.
+    """Refuse a file name with the ending of another format; no ending is fine.
 
     >>> check_suffix("report.html", (".html",), "A report", "")
     """
@@ -37,7 +37,7 @@ def check_suffix(path: str | os.PathLike[str], known: tuple[str, ...], what: str
 
 
 def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
-    """Refuse what is no file of bytes that end: a device, a pipe or a socket, whose reading may never return.
+    """Refuse a device, a pipe or a socket: reading one may never return.
 
     What is not there and folders stay errors of the system.
 
@@ -75,7 +75,7 @@ def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
 
 
 def read_bounded(path: str | os.PathLike[str], max_bytes: int) -> bytes:
-    """Return the bytes of a regular file, or refuse one that has more."""
+    """Return a regular file's bytes, or refuse one that has more."""
     with open_regular(path) as file:
         size, name = os.fstat(file.fileno()).st_size, os.path.basename(path)
         if size > max_bytes:
@@ -115,7 +115,10 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _locked_draft(target: Path) -> tuple[Path, int]:
-    """Make an empty draft next to ``target``, locked for as long as this process lives and the descriptor is open."""
+    """Make an empty locked draft next to ``target``.
+
+    The lock holds for as long as this process lives and the descriptor is open.
+    """
     while True:
         draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.exactshap.part")
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
@@ -130,7 +133,7 @@ def _locked_draft(target: Path) -> tuple[Path, int]:
 
 
 def _remove_stale_drafts(folder: Path) -> None:
-    """Remove drafts whose writer was killed: the lock of a dead process is gone, that of a living one is not."""
+    """Remove the drafts of killed writers: the lock of a dead process is gone, that of a living one is not."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if _DRAFT.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):

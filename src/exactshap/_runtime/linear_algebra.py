@@ -29,12 +29,16 @@ __all__ = [
 
 _ITEM = np.dtype(np.float64).itemsize
 _LOWER, _UPPER, _PLAIN = b"L", b"U", b"N"  # which triangle; a diagonal that is not taken for ones
-# what SciPy says of a routine whose integers have 32 bits: characters, integers and doubles, all by their addresses
+# SciPy's signature of a routine with 32-bit integers, which is what is called here: characters, integers and doubles by address.
+# Builds with 64-bit integers (ILP64) have other signatures and are not called.
 _KNOWN = re.compile(r"void \(((char|int|\w+_d) \*(, )?)+\)")
 
 
 def factorise_lower(matrix: np.ndarray) -> bool:
-    """Set the lower triangle of K to that of L, K = L L^T; return whether that failed, as K is not positive definite."""
+    """Replace a matrix's lower triangle by its Cholesky factor L, K = L L^T.
+
+    Return whether that failed, as K is not positive definite.
+    """
     return _lapack("dpotrf", matrix, _LOWER)
 
 
@@ -56,17 +60,17 @@ def square_lower(triangle: np.ndarray) -> None:
 def multiply_by_lower(
     triangle: np.ndarray, matrix: np.ndarray, scale: float = 1.0, *, from_right: bool = False, transposed: bool = False
 ) -> np.ndarray:
-    """Set B to scale L B, or to scale B L ``from_right``, with L^T in the place of L where it is ``transposed``; return B."""
+    """Set B to scale L B, or to scale B L ``from_right``. L^T takes the place of L where it is ``transposed``. Return B."""
     return _blas("dtrmm", triangle, matrix, scale, from_right=from_right, transposed=transposed)
 
 
 def solve_lower(triangle: np.ndarray, matrix: np.ndarray, *, transposed: bool = False) -> np.ndarray:
-    """Set B to L^-1 B, with L^T in the place of L where it is ``transposed``; return B."""
+    """Set B to L^-1 B, or to L^-T B where it is ``transposed``. Return B."""
     return _blas("dtrsm", triangle, matrix, 1.0, transposed=transposed)
 
 
 def solve_upper(triangle: np.ndarray, matrix: np.ndarray, *, transposed: bool = False) -> np.ndarray:
-    """Set B to U^-1 B, with U^T in the place of U where it is ``transposed``; return B. What is below the diagonal of U is not read."""
+    """Set B to U^-1 B, or to U^-T B where it is ``transposed``. Return B. What is below the diagonal of U is not read."""
     return _blas("dtrsm", triangle, matrix, 1.0, _UPPER, transposed=transposed)
 
 
@@ -76,7 +80,10 @@ def solve_factored(factor: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 def orthogonalise(matrix: np.ndarray) -> np.ndarray:
-    """Set A (m, n) to Q, A = Q R, of at least as many rows as columns; return R (n, n), zero below its diagonal."""
+    """Replace a matrix A (m, n) by Q of A = Q R; return R.
+
+    A has at least as many rows as columns; R (n, n) is zero below its diagonal.
+    """
     n_columns = matrix.shape[1]
     if matrix.shape[0] < n_columns:
         raise ValueError(f"A matrix must have at least as many rows as columns here, got {matrix.shape}")
@@ -112,9 +119,9 @@ def _lapack(name: str, triangle: np.ndarray, *options: bytes) -> bool:
     if routine is None:
         from scipy.linalg import lapack
 
-        found, told = getattr(lapack, name)(triangle, lower=1)
-        np.copyto(triangle, found, where=np.tri(len(triangle), dtype=bool))
-        return bool(told)
+        factor, info = getattr(lapack, name)(triangle, lower=1)
+        np.copyto(triangle, factor, where=np.tri(len(triangle), dtype=bool))
+        return bool(info)
     _called(routine, *options, len(triangle), *place, ctypes.byref(failed))
     return failed.value != 0
 
@@ -129,7 +136,7 @@ def _blas(
     from_right: bool = False,
     transposed: bool = False,
 ) -> np.ndarray:
-    """Call a routine for a triangle and a matrix, which it is set to."""
+    """Call a routine that overwrites ``matrix``, given a triangle."""
     _check_sides(triangle, matrix.shape[from_right])
     if not matrix.size:
         return matrix
@@ -151,7 +158,7 @@ def _check_sides(triangle: np.ndarray, n: int) -> None:
 
 
 def _placed(matrix: np.ndarray, *, written: bool = False) -> tuple[ctypes.c_void_p, int]:
-    """Return where a matrix lies, and how many numbers its columns are apart."""
+    """Return a matrix's address and the number of entries between its columns."""
     if written and not matrix.flags.writeable:
         raise ValueError("A matrix that is worked on where it lies must not be read-only")
     n_rows, n_columns = matrix.shape

@@ -18,7 +18,7 @@ _LIMITS_OF_CONTAINERS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/mem
 
 
 def physical_memory() -> float:
-    """Return the bytes of memory of this machine, or of this process where it may use less."""
+    """Return this process' usable memory in bytes. It is the machine's, or less where the process may use less."""
     limits = [_memory_of_machine()]
     if resource is not None:
         limits += [float(soft) for soft in [resource.getrlimit(resource.RLIMIT_AS)[0]] if soft != resource.RLIM_INFINITY]

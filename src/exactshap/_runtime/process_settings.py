@@ -135,7 +135,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def without_lost_threads() -> None:
-    """Keep OpenMP to the one thread that a forked process was left with, on that thread: others have teams of their own.
+    """Keep OpenMP to one thread in a forked process' first thread.
+
+    That thread lost its team in the fork; others have teams of their own.
 
     GNU's has the threads of the parent on its books there, and waits for them for ever: in what scikit-learn's histogram boosting,
     XGBoost or LightGBM predict, if they predicted before the fork. A limit of threads would not hold where a model names its own.

@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
-__all__ = ["Asks", "Progress", "asked", "duration", "fewer_coalitions", "is_watched", "progress_rows", "progress_text"]
+__all__ = [
+    "Asks",
+    "Progress",
+    "count_coalitions",
+    "duration",
+    "fewer_coalitions",
+    "is_watched",
+    "progress_rows",
+    "progress_text",
+]
 
 Progress = bool | Callable[[int, int], None] | None
 
@@ -18,7 +27,7 @@ PATIENCE, RENEWAL = 2.0, 0.5  # seconds before the first word, and between two
 
 @dataclass(frozen=True)
 class Asks:
-    """What a row asks of a model that is called: a sentence, how many coalitions (None where that shows), what asks for less."""
+    """State what a row costs a model that is called: a sentence, the coalitions (None if unknown), how to need fewer."""
 
     sentence: str
     coalitions: float | None
@@ -26,17 +35,20 @@ class Asks:
 
 
 def fewer_coalitions(n_players: int) -> int:
-    """Return a budget of a first look: 300 coalitions give most functions of a dozen columns errors of some thousandths."""
+    """Return the budget of a first look.
+
+    300 coalitions give most functions of a dozen columns errors of some thousandths.
+    """
     return max(300, 8 * n_players)
 
 
-_asked = 0  # coalitions that models were asked about, in this process
+_n_evaluated = 0  # coalitions that models were evaluated on, in this process
 
 
-def asked(coalitions: int) -> None:
-    """Note that a model was asked about some coalitions."""
-    global _asked
-    _asked += coalitions
+def count_coalitions(coalitions: int) -> None:
+    """Count coalitions that a model was evaluated on."""
+    global _n_evaluated
+    _n_evaluated += coalitions
 
 
 def progress_rows(progress: Progress, total: int, asks: Asks | None = None) -> AbstractContextManager[Callable[[int], None]]:
@@ -51,10 +63,10 @@ def progress_rows(progress: Progress, total: int, asks: Asks | None = None) -> A
 @contextmanager
 def _shown_rows(progress: Progress, total: int, asks: Asks | None) -> Iterator[Callable[[int], None]]:
     """Show the rows done so far on standard error."""
-    before = _asked
+    before = _n_evaluated
 
     def text(done: int, seconds: float) -> str:
-        return _rows_text(done, total, seconds, *(() if asks is None else (_asked - before, asks.coalitions)))
+        return _rows_text(done, total, seconds, *(() if asks is None else (_n_evaluated - before, asks.coalitions)))
 
     first = "" if asks is None else "; ".join(filter(None, (asks.sentence, asks.advice)))
     with progress_text(progress, text, first) as line:
@@ -62,7 +74,7 @@ def _shown_rows(progress: Progress, total: int, asks: Asks | None) -> Iterator[C
 
 
 def _nowhere(done: int) -> None:
-    """Nobody is told."""
+    """Do nothing: nobody watches."""
 
 
 _UNWATCHED = nullcontext(_nowhere)
@@ -95,7 +107,7 @@ def is_watched() -> bool:
 
 
 class Line:
-    """One line that is written over itself by a thread of its own."""
+    """Rewrite one line on standard error from a thread of its own."""
 
     def __init__(self, text: Callable[[int, float], str], first: str = "") -> None:
         self.text, self.first, self.done, self.width = text, first, 0, 0
@@ -106,7 +118,7 @@ class Line:
         self.done = done
 
     def renew(self, patience: float) -> None:
-        """Write the line again and again, after ``patience`` seconds, until it is stopped."""
+        """Rewrite the line after ``patience`` seconds and on, until it is stopped."""
         wait = patience
         while not self.stop.wait(wait):
             self.write()
@@ -128,7 +140,7 @@ class Line:
 
 
 def _rows_text(done: int, total: int, seconds: float, coalitions: int = 0, of_each: float | None = None) -> str:
-    """Return what a count of rows says, and of the coalitions that a model was asked about for them.
+    """Return the text of a progress line: rows, time, and coalitions evaluated.
 
     >>> _rows_text(50, 200, 20.0)
     'explained 50 of 200 rows in 20 s, about 60 s left'

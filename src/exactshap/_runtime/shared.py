@@ -15,5 +15,5 @@ if hasattr(os, "register_at_fork"):  # in a child the threads of its parent are 
 
 
 def copied_state(one: Any) -> dict[str, Any]:
-    """Return what is pickled of an object whose cached properties other threads may fill meanwhile: this is its ``__getstate__``."""
+    """Return an object's state for pickling: its ``__getstate__``. Other threads may fill its cached properties meanwhile."""
     return dict(one.__dict__)

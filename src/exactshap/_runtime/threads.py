@@ -45,7 +45,7 @@ def using_jobs(n_jobs: int | None) -> Iterator[None]:
 
 
 def asked_jobs() -> int | None:
-    """Return the ``n_jobs`` of the explainer whose call this is part of."""
+    """Return the ``n_jobs`` of the explainer that is at work."""
     return _JOBS.get()
 
 
@@ -110,5 +110,5 @@ def _from_pool(function: Callable[[T], Result], tasks: Iterable[T], workers: int
 
 
 def coalitions_in_threads(function: Callable[[T], Result], tasks: Sequence[T], size: float) -> list[Result]:
-    """Return ``function(task)`` for every coalition, in order, on the threads that :func:`n_threads` grants."""
+    """Return ``function(task)`` for every coalition, in order. It runs on the threads that :func:`n_threads` grants."""
     return list(map_in_threads(function, tasks, min(n_threads(size), max(1, len(tasks)))))

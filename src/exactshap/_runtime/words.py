@@ -14,7 +14,7 @@ _LEFT = "text-align:left;vertical-align:top"
 
 
 def wrap_field(name: str, text: str, width: int = 116) -> str:
-    """Return a name and its text, wrapped beside the name.
+    """Return a name and its text, wrapped to the right of the name.
 
     >>> print(wrap_field("method", "a few words and more", width=30))
       method          a few words
@@ -54,7 +54,7 @@ def fields_html(title: str, facts: Mapping[str, str], below: str = "") -> str:
 
 
 def table_text(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table whose first column is on the left and whose others are on the right.
+    """Return a text table: first column left-aligned, the others right-aligned.
 
     >>> print(table_text(["feature", "mean"], [["age", "1.5"]]))
       feature  mean

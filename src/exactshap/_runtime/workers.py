@@ -1,4 +1,4 @@
-"""Work on the workers that joblib has been told of: ``parallel_config(backend="dask")`` or ``"loky"`` around a call without ``n_jobs``."""
+"""Run on joblib's configured workers: ``parallel_config(backend="dask")`` or ``"loky"`` around a call without ``n_jobs``."""
 
 from __future__ import annotations
 

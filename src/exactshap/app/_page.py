@@ -147,7 +147,7 @@ def _move_controls(what_if: WhatIf, i: int) -> None:
 
 
 def will_change(what_if: WhatIf, i: int, values: list[Any]) -> dict[int, Any]:
-    """Return what those controls hold that have to move before they show row ``i``."""
+    """Return the values of the controls that must move to show row ``i``."""
     shown = [_held(control, cell) for control, cell in zip(what_if.controls, what_if.cells(i), strict=True)]
     return {j: value for j, value in enumerate(values) if value != shown[j]}
 

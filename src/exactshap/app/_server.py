@@ -60,7 +60,7 @@ def run_app(
 
 
 def make_app(what_if: WhatIf, token: str) -> Any:
-    """Return the page as an ASGI application that answers only who brings the token.
+    """Return the page as an ASGI application that requires the token.
 
     Parameters
     ----------
@@ -83,13 +83,13 @@ def make_app(what_if: WhatIf, token: str) -> Any:
 
 
 class _Guard:
-    """An ASGI application that lets nobody through to another one but the browser that was given the token.
+    """Admit to an ASGI application only the browser that has the token.
 
     Browsers do not keep apart the ports of a host: a page of any other local server may open requests and sockets here, and
     cookies of this page travel to that server. Hence four locks:
 
-    - The address with the token leads to a folder with a random name. The cookie is bound to that folder, so that it goes to no
-      server that was not asked for it, and its value is not the token; its name carries the port, so that pages of two ports
+    - The address with the token leads to a folder with a random name. The cookie is bound to that folder, so that it never goes to
+      another server, and its value is not the token; its name carries the port, so that pages of two ports
       keep theirs.
     - A socket must name its ``Origin``, and that must be the host and port that it was opened on. Other requests may leave it out.
     - What is not the page itself needs the cookie.
@@ -142,7 +142,7 @@ class _Guard:
 
 
 def _header(scope: Any, name: bytes) -> str:
-    """Return the header of that name, or "" unless it is there exactly once."""
+    """Return the header of that name, or "". A header that is there twice counts as absent."""
     held = [value for key, value in scope["headers"] if key == name]
     return held[0].decode("latin-1") if len(held) == 1 else ""
 

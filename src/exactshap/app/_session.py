@@ -65,7 +65,7 @@ class WhatIf:
         self.explainer()
 
     def explainer(self, where: str = "", baseline_row: int | None = None) -> Any:
-        """Return the explainer for a filter of the background, or for one baseline row of the data."""
+        """Return the explainer for a background filter or one baseline row."""
         from exactshap.explainer import Explainer
 
         where = where.strip()
@@ -76,7 +76,7 @@ class WhatIf:
             settings = {**self.settings, "value_function": "baseline"}
             return Explainer(self.model, self.data.take([baseline_row]).native, **settings)
 
-        return self._explainers.made(("explainer", where, baseline_row), make, keep=_KEPT)
+        return self._explainers.get_or_make(("explainer", where, baseline_row), make, keep=_KEPT)
 
     def _filtered(self, where: str) -> Any:
         if self.background is None or not where:
@@ -91,7 +91,7 @@ class WhatIf:
         return self.background.take(keep).native
 
     def row(self, i: int, changes: dict[str, Any] | None = None) -> Any:
-        """Return row ``i`` as a table of one row with some cells changed; columns keep their types."""
+        """Return row ``i`` as a one-row table with some cells changed. Columns keep their types."""
         row = self.data.take([i])
         if not changes:
             return row.native
@@ -162,7 +162,7 @@ def _changed(row: Table, changes: dict[str, Any]) -> Any:
 
 
 def _aligned(cell: Any, frame: Any) -> Any:
-    """Return a series with the index of a pandas frame: it has one row, whose label is that of the data."""
+    """Return a series with the index of a one-row pandas frame, which keeps the row's label."""
     native = frame.to_native()
     if hasattr(native, "index") and not callable(native.index):
         import narwhals.stable.v2 as nw

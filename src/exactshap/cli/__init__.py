@@ -1,4 +1,4 @@
-"""The command ``exactshap``: one file per command, each with a function ``command``, imported when it is asked for.
+"""The command ``exactshap``: one file per command, each with a function ``command``, imported when it is run.
 
 Errors of exactshap become one line and exit code 2; ``--debug`` anywhere shows the traceback.
 """
@@ -45,7 +45,7 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command with ``arguments`` (those of the process by default) and exit."""
+    """Run the command and exit; ``arguments`` are those of the process by default."""
     if arguments is None:
         atexit.register(gc.freeze)  # a process that ends would look for garbage among all that the libraries made
     arguments = list(sys.argv[1:] if arguments is None else arguments)
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @without_collection
 def _app(arguments: list[str]) -> Any:
-    """Return the typer application with the command that is typed, or with all of them for the help."""
+    """Return the typer application with the named command. For the help it has all of them."""
     import typer
 
     from exactshap.cli._options import EXAMPLES
@@ -147,7 +147,7 @@ def _as_options(text: str) -> str:
 
 
 def _quiet_warnings() -> None:
-    """Print warnings as one line on standard error, without a line of source."""
+    """Print warnings as single lines on standard error, without source lines."""
     import warnings
 
     def show(text: Any, *_: Any, **__: Any) -> None:

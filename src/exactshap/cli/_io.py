@@ -46,7 +46,7 @@ _OWN_TYPES = {  # room -> estimators, and the classes of plain data that fitted 
 
 @without_collection
 def read_table(path: Path) -> Any:
-    """Read a CSV or Parquet file with pandas, polars or pyarrow, whichever is installed."""
+    """Read a CSV or Parquet file with the installed frame library. That is pandas, polars or pyarrow."""
     suffix = _suffix(path)
     if suffix not in _TABLES:
         raise InputError(message(f"Data are read from CSV and Parquet files, not from {path.name}", do="Convert it to .csv"))
@@ -110,7 +110,7 @@ def take_columns(table: Any, drop: tuple[str, ...], *, what: str) -> Any:
 
 
 def check_target(path: Path | None, suffixes: tuple[str, ...] | None) -> None:
-    """Refuse a file that could not be written, before the work is done."""
+    """Refuse an unwritable file before the work is done."""
     if path is None:
         return
     if suffixes is not None and _suffix(path) not in suffixes:
@@ -145,7 +145,7 @@ def write_table(frame: Any, path: Path) -> None:
 
 
 def _without_formulas(frame: Any) -> Any:
-    """Return a frame whose texts no spreadsheet takes for formulas."""
+    """Return a frame with texts that no spreadsheet takes for formulas."""
     import narwhals as nw
 
     wide = nw.from_native(frame, eager_only=True)
@@ -204,7 +204,7 @@ def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n
 
 
 def _load_booster(path: Path, n_stages: int | None) -> Any:
-    """Load a booster's file and say which of its rounds were read, where it is not all of them."""
+    """Load a booster's file; report which rounds were read, if not all."""
     from exactshap import trees
     from exactshap.cli._screen import console
 
@@ -258,7 +258,7 @@ def _load_skops(path: Path, trust: bool) -> Any:
 
 
 def _own_types() -> frozenset[str]:
-    """Return the full names of this package's classes that a skops file may hold without being trusted.
+    """Return the full names of this package's classes that skops may load. They need not be trusted by the user.
 
     skops calls whatever a trusted name leads to, so that names are listed, never matched; and what they lead to is looked up
     here, not in the file, and must be an estimator or a class of plain data that a fitted estimator holds.

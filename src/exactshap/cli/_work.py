@@ -116,7 +116,7 @@ class Task:
             )
 
     def explain(self, index: str, order: int) -> Explanation:
-        """Explain all rows, with a line on the terminal if it takes long."""
+        """Explain all rows, with a progress line if it takes long."""
         explainer, X = self.explainer()
         return explainer(X, index=index, order=order)
 

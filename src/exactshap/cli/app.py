@@ -29,7 +29,7 @@ def command(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of 127.0.0.1; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
-    """Change a row with sliders and see its prediction and values at each move, on a page that only this machine reaches."""
+    """Open a local page that explains each change of a row. Sliders change the row; only this machine reaches the page."""
     from exactshap.app import WhatIf, run_app
     from exactshap.cli._io import load_model, take_columns
     from exactshap.cli._screen import console

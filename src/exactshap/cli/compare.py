@@ -19,7 +19,7 @@ __all__ = ["command"]
 def command(
     first: Annotated[Path, typer.Argument(metavar="A", help="An explanation saved as .npz.")],
     second: Annotated[Path | None, typer.Argument(metavar="B", help="Another one, of the same question.")] = None,
-    by: Annotated[str | None, typer.Option(help="Column of A's data whose groups are compared, instead of B.")] = None,
+    by: Annotated[str | None, typer.Option(help="Column of A's data: compare its groups, instead of A and B.")] = None,
     drift: Annotated[bool, typer.Option("--drift/--no-drift", help="Also split the MMD of the data over the features.")] = True,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples of the rows for the intervals.")] = 1000,
@@ -28,7 +28,7 @@ def command(
     model_output: Annotated[str | None, typer.Option(help="Output that the picture shows, where there are several.")] = None,
     seed: options.Seed = 0,
 ) -> None:
-    """Say how mean values differ between two explanations, or between the groups of one, with intervals over rows."""
+    """Compare mean values of two explanations, or of groups within one. Intervals are over rows."""
     from exactshap.cli._screen import console
 
     output = None if model_output is None else options.output_choice(model_output)

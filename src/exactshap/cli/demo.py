@@ -17,7 +17,7 @@ def command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The report to write.")] = Path("report.html"),
     background_rows: Annotated[int, typer.Option(min=0, max=442, help="Reference rows; 0 for the functional game.")] = 50,
 ) -> None:
-    """Explain a support vector machine on data that comes with scikit-learn, and write report.html."""
+    """Explain a support vector machine on sample data and write report.html. The data comes with scikit-learn."""
     from exactshap.cli._screen import console, show_explanation
     from exactshap.cli._work import command_line
 
@@ -28,7 +28,7 @@ def command(
 
 
 def explained(background_rows: int) -> Explanation:
-    """Fit a pipeline with an SVR on all 442 rows of the diabetes data and explain them."""
+    """Fit a pipeline with an SVR on the diabetes data and explain it. All 442 rows are explained."""
     from exactshap._runtime.process_settings import without_collection
 
     with without_collection:

@@ -56,7 +56,7 @@ def command(
     top_k: Annotated[int | None, typer.Option(min=1, help="Largest values of a row to write to a folder of results.")] = None,
     dtype: Annotated[str, typer.Option(help="Of the values in a folder of results: float64 or float32.")] = "float64",
 ) -> None:
-    """Explain the rows of a file or a folder and print the largest values."""
+    """Explain a table or a folder of tables; print the largest values."""
     from exactshap.cli._io import check_target
     from exactshap.cli._screen import console, show_explanation
     from exactshap.cli._work import Task, command_line
@@ -130,7 +130,7 @@ def stream_files(task: Task, output: Path | None, report: Path | None, **setting
 
 
 def write_values(task: Task, explanation: Explanation, path: Path) -> None:
-    """Write the values as a table with their rows, or the whole explanation as ``.npz``."""
+    """Write values as a table, or the whole explanation as ``.npz``. The table holds the explained rows as well."""
     from exactshap.cli._io import write_table
 
     if path.suffix.lower() == ".npz":

@@ -194,7 +194,7 @@ def _finish(
 
 
 def _show(facts: str, headings: Sequence[str], rows: Sequence[Sequence[str]], noun: str) -> None:
-    """Print one line of facts and a table of the columns by decreasing share."""
+    """Print a summary line and a table of columns by decreasing share."""
     from rich.table import Table
 
     from exactshap.cli._screen import console

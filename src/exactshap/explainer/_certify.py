@@ -244,7 +244,7 @@ class Certifier:
     def _first(self) -> _Background:
         """Predict the background, and solve hybrids of its own rows, before the first explanation."""
         known = self._kept.get(("background",))
-        return known or self._kept.made(("background",), self._predicted_background, keep=1)  # type: ignore[no-any-return]
+        return known or self._kept.get_or_make(("background",), self._predicted_background, keep=1)  # type: ignore[no-any-return]
 
     def _predicted_background(self) -> _Background:
         reader, background = self._reader, self._reader.background
@@ -315,7 +315,7 @@ class Certifier:
             return Check()
         reference = company.table.take([0])
         key = "bound", *reference.dtypes, getattr(reference.native, "dtype", None)
-        bound = self._kept.get(key) or self._kept.made(key, lambda: reader.bind(reference), keep=2)
+        bound = self._kept.get(key) or self._kept.get_or_make(key, lambda: reader.bind(reference), keep=2)
         if bound is None:
             return Check(reason=f"{reader.model_name} cannot be bound to one reference row")
         solution = bound.solve(company.table.take(slice(n, None)), find("shapley"), 1)
@@ -333,7 +333,7 @@ class Certifier:
         few = table.n_rows < SEPARATE_CALLS and self._rng.random() * ROWS_BETWEEN > table.n_rows
         if not self._has_hybrids or self._reader.asks is not None or (asked and few):
             return Check()
-        self._kept.made(("question", semivalue, order), lambda: True, keep=QUESTIONS)
+        self._kept.get_or_make(("question", semivalue, order), lambda: True, keep=QUESTIONS)
         reader, background = self._reader, self._reader.background
         assert background is not None
         chosen = self._rng.choice(reader.n_players, min(order, reader.n_players), replace=False)

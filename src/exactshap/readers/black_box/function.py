@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.progress import Asks, asked
+from exactshap._runtime.progress import Asks, count_coalitions
 from exactshap.errors import (
     InputError,
     InputTypeError,
@@ -249,7 +249,7 @@ class RowFunction:
         rows = hybrid_rows(self.row, background, columns)
         returned = call(reader.model, rows, reader.model_name, columns, reader.feature_names, self.number)
         predicted = reader._select(returned)
-        asked(len(columns))
+        count_coalitions(len(columns))
         predicted = predicted.reshape(len(columns), background.n_rows, *predicted.shape[1:])
         if reader.weights is None:
             return np.asarray(predicted.mean(axis=1))

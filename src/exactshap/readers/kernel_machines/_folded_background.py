@@ -77,7 +77,7 @@ class FoldedBackground(Strategy):
         def make() -> Folded:
             return fold(machine.background_tiles(block), machine.n_players, block.coefficients.shape[1])
 
-        return self._cache.made(("folded", number), make, keep=n_blocks) if self.kept else make()
+        return self._cache.get_or_make(("folded", number), make, keep=n_blocks) if self.kept else make()
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of the tables, of a second copy of a tile of the background, and of all coalitions of the rows."""

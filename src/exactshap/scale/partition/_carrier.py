@@ -40,7 +40,7 @@ def unpack(digest: str, data: bytes) -> Any:
     >>> one is unpack(*pack([1, 2]))
     True
     """
-    return _UNPACKED.made((_WORD, digest), lambda: pickle.loads(data), keep=_KEPT)
+    return _UNPACKED.get_or_make((_WORD, digest), lambda: pickle.loads(data), keep=_KEPT)
 
 
 class Carried:

@@ -75,7 +75,7 @@ class LeafEngine:
         out = np.zeros((self.trees.n_outputs, self.n_players, columns.shape[1]))
         scale = np.full(columns.shape[1], single_leaves(self.trees) * self.weights.sum())
         weights = path_weights(semivalue, 1, min(self.shape.n_path_players, WIDTH))[1]
-        steps = self.cache.made(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)
+        steps = self.cache.get_or_make(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)
         background = Background(self.background, self.weights, weights, self.shape.player_of_column, *self._sizes)
         if columns.shape[1] <= self.one_by_one_rows:
             sweep_leaf_rows(np.ascontiguousarray(columns.T), steps, background, out, scale)

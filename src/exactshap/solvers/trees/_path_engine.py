@@ -110,7 +110,7 @@ class PathEngine:
     def question(self, semivalue: Semivalue, order: int) -> PathQuestion:
         """Return what a question is answered by: one row's walk would wait for it longer than it takes."""
         question = "question", semivalue, order
-        return self.cache.get(question) or self.cache.made(  # type: ignore[no-any-return]
+        return self.cache.get(question) or self.cache.get_or_make(  # type: ignore[no-any-return]
             question, lambda: self._make_question(semivalue, order), keep=1
         )
 
@@ -166,14 +166,16 @@ class PathEngine:
     @property
     def steps(self) -> Handle:
         """The splits in depth-first order, kept."""
-        return self.cache.get(("steps",)) or self.cache.made(("steps",), self._make_steps, keep=1)  # type: ignore[no-any-return]
+        return self.cache.get(("steps",)) or self.cache.get_or_make(("steps",), self._make_steps, keep=1)  # type: ignore[no-any-return]
 
     def _make_steps(self) -> Handle:
         return Handle(make_steps(self.trees, self.shape))
 
     def _sweep_sets(self, columns: np.ndarray, of_size: OfSize, question: PathQuestion, out: np.ndarray) -> None:
         trees, size = self.trees, of_size.size
-        leaves: Leaves = self.cache.made(("leaves",), lambda: sorted_leaves(paths(trees, self.shape.player_of_column)), keep=1)
+        leaves: Leaves = self.cache.get_or_make(
+            ("leaves",), lambda: sorted_leaves(paths(trees, self.shape.player_of_column)), keep=1
+        )
         largest = float(question.binomials[min(self.shape.n_path_players, self.n_players), size])
         n_lanes = int(np.clip(WORK_BYTES // (8 * max(largest, 1.0)), 1, LANES))
         sweep_leaf_sets(

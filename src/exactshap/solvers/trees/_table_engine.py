@@ -151,7 +151,7 @@ class TableEngine:
             runs, work = _runs(rows, self.layout.n_groups), self._work(order, len(rows.columns))
             return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, work, unsolved)
 
-        return self.cache.made(("order", order), make, keep=1)  # type: ignore[no-any-return]
+        return self.cache.get_or_make(("order", order), make, keep=1)  # type: ignore[no-any-return]
 
     def question(self, semivalue: Semivalue, order: int) -> tuple[OrderTables, Handle]:
         """Return the layout of a question's tables, and its :class:`Measure` for single players of all leaves."""
@@ -162,7 +162,7 @@ class TableEngine:
             return self.of_order(order), Handle(Measure(nodes, node_weights, path_weights(semivalue, 1, largest)[1]))
 
         question = "question", semivalue, order
-        return self.questions.get(question) or self.questions.made(question, make, keep=1)  # type: ignore[no-any-return]
+        return self.questions.get(question) or self.questions.get_or_make(question, make, keep=1)  # type: ignore[no-any-return]
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of the rows in ``columns`` (n_features, n_rows), which may not have been rounded yet."""
@@ -240,7 +240,7 @@ class TableEngine:
         key, n_groups = ("tables", semivalue, order), self.layout.n_groups
         every = self.cache.get(key)
         if every is None:
-            every = self.cache.made(key, lambda: self.fill(tables, semivalue, order, 0, n_groups), keep=1)
+            every = self.cache.get_or_make(key, lambda: self.fill(tables, semivalue, order, 0, n_groups), keep=1)
         start = tables.rows.table_start
         return every[start[first] : start[last] + ROOM]
 

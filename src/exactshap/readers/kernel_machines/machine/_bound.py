@@ -147,7 +147,7 @@ class BoundMachine:
         """Return (block of terms, background weights, absent factors), each small enough for memory; a single one is kept."""
         if self.n_terms * len(self.mixture) * self.n_columns > self.tile_values or not self.replaces_columns:
             return self._tiles()
-        return self._kept.get(("tiles",)) or self._kept.made(("tiles",), lambda: list(self._tiles()), keep=1)  # type: ignore[no-any-return]
+        return self._kept.get(("tiles",)) or self._kept.get_or_make(("tiles",), lambda: list(self._tiles()), keep=1)  # type: ignore[no-any-return]
 
     def _tiles(self) -> Iterator[tuple[ExpansionPart | Monomials, np.ndarray, np.ndarray]]:
         for whole in self.blocks:
