@@ -205,7 +205,7 @@ def test_a_rule_that_misses_its_degree_is_refused():
             nodes, weights = Beta().gauss(2 if degree < 8 else 3)
             return nodes, weights
 
-    with pytest.raises(InputError, match="exact to the degree asked"):
+    with pytest.raises(InputError, match="exact to the degree of the call"):
         Semivalue("sloppy", Sloppy())
 
 

@@ -144,7 +144,7 @@ def _normal(limit: float) -> Expansion:
 def _bounded(
     function: Callable[[np.ndarray], np.ndarray], weights: np.ndarray, omega: np.ndarray, limit: float, error: float
 ) -> Expansion:
-    """Return 1/2 + sum of weights times sines, whose weights and frequencies are off by two rounding units each."""
+    """Return 1/2 + sum of weights times sines; weights and frequencies are off by two rounding units each."""
     rounding = 2.0 * np.finfo(float).eps * float(weights @ (1.0 + omega * limit))
     # Re(-i w exp(i omega t)) = w sin(omega t)
     return Expansion(function, 0.5, -1j * weights, 1j * omega, limit, error + rounding)

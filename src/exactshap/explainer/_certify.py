@@ -82,7 +82,9 @@ class Check(NamedTuple):
 
 
 def worst_of(residual: np.ndarray, tolerance: np.ndarray | float) -> tuple[float, float]:
-    """Return the residual (n_rows[, n_outputs]) that is worst for its tolerance (n_rows,), and that tolerance.
+    """Return the residual worst for its tolerance, and that tolerance.
+
+    ``residual`` has shape (n_rows[, n_outputs]), ``tolerance`` (n_rows,).
 
     What is above its tolerance is worse than what overflows together with it, and that is worse than what is within.
     """
@@ -137,7 +139,7 @@ class Company:
 
 
 def joins_call(company: Company, cut: Cut) -> bool:
-    """Return whether the company is predicted in one call with the last block."""
+    """Return whether the hybrids are predicted in one call with the last block."""
     last = cut.blocks[-1]
     return company.joins and last.stop - last.start < OWN_CALL
 
@@ -203,7 +205,7 @@ class Certifier:
         semivalue: Semivalue,
         order: int,
     ) -> Certified:
-        """Hold a solution, and what the model predicts for its rows and then for its company, against each other."""
+        """Compare a solution with what the model predicts for its rows and hybrids."""
         n_rows = table.n_rows
         with np.errstate(all="ignore"):  # what overflows is never within its tolerance
             own, others = prediction[:n_rows], prediction[n_rows:]
@@ -242,7 +244,7 @@ class Certifier:
     # -- the background ------------------------------------------------------------------------------------------------
 
     def _first(self) -> _Background:
-        """Predict the background, and solve hybrids of its own rows, before the first explanation."""
+        """Predict the background and solve hybrids of its own rows, once."""
         known = self._kept.get(("background",))
         return known or self._kept.get_or_make(("background",), self._predicted_background, keep=1)  # type: ignore[no-any-return]
 
@@ -272,7 +274,7 @@ class Certifier:
         return Check(difference, allowed, 1)
 
     def _present(self, company: Company, others: np.ndarray, tolerance: np.ndarray) -> list[Check]:
-        """Compare what the model predicts for rows of the background now with what it did."""
+        """Compare what the model predicts for background rows now with before."""
         n, background = company.n_present, self._reader.background
         assert background is not None
         if not n or not len(tolerance):
@@ -286,7 +288,7 @@ class Certifier:
     # -- hybrids -------------------------------------------------------------------------------------------------------
 
     def _mixed(self, table: Table, n_hybrids: int, n_present: int) -> Company | None:
-        """Return hybrids of a table's rows and of the one reference row, after a few rows of the background."""
+        """Return a few background rows, then hybrids of a table's rows. All hybrids mix with the one reference row."""
         background = self._reader.background
         assert background is not None
         n, rng = n_present + n_hybrids, self._rng
@@ -326,7 +328,7 @@ class Certifier:
         return Check(*worst_of(size, tolerance), len(masks), tuple(sorted(set(company.rows[n:].tolist()))))
 
     def _question(self, table: Table, semivalue: Semivalue, order: int) -> Check:
-        """Compare the sets of another index or order with discrete derivatives of the model's own predictions."""
+        """Compare another index or order with derivatives of the model's own predictions. They are discrete derivatives."""
         if isinstance(semivalue, Hierarchy):  # values of nested groups are sums of no one derivative
             return Check()
         asked = self._kept.get(("question", semivalue, order))
@@ -357,7 +359,7 @@ class Certifier:
         return Check(*worst_of(missed, tolerance), len(missed), tuple(sorted(set(rows[1:].tolist()))))
 
     def _by_hand(self, table: Table, *, always: bool = False) -> Check:
-        """Compare v(S) of a row over the whole background with the model on rows masked by hand."""
+        """Compare v(S) of a row with the model on hand-masked rows. The whole background is used."""
         reader = self._reader
         if not (always or table.n_rows >= SEPARATE_CALLS):
             return Check()
@@ -373,7 +375,7 @@ class Certifier:
 
 
 def _subsets(players: np.ndarray, n_players: int) -> np.ndarray:
-    """Return the masks (2^k, n_players) of all subsets of some players, the empty one first."""
+    """Return the masks (2^k, n_players) of all subsets of some players. The empty one comes first."""
     masks = np.zeros((2 ** len(players), n_players), bool)
     masks[:, players] = all_masks(len(players))
     return masks
@@ -382,7 +384,9 @@ def _subsets(players: np.ndarray, n_players: int) -> np.ndarray:
 def _missed_by_sets(
     values: np.ndarray, own: np.ndarray, masks: np.ndarray, k: int, semivalue: Semivalue, order: int
 ) -> np.ndarray:
-    """Return by how much the sets of each hybrid but the first, the reference row, miss what every index gives.
+    """Return by how much the sets of each hybrid miss what every index gives.
+
+    The first hybrid is the reference row and has none.
 
     Sets with a player from the reference row have nothing; of the subsets T of k players, T itself has its discrete derivative.
     """
@@ -401,20 +405,20 @@ def _missed_by_sets(
 
 
 def residual_of(reader: Reader, solution: Solution, own: np.ndarray, *, efficient: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return what a solution misses of the model's own predictions, and what rounding explains (n_rows,) of it."""
+    """Return a solution's residual to the model's own predictions, and its tolerance (n_rows,)."""
     ours = solution.empty + sum_of_sets(solution.values) if efficient else solution.full
     return own - ours, tolerance_of(reader, own, solution)
 
 
 def tolerance_of(reader: Reader, prediction: np.ndarray, solution: Solution) -> np.ndarray:
-    """Return the largest residual (n_rows,) that rounding, and a solution's bound on its own error, can explain."""
+    """Return the largest residual (n_rows,) that rounding and error bounds explain."""
     size = np.abs(prediction).max(axis=tuple(range(1, prediction.ndim)), initial=0.0)
     tolerance = rounding_of(reader) * (solution.scale + reader.floor + size) + solution.error_bound
     return np.full(len(prediction), tolerance)
 
 
 def sum_of_sets(values: np.ndarray) -> np.ndarray:
-    """Return the sums over the second axis, with the same bits however the values lie in memory."""
+    """Return sums over the second axis with reproducible bits. They are the same however the values lie in memory."""
     values = np.ascontiguousarray(values)
     if values.ndim == 3 and values.shape[2] > 1:
         return np.asarray(np.einsum("ijk->ik", values))  # set by set as the other, in a fifth of the time
@@ -438,7 +442,7 @@ def _of_whole_columns(
 
 
 def _is_one_kind(table: Table, mixed: Table) -> bool:
-    """Return whether rows can stand under each other, and no cell of either changes by it."""
+    """Return whether two tables can be stacked without changing a cell."""
     if table.is_frame or mixed.is_frame:
         return bool(table.dtypes) and table.dtypes == mixed.dtypes
     return bool(table.native.dtype == mixed.native.dtype)

@@ -115,7 +115,7 @@ class Explainer:
             memory_limit=self.memory_limit,
         )
         reading = progress_text(progress, lambda _, seconds: f"reading {type(model).__name__} for {duration(seconds)}")
-        with reading, np.errstate(all="ignore"):  # overflow is told by the certificate
+        with reading, np.errstate(all="ignore"):  # the certificate reports overflow
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
         self._certifier = Certifier(self.reader)
@@ -186,7 +186,7 @@ class Explainer:
         return explanation
 
     def plan(self, X: Any, index: str | Question = "shapley", order: int = 1) -> Forecast:
-        """Say which method will run on ``X`` and what it will cost, without explaining a row."""
+        """Forecast the method and the cost on ``X`` without explaining a row."""
         table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
         with using_jobs(self.n_jobs):
             return forecast(reader, table, semivalue, order, self.memory_limit)
@@ -194,7 +194,7 @@ class Explainer:
     def verify(
         self, X: Any, n_masks: int = 8, random_state: int = 0, *, index: str | Semivalue = "shapley", order: int = 1
     ) -> Verification:
-        """Check the reading of the model beyond additivity, which cannot see credit given to the wrong column.
+        """Check that credit goes to the right columns, which additivity cannot see.
 
         On random coalitions S the game's v(S) is compared with the model's own prediction on rows masked by hand (for path-dependent
         trees: with a walk over the library's own dump); the values with those of every coalition (or, beyond ten players, of every

@@ -25,7 +25,7 @@ from exactshap.solvers import Cost, player_sets
 
 __all__ = ["Forecast", "cut_rows", "forecast", "refused_beyond_memory"]
 
-LOOKED_AT, MOST_PATTERNS = 65_536, 16  # rows whose cells are looked at in one go; rows that a plan times for them, at most
+LOOKED_AT, MOST_PATTERNS = 65_536, 16  # rows searched for odd cells in one go; rows timed for the patterns of these, at most
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
 PIECES = 4  # of the rows for each thread: with fewer, some would wait for the last
 SMALLEST = 16  # pieces of a full block at most: smaller ones take longer to hand out than to solve
@@ -115,7 +115,7 @@ def _refuse_odd_rows(reader: Reader, table: Table, semivalue: Semivalue, order: 
 
 
 def _odd_cells(rows: Table) -> np.ndarray:
-    """Return 0 for a cell that any model takes, 1 for a missing one, 2 for one that is not finite in single precision."""
+    """Return 0 for ordinary cells, 1 for missing, 2 for non-finite ones. The last are not finite in single precision."""
     try:
         numbers = rows.numeric()
     except (InputError, InputTypeError):
@@ -159,7 +159,7 @@ def _explanation() -> Sample:
 
 
 def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int | None) -> Cut:
-    """Cut the rows of a request into blocks, and these into pieces for threads; refuse what cannot fit."""
+    """Cut a request into blocks and pieces for threads, or refuse it."""
     check_result(reader, n_rows, order)
     step = block_size(reader, n_rows, order, limit)
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]

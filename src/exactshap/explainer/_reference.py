@@ -17,7 +17,7 @@ from exactshap.games import AdditiveGame, ProductGame, all_masks
 
 __all__ = ["ALL_COALITIONS", "reference_values"]
 
-ALL_COALITIONS = 10  # players up to which all of them are asked for
+ALL_COALITIONS = 10  # players: up to here all 2^d coalitions are evaluated
 FACTORS = 2**22  # of one tile of terms
 MOST_FACTORS = 2**31  # of all of them at all nodes: half a minute
 
@@ -32,7 +32,10 @@ def reference_values(game: Any) -> np.ndarray | None:
 
 
 def by_coalitions(values: np.ndarray, n_players: int) -> np.ndarray:
-    """Return values (n_rows, n_players, ...) from v of all coalitions (n_rows, 2^d, ...), in the order of ``all_masks``."""
+    """Return values (n_rows, n_players, ...) from v of all coalitions.
+
+    They are (n_rows, 2^d, ...), in the order of ``all_masks``.
+    """
     codes = np.arange(2**n_players)
     sizes = all_masks(n_players).sum(axis=1)
     share = np.array([math.factorial(s) * math.factorial(n_players - 1 - s) for s in range(n_players)]) / math.factorial(
@@ -47,7 +50,7 @@ def by_coalitions(values: np.ndarray, n_players: int) -> np.ndarray:
 
 
 def _by_terms(game: AdditiveGame) -> np.ndarray:
-    """Add up the values of each term on the coalitions of its own players."""
+    """Add up each term's values over the coalitions of its players."""
     tail = () if game.single_output else (game.n_outputs,)
     found = np.zeros((game.n_rows or 1, game.n_players, *tail))
     for subset, table in zip(game.subsets, game.tables, strict=True):
@@ -58,7 +61,7 @@ def _by_terms(game: AdditiveGame) -> np.ndarray:
 
 
 def _by_quadrature(game: ProductGame) -> np.ndarray | None:
-    """Integrate d/dt of the multilinear extension with ceil(d / 2) nodes, which is exact."""
+    """Integrate d/dt of the multilinear extension exactly, with ceil(d / 2) nodes."""
     n_rows, n_terms, d = game.a.shape
     if game.a.size * len(game.b) * (d // 2 + 1) > MOST_FACTORS:
         return None

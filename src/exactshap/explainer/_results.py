@@ -21,7 +21,7 @@ CHANGED = "If the model has changed since it was read, make a new Explainer. Els
 
 
 def facts_of(reader: Reader, semivalue: Semivalue, order: int) -> dict[str, Any]:
-    """Return what explanations that answer a question about a model have in common."""
+    """Return what all explanations of one model and question have in common."""
     background = reader.background
     return {
         "feature_names": reader.player_names,
@@ -69,7 +69,7 @@ def wrap(
 
 
 def _columns_in(table: Table, reader: Reader, groups: dict[str, tuple[str, ...]]) -> dict[str, tuple[str | int, ...]]:
-    """Return the columns of each group by names that the explained rows have, else by number: ``feature_names=`` may say others."""
+    """Return each group's columns: names in the explained rows, else numbers. ``feature_names=`` may name them otherwise."""
     names = table.names or tuple(f"x{j}" for j in range(table.n_columns))
     if names == reader.feature_names:
         return dict(groups)
@@ -133,7 +133,10 @@ def _reason(reader: Reader, explanation: Explanation) -> str:
 
 
 def _unsteady(reader: Reader, explanation: Explanation, row: int | None, called: str) -> str:
-    """Return what is to be said of a model that does not repeat its prediction of a row, alone or in other company; "" if it does."""
+    """Return a warning if the model does not repeat its prediction of a row, else "".
+
+    It predicts the row alone and among other rows.
+    """
     if row is None:
         return ""
     again = np.asarray(reader.predict(as_table(explanation.data).take([row])), float)
@@ -143,10 +146,10 @@ def _unsteady(reader: Reader, explanation: Explanation, row: int | None, called:
 
 
 def _imprecise(explanation: Explanation, difference: float) -> str:
-    """Return what is to be said of a difference that the rounding of single precision explains; "" of a larger one."""
+    """Return a warning for a difference that single-precision rounding explains, else ""."""
     if difference > 1e-5 * np.abs(explanation.prediction).max(initial=0.0):
         return ""
     return (
-        "The model may compute in lower precision than its float64 answers say: let a function return float32 numbers, whose "
+        "The model may compute in lower precision than its float64 answers say: let a function return float32 numbers, their "
         "rounding is then allowed for. Else this is a bug: please report it with exactshap.show_versions()"
     )

@@ -21,7 +21,7 @@ _NAMES_OF_FIT = ("feature_names_in_", "feature_names_", "feature_name_", "featur
 
 
 def check_settings(given: Mapping[str, Any]) -> None:
-    """Refuse arguments of Explainer that no reader could use, and misspelt ones of its own."""
+    """Refuse invalid or misspelt settings of Explainer."""
     own = [name for name in given if name not in ("self", "model", "options")]
     for name in given["options"]:
         if close := difflib.get_close_matches(name, own, n=1, cutoff=0.8):
@@ -41,7 +41,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
 
 
 def checked_names(names: Any) -> tuple[str, ...] | None:
-    """Return the names asked for as text; refuse repeated ones."""
+    """Return the user's names as text; refuse repeated ones."""
     if names is None:
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):
@@ -55,7 +55,7 @@ def checked_names(names: Any) -> tuple[str, ...] | None:
 
 
 def aligned(table: Table, model: Any) -> Table:
-    """Return the columns of a frame in the order of the fit, where the model knows their names: estimators and boosters do.
+    """Return a frame's columns in the order of the fit. Estimators and boosters know their names; others are left as they are.
 
     LightGBM keeps names with underscores for white space; other differences are left for the reader to refuse.
     """
@@ -71,7 +71,7 @@ def aligned(table: Table, model: Any) -> Table:
 
 
 def check_names(reader: Reader, request: Request) -> None:
-    """Refuse names that differ from those of the fit, and tell where the background's columns are taken by position."""
+    """Refuse names other than those of the fit. Say where the background's columns are taken by position."""
     fitted = reader.fitted_names
     if fitted is None:
         return

@@ -52,7 +52,7 @@ def solve_rows(
     progress: Progress,
     others: Table | None = None,
 ) -> tuple[Solution, np.ndarray]:
-    """Return the solution of all rows and the model's own predictions of them, and of the ``others`` after them.
+    """Return the solution of all rows and the model's own predictions. Those of the ``others`` follow them.
 
     The model predicts the other rows in its call for the last block; nothing is solved for them.
     """
@@ -79,7 +79,10 @@ Answer = tuple[list[tuple[int, Solution]], np.ndarray]
 def _in_threads(
     reader: Reader, table: Table, cut: Cut, semivalue: Semivalue, order: int, others: Table | None
 ) -> Iterator[Answer]:
-    """Yield each block, whose pieces are tasks of their own, and so is its prediction, after them: the solver names what it refuses."""
+    """Yield each block, solved and predicted on threads.
+
+    Its prediction is a task after its pieces: the solver is the one to name what it refuses.
+    """
 
     def run(task: tuple[slice, bool]) -> Solution | np.ndarray:
         rows, is_solved = task
@@ -125,7 +128,7 @@ def _solve(reader: Reader, rows: Table, semivalue: Semivalue, order: int, start:
 
 
 def predict(reader: Reader, rows: Table, start: int = 0) -> np.ndarray:
-    """Return the model's own prediction as a copy, as some models return one array again and again."""
+    """Return the model's own prediction as a copy. Some models return one array again and again."""
     with np.errstate(all="ignore"), rows_from(start):
         prediction = np.array(reader.predict(rows), float)
     wanted = (rows.n_rows,) if reader.single_output else (rows.n_rows, reader.n_outputs)

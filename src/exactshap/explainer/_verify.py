@@ -17,7 +17,7 @@ from exactshap.solvers import Solution, solve
 
 __all__ = ["Verification", "verify"]
 
-SOLVED_ROWS = 4  # rows whose values are compared with the definition: each costs all coalitions
+SOLVED_ROWS = 4  # rows compared with the definition: each costs all coalitions
 SAME_READING = 1e-7  # dumps print float32 and counts with about eight digits; covers are sums of them
 
 
@@ -91,7 +91,10 @@ class Verification:
 
 
 def verify(reader: Reader, table: Table, n_masks: int, random_state: int, semivalue: Semivalue, order: int) -> Verification:
-    """Compare v(S) with rows masked by hand, values with the definition, nodes with dumps, and sums with predictions."""
+    """Check an explainer's values on a few rows by independent means.
+
+    Compare v(S) with rows masked by hand, values with the definition, nodes with dumps, and sums with predictions.
+    """
     rng = np.random.default_rng(random_state)
     masks = rng.random((n_masks, reader.n_players)) < rng.random((n_masks, 1))
     with np.errstate(all="ignore"):
@@ -120,7 +123,7 @@ def verify(reader: Reader, table: Table, n_masks: int, random_state: int, semiva
 
 
 def _values(reader: Reader, table: Table, answer: Solution) -> np.ndarray | None:
-    """Return the largest difference of a few rows' values to those of the definition; None where that is out of reach."""
+    """Return the largest difference to the definition's values on a few rows. None where those are out of reach."""
     if not answer.exact or not table.n_rows:
         return None
     few = table.take(slice(0, min(SOLVED_ROWS, table.n_rows)))
@@ -131,7 +134,7 @@ def _values(reader: Reader, table: Table, answer: Solution) -> np.ndarray | None
 
 
 def _sets(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> np.ndarray | None:
-    """Return the same for the sets of another index or order, from all coalitions; None beyond ten players."""
+    """Return the largest difference of another index or order. It is compared with all coalitions; None beyond ten players."""
     if reader.n_players > ALL_COALITIONS:
         return None
     few = table.take(slice(0, min(SOLVED_ROWS, table.n_rows)))

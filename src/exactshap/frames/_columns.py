@@ -18,7 +18,7 @@ _NAMES_SHOWN = 12
 def check_columns(
     table: Table, names: Sequence[str] | None, n_features: int, *, owner: str, what: str = "X", align: bool = False
 ) -> Table:
-    """Check a table against the columns a model was fitted with, in scikit-learn's words; reorder only on request.
+    """Check a table's columns against those of the fit; reorder on request. The messages are scikit-learn's.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def check_columns(
 
 
 def with_dtypes_of(reference: Table, table: Table) -> Table:
-    """Return rows in the dtypes of the reference rows, wherever no cell changes by that.
+    """Return rows in the reference rows' dtypes, where no cell changes.
 
     Hybrids of the two then have these dtypes: categories stay categories, and float32 stays float32. Numbers that would change are left.
 
@@ -100,7 +100,7 @@ def with_dtypes_of(reference: Table, table: Table) -> Table:
 
 
 def _cast(cells: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
-    """Return numbers of another dtype, or None if they are of this one already, or one of them would change."""
+    """Return numbers in another dtype, or None. None if they are of this dtype already, or one of them would change."""
     if cells.dtype == dtype or cells.dtype.kind not in "fiub" or dtype.kind not in "fiu":
         return None
     with np.errstate(all="ignore"):
@@ -141,7 +141,7 @@ def _changed(column: Any, cast: Any) -> np.ndarray:
 
 
 def _frame_like(reference: Table, table: Table) -> Table:
-    """Return the same of frames of other libraries, which put only columns of one dtype under each other."""
+    """Return frames of other libraries in the reference's dtypes. These libraries stack only columns of one dtype."""
     here, there = table.readable(), reference.readable()
     if here.implementation is not there.implementation:
         return table
@@ -176,7 +176,7 @@ def _name_message(wanted: list[str], got: list[str], what: str) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    """Return names as a list, the first of them if they are many.
+    """Return names as text, only the first of many.
 
     >>> _listed(["a", "b"]), _listed(["a"] * 13)[-16:]
     ("['a', 'b']", "'a', ... 1 more]")

@@ -49,7 +49,7 @@ def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.nda
 def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return the cells of ``here`` where ``columns`` says so, and of ``other``: doubles become singles where ``kind`` has those.
 
-    They stand beside rows of that kind: any row will do, rounded ones too.
+    They are stacked with rows of that kind, so rounding them changes nothing that is compared: any row will do.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: 
     """
     try:
         values = np.where(columns, here, other)
-    except TypeError as error:  # dates beside numbers
+    except TypeError as error:  # dates next to numbers
         got = f"Got dtypes {here.dtype} and {other.dtype}"
         raise InputTypeError(message("Cells of `X` and of `background` do not mix", got, "Pass cells of one kind")) from error
     are_floats = values.dtype.kind == kind.dtype.kind == "f"
@@ -87,7 +87,7 @@ def _rows(numbers: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 
 def _numbers(table: Table) -> np.ndarray | None:
-    """Return the numbers of an array or of a pandas frame of one dtype, without a copy; None of other tables."""
+    """Return the numbers of an array or one-dtype pandas frame, uncopied. None of other tables."""
     if table.is_sparse:
         return None
     if not table.is_frame:

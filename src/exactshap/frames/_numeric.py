@@ -32,7 +32,7 @@ def numeric_array(array: np.ndarray, what: str) -> np.ndarray:
 
 
 def plain_numbers(frame: Any, dtypes: Sequence[np.dtype], *, by_row: bool = True) -> np.ndarray | None:
-    """Return a pandas frame of NumPy's dtypes as float64 in one step, or None where integers may be too large to be exact.
+    """Return a pandas frame of NumPy dtypes as float64, or None. None where integers may be too large to be exact.
 
     Unless ``by_row``, they lie as they lie in the frame, mostly column by column, and may be its own.
     """

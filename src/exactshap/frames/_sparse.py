@@ -20,14 +20,16 @@ def to_csr(matrix: Any) -> Any:
 
 
 def stored_mask(matrix: Any) -> np.ndarray:
-    """Return which cells (n_rows, n_columns) of a CSR matrix are stored, explicit zeros included."""
+    """Return which cells of a CSR matrix are stored, explicit zeros included. The mask has shape (n_rows, n_columns)."""
     stored = np.zeros(matrix.shape, bool)
     stored[np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices] = True
     return stored
 
 
 def sparse_hybrid(here: Any, other: Any, columns: np.ndarray) -> Any:
-    """Return CSR rows with the cells of ``here`` where ``columns`` (n_rows, n_columns) says so, and of ``other``.
+    """Return CSR rows that mix cells of ``here`` and ``other``.
+
+    Those of ``here`` stand where ``columns`` (n_rows, n_columns) is True.
 
     A cell keeps whether it is stored, which decides what XGBoost makes of it.
     """

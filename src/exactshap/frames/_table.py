@@ -15,13 +15,13 @@ from exactshap.frames._sparse import is_sparse, sparse_hybrid, stored_mask
 
 __all__ = ["Table"]
 
-REMEMBERED = 2**14  # cells of a frame at most whose numbers are kept
+REMEMBERED = 2**14  # cells: the numbers of frames up to this size are kept
 _LABEL = 60  # characters of a row's label in a message
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows as the user passed them, with what readers need to know about them.
+    """Hold rows as the user passed them, with what readers need to know.
 
     Use :meth:`numeric` for a float64 array, :meth:`take` for rows, :meth:`hybrid` for hand-masked rows. Made by :func:`as_table`.
 
@@ -66,7 +66,7 @@ class Table:
 
     @functools.cached_property
     def is_plain(self) -> bool:
-        """Whether this is a pandas frame whose columns all have NumPy's own dtypes of numbers, the common and quickest case."""
+        """Return whether this is a pandas frame of NumPy's numeric dtypes only. It is the common and quickest case."""
         return bool(self.dtypes) and all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in set(self.dtypes))
 
     @functools.cached_property
@@ -84,36 +84,36 @@ class Table:
 
     @functools.cached_property
     def column_arrays(self) -> tuple[Any, ...]:
-        """The columns of a pandas frame as pandas' own arrays, of whatever dtype."""
+        """Return the columns of a pandas frame as pandas' own arrays."""
         return tuple(self.native.iloc[:, j].array for j in range(self.n_columns))
 
     def readable(self) -> Any:
-        """Return a frame as narwhals reads it, its columns by ``names``, which a pandas frame may have as numbers or tuples."""
+        """Return a frame for narwhals with the columns called ``names``. A pandas frame may have numbers or tuples for names."""
         native = self.native
         if self._labels is not None:
             native = native.set_axis(list(self.names or ()), axis=1)
         return narwhals().from_native(native, eager_only=True)
 
     def labelled(self, native: Any) -> Any:
-        """Return such a frame of the same columns with the labels that the user gave them."""
+        """Return such a frame with the labels that the user gave its columns."""
         return native if self._labels is None else native.set_axis(self._labels, axis=1)
 
     @functools.cached_property
     def _labels(self) -> Any:
-        """The labels of a pandas frame where they are no text, else None."""
+        """Return a pandas frame's labels where they are not text, else None."""
         if not self.is_frame or not self.dtypes or tuple(self.native.columns) == self.names:
             return None
         return self.native.columns
 
     def of_same_columns(self, native: Any, n_rows: int, *, same_dtypes: bool = True) -> Table:
-        """Return other rows of a frame with these columns; their dtypes, for which pandas makes a Series, need not be asked for."""
+        """Return other rows of a frame with these columns; this table's dtypes spare pandas making a Series of theirs."""
         table = Table(native, self.names, n_rows, self.n_columns)
         if same_dtypes and "dtypes" in self.__dict__:
             table.__dict__["dtypes"] = self.dtypes
         return table
 
     def take(self, rows: Any) -> Table:
-        """Return the rows of a slice or an integer array, in the same kind of container; all of them are this table itself."""
+        """Return some rows in the same container; all of them are this table. ``rows`` is a slice or an integer array."""
         if isinstance(rows, slice) and rows.indices(self.n_rows) == (0, self.n_rows, 1):
             return self
         if isinstance(rows, slice) and not self.is_frame:  # a view: nobody writes to what the user passed
@@ -157,7 +157,7 @@ class Table:
         return self.readable()[self.names[j]].to_numpy()  # type: ignore[index]
 
     def numeric(self, *, what: str = "X", absent: float = 0.0) -> np.ndarray:
-        """Return a float64 array of shape (n_rows, n_columns), not to be written to; NaN stays, text and dates are refused by column.
+        """Return a read-only float64 array of shape (n_rows, n_columns). NaN stays; text and dates are refused by column.
 
         ``absent`` stands in the cells that a sparse matrix does not store.
         """
@@ -168,7 +168,7 @@ class Table:
             return numeric_array(self.native, what)
         if self.n_rows * self.n_columns > REMEMBERED:
             return self._numbers(what)
-        if "numbers" not in self.__dict__:  # of few rows, whose solver and model ask for the same ones
+        if "numbers" not in self.__dict__:  # of few rows: solver and model read the same ones
             self.__dict__["numbers"] = self._numbers(what)
         return self.__dict__["numbers"]  # type: ignore[no-any-return]
 
@@ -199,7 +199,7 @@ class Table:
         return f"row {i} (label {printable(str(index[i]))[:_LABEL]})"
 
     def hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None = None) -> Table:
-        """Return rows that take the columns where ``mask`` (n_columns,) is True from here and the rest from ``other``.
+        """Return rows with some columns from here and the rest from ``other``. Those from here have ``mask`` (n_columns,) True.
 
         Row i of the rest is row i of ``other``, which has as many, or with ``cells`` (n_rows, n_columns) row ``cells[i, j]`` in column j.
         The result is of the same kind as this table.
@@ -229,7 +229,7 @@ class Table:
         return Table(native, None, self.n_rows, self.n_columns)
 
     def series_like(self, frame: Any, j: int, name: str) -> Any:
-        """Return column ``j`` as a narwhals Series of the library of a narwhals frame: as it is, or rebuilt from its cells."""
+        """Return column ``j`` as a narwhals Series of a frame's library. It is taken as it is, or rebuilt from its cells."""
         if self.is_frame:
             here = self.readable()
             if here.implementation is frame.implementation:

@@ -89,7 +89,7 @@ def _frame_table(data: Any, what: str) -> Table:
 
 
 def _in_native_order(frame: Any, what: str) -> Any:
-    """Return a pandas frame whose columns have the bytes of their numbers in this machine's order."""
+    """Return a pandas frame with all numbers in the machine's byte order."""
     foreign = {
         name: dtype.newbyteorder("=")
         for name, dtype in frame.dtypes.items()
@@ -100,7 +100,10 @@ def _in_native_order(frame: Any, what: str) -> Any:
 
 
 def _warn_of_byte_order(what: str, do: str) -> None:
-    """Say that numbers are explained, not what a library may make of their bytes: XGBoost predicts garbage from them."""
+    """Warn that a library may misread numbers in the other byte order.
+
+    Here the numbers themselves are explained; XGBoost predicts garbage from their bytes.
+    """
     text = f"Numbers of `{what}` have their bytes in the other order, and were converted"
     warn(message(text, "XGBoost predicts from such bytes as they are", f"Predict and explain {do}"), ExplanationWarning)
 
@@ -130,7 +133,7 @@ def _as_text(labels: list[Any]) -> list[str]:
 
 
 def _columns_and_rows(data: Any, what: str) -> tuple[list[Any], int]:
-    """Return the names and the number of rows of a frame of any library that narwhals reads."""
+    """Return a frame's column names and number of rows. Any library's that narwhals reads."""
     try:
         frame = narwhals().from_native(data, eager_only=True)
     except TypeError as error:
@@ -215,7 +218,7 @@ def _rectangle(array: np.ndarray, data: Any, what: str) -> Table:
 
 
 def _route(data: Any) -> str:
-    """Return what to pass instead of something that holds rows but is no table."""
+    """Return what to pass instead of an object that is no table."""
     if isinstance(data, dict):
         return "Pass a DataFrame: pandas.DataFrame([row]) of one row, pandas.DataFrame(columns) of columns"
     if isinstance(held := getattr(data, "data", None), np.ndarray) and held.ndim == 2:  # shap.kmeans, shap.maskers.Independent

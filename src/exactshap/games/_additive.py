@@ -16,7 +16,7 @@ __all__ = ["AdditiveGame"]
 
 @dataclass(frozen=True, eq=False, init=False)
 class AdditiveGame:
-    r"""A sum of terms, each a table over the coalitions of its own few players.
+    r"""Sum terms, each a table over coalitions of a few players.
 
     .. math:: v(S) = v_0 + \sum_I v_I(S \cap I)
 
@@ -27,7 +27,7 @@ class AdditiveGame:
     subsets : sequence of tuples of int
         The players of each term, without repetition. Terms may overlap.
     tables : sequence of arrays of shape (2^|I|,), (n_rows, 2^|I|) or (n_rows, 2^|I|, n_outputs)
-        ``tables[i][..., code]`` is v_I of the coalition whose bit p says whether ``subsets[i][p]`` is inside.
+        ``tables[i][..., code]`` is v_I of the coalition: bit p of the code says whether ``subsets[i][p]`` is inside.
     constant : float or array of shape (n_outputs,), default=0.0
         Added to the value of every coalition.
 

@@ -23,7 +23,7 @@ class Game(Protocol):
     ----------
     n_players, n_outputs : int
     n_rows : int or None
-        Games of the batch; None for a single game, whose results have no row axis.
+        Games of the batch; None for a single game: its results have no row axis.
     single_output : bool
         Whether the output axis is dropped in public results.
 
@@ -48,7 +48,7 @@ class Game(Protocol):
     def single_output(self) -> bool: ...
 
     def value(self, masks: np.ndarray) -> np.ndarray:
-        """Return v(S), of shape ([n_rows,] n_masks[, n_outputs]), for boolean ``masks`` of shape (n_masks, n_players)."""
+        """Return v(S) for boolean ``masks`` of shape (n_masks, n_players). It has shape ([n_rows,] n_masks[, n_outputs])."""
 
 
 def check_masks(masks: ArrayLike, n_players: int) -> np.ndarray:
@@ -130,7 +130,7 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 def squeeze(game: Game, values: np.ndarray) -> np.ndarray:
-    """Drop the row and output axes of ``values`` (n_rows, ..., n_outputs) that the game does not have."""
+    """Drop the row and output axes that the game does not have. ``values`` have shape (n_rows, ..., n_outputs)."""
     if game.single_output:
         values = values[..., 0]
     return values[0] if game.n_rows is None else values

@@ -58,33 +58,34 @@ class OracleGame:
 
     @property
     def _probe(self) -> np.ndarray:
-        """Some value returned before, whose shape tells the outputs; the empty coalition's is asked for if there is none."""
+        """Some value returned before, for the number of outputs; the empty coalition's if there is none yet."""
         if "_returned" not in self.__dict__:
             self.value(np.zeros((1, self.n_players), bool))
         return np.asarray(self.__dict__["_returned"])
 
     def value(self, masks: ArrayLike) -> np.ndarray:
-        """Return v(S) for boolean ``masks`` of shape (n_masks, n_players), by calling the function."""
-        asked = np.array(check_masks(masks, self.n_players), order="C")
-        asked.setflags(write=False)
+        """Return v(S) by calling the function on boolean ``masks`` (n_masks, n_players)."""
+        coalitions = np.array(check_masks(masks, self.n_players), order="C")
+        coalitions.setflags(write=False)
         try:
-            values = np.asarray(self.function(asked))
+            values = np.asarray(self.function(coalitions))
         except ExactshapError:
             raise
         except Exception as error:
-            raise _failure(asked, error) from error
+            raise _failure(coalitions, error) from error
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.dtype.kind not in "fiub":
             raise InputTypeError(message("The game's function must return real numbers", f"Got dtype {values.dtype}"))
         values = values.astype(float, copy=False)
-        if values.ndim not in (1, 2) or len(values) != len(asked):
-            raise InputError(message(f"The game's function returned shape {values.shape} for {len(asked)} coalitions"))
+        if values.ndim not in (1, 2) or len(values) != len(coalitions):
+            raise InputError(message(f"The game's function returned shape {values.shape} for {len(coalitions)} coalitions"))
         if not np.all(np.isfinite(values)):
-            bad = int(np.flatnonzero(~np.isfinite(values.reshape(len(asked), -1)).all(axis=1))[0])
+            bad = int(np.flatnonzero(~np.isfinite(values.reshape(len(coalitions), -1)).all(axis=1))[0])
             raise InputError(
                 message(
-                    "The game's function returned NaN or infinity", f"First for coalition {np.flatnonzero(asked[bad]).tolist()}"
+                    "The game's function returned NaN or infinity",
+                    f"First for coalition {np.flatnonzero(coalitions[bad]).tolist()}",
                 )
             )
         if len(values):

@@ -131,7 +131,7 @@ def _as_factors(values: ArrayLike, name: str) -> np.ndarray:
 
 
 def normalised_weights(weights: ArrayLike | None, n: int) -> np.ndarray:
-    """Return weights of shape (n,) that sum to one, or say what is wrong."""
+    """Return weights (n,) that sum to one, or refuse them."""
     if weights is None:
         return np.full(n, 1.0 / n)
     try:

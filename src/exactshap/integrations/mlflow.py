@@ -52,7 +52,7 @@ def log_explanation(
     metrics : dict of str to float
         What was logged: ``max_residual``, ``tolerance``, ``certificate_passed``, ``exact``, ``n_rows``, for sampled values
         ``max_std_error``, and ``importance/<feature>`` (mean magnitudes, of at most 50 features), each after ``name.``. What MLflow
-        refuses in the name of a feature is ``_``; a number tells features apart whose names would be the same.
+        refuses in the name of a feature is ``_``; a number tells features of the same name apart.
 
     Raises
     ------
@@ -101,15 +101,14 @@ def _check_name(name: str) -> None:
 
 
 def _labels(names: Sequence[str]) -> list[str]:
-    """Return a different name for each feature that MLflow takes as part of a metric's name.
+    """Return for each feature a distinct name that MLflow accepts in metrics.
 
     >>> _labels(["a<b", "a>b", "", "/abs", "plain"])
     ['a_b', 'a_b_2', '_', '_abs', 'plain']
     """
     labels: list[str] = []
-    taken: dict[
-        str, int
-    ] = {}  # without case, which file systems and databases may not tell apart -> how many times it was asked for
+    # By lower case, as file systems and databases may not distinguish case; with how many times each was needed.
+    taken: dict[str, int] = {}
     for name in names:
         short = _NOT_IN_NAMES.sub("_", name).encode()[:_LABEL_BYTES].decode(errors="ignore").strip()
         label = base = short if short.strip(".") else f"_{short}"
@@ -195,7 +194,7 @@ def _evaluator() -> type:
     base = require("mlflow.models.evaluation.base", "mlflow", purpose="An evaluator of MLflow")
 
     class ExplanationEvaluator(base.ModelEvaluator):  # type: ignore[name-defined, misc]
-        """Explain the model on the rows it is evaluated on, and log that to its run."""
+        """Explain the model on its evaluation rows and log to its run."""
 
         @classmethod
         def can_evaluate(cls, *, model_type: str, evaluator_config: Mapping[str, Any], **kwargs: Any) -> bool:
@@ -226,7 +225,7 @@ def _evaluator() -> type:
 
 
 def _raw(model: Any) -> Any:
-    """Return the fitted model inside MLflow's wrapper, or its ``predict``, which can be sampled."""
+    """Return the model inside MLflow's wrapper, or its ``predict`` for sampling."""
     try:
         raw = model.get_raw_model()
     except Exception:  # each flavour has its own way of not having one
@@ -235,7 +234,7 @@ def _raw(model: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Make the evaluator when it is asked for."""
+    """Make the evaluator when it is first used."""
     if name == "ExplanationEvaluator":
         return _evaluator()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

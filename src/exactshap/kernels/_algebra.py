@@ -50,7 +50,7 @@ class Kernel(ABC):
     __rmul__ = __mul__
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
-        """Return the kernel matrix (n, m) of two sets of rows, by the definition."""
+        """Return the kernel matrix (n, m) of two sets of rows by the definition."""
         X = np.asarray(X, float)
         Y = X if Y is None else np.asarray(Y, float)
         return sum((part.matrix(X, Y) for part in self.expand(X.shape[1])), np.zeros((len(X), len(Y))))

@@ -60,7 +60,7 @@ class Component:
 
     @property
     def is_normalised(self) -> bool:
-        """Whether every factor is 1 at x = x', so that "set to 1" has a meaning that no rescaling can change."""
+        """Return whether every factor is 1 at x = x'. Then "set to 1" has a meaning that no rescaling can change."""
         return self.powers is None and all(getattr(function, "is_normalised", False) for _, function in self.functions)
 
     @property
@@ -70,7 +70,7 @@ class Component:
         return all(part is None for part in others) and not self.cauchy and not self.functions
 
     def exponential_rates(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return gamma and lambda of each column where nothing else is in the factors, else None."""
+        """Return gamma and lambda per column if factors hold nothing else, else None."""
         others = self.chi2 is not None or self.cauchy or self.powers is not None or self.functions
         rates = [rate for rate in (self.squared, self.absolute) if rate is not None]
         if others or not rates or not all(np.isfinite(rate).all() and (rate >= 0.0).all() for rate in rates):

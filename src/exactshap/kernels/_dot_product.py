@@ -52,7 +52,7 @@ class Linear(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Polynomial(Kernel):
-    r"""The polynomial kernel, expanded into its C(d + p, p) monomials (C(d + p - 1, p) without offset).
+    r"""Expand a polynomial kernel into its C(d + p, p) monomials. Without offset they are C(d + p - 1, p).
 
     .. math:: k(x, x') = \Bigl(\gamma \sum_j x_j x'_j + c_0\Bigr)^p
 

@@ -124,7 +124,9 @@ def _minus_chi2(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coef0: float = 1.0, degree: float = 3) -> Kernel:
-    """Read a kernel by its name in ``sklearn.metrics.pairwise`` (``KernelRidge``, ``Nystroem``, ``SVC``) or as a function.
+    """Read a kernel of ``sklearn.metrics.pairwise`` by name or function.
+
+    ``KernelRidge``, ``Nystroem`` and ``SVC`` name theirs so.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ class Hierarchy:
         return self.semivalue.efficient
 
     def is_efficient(self, order: int) -> bool:
-        """Say whether the values of one request of ``order`` add up to v(D) - v(empty)."""
+        """Return whether all values up to ``order`` sum to v(D) - v(empty)."""
         return self.efficient and order == 1
 
     def of_size(self, *_: object, **__: object) -> NoReturn:
@@ -98,7 +98,7 @@ class Hierarchy:
     rule = weights = of_size
 
     def among(self, names: Sequence[str]) -> Hierarchy:
-        """Return the hierarchy with numbers for the players ``names``; those left out stand alone, beside the uppermost branches.
+        """Return the hierarchy with numbers for the players ``names``; those left out stand alone, next to the uppermost branches.
 
         Raises
         ------

@@ -44,7 +44,7 @@ class Measure(Protocol):
     """
 
     def rule(self, degree: int) -> Rule:
-        """Return nodes and weights, each of shape (n_nodes,), exact for polynomials up to ``degree``."""
+        """Return nodes and weights (n_nodes,) exact for polynomials up to ``degree``."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Beta:
         return self.gauss(degree // 2 + 1)
 
     def gauss(self, n_nodes: int) -> Rule:
-        """Return the Gauss-Jacobi rule with ``n_nodes`` nodes, exact up to degree ``2 n_nodes - 1``."""
+        """Return the Gauss-Jacobi rule with ``n_nodes`` nodes. It is exact up to degree ``2 n_nodes - 1``."""
         return gauss_jacobi(n_nodes, float(self.p), float(self.q))
 
 
@@ -156,7 +156,7 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Density:
-    """A probability density given as a vectorised function on (0, 1), normalised here.
+    """Normalise a probability density, a vectorised function on (0, 1).
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class EndSlopes:
-    r"""The functional :math:`f'(1) - f'(0)`, of mass 0, from the values at the Chebyshev points.
+    r"""Give :math:`f'(1) - f'(0)`, of mass 0, from values at Chebyshev points.
 
     Its weights are those of the derivative at the end of a Chebyshev grid (Trefethen 2000, Spectral Methods in MATLAB, equation 6.5):
     no weights on [0, 1] amplify rounding less than by the square of the degree (Markov), and these do not do more.
@@ -269,7 +269,9 @@ class EndSlopes:
 
 @dataclass(frozen=True)
 class SignedDensity:
-    r"""The functional :math:`\int f(t)\, q(t)\, \mathrm{d}t` of mass 1 with a polynomial :math:`q(t) = \sum_i q_i t^i` of any sign.
+    r"""Integrate against a polynomial density of any sign and mass 1.
+
+    The functional is :math:`\int f(t)\, q(t)\, \mathrm{d}t` with :math:`q(t) = \sum_i q_i t^i`.
 
     Gauss-Legendre nodes; q is evaluated in rational arithmetic, as its coefficients alternate. The weights are the smallest that there
     are: their magnitudes add up to at most :attr:`size`.
@@ -290,7 +292,10 @@ class SignedDensity:
 
     @property
     def size(self) -> float:
-        r"""The root of :math:`\int q^2`, no less than :math:`\int |q|` and, as rules are exact for q^2, than the sum of their \|weights\|."""
+        r"""Return the root of :math:`\int q^2`, a bound of the sum of \|weights\|.
+
+        It is no less than :math:`\int |q|` and, as rules are exact for q^2, than that sum.
+        """
         squares = (a * b / (i + j + 1) for i, a in enumerate(self.coefficients) for j, b in enumerate(self.coefficients))
         return math.sqrt(sum(squares, Fraction(0)))
 
@@ -299,12 +304,12 @@ Rule = tuple[np.ndarray, np.ndarray]
 
 
 def chebyshev_points(n: int) -> np.ndarray:
-    """Return the n + 1 points (1 + cos(pi j / n)) / 2, from 1 down to 0."""
+    """Return the n + 1 points (1 + cos(pi j / n)) / 2, from 1 to 0."""
     return np.cos(np.pi * np.arange(n + 1) / (2 * n)) ** 2
 
 
 def chebyshev_functionals(moments: list[Fraction]) -> np.ndarray:
-    """Return the functional of T_k(2 t - 1), k = 0, 1, ..., from its moments; T_k has whole coefficients."""
+    """Return the functional of T_k(2 t - 1), k = 0, 1, ..., from moments. T_k has whole coefficients."""
     found = []
     previous, current = [-1, 2], [1]  # T_1 = T_{-1} begins the recursion T_{k+1} = 2 (2 t - 1) T_k - T_{k-1}
     for _ in moments:
@@ -320,7 +325,7 @@ def chebyshev_functionals(moments: list[Fraction]) -> np.ndarray:
 
 @functools.lru_cache(maxsize=1024)
 def gauss_jacobi(n_nodes: int, p: float, q: float) -> Rule:
-    """Return nodes and weights on [0, 1] for the density of Beta(p, q), read-only, exact up to degree ``2 n_nodes - 1``."""
+    """Return read-only nodes and weights on [0, 1] for Beta(p, q). They are exact up to degree ``2 n_nodes - 1``."""
     from scipy.special import roots_jacobi, roots_legendre
 
     if p == q == 1.0:

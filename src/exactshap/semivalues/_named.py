@@ -27,11 +27,13 @@ def _faithful(size: int, order: int) -> Measure:
 
 @functools.lru_cache(maxsize=256)
 def _faithful_density(s: int, k: int) -> tuple[Fraction, ...]:
-    r"""Return the coefficients of the density whose moments are those of FSII below its highest size (Tsai et al. 2023).
+    r"""Return the polynomial coefficients of FSII's density below its highest size.
+
+    Its moments are those of Tsai et al. (2023).
 
     .. math:: \int t^r q(t)\, \mathrm{d}t = (-1)^{k-s} \frac{s}{k + s} \binom{k}{s} \binom{s+r-1}{k} \Big/ \binom{s+r+k-1}{k+s}
 
-    is a constant times :math:`\prod_{i=s+1}^k (\tau - i) / \prod_{j=0}^{k-1} (\tau + j)`, :math:`\tau = s + r`, whose partial fractions
+    is a constant times :math:`\prod_{i=s+1}^k (\tau - i) / \prod_{j=0}^{k-1} (\tau + j)`, :math:`\tau = s + r`. Its partial fractions
     :math:`A_j / (\tau + j)` are the moments of :math:`A_j t^{s+j-1}`.
     """
     constant = (-1) ** (k - s) * Fraction(s, k + s) * math.comb(k, s) * Fraction(math.factorial(k + s), math.factorial(k))
@@ -43,7 +45,9 @@ def _faithful_density(s: int, k: int) -> tuple[Fraction, ...]:
 
 
 def _aggregated(size: int, order: int) -> Measure:
-    r"""Return k-SII's functional :math:`\int f + \sum_{l=1}^{k-s} \frac{B_l}{l!} [f^{(l-1)}(1) - f^{(l-1)}(0)]` (Euler and Maclaurin).
+    r"""Return k-SII's functional by Euler and Maclaurin.
+
+    It is :math:`\int f + \sum_{l=1}^{k-s} \frac{B_l}{l!} [f^{(l-1)}(1) - f^{(l-1)}(0)]`.
 
     Integral, ends and slopes at the ends keep their digits; third derivatives (k - s > 3, as B_3 = 0) need the moments.
     """
@@ -101,7 +105,7 @@ _OF_A_STRUCTURE = {
 
 
 def beta(alpha: float, beta: float) -> Semivalue:
-    r"""Return the Beta(alpha, beta) semivalue of Kwon & Zou (2022), in the paper's convention.
+    r"""Return the Beta(alpha, beta) semivalue in the convention of Kwon & Zou (2022).
 
     .. math:: p(s) = B(s + \beta, d - 1 - s + \alpha) / B(\alpha, \beta)
 

@@ -54,17 +54,19 @@ class Semivalue:
         return hash(self.name)  # equal ones have equal names; the measure's own hash costs more than a look-up should
 
     def of_size(self, size: int, order: int) -> Measure:
-        """Return the measure for sets of ``size`` players within a request of ``order``."""
+        """Return the measure for sets of ``size`` within a request of ``order``."""
         if hasattr(self.measure, "rule") or not callable(self.measure):
             return self.measure
         return self.measure(size, order)
 
     def rule(self, size: int = 1, order: int | None = None, *, degree: int) -> Rule:
-        """Return nodes and weights, each of shape (n_nodes,), exact for the integrand of degree ``degree``."""
+        """Return nodes and weights (n_nodes,) exact for an integrand of degree ``degree``."""
         return self.of_size(size, size if order is None else order).rule(degree)
 
     def weights(self, n_players: int, size: int = 1, order: int | None = None) -> np.ndarray:
-        r"""Return the weight of one marginal over coalitions of s players outside T, of shape (n_players - size + 1,).
+        r"""Return the weight of one marginal by coalition size.
+
+        It is of shape (n_players - size + 1,), over coalitions of s players outside T.
 
         .. math:: p(s) = \int t^s (1-t)^{d-|T|-s}\, \mathrm{d}\mu(t)
         """
@@ -75,7 +77,7 @@ class Semivalue:
         return found
 
     def is_efficient(self, order: int) -> bool:
-        """Say whether the values of one request of ``order`` sum to v(D) - v(empty)."""
+        """Return whether all values up to ``order`` sum to v(D) - v(empty)."""
         return self.efficient and (order == 1 or self.cumulative)
 
 
@@ -99,7 +101,7 @@ def _check_measure(name: str, measure: Measure, mass: float) -> None:
         if not np.isclose(coarse, fine, rtol=1e-8, atol=1e-10):
             raise InputError(
                 message(
-                    f"The rule of semivalue {name!r} must be exact to the degree asked",
+                    f"The rule of semivalue {name!r} must be exact to the degree of the call",
                     f"Moment {r}: {coarse!r} against {fine!r}",
                 )
             )

@@ -64,7 +64,7 @@ def asymmetric(stages: Sequence[object]) -> Hierarchy:
     Only orders that keep to the stages count:
 
     .. math:: \phi_j = (a_j - b_j) \prod_{i\ \mathrm{before}} a_i \prod_{i\ \mathrm{after}} b_i
-              \int_0^1 \prod_{i\ \mathrm{beside}} \bigl(t\, a_i + (1 - t)\, b_i\bigr)\, \mathrm{d}t
+              \int_0^1 \prod_{i\ \mathrm{in\ the\ same\ stage}} \bigl(t\, a_i + (1 - t)\, b_i\bigr)\, \mathrm{d}t
 
     for one term of a product game. A player of an early stage gets the credit that it shares with its effects; one of a later stage
     what it adds to all of the earlier ones.

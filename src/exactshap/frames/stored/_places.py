@@ -22,7 +22,7 @@ from exactshap.errors import InputError, InputTypeError, message
 __all__ = ["StoredFile", "find_files", "kind_of"]
 
 _SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # what Hive, Spark and pyarrow call a folder whose key is missing
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # the folder of rows without a key, as Hive, Spark and pyarrow name it
 _PIECE = 2**22  # bytes that are read at a time for a digest: one request of an object store
 
 
@@ -58,7 +58,7 @@ class StoredFile:
             check_regular(self.path)
 
     def state(self) -> tuple[int | None, ...]:
-        """Return its size and its times, which change when it is written to; None for a time that is not known."""
+        """Return the file's size and times, which change when it is written. None for a time that is not known."""
         if self.filesystem is None:
             facts = check_regular(self.path)
             return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns  # the last one cannot be set to an earlier time
@@ -75,7 +75,7 @@ class StoredFile:
 
 
 def kind_of(path: str | Path) -> str:
-    """Return "parquet" or "csv" by the suffix of a file, or refuse it."""
+    """Return "parquet" or "csv" by a file's suffix, or refuse it."""
     kind = _SUFFIXES.get(Path(path).suffix.lower())
     if kind is None:
         raise InputError(message(f"Data are read from Parquet and CSV files, not from {Path(path).name}"))
@@ -83,7 +83,7 @@ def kind_of(path: str | Path) -> str:
 
 
 def find_files(source: Any, filesystem: Any = None) -> list[StoredFile]:
-    """Return the files of a source, in the order of their names within each place; hidden ones and others do not count.
+    """Return a source's files in the order of their names within each place. Hidden files and other kinds do not count.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def _of_store(system: Any, path: str) -> list[str]:
 
 
 def _of_dataset(source: Any) -> list[StoredFile]:
-    """Return the files of a data set of pyarrow, with the keys that its partitioning reads from their folders."""
+    """Return the files of a pyarrow data set, with their partition keys. Its partitioning reads the keys from the folders."""
     datasets = require("pyarrow.dataset", "scale", purpose="A data set")
     arrow = require("pyarrow.fs", "scale", purpose="A data set")
     try:

@@ -26,7 +26,7 @@ _CHECKED: dict[
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file of the input, as it was when its digest was taken.
+    """Hold one file of the input as it was when digested.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ def read_rows(file: SourceFile, start: int, stop: int, keep: tuple[str, ...]) ->
         stream = _OPEN.stream = _Stream(file, start, keep)
     try:
         table = stream.take(start, stop)
-        file.check()  # again: what was read is of the file whose digest was taken
+        file.check()  # again: what was read is of the file that was digested
         return _with_keys(table, file.file.keys)
     except BaseException:
         _OPEN.stream = None
@@ -149,7 +149,7 @@ class _Stream:
         self.left: Any = None
 
     def reopens_nearer(self, start: int) -> bool:
-        """Say whether a whole row group could be left out by opening the file again."""
+        """Return whether opening the file again would skip a whole row group."""
         here, there = (bisect_right(self.file.groups[:-1], row) for row in (self.position, start))
         return there > here + 1
 

@@ -1,4 +1,4 @@
-"""A Parquet file or folder as a table whose rows are read when they are needed."""
+"""A Parquet file or folder as a table that reads rows when they are needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEP = 65_536  # rows that are decoded at a time
 
 
 class StoredTable:
-    """Rows of a Parquet file or folder, of which only a piece is in memory at a time.
+    """Hold rows of a Parquet file or folder, one piece in memory at a time.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class StoredTable:
 
 
 def as_rows(native: Any, *, what: str = "X") -> Table | StoredTable:
-    """Return a table in memory, or the stored one that a path names."""
+    """Return a table in memory, or the stored one at a path."""
     if isinstance(native, StoredTable):
         return native
     stored = isinstance(native, (str, os.PathLike)) or callable(getattr(native, "get_fragments", None))
@@ -133,7 +133,10 @@ def pieces_of(table: Table | StoredTable) -> Iterator[Table]:
 
 
 def scratch_array(shape: tuple[int, ...]) -> np.ndarray:
-    """Return float64 numbers in a file that has no name and goes with the array: the system keeps in memory what fits."""
+    """Return a float64 array backed by a nameless temporary file.
+
+    The system keeps in memory what fits; the file goes with the array.
+    """
     if not np.prod(shape):
         return np.empty(shape)
     with tempfile.TemporaryFile() as file:
@@ -141,7 +144,9 @@ def scratch_array(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def is_index(name: str) -> bool:
-    """Say whether a column is the index of a pandas frame, which pandas writes under this name and reads as no column.
+    """Return whether a column is the stored index of a pandas frame.
+
+    pandas writes it under this name and reads it as no column.
 
     >>> is_index("__index_level_0__"), is_index("age")
     (True, False)
@@ -155,7 +160,7 @@ def _extent(stored: StoredFile) -> tuple[int, Any]:
 
 
 def _check(schema: Any, first: Any, names: tuple[str, ...], file: str, of: str) -> None:
-    """Refuse a file that lacks a column or holds it as another kind."""
+    """Refuse a file that lacks a column or holds another kind of it."""
     for name in names:
         if name not in schema.names:
             raise InputError(message(f"{file} has no column {name!r}", f"{of} has one", "Convert one of the files"))
