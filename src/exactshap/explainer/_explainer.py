@@ -14,6 +14,7 @@ from exactshap._runtime.threads import using_jobs
 from exactshap._runtime.words import fields_html
 from exactshap.errors import InputError, InputTypeError, message, warn
 from exactshap.explainer._certify import Certifier, joins_call
+from exactshap.explainer._offset import add_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast, refused_beyond_memory
 from exactshap.explainer._results import facts_of, refuse_or_warn, wrap
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
@@ -145,7 +146,7 @@ class Explainer:
             raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
-    def __call__(self, X: Any, index: str | Question = "shapley", order: int = 1) -> Explanation:
+    def __call__(self, X: Any, index: str | Question = "shapley", order: int = 1, *, offset: Any = None) -> Explanation:
         """Explain rows.
 
         Parameters
@@ -156,6 +157,9 @@ class Explainer:
             :func:`exactshap.semivalues.asymmetric` for an order of causes.
         order : int, default=1
             2 for pairs (``explanation.interactions``), more for larger sets (``explanation.set_values``).
+        offset : array of shape (n_rows[, n_outputs]) or str, default=None
+            What is added to the score of each row besides its columns (log exposure; XGBoost's ``base_margin``, LightGBM's
+            ``init_score``), or the column of ``X`` that holds it. It is part of the baseline: no column gets a share.
 
         Returns
         -------
@@ -172,13 +176,16 @@ class Explainer:
             If a residual against the model's own prediction is above its tolerance.
         """
         started = time.perf_counter()
-        table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
+        rows, offsets = split_offset(X, offset, self.reader.feature_names)
+        table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
         with using_jobs(self.n_jobs), refused_beyond_memory("The request"):
             company = self._certifier.company(table)
             others = company.table if company is not None and joins_call(company, cut) else None
             solution, prediction = solve_rows(reader, table, cut, semivalue, order, self.progress, others)
             certified = self._certifier.certify(table, solution, prediction, company, semivalue, order)
+            if offsets is not None:
+                solution, certified = add_offsets(reader, table, solution, certified, offsets)
         shared = {**facts_of(reader, semivalue, order), "background_hash": self._background_hash}
         explanation = wrap(reader, table, solution, certified, shared, seconds=time.perf_counter() - started)
         if not explanation.is_within_tolerance:
@@ -224,15 +231,22 @@ class Explainer:
 
 
 def explain(
-    model: Any, X: Any, background: Any = None, *, index: str | Question = "shapley", order: int = 1, **settings: Any
+    model: Any,
+    X: Any,
+    background: Any = None,
+    *,
+    index: str | Question = "shapley",
+    order: int = 1,
+    offset: Any = None,
+    **settings: Any,
 ) -> Explanation:
-    """Explain rows of a fitted model in one call: ``Explainer(model, background, **settings)(X, index, order)``.
+    """Explain rows of a fitted model in one call: ``Explainer(model, background, **settings)(X, index, order, offset=offset)``.
 
     Parameters
     ----------
     model, background, **settings
         As in :class:`Explainer`.
-    X, index, order
+    X, index, order, offset
         As in the call of an :class:`Explainer`; mind that the rows come before the background.
 
     Returns
@@ -252,7 +266,7 @@ def explain(
     >>> explain(SVR(C=10.0).fit(X, y), X[:5]).value_function
     'functional'
     """
-    return Explainer(model, background, **settings)(X, index, order)
+    return Explainer(model, without_offset(background, offset), **settings)(X, index, order, offset=offset)
 
 
 def _kinds_message(table: Table, background: Table) -> str:

@@ -16,7 +16,7 @@ from exactshap._runtime.progress import Asks
 from exactshap._runtime.shared import copied_state
 from exactshap.frames import Table
 from exactshap.games import Game
-from exactshap.readers._own_call import OwnCall
+from exactshap.readers._own_call import Offset, OwnCall
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, choose, player_sets, solve
 
@@ -71,6 +71,7 @@ class Reader(ABC):
     background: Table | None = None
     weights: np.ndarray | None = None
     own_call: OwnCall | None = None  # the call that a pipeline or a search answers as well; None where no single call predicts
+    offset: Offset | None = Offset()  # how the model takes one; None where no offset of a row is a sum in the explained unit
     absent: float = 0.0  # what a cell that a sparse matrix leaves out is to the model
     n_terms: float = 1.0  # added up for one prediction
     precision: float = float(np.finfo(np.float64).eps)  # rounding unit of the model's own predictions

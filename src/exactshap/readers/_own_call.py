@@ -11,7 +11,7 @@ import numpy as np
 from exactshap.errors import InputTypeError, message
 from exactshap.frames import Table
 
-__all__ = ["OwnCall", "joined_outputs", "outputs_of"]
+__all__ = ["Offset", "OwnCall", "joined_outputs", "outputs_of"]
 
 
 def outputs_of(chosen: list[int], single: bool, values: np.ndarray) -> np.ndarray:
@@ -74,3 +74,19 @@ class OwnCall:
     def of_table(self, model: Any, X: Table) -> np.ndarray:
         """Return the same of a table."""
         return self(model, X.native)
+
+
+@dataclass(frozen=True, eq=False)
+class Offset:
+    """How a model takes an offset of each row.
+
+    Attributes
+    ----------
+    keyword : str or None
+        Of the model's own call; None where it has none, so that the offset is added to its answer.
+    replaces : float or array of shape (n_model_outputs,)
+        What the model leaves out where an offset is given: XGBoost's base_score.
+    """
+
+    keyword: str | None = None
+    replaces: np.ndarray | float = 0.0

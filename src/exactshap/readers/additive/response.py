@@ -112,6 +112,7 @@ class ResponseReader(Reader):
             if hasattr(inner, name):
                 setattr(self, name, getattr(inner, name))
         self.inner, self.link, self.own_call, self.unit = inner, link, call, unit
+        self.offset = None  # it would change the slope of the link
         self.n_terms, self.rounding, self.floor = 100.0, None, 0.0  # waves of scores up to 16; rounding grows with their root
         if inner.background is None:
             raise UnsupportedStructureError(

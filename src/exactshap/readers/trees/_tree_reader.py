@@ -19,6 +19,7 @@ from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
 from exactshap.readers import (
     RESPONSES,
+    Offset,
     OwnCall,
     Reader,
     Request,
@@ -55,6 +56,8 @@ class TreeReader(Reader):
         The library's documented call for all outputs of the margin.
     refuse : callable, optional
         ``refuse(table)`` names the cell for which the library's own call raised a ValueError.
+    offset : Offset, optional
+        How the library's own call takes an offset of each row.
     """
 
     value_functions = ("path_dependent", "interventional", "baseline")
@@ -67,6 +70,7 @@ class TreeReader(Reader):
         ensemble: TreeModel,
         own_call: OwnCall,
         refuse: Callable[[Table], None] | None = None,
+        offset: Offset | None = None,
     ) -> None:
         request.refuse_options(owner=ensemble.name)
         if isinstance(request.output, str) and request.output in RESPONSES:
@@ -80,7 +84,7 @@ class TreeReader(Reader):
         self.ensemble = ensemble = ensemble.pick(request.output)
         self.n_terms, self.precision = float(max(len(ensemble.trees.tree_start) - 1, 1)), ensemble.epsilon
         self.own_call, self._refuse = replace(own_call, finish=partial(_finished, own_call, self._column)), refuse
-        self.absent = ensemble.absent
+        self.offset, self.absent = offset or Offset(), ensemble.absent
         self.fitted_names = _checkable_names(ensemble)
         self.feature_names = names_of(request, ensemble.feature_names, ensemble.n_features, ensemble.name)
         self.output_names, self.single_output = ensemble.output_names, ensemble.single_output

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.readers import OwnCall, Request
+from exactshap.readers import Offset, OwnCall, Request
 from exactshap.readers.trees._tree_reader import TreeReader
 
 __all__ = ["read"]
@@ -16,4 +16,5 @@ __all__ = ["read"]
 def read(model: Any, request: Request) -> TreeReader:
     """Read f(x) = constant + sum of trees."""
     ensemble = replace(model, epsilon=float(np.finfo(np.float64).eps))  # our own prediction adds in float64
-    return TreeReader(model, request, ensemble, OwnCall("predict"))
+    replaced = model.trees.constant if model.library == "xgboost" else 0.0  # XGBoost leaves base_score out, as it does itself
+    return TreeReader(model, request, ensemble, OwnCall("predict"), offset=Offset(replaces=replaced))

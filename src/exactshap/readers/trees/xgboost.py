@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from exactshap.readers import OwnCall, Request
+from exactshap.readers import Offset, OwnCall, Request
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
 
@@ -18,6 +18,7 @@ def read(model: Any, request: Request) -> TreeReader:
     """Read f(x) = base margin + sum of trees, in the space of the objective's link."""
     ensemble = convert(model)
     unchecked = {"validate_features": False}  # names were compared here: XGBoost refuses any if it was fitted without
+    call = OwnCall("inplace_predict", {"predict_type": "margin", **unchecked})
     if hasattr(model, "get_booster"):
-        return TreeReader(model, request, ensemble, OwnCall("predict", {"output_margin": True, **unchecked}))
-    return TreeReader(model, request, ensemble, OwnCall("inplace_predict", {"predict_type": "margin", **unchecked}))
+        call = OwnCall("predict", {"output_margin": True, **unchecked})
+    return TreeReader(model, request, ensemble, call, offset=Offset("base_margin", ensemble.trees.constant))

@@ -14,6 +14,7 @@ from exactshap.frames import Table
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
 from exactshap.readers import (
     DelegatingReader,
+    Offset,
     OwnCall,
     Reader,
     Request,
@@ -65,7 +66,7 @@ class AffineReader(DelegatingReader):
         floor = abs(factor) * inner.floor + (inner.n_players + 2.0) * abs(
             shift
         )  # of prediction, baseline and the sum of the values
-        super().__init__(inner, model=model, model_name=name, unit="target", own_call=call, floor=floor)
+        super().__init__(inner, model=model, model_name=name, unit="target", own_call=call, floor=floor, offset=Offset())
 
     def predict(self, X: Table) -> np.ndarray:
         rows = X.copy() if writes_to_rows(self.model.regressor_) else X

@@ -63,7 +63,7 @@ def _warn_of_offset(name: str, booster: Any) -> None:
     if float(trained.get("subsample", 1.0)) == 1.0:
         text = f"The trees of {name} do not start from its base_score: it was fitted with base_margin=, or to sampled rows and loaded"
         why = "Without an offset XGBoost predicts from base_score, and so the values say; with one, base_score is left out"
-        warn(message(text, why, "See 'Offsets' in docs/trees.md"), ExplanationWarning)
+        warn(message(text, why, "Pass the offsets of the explained rows, explain(model, X, offset=...)"), ExplanationWarning)
 
 
 @guarded("XGBoost model")

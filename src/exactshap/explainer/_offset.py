@@ -1,0 +1,78 @@
+"""Offsets of rows go into the baseline, and into the model's own prediction that it is held against."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.explainer._certify import Certified
+from exactshap.frames import Table, as_table
+from exactshap.readers import Reader, with_offset
+from exactshap.solvers import Solution
+
+__all__ = ["add_offsets", "split_offset", "without_offset"]
+
+ROUNDINGS = 4.0  # of an offset, and of its sum with a prediction, by the model and by us
+
+
+def without_offset(background: Any, offset: Any) -> Any:
+    """Return the background without the column of offsets: those of other rows are no part of any value."""
+    names = getattr(background, "columns", ())
+    if not isinstance(offset, str) or offset not in list(names):
+        return background
+    table = as_table(background, what="background")
+    return table.select([j for j, name in enumerate(table.names or ()) if name != offset]).native
+
+
+def split_offset(X: Any, offset: Any, feature_names: tuple[str, ...]) -> tuple[Any, np.ndarray | None]:
+    """Return the rows without the column that holds their offsets, and the offsets."""
+    if offset is None:
+        return X, None
+    what = "`offset` must hold a finite number for each row"
+    if isinstance(offset, str):
+        X, offset = _without_column(X, offset, feature_names)
+    try:
+        values = np.asarray(offset, float)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(message(what, f"Got {type(offset).__name__}: {error}")) from error
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.ndim not in (1, 2):
+        raise InputError(message(what, f"Got shape {values.shape}"))
+    if not np.isfinite(values).all():
+        row = int(np.argwhere(~np.isfinite(values))[0][0])
+        do = "Leave out rows without exposure" if np.isneginf(values[row]).any() else ""
+        raise InputError(message(what, f"Got {values[row]} at row {row}", do), row=row)
+    return X, values
+
+
+def _without_column(X: Any, name: str, feature_names: tuple[str, ...]) -> tuple[Any, np.ndarray]:
+    table = as_table(X, allow_empty=True)
+    names = table.names or ()
+    if name not in names:
+        raise UnknownNameError(message(f"X has no column {name!r} of offsets", do=did_you_mean(name, names)))
+    if name in feature_names:
+        do = "Pass the offsets as an array, or fit the model without that column"
+        raise InputError(message(f"Column {name!r} is a feature of the model", "Got it as offset= too", do))
+    j = names.index(name)
+    rest = table.select([k for k in range(table.n_columns) if k != j])
+    return rest.native, table.select([j]).numeric(what="offset")[:, 0]
+
+
+def add_offsets(
+    reader: Reader, table: Table, solution: Solution, certified: Certified, offsets: np.ndarray
+) -> tuple[Solution, Certified]:
+    """Return both with the offsets in baseline and prediction; the residual holds what the model's own call with them says."""
+    if len(offsets) != table.n_rows:
+        raise InputError(message("`offset` must hold one number for each row", f"Got {len(offsets)} for {table.n_rows} rows"))
+    with np.errstate(all="ignore"):
+        prediction, shift = with_offset(reader, table, offsets)
+    residual = certified.residual + (prediction - certified.prediction - shift)
+    size = np.abs(offsets).reshape(len(offsets), -1).max(axis=1, initial=0.0)
+    size += np.abs(shift).reshape(len(shift), -1).max(axis=1, initial=0.0)
+    tolerance = certified.tolerance + ROUNDINGS * reader.precision * (size + np.abs(solution.scale))
+    method = f"{solution.method}; the offsets of the rows are in the baseline"
+    moved = certified._replace(prediction=prediction, residual=residual, tolerance=tolerance)
+    return replace(solution.shifted(shift), method=method), moved

@@ -1,0 +1,49 @@
+"""Offsets of rows: log exposures and base margins, which belong to a row and not to its columns."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+
+from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.readers._base import Reader
+
+__all__ = ["with_offset"]
+
+
+def with_offset(reader: Reader, X: Table, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the model's own predictions with an offset of each row, and by how much they exceed those without.
+
+    Raises
+    ------
+    UnsupportedStructureError
+        If an offset of a score is no sum in the explained unit.
+    InputError
+        If there is not one offset for each row and output.
+    """
+    how = reader.offset
+    if how is None or reader.unit.startswith("probability"):
+        what = f"An offset is added to a score, and {reader.model_name} is explained as {reader.unit}"
+        raise UnsupportedStructureError(message(what, do=_way_to_score(reader)))
+    every = offset if offset.ndim == 2 or reader.single_output else np.repeat(offset[:, None], reader.n_outputs, axis=1)
+    wanted = (X.n_rows,) if reader.single_output else (X.n_rows, reader.n_outputs)
+    if every.shape != wanted:
+        raise InputError(message(f"`offset` must have shape {wanted}", f"Got {offset.shape}", "Pass one number for each row"))
+    if np.size(how.replaces) not in (1, reader.n_outputs):
+        do = "Explain all outputs with output='all'; explanation.output(name) picks one"
+        raise UnsupportedStructureError(message("An offset is given to all outputs of the model at once", do=do))
+    shift = every - (np.ravel(how.replaces)[0] if reader.single_output else how.replaces)
+    if how.keyword is None or reader.own_call is None:
+        return np.asarray(reader.predict(X), float) + shift, shift
+    asked = copy.copy(reader)
+    asked.own_call = replace(reader.own_call, settings={**reader.own_call.settings, how.keyword: every})
+    return np.asarray(asked.predict(X), float), shift
+
+
+def _way_to_score(reader: Reader) -> str:
+    if reader.offset is None:
+        return "Explain the score with output='auto', or make the offset a column of a function's rows"
+    return "Explain a function that adds the offset, as a column of its rows, before it turns scores into probabilities"

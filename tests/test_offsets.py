@@ -1,0 +1,149 @@
+"""Offsets of rows: exposures and base margins are part of the baseline, and the model's own call with them is explained."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from exactshap import Explainer, Explanation, explain
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedStructureError
+from tolerances import SINGLE_PRECISION_SUM
+
+rng = np.random.default_rng(0)
+X = pd.DataFrame(rng.normal(size=(300, 4)), columns=["power", "age", "km", "bonus"])
+EXPOSURE = rng.uniform(0.1, 3.0, 300)
+LOG = np.log(EXPOSURE)
+COUNTS = rng.poisson(EXPOSURE * np.exp(0.5 * X.power + 0.3 * X.age * X.km))
+ROWS, BACKGROUND = X[:9], X[100:130]
+
+
+def xgboost(**settings):
+    xgb = pytest.importorskip("xgboost")
+    return xgb.XGBRegressor(**{"objective": "count:poisson", "n_estimators": 12, "max_depth": 3, **settings})
+
+
+@pytest.fixture(scope="module")
+def boosted():
+    return xgboost().fit(X, COUNTS, base_margin=LOG)
+
+
+def assert_explains(explanation, plain, prediction):
+    """The prediction is the model's own with offsets, the values are those without."""
+    np.testing.assert_array_equal(explanation.prediction, prediction)
+    np.testing.assert_allclose(explanation.values, plain.values, rtol=0, atol=0)
+    np.testing.assert_allclose(
+        explanation.baseline + explanation.values.sum(axis=1), prediction, rtol=SINGLE_PRECISION_SUM, atol=SINGLE_PRECISION_SUM
+    )
+    assert explanation.certificate().passed
+    assert "offsets" in explanation.method
+
+
+@pytest.mark.filterwarnings("ignore:The trees of")
+@pytest.mark.parametrize("background", [None, BACKGROUND], ids=["path_dependent", "interventional"])
+def test_xgboost_leaves_its_base_score_out(boosted, background):
+    plain = explain(boosted, ROWS, background)
+    explanation = explain(boosted, ROWS, background, offset=LOG[:9])
+    own = boosted.predict(ROWS, base_margin=LOG[:9], output_margin=True)
+    assert_explains(explanation, plain, own)
+    assert np.abs(explanation.baseline - plain.baseline - LOG[:9]).min() > 0.01  # the base score
+
+
+@pytest.mark.filterwarnings("ignore:The trees of")
+def test_boosters_pipelines_and_files_take_offsets_as_they_predict(boosted, tmp_path):
+    from exactshap import trees
+
+    own = boosted.predict(ROWS, base_margin=LOG[:9], output_margin=True)
+    assert_explains(explain(boosted.get_booster(), ROWS, offset=LOG[:9]), explain(boosted, ROWS), own)
+    boosted.save_model(tmp_path / "model.ubj")
+    loaded = explain(trees.load(tmp_path / "model.ubj"), ROWS, offset=LOG[:9])
+    np.testing.assert_allclose(loaded.prediction, own, rtol=SINGLE_PRECISION_SUM)
+    pipeline = make_pipeline(StandardScaler(), xgboost()).fit(X, COUNTS, xgbregressor__base_margin=LOG)
+    explanation = explain(pipeline, ROWS, BACKGROUND, offset=LOG[:9])
+    np.testing.assert_array_equal(explanation.prediction, pipeline.predict(ROWS, base_margin=LOG[:9], output_margin=True))
+
+
+@pytest.mark.filterwarnings("ignore:The trees of")
+def test_a_column_of_the_frame_holds_them(boosted):
+    table = X.assign(log_exposure=LOG)
+    explanation = explain(boosted, table[:9], table[100:130], offset="log_exposure")
+    again = explain(boosted, ROWS, BACKGROUND, offset=LOG[:9])
+    np.testing.assert_array_equal(explanation.baseline, again.baseline)
+    assert list(explanation.data.columns) == list(X.columns)
+    with pytest.raises(UnknownNameError, match=r"no column 'log_exposur' of offsets.*'log_exposure'"):
+        explain(boosted, table[:9], BACKGROUND, offset="log_exposur")
+    with pytest.raises(InputError, match="'power' is a feature of the model"):
+        Explainer(boosted, BACKGROUND)(ROWS, offset="power")
+
+
+def test_classes_have_an_offset_each():
+    xgb = pytest.importorskip("xgboost")
+    y, offsets = rng.integers(0, 3, 300), rng.normal(size=(300, 3))
+    model = xgb.XGBClassifier(n_estimators=4, max_depth=2).fit(X, y)
+    explanation = explain(model, ROWS, BACKGROUND, offset=offsets[:9])
+    np.testing.assert_array_equal(explanation.prediction, model.predict(ROWS, base_margin=offsets[:9], output_margin=True))
+    with pytest.raises(UnsupportedStructureError, match="all outputs"):
+        explain(model, ROWS, BACKGROUND, offset=LOG[:9], output=1)
+
+
+def test_lightgbm_and_catboost_start_from_them():
+    lightgbm = pytest.importorskip("lightgbm")
+    model = lightgbm.LGBMRegressor(objective="poisson", n_estimators=10, verbose=-1).fit(X, COUNTS, init_score=LOG)
+    explanation = explain(model, ROWS, BACKGROUND, offset=LOG[:9])
+    np.testing.assert_allclose(np.exp(explanation.prediction), EXPOSURE[:9] * model.predict(ROWS))
+    catboost = pytest.importorskip("catboost")
+    model = catboost.CatBoostRegressor(loss_function="Poisson", n_estimators=10, verbose=0, allow_writing_files=False)
+    model.fit(catboost.Pool(X, COUNTS, baseline=LOG))
+    explanation = explain(model, ROWS, BACKGROUND, offset=LOG[:9])
+    own = model.predict(catboost.Pool(ROWS, baseline=LOG[:9]), prediction_type="RawFormulaVal")
+    np.testing.assert_allclose(explanation.prediction, own)
+
+
+def test_rates_of_a_linear_model_become_counts(tmp_path):
+    model = PoissonRegressor().fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE)
+    explanation = explain(model, ROWS, BACKGROUND, offset=LOG[:9], order=2, index="k-sii")
+    np.testing.assert_allclose(np.exp(explanation.prediction), EXPOSURE[:9] * model.predict(ROWS))
+    explanation.save(tmp_path / "counts")
+    np.testing.assert_array_equal(Explanation.load(tmp_path / "counts").baseline, explanation.baseline)
+
+
+def test_functions_and_scaled_targets_add_them():
+    plain = explain(lambda rows: np.asarray(rows)[:, 0], ROWS, BACKGROUND)
+    explanation = explain(lambda rows: np.asarray(rows)[:, 0], ROWS, BACKGROUND, offset=LOG[:9])
+    np.testing.assert_allclose(explanation.baseline, plain.baseline + LOG[:9])
+    model = TransformedTargetRegressor(xgboost(objective="reg:squarederror"), transformer=StandardScaler()).fit(X, COUNTS)
+    explanation = explain(model, ROWS, BACKGROUND, offset=LOG[:9])
+    np.testing.assert_allclose(explanation.prediction, model.predict(ROWS) + LOG[:9])
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        (LogisticRegression(), {"output": "probability"}),
+        (RandomForestClassifier(3), {}),
+        (PoissonRegressor(), {"output": "response"}),
+    ],
+    ids=["probability", "forest", "rate"],
+)
+def test_probabilities_and_rates_refuse_them(model, settings):
+    with pytest.raises(UnsupportedStructureError, match="An offset is added to a score"):
+        explain(model.fit(X, COUNTS > 0), ROWS, BACKGROUND, offset=LOG[:9], **settings)
+
+
+@pytest.mark.parametrize(
+    ("offset", "error", "text"),
+    [
+        (LOG[:8], InputError, "one number for each row. Got 8 for 9 rows"),
+        (np.full(9, -np.inf), InputError, "-inf at row 0. Leave out rows without exposure"),
+        (["a"] * 9, InputTypeError, "finite number"),
+        (np.zeros((9, 2)), InputError, r"must have shape \(9,\)"),
+    ],
+    ids=["short", "no exposure", "text", "outputs"],
+)
+def test_wrong_offsets(offset, error, text):
+    model = PoissonRegressor().fit(X, COUNTS)
+    with pytest.raises(error, match=text):
+        explain(model, ROWS, BACKGROUND, offset=offset)
