@@ -50,7 +50,7 @@ def decompose_conditional_hsic(
     level: float = 0.95,
     random_state: Any = 0,
 ) -> PairwiseDecomposition:
-    r"""Split the dependence of X and Y given Z over the columns of X.
+    r"""Split the dependence of X and Y given Z over X's columns.
 
     .. math:: v(S) = \frac{1}{n^2}\, \mathrm{tr}\bigl(R_X H K_S H R_X \cdot R_Y H L H R_Y\bigr), \qquad
               K_S = \bigodot_{j \in S} K_j, \quad R = \varepsilon\, (H K_Z H + \varepsilon I)^{-1}
@@ -153,7 +153,7 @@ def decompose_conditional_hsic(
 
 
 def _inference(values: np.ndarray, null: np.ndarray, correction: str, tolerance: float, efficient: bool) -> dict[str, Any]:
-    """Return p-values of the shares, and where they add up of their sum, from those of permuted rows."""
+    """Return p-values of the shares from those of permuted rows. Where shares add up there is one of their sum as well."""
     if not len(null):
         return {}
     p_values = permutation_p_values(values, null.T, tolerance)
@@ -168,7 +168,7 @@ def _inference(values: np.ndarray, null: np.ndarray, correction: str, tolerance:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """The kernels of X, Y and Z, and what ridge regression on Z leaves."""
+    """Hold the kernels of X, Y, Z and what regression on Z leaves."""
 
     x: Factors
     y: Factors
@@ -224,7 +224,7 @@ class _Problem:
 
     @property
     def chosen(self) -> dict[str, tuple[float, float]]:
-        """Width of the kernel of Z and ridge, for X and for Y."""
+        """Return the width of Z's kernel and the ridge, for X and Y."""
         return {"X": self._of_x[1], "Y": self._of_y[1]}
 
     @functools.cached_property
@@ -234,7 +234,7 @@ class _Problem:
         return maker @ _centred(self._kernel_y) @ maker / len(maker) ** 2
 
     def shares(self, semivalue: Semivalue) -> list[np.ndarray]:
-        """Return for each player the matrix whose product with what is left of Y, entry by entry, sums to its value."""
+        """Return each player's matrix: its products with ``left_of_y`` sum to its value. The products are taken entry by entry."""
         maker = self._of_x[0]
         return [maker @ _centred(part) @ maker for part in set_sums(list(self.kernels - 1.0), semivalue)]
 
@@ -255,7 +255,7 @@ class _Problem:
 
 
 def _halved(rows: np.ndarray, columns: np.ndarray, neighbours: int) -> list[np.ndarray]:
-    """Halve the rows at the median of their widest column until fewer than twice ``neighbours`` are left."""
+    """Halve the rows by median of their widest column into small parts. A part has fewer than twice ``neighbours`` rows."""
     if len(rows) < 2 * neighbours:
         return [rows]
     widest = int(np.argmax(columns[:, rows].std(axis=1)))

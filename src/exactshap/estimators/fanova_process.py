@@ -1,4 +1,4 @@
-r"""Fit a Gaussian process whose functional components have Shapley values in closed form.
+r"""Fit a Gaussian process that knows the Shapley values of its functional components in closed form.
 
 Sums over all sets of columns go by quadrature:
 
@@ -31,7 +31,7 @@ __all__ = ["FanovaEffects", "FanovaGaussianProcess", "FanovaValues", "log_rule",
 
 
 def squared_shares(h: np.ndarray) -> np.ndarray:
-    """Return the sum over all U with i and j of prod h_U / |U|^2, (n_rows, d, d), from non-negative h (n_rows, d)."""
+    """Return the sum over all U with i and j of prod h_U / |U|^2. It is (n_rows, d, d), from non-negative h (n_rows, d)."""
     u, weights = log_rule(-(-h.shape[1] // 2))
     factors = 1.0 + u[None, :, None] * h[:, None, :]  # (n_rows, n_nodes, d), at least 1: dividing by them loses nothing
     product = weights * factors.prod(axis=2)
@@ -44,7 +44,7 @@ def squared_shares(h: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def log_rule(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the Gauss rule of the weight :math:`-\ln u` on [0, 1], exact to degree ``2 n_nodes - 1``.
+    r"""Return the Gauss rule of the weight :math:`-\ln u` on [0, 1]. It is exact to degree ``2 n_nodes - 1``.
 
     It is the law of a product of two uniform numbers: a product of two Gauss-Legendre rules has its moments, and Lanczos' recursion
     (Gragg and Harrod 1984) reduces that to as few nodes.
@@ -52,17 +52,17 @@ def log_rule(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     t, w = find("shapley").rule(degree=2 * n_nodes - 1)
     nodes, mass = np.outer(t, t).ravel(), np.outer(w, w).ravel()
     basis = [np.sqrt(mass)]
-    diagonal, beside = [], []
+    diagonal, off_diagonal = [], []
     for _ in range(n_nodes):
         following = nodes * basis[-1]
         diagonal.append(float(following @ basis[-1]))
         for one in (*basis, *basis):  # twice: orthogonal up to rounding
             following = following - (following @ one) * one
-        beside.append(float(np.linalg.norm(following)))
-        basis.append(following / beside[-1] if beside[-1] > 0 else following)
-    matrix = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
-    found, vectors = np.linalg.eigh(matrix)
-    return found, vectors[0] ** 2
+        off_diagonal.append(float(np.linalg.norm(following)))
+        basis.append(following / off_diagonal[-1] if off_diagonal[-1] > 0 else following)
+    matrix = np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1)
+    rule_nodes, vectors = np.linalg.eigh(matrix)
+    return rule_nodes, vectors[0] ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +119,13 @@ SMALLEST_NOISE = 1e-8  # of the process's variance
 
 
 class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    r"""Gaussian process regression with a FANOVA kernel, whose Shapley values are Gaussian with a known covariance.
+    r"""Fit a Gaussian process with Gaussian Shapley values. Its FANOVA kernel gives them a known covariance.
 
     .. math:: k(x, x') = s^2 \prod_{j=1}^d \bigl(1 + c\, \tilde k_j(x_j, x'_j)\bigr), \qquad
               \tilde k_j(a, b) = k_j(a, b) - \frac{\mu_j(a)\, \mu_j(b)}{\bar\mu_j}
 
     with Gaussian :math:`k_j` and :math:`\mu_j` their means over the training rows: a priori f is a sum of independent :math:`f_U`, one for each
-    set U of columns, whose means over every column are 0. The game :math:`v(S) = \sum_{U \subseteq S} f_U(x_U)`, the "functional" one of this
+    set U of columns, with mean 0 over every column. The game :math:`v(S) = \sum_{U \subseteq S} f_U(x_U)`, the "functional" one of this
     kernel, is then also the mean of f over independent draws of the columns outside S, and linear in f.
 
     Parameters
@@ -146,7 +146,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
     Notes
     -----
-    Kernels whose factors minus one are no covariances, like a product of Gaussian kernels (:math:`k_j(x, x) - 1 = 0`), have no such
+    Kernels with factors that are no covariances once 1 is subtracted, like a product of Gaussian kernels (:math:`k_j(x, x) - 1 = 0`), have no such
     components: their "functional" values stay without a covariance, and ``value_function="interventional"`` has one.
 
     References
@@ -196,7 +196,10 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the posterior mean of f (n_rows,), and with ``return_std`` its standard deviation, without the noise."""
+        """Return the posterior mean of f, and its deviation with ``return_std``.
+
+        Both are (n_rows,); the deviation is without the noise.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         sections = np.prod([1.0 + h for h in self._components(X)], axis=0)
@@ -207,7 +210,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return mean, np.sqrt(np.maximum(self.variance_ * (prior - self._explained(sections)), 0.0))
 
     def shapley_values(self, X: Any, value_function: str = "functional") -> FanovaValues:
-        r"""Return the posterior of the Shapley values of v(S), the sum of all components of columns in S.
+        r"""Return the posterior of the Shapley values. The game is v(S), the sum of all components of columns in S.
 
         .. math:: \phi_j = \sum_{U \ni j} \frac{f_U(x)}{|U|}, \quad
                   \operatorname{Cov}(\phi_i, \phi_j) = s^2 \sum_{U \ni i, j} \frac{\prod_{k \in U} c\, \tilde k_k(x, x)}{|U|^2}
@@ -279,11 +282,11 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return self._shift
 
     def factors(self, X: np.ndarray) -> np.ndarray:
-        """Return the factors 1 + c k~_j of rows (n_rows, n_features) and training rows, (n_features, n_rows, n_train)."""
+        """Return the factors 1 + c k~_j, (n_features, n_rows, n_train). They pair rows (n_rows, n_features) with training rows."""
         return 1.0 + np.stack(self._components(X))
 
     def _factor(self, j: int, x: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return 1 + c k~_j of a column of rows (n, 1) and one of others (1, m)."""
+        """Return 1 + c k~_j of two sets of a column's cells. They are (n, 1) and (1, m)."""
         a, b = np.ravel(x), np.ravel(z)
         return 1.0 + self.strength_ * (_gauss(a, b, self.length_scale_[j]) - np.outer(self._mean(a, j), self._mean(b, j)))
 
@@ -329,14 +332,17 @@ def _gauss(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
 
 
 def _column_means(X: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mu_j of the training rows over the root of its mean (d, n_train), and those roots (d,)."""
+    """Return normalised mu_j of the training rows (d, n_train), and their scale.
+
+    The scale is the root of the mean of mu_j, (d,).
+    """
     means = np.stack([_gauss(x, x, scale).mean(axis=1) for x, scale in zip(X.T, scales, strict=True)])
     roots = np.sqrt(means.mean(axis=1))
     return means / roots[:, None], roots
 
 
 def _profile(kernel: np.ndarray, target: np.ndarray, noise: Any) -> tuple[float, float, float]:
-    """Return the largest log marginal likelihood, with the relative noise and the variance where it is."""
+    """Return the largest log marginal likelihood over noise, with its place. The place is the relative noise and the variance."""
     eigenvalues, vectors = np.linalg.eigh(kernel)
     eigenvalues, squares = np.maximum(eigenvalues, 0.0), (vectors.T @ target) ** 2
 

@@ -18,7 +18,7 @@ _TEXT_TYPES = ("String", "Categorical", "Enum", "Boolean")
 
 
 def pooled_names(tables: Sequence[Table | StoredTable], owners: Sequence[str], fallback: str = "x") -> tuple[str, ...]:
-    """Return the common column names of some tables, or say how they differ."""
+    """Return the common column names of some tables, or refuse them."""
     first = tables[0]
     for table, owner in zip(tables[1:], owners[1:], strict=True):
         if table.n_columns != first.n_columns:
@@ -47,7 +47,7 @@ def _difference(one: str, names: tuple[str, ...], other: str, others: tuple[str,
 def encode_columns(
     tables: Sequence[Table | StoredTable], owners: Sequence[str], categorical: Sequence[bool | None]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pooled columns (n_columns, n_rows) and which of them are categorical (n_columns,).
+    """Return the pooled columns (n_columns, n_rows) and whether each is categorical.
 
     ``categorical`` says so per column; None looks at the column: text, categories and booleans are. A missing category is one more
     category, a missing number NaN. Columns of stored tables are read a piece at a time, into a scratch file.
@@ -74,7 +74,7 @@ def encode_columns(
 def lay_out(columns: np.ndarray, order: Sequence[tuple[int, bool]]) -> np.ndarray:
     """Return the columns in another order: ``(j, False)`` is column j, ``(j, True)`` whether its numbers are missing.
 
-    What was missing of column j itself is its median: with the column that says so beside it, any number would do in the kernel, and
+    What was missing of column j itself is its median: with another column that says so, any number would do in the kernel, and
     this one moves median distances least. They stay where they are, in memory or in a scratch file.
     """
     if list(order) == [(j, False) for j in range(len(columns))]:
@@ -133,7 +133,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def refuse_per_column(bandwidth: Any) -> None:
-    """Refuse bandwidths of single columns where one number or word stands for two sets of variables."""
+    """Refuse bandwidths of single columns where one must serve two tables. One number or word then stands for both."""
     if not isinstance(bandwidth, (str, int, float, np.number)):
         got, do = f"Got {type(bandwidth).__name__}", "Pass bandwidth_x= or bandwidth_y= for one per column"
         raise InputTypeError(message("`bandwidth` of HSIC is one number or word, for both sides", got, do))

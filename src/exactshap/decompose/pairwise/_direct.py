@@ -35,7 +35,7 @@ def direct_mmd(factors: Factors, n_first: int, estimator: str, n_jobs: int | Non
 
 
 def mmd_of_sums(pairs: np.ndarray, n: int, m: int, estimator: str) -> float:
-    """Return the squared MMD from the sums of the kernel over pairs i < i' within and between the samples, (2, 2)."""
+    """Return the squared MMD from kernel sums over pairs i < i'. The sums are within and between the samples, (2, 2)."""
     sums = pairs + pairs.T
     within = np.diag(sums) / (np.array([n - 1.0, m - 1.0]) * [n, m])
     if estimator == "biased":
@@ -60,7 +60,7 @@ def kernel_sum(factors: Factors, begin: int) -> float:
 
 
 def direct_sums(x: Factors, y: Factors, begin: int = 0, n_jobs: int | None = None) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the sum of K L over ordered pairs, and the row sums of K and of L, all without the diagonal."""
+    """Return off-diagonal sums: of K L, and by row of K and L. That of K L is over ordered pairs."""
     product, totals = 0.0, np.zeros((2, x.n_rows))
 
     def part(start: int) -> tuple[slice, slice, float, np.ndarray, np.ndarray]:
@@ -88,7 +88,10 @@ def hsic_of_sums(sums: tuple[float, np.ndarray, np.ndarray], estimator: str) -> 
 
 
 def _kernel_block(one: Factors, begin: int, start: int) -> tuple[slice, slice, np.ndarray]:
-    """Return rows from ``start``, later rows (from ``begin`` on) and the whole kernel between them, 0 where i' <= i."""
+    """Return some rows, later rows, and the kernel between them.
+
+    They are the rows from ``start``, those from ``begin`` on, and the whole kernel, 0 where i' <= i.
+    """
     rows, others = slice(start, min(start + _ROWS, begin or one.n_rows)), slice(begin or start, one.n_rows)
     kernel = _whole_kernel(one, rows, others)
     if not begin:

@@ -48,7 +48,7 @@ class PairwiseSettings:
     ----------
     correction : {"max", "holm", "fdr_bh", "fdr_by", "none"}, default="max"
         How p-values of shares are adjusted for their number: "max" by the permutations' own largest share (Westfall & Young
-        1993), whose smallest p-value is 1 / (1 + n_permutations) for any number of shares; Holm's is that many times larger.
+        1993), with 1 / (1 + n_permutations) the smallest p-value for any number of shares; Holm's is that many times larger.
     level : float, default=0.95
         Of the intervals from jackknife standard errors, and 1 minus the level that p-values are meant for: where no adjusted
         p-value can be as small, a warning says how many permutations it takes.
@@ -94,7 +94,7 @@ class PairwiseSettings:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is asked, checked."""
+    """Hold the checked request: estimator, index, order and inference."""
 
     estimator: str
     semivalue: Semivalue
@@ -150,7 +150,7 @@ class Estimate:
 
 
 def average(estimates: Iterable[Estimate]) -> Estimate:
-    r"""Return the mean over disjoint random blocks, with its standard error from their spread.
+    r"""Return the mean over disjoint random blocks, with a standard error. It comes from their spread.
 
     .. math:: \hat\sigma = \sqrt{\tfrac{1}{B (B - 1)} \sum_b (\phi_b - \bar\phi)^2}
 
@@ -174,7 +174,7 @@ def average(estimates: Iterable[Estimate]) -> Estimate:
 
 
 def rows_of_blocks(n_rows: int, n_blocks: int, generator: np.random.Generator) -> list[np.ndarray]:
-    """Return a random partition of the rows into blocks of (almost) equal size."""
+    """Return a random partition of the rows into (almost) equal blocks."""
     return [np.sort(rows) for rows in np.array_split(generator.permutation(n_rows), n_blocks)]
 
 
@@ -237,7 +237,10 @@ def fields_of(estimate: Estimate, question: Question, sets: tuple[tuple[int, ...
 
 
 def residual_of(direct: float, values: np.ndarray, joint_values: np.ndarray, question: Question) -> float:
-    """Return the direct statistic minus the sum of the values where the index is efficient, minus the fast total elsewhere."""
+    """Return the direct statistic minus what the values should sum to.
+
+    That is their sum where the index is efficient, and the fast total elsewhere.
+    """
     if question.semivalue.is_efficient(question.order):
         return direct - float(values[:-1].sum() + joint_values.sum())
     return direct - float(values[-1])
@@ -246,7 +249,9 @@ def residual_of(direct: float, values: np.ndarray, joint_values: np.ndarray, que
 def joint_values(
     factors: Factors, weights: Weights, boundary: int | None, question: Question, n_sets: int, begin: int = 0
 ) -> tuple[np.ndarray, float]:
-    r"""Return the values of all sets of 2..order players (n_sets,), by size and then lexicographically, and their truncation.
+    r"""Return the values of all sets of 2..order players, and their truncation.
+
+    They are (n_sets,), by size and then lexicographically.
 
     .. math:: \phi_T = \sum_{i \ne i'} w_{ii'} \prod_{j \in T} (k_j - 1) \int \prod_{k \notin T} (1 - t + t k_k)\, \mathrm{d}\mu(t)
 
@@ -271,7 +276,10 @@ def joint_values(
 def _block_values(
     factors: Factors, block: PanelBlock, weights: np.ndarray, question: Question, n_sets: int
 ) -> tuple[np.ndarray, float]:
-    """Treat the pairs of a block as the terms of one product game, with no more nodes than their largest spread needs."""
+    """Return set values of a block's pairs, as terms of one product game.
+
+    There are no more nodes than their largest spread needs.
+    """
     from exactshap.solvers.product import fill_interactions
 
     d = factors.n_players
@@ -292,7 +300,10 @@ def _block_values(
 
 
 def _rule(measure: Measure, degree: int, spread: float) -> tuple[Rule, float]:
-    """Return a rule as good as exact, as writable arrays, and its truncation relative to the height of the factors."""
+    """Return a rule as good as exact, and its relative truncation.
+
+    It holds writable arrays; the truncation is relative to the height of the factors.
+    """
     n_nodes = enough_nodes(spread, degree, measure)
     truncated = n_nodes < degree // 2 + 1
     nodes, weights = measure.rule(2 * n_nodes - 1 if truncated else degree)

@@ -20,7 +20,8 @@ from exactshap.frames.stored import StoredTable
 __all__ = ["KERNELS", "MEDIAN_ROWS", "Factors", "read_factors"]
 
 KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}  # the numbers that the compiled kernels know
-UNSEEN = 0.01  # a column whose rows differ by less than this share of the bandwidth has factors above exp(-UNSEEN^2 / 2)
+# Share of the bandwidth: where a column's rows differ by less, its factors are above exp(-UNSEEN^2 / 2).
+UNSEEN = 0.01
 # distances and bandwidths up to here, and down to its reciprocal, have squares that neither overflow nor vanish
 SQUARABLE = 2.0**500
 MEDIAN_ROWS = 2000  # the median distance is exact up to here, and that of a seeded subsample of this size beyond
@@ -28,7 +29,7 @@ MEDIAN_ROWS = 2000  # the median distance is exact up to here, and that of a see
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """The one-column factors of a product kernel over pooled rows, in the order of the players.
+    """Hold the one-column factors of a product kernel over pooled rows. They stand in the order of the players.
 
     ``columns (n_columns, n_rows)`` are numbers or category codes, ``kernels`` and ``bandwidths`` one per column, ``starts``
     (n_players + 1,) the columns of each player, ``names`` one per player.
@@ -136,7 +137,7 @@ def read_factors(
 
 
 def _per_column(setting: Any, names: tuple[str, ...], what: str, default: Any) -> list[Any]:
-    """Return one setting per column from one for all, a sequence, or a mapping by name or number."""
+    """Return one setting per column. It is given for all, as a sequence, or as a mapping by name or number."""
     if isinstance(setting, Mapping):
         unknown = [key for key in setting if key not in names and not (isinstance(key, int) and 0 <= key < len(names))]
         if unknown:
@@ -184,7 +185,7 @@ def _warn_of_unseen(common: list[int], sigmas: np.ndarray, names: tuple[str, ...
     first = unseen[0]
     warn(
         message(
-            f"{len(unseen)} of {len(names)} columns vary so little beside the common bandwidth that they count for nothing",
+            f"{len(unseen)} of {len(names)} columns vary so little for the common bandwidth that they count for nothing",
             f"Rows differ by {medians.own(first):.3g} in {names[first]!r} (median); {what}='median' is {sigmas[first]:.3g}",
             f"Pass {what}='column-median', or standardise the columns",
         ),
@@ -203,7 +204,7 @@ def _checked(value: Any, name: str, what: str, *, squared: bool) -> float:
         ) from None
     positive = bool(np.isfinite(sigma) and sigma > 0)
     if not positive or (squared and not 1.0 / SQUARABLE < sigma < SQUARABLE):
-        wanted = "a float whose square neither overflows nor vanishes" if positive else "a finite float > 0"
+        wanted = "a float with a square that neither overflows nor vanishes" if positive else "a finite float > 0"
         raise InputError(
             message(
                 f"The {what!r} parameter must be {wanted}",
@@ -215,7 +216,9 @@ def _checked(value: Any, name: str, what: str, *, squared: bool) -> float:
 
 
 class _Medians:
-    r"""Bandwidths by the median heuristic, from all rows or a seeded subsample of :data:`MEDIAN_ROWS` of them.
+    r"""Choose bandwidths by the median heuristic.
+
+    It looks at all rows, or at a seeded subsample of :data:`MEDIAN_ROWS` of them.
 
     "median": the median distance of two rows over all numeric columns together (Euclidean; city-block for Laplacian
     columns): one number for all columns, as in the paper. "column-median": the median distance of the column alone, times
@@ -245,7 +248,7 @@ class _Medians:
         return (d if metric == "cityblock" else math.sqrt(d)) * self._distance([j], metric)
 
     def _distance(self, columns: list[int], metric: str) -> float:
-        """Return the median distance; refuse columns whose distances have squares that overflow, or all vanish."""
+        """Return the median distance; refuse columns with squared distances that overflow, or all vanish."""
         with np.errstate(over="ignore"):
             width = float(np.ptp(self._columns[columns], axis=1).max())
         if metric == "euclidean" and width and not 1.0 / SQUARABLE < width < SQUARABLE:
@@ -258,17 +261,17 @@ class _Medians:
         return bool(np.ptp(self._columns[j]) > 0)
 
     def own(self, j: int) -> float:
-        """Return the median distance of two rows in one column, estimated from at most 200 of them."""
-        return _median_distance(self._few(j), "euclidean")
+        """Return a column's median distance, estimated from at most 200 rows."""
+        return _median_distance(self._at_most_200(j), "euclidean")
 
     def are_below(self, j: int, least: float) -> bool:
         """Return whether :meth:`own` is below ``least``; most often the number of pairs that are tells."""
-        values = np.sort(self._few(j)[0])
+        values = np.sort(self._at_most_200(j)[0])
         n = len(values)
         n_below = np.searchsorted(values, values + least).sum() - n * (n + 1) // 2
         return bool(n_below >= n * (n - 1) // 4 - 1) and self.own(j) < least
 
-    def _few(self, j: int) -> np.ndarray:
+    def _at_most_200(self, j: int) -> np.ndarray:
         return self._sample[[j], :: -(-self._sample.shape[1] // 200)]
 
 

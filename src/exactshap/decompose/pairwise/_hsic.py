@@ -49,7 +49,7 @@ def decompose_hsic(
     n_jobs: int | None = None,
     settings: PairwiseSettings | None = None,
 ) -> PairwiseDecomposition:
-    r"""Split the dependence of X and Y (HSIC) over the columns of X.
+    r"""Split the dependence of X and Y (HSIC) over X's columns.
 
     .. math:: v(S) = \frac{1}{(n-1)^2}\, \mathrm{tr}(K_S H L H), \qquad K_S = \bigodot_{j \in S} K_j
 
@@ -169,7 +169,7 @@ def decompose_hsic(
 def _estimated(
     x: Factors, y: Factors, question: Question, n_blocks: int, generator: np.random.Generator, joint: bool, run: Any
 ) -> Estimate:
-    """Return the estimate of all rows, or the average of those of random blocks."""
+    """Return the estimate of all rows, or the average over random blocks."""
     if run is not None and n_blocks == 1:
         if joint or question.n_permutations:
             got = "Got joint=True" if joint else f"Got n_permutations={question.n_permutations}"
@@ -202,7 +202,7 @@ def _are_names(Y: Any) -> bool:
 
 
 def _two_dimensional(Y: Any) -> Any:
-    """Return a series as a frame of one column and a vector as an array of one column."""
+    """Return a series or a vector as a table of one column. A series becomes a frame, a vector an array."""
     import narwhals.stable.v2 as nw
 
     series = nw.from_native(Y, allow_series=True, eager_only=True, pass_through=True)

@@ -55,7 +55,9 @@ def norm_of(n: int, estimator: str) -> float:
 
 
 def offsets_of(row_sums: np.ndarray, estimator: str) -> np.ndarray:
-    r"""Return a with :math:`L_c[i,i'] = L[i,i'] - a_i - a_{i'}` from the row sums of L without its diagonal, on the last axis.
+    r"""Return a with :math:`L_c[i,i'] = L[i,i'] - a_i - a_{i'}`.
+
+    It comes from the row sums of L without its diagonal, on the last axis.
 
     Biased: the double centring H L H, with the diagonal 1 of L counted. Unbiased: the U-centring of Song et al. (2012),
     with diagonal 0 and n - 2 in place of n. Either makes the row sums of :math:`L_c` zero.
@@ -83,24 +85,24 @@ class CentredKernel:
         return norm_of(n, self.estimator)
 
     def block(self, block: PanelBlock) -> np.ndarray:
-        """Return the centred kernel of a block (height, padded), 0 outside the triangle i' > i."""
+        """Return a block's centred kernel (height, padded), 0 outside i' > i."""
         out = np.empty((block.height, block.padded))
         fill_products(self.factors.arrays, self.offsets, block, out)
         return out
 
     def add_weighted(self, sweep: Sweep, block: PanelBlock, weighted: np.ndarray, plain: np.ndarray) -> None:
-        """Add the contributions of a block's pairs, times this kernel and as they are, to the sums of the rows on both sides."""
+        """Add a block's contributions to the row sums of both sides. They are added times this kernel, and as they are."""
         arrays, rules = sweep.factors.arrays, sweep.rules.arrays
         add_centred_contributions(arrays, rules, self.factors.arrays, self.offsets, block, weighted, plain)
 
     def permuted_block(self, block: PanelBlock, orders: np.ndarray) -> np.ndarray:
-        """Return the centred kernel of a block for permuted rows, of shape (n_permutations, height * padded)."""
+        """Return a block's centred kernel for permuted rows. It has shape (n_permutations, height * padded)."""
         out = np.empty((len(orders), block.height, block.padded))
         fill_permuted_weights(self.factors.arrays, self.offsets, orders, block, out)
         return out.reshape(len(orders), -1)
 
     def times(self, vectors: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        """Return the product of each vector (n_vectors, n_rows) with the centred kernel matrix, the diagonal included."""
+        """Return the centred kernel matrix times each vector (n_vectors, n_rows). The diagonal is included."""
         return self.off_diagonal(vectors, n_jobs) + vectors * self.diagonal
 
     def off_diagonal(self, vectors: np.ndarray, n_jobs: int | None, begin: int = 0) -> np.ndarray:
@@ -129,12 +131,12 @@ def centred_kernel(y: Factors, estimator: str, n_jobs: int | None) -> CentredKer
 
 
 def row_sums_of(y: Factors, n_jobs: int | None, begin: int = 0) -> np.ndarray:
-    """Return the row sums (n_rows,) of the kernel of Y without its diagonal."""
+    """Return the row sums (n_rows,) of Y's kernel without its diagonal."""
     plain = CentredKernel(y, np.zeros(y.n_rows), "unbiased")
     return plain.off_diagonal(np.ones((1, y.n_rows)), n_jobs, begin)[0]
 
 
-_AT_ONCE = 32  # permutations whose weights are made together: a block of them stays in cache
+_AT_ONCE = 32  # permutations that get their weights together: a block of them stays in cache
 Run = Callable[..., Iterable[Any]]
 
 
@@ -164,7 +166,9 @@ def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estima
 
 
 def estimate_by_tasks(x: Factors, y: Factors, question: Question, run: Run) -> Estimate:
-    """Return the same shares from three rounds of tasks over pairs of blocks of rows, which any ordered map may run anywhere.
+    """Return the same shares from tasks that may run anywhere.
+
+    There are three rounds of tasks over pairs of blocks of rows, for any ordered map.
 
     The kernel of Y is centred by its row sums over all rows (first round), the contributions of pairs are weighted with it
     (second), and their row sums are multiplied with it for the jackknife (third).
@@ -200,7 +204,7 @@ def estimate_by_tasks(x: Factors, y: Factors, question: Question, run: Run) -> E
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Pairs of two blocks of rows, or of one block with itself (``begin`` 0), and numbers of their rows."""
+    """Name the pairs of two blocks of rows, and row numbers. One block with itself has ``begin`` 0."""
 
     x: Factors
     y: Factors
@@ -227,7 +231,7 @@ def _products(task: _Task) -> np.ndarray:
 
 
 def _finished(x: Factors, target: CentredKernel, question: Question, rules: Rules, found: tuple[Any, ...]) -> Estimate:
-    """Return the estimate from all sums over pairs, held against the direct statistic."""
+    """Return the estimate from all sums over pairs, with its residual. The residual is that to the direct statistic."""
     sums, products, joint, truncation, direct = found
     norm = target.norm(x.n_rows)
     values = norm * sums.weighted.sum(axis=1)
@@ -292,7 +296,7 @@ def _jackknife(sums: _PairSums, target: CentredKernel, products: np.ndarray) -> 
 
 
 def estimate_joint(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estimate:
-    r"""Return the shares of the columns of X, then of Y, then HSIC itself.
+    r"""Return the shares of X's columns, then of Y's, then HSIC itself.
 
     .. math:: \phi_j = \frac{1}{(n-1)^2} \int_0^1 \bigl\langle (K_j - 1) \circ P_{-j}(t),\ H R(t) H \bigr\rangle \mathrm{d}\mu(t)
 
@@ -314,7 +318,10 @@ def estimate_joint(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estim
 
 
 def _rule(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return a rule exact for all players (or to rounding, by the ranges of the columns), then t = 1 with weight 0."""
+    """Return a rule exact for all players, then t = 1 with weight 0.
+
+    By the ranges of the columns it may be exact to rounding only.
+    """
     degree = x.n_players + y.n_players - 1
     measure = question.semivalue.of_size(1, 1)
     count = enough_nodes(_range_spread(x) + _range_spread(y), degree)
@@ -324,7 +331,10 @@ def _rule(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, np.nd
 
 
 def _range_spread(one: Factors) -> float:
-    """Return a bound on half the sum of 1 - kernel over the players of any pair: every kernel falls with the distance."""
+    """Return a bound on half the sum of 1 - kernel over the players.
+
+    It holds for any pair: every kernel falls with the distance.
+    """
     ends = np.stack([one.columns.min(axis=1), one.columns.max(axis=1)], axis=1)
     extremes = Factors(ends, one.column_names, one.kernels, one.bandwidths, one.starts, one.names)
     kernels = extremes.kernel_matrices(np.array([0]), np.array([1]))
@@ -332,7 +342,7 @@ def _range_spread(one: Factors) -> float:
 
 
 def _sums(x: Factors, y: Factors, nodes: np.ndarray, weights: np.ndarray, question: Question) -> np.ndarray:
-    """Return the sums over ordered pairs i != i' of the contributions (n_x + n_y + 1,)."""
+    """Return the sums of contributions (n_x + n_y + 1,) over ordered pairs i != i'."""
     x_offsets, y_offsets = (offsets_of(_row_sums_at(nodes, one, question.n_jobs), question.estimator) for one in (x, y))
 
     def panel_sums(panel: tuple[int, int]) -> np.ndarray:
@@ -345,7 +355,7 @@ def _sums(x: Factors, y: Factors, nodes: np.ndarray, weights: np.ndarray, questi
 
 
 def _row_sums_at(nodes: np.ndarray, one: Factors, n_jobs: int | None) -> np.ndarray:
-    """Return the row sums, without the diagonal, of the product at each node: (n_nodes, n_rows)."""
+    """Return the product's row sums at each node, (n_nodes, n_rows), without the diagonal."""
     shape = (len(nodes), one.n_rows + LANES)
 
     def panel_sums(panel: tuple[int, int]) -> np.ndarray:

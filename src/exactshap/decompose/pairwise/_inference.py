@@ -21,7 +21,7 @@ CORRECTIONS = ("max", "holm", "fdr_bh", "fdr_by", "none")
 
 
 def check_inference(n_permutations: int, correction: str, level: float) -> None:
-    """Refuse settings of the inference that make no sense, before anything is computed."""
+    """Refuse impossible settings of the inference before anything is computed."""
     if not isinstance(n_permutations, (int, np.integer)) or n_permutations < 0:
         raise InputError(message("The 'n_permutations' parameter must be an int >= 0", f"Got {n_permutations!r}"))
     if correction not in CORRECTIONS:
@@ -31,7 +31,7 @@ def check_inference(n_permutations: int, correction: str, level: float) -> None:
 
 
 def check_reach(n_permutations: int, correction: str, n_values: int, level: float) -> None:
-    r"""Warn where no adjusted p-value can be as small as 1 - level, whatever the data.
+    r"""Warn where no adjusted p-value can be as small as 1 - level. It holds whatever the data.
 
     .. math:: p_j \ge \frac{m}{1 + B}, \qquad m = 1 \text{ ("max", "fdr_bh", "none")}, \quad
               n \text{ ("holm")}, \quad \sum_{k \le n} 1/k \text{ ("fdr_by")}
@@ -103,7 +103,7 @@ def _largest_share(observed: np.ndarray, permuted: np.ndarray, tolerance: float)
 
 
 def jackknife_error(*samples: np.ndarray) -> np.ndarray:
-    r"""Return standard errors (n_values,) from leave-one-out values, one array (n_values, n_rows) per sample.
+    r"""Return standard errors (n_values,) from leave-one-out values. There is one array (n_values, n_rows) per sample.
 
     .. math:: \hat\sigma^2 = \sum_s \frac{n_s - 1}{n_s} \sum_i \bigl(\theta_{s,-i} - \bar\theta_{s,-\cdot}\bigr)^2
     """
@@ -115,7 +115,7 @@ def jackknife_error(*samples: np.ndarray) -> np.ndarray:
 
 
 def normal_intervals(values: np.ndarray, std_error: np.ndarray, level: float) -> np.ndarray:
-    """Return ``values`` plus and minus the normal quantile times ``std_error``, of shape (n_values, 2)."""
+    """Return ``values`` plus and minus the normal quantile times ``std_error``, (n_values, 2)."""
     from scipy.special import ndtri
 
     half = ndtri(0.5 + level / 2.0) * std_error

@@ -41,7 +41,7 @@ class FactorArrays(NamedTuple):
 
 
 class PanelBlock(NamedTuple):
-    """Pairs of rows ``start <= i < stop`` with rows ``first <= i' < last``, i' > i; ``padded`` is a multiple of LANES."""
+    """Hold pairs of rows ``start <= i < stop`` and ``first <= i' < last``, i' > i. ``padded`` is a multiple of LANES."""
 
     start: int
     stop: int

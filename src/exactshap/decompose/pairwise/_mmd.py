@@ -154,7 +154,10 @@ def _two_samples(X: Any, Z: Any) -> tuple[Table | StoredTable, Table | StoredTab
 
 
 def _two_sample_blocks(n: int, m: int, n_blocks: int, generator: np.random.Generator) -> list[tuple[Any, int, int]]:
-    """Return the pooled rows of each block, those of the first sample first, how many these are, and how many all are."""
+    """Return each block's pooled rows, and how many each sample gave.
+
+    The first sample's rows come first; the counts are of the first and of all.
+    """
     if n_blocks == 1:
         return [(slice(None), n, n + m)]
     first, second = rows_of_blocks(n, n_blocks, generator), rows_of_blocks(m, n_blocks, generator)

@@ -34,7 +34,7 @@ def estimate_mmd(task: tuple[Factors, int, Question, np.ndarray]) -> Estimate:
 def estimate_by_tasks(
     factors: Factors, n: int, question: Question, labels: np.ndarray, run: Callable[..., Iterable[Any]]
 ) -> Estimate:
-    """Return the same shares from tasks over pairs of blocks of rows, which any ordered map may run anywhere.
+    """Return the same shares from tasks that may run anywhere. The tasks are over pairs of blocks of rows, for any ordered map.
 
     The tasks and the order in which they are added up depend on the numbers of rows only.
     """
@@ -65,7 +65,7 @@ def estimate_by_tasks(
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Pairs of two blocks of rows, or of one block with itself (``begin`` 0)."""
+    """Name the pairs of two blocks of rows. One block with itself has ``begin`` 0."""
 
     factors: Factors
     begin: int
@@ -109,7 +109,7 @@ def _rows_of(labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def _finished(
     factors: Factors, question: Question, scale: _PairMeans, rules: Rules, labels: np.ndarray, found: tuple[Any, ...]
 ) -> Estimate:
-    """Return the estimate from all sums over pairs, held against the direct statistic."""
+    """Return the estimate from all sums over pairs, with its residual. The residual is that to the direct statistic."""
     sums, within, joint, truncation, direct = found
     values = scale.statistic(*_split(sums, scale.n))
     residual = residual_of(direct, values, joint, question)
@@ -121,7 +121,7 @@ def _finished(
 
 
 def permuted_labels(n_rows: int, n: int, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Return which rows belong to the first sample, of shape (n_rows + LANES, count): one column per permutation."""
+    """Return which rows belong to the first sample, one column per permutation. The shape is (n_rows + LANES, count)."""
     labels = np.zeros((count, n_rows), bool)
     labels[:, :n] = True
     permuted = generator.permuted(labels, axis=1) if count else labels
@@ -131,7 +131,7 @@ def permuted_labels(n_rows: int, n: int, count: int, generator: np.random.Genera
 def _pair_sums(
     factors: Factors, rules: Rules, n: int, labels: np.ndarray, n_jobs: int | None, begin: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the sums over pairs that all estimators and permutations are made of.
+    r"""Return the pair sums that all estimators and permutations are made of.
 
     ``sums[s, j, i]`` is :math:`\sum_{i' \in s} G_j[i, i']` over sample s, of shape (2, n_players + 1, n_rows), and
     ``within[j, b]`` is :math:`p_b^\top G_j p_b` for the label vectors p, of shape (n_players + 1, n_permutations). The pair
@@ -162,12 +162,15 @@ def _pair_sums(
 
 
 def _split(sums: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the sums over ordered pairs within the first sample, within the second, and between, each (n_players + 1,)."""
+    """Return sums over ordered pairs within and between the samples.
+
+    They are those within the first, within the second, and between, each (n_players + 1,).
+    """
     return sums[0, :, :n].sum(axis=1), sums[1, :, n:].sum(axis=1), sums[1, :, :n].sum(axis=1)
 
 
 def _permuted(sums: np.ndarray, within: np.ndarray, labels: np.ndarray, scale: _PairMeans) -> np.ndarray:
-    r"""Return the shares for all label vectors p, of shape (n_players + 1, n_permutations).
+    r"""Return the shares (n_players + 1, n_permutations) for all label vectors p.
 
     With q = 1 - p: :math:`q^\top G q = 1^\top G 1 - 2 p^\top G 1 + p^\top G p` and
     :math:`p^\top G q = p^\top G 1 - p^\top G p`.
@@ -192,7 +195,10 @@ class _PairMeans:
         return (n * n, m * m) if self.estimator == "biased" else (n * (n - 1), m * (m - 1))
 
     def statistic(self, first: Any, second: Any, between: Any, n: int | None = None, m: int | None = None) -> Any:
-        """Return first / (n (n - 1)) + second / (m (m - 1)) - 2 between / (n m), or the biased form."""
+        """Return the unbiased squared MMD from pair sums, or the biased one.
+
+        It is first / (n (n - 1)) + second / (m (m - 1)) - 2 between / (n m).
+        """
         n, m = float(self.n if n is None else n), float(self.m if m is None else m)  # type: ignore[assignment]
         of_first, of_second = self._denominators(n, m)
         return first / of_first + second / of_second - 2.0 * between / (n * m)  # type: ignore[operator]
@@ -202,7 +208,7 @@ class _PairMeans:
         return np.full((block.height, block.padded), self.weight(int(block.start >= self.n), int(block.first >= self.n)))
 
     def weight(self, own: int, other: int) -> float:
-        """Return the weight of an ordered pair of rows of two samples, 0 or 1."""
+        """Return the weight of an ordered pair of two samples' rows, 0 or 1."""
         if own != other:
             return -1.0 / (self.n * self.m)
         return 1.0 / float(self._denominators(float(self.n), float(self.m))[own])

@@ -44,7 +44,7 @@ _NODE_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160
 
 
 class Rules(NamedTuple):
-    """Quadrature rules of even sizes, as the compiled kernels read them, and the relative error of all."""
+    """Hold quadrature rules of even sizes for the compiled kernels. The relative error of all comes with them."""
 
     arrays: Handle
     error_bound: float
@@ -71,7 +71,7 @@ def _join(rules: list[Any], limits: list[float], error_bound: float) -> Rules:
 
 @functools.cache
 def _largest_spread(n_nodes: int) -> float:
-    """Return (from below, closely) the largest spread for which the bound with ``n_nodes`` is below rounding."""
+    """Return the largest spread for which ``n_nodes`` nodes are exact to rounding. It is approached from below, closely."""
     low, high = 0.0, 4.0 * n_nodes * n_nodes
     for _ in range(32):
         middle = 0.5 * (low + high)
@@ -88,7 +88,7 @@ class BlockPair:
 
     @property
     def rows(self) -> np.ndarray:
-        """The rows of the first block, then those of the second if it is another."""
+        """Return the first block's rows, then those of a second block."""
         sides = [np.arange(*self.first)] if self.first == self.second else [np.arange(*self.first), np.arange(*self.second)]
         return np.concatenate(sides)
 
@@ -106,7 +106,7 @@ def block_pairs(n_rows: int, boundary: int | None = None) -> list[BlockPair]:
 
 
 def run_in_waves(run: Callable[..., Iterable[Any]], function: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
-    """Yield ``function(task)`` in order, by a map that may make all of its tasks at once: it is given some at a time."""
+    """Yield ``function(task)`` in order, giving the map a few tasks at once. It may make all of its tasks at once."""
     if run is map:
         yield from map(function, tasks)
         return
@@ -124,7 +124,10 @@ def panels_of(n_rows: int, boundary: int | None = None) -> list[tuple[int, int]]
 def blocks_of(
     panel: tuple[int, int], n_rows: int, n_players: int, boundary: int | None = None, begin: int = 0
 ) -> Iterator[PanelBlock]:
-    """Cut the pairs of a panel's rows with later ones, from ``begin`` on, into blocks that fit the cache; none crosses ``boundary``."""
+    """Cut a panel's pairs with later rows into blocks that fit the cache.
+
+    The later rows are those from ``begin`` on; no block crosses ``boundary``.
+    """
     width = LANES * (8 if n_players < 2 else 2 if n_players < 64 else 1)
     height = min(PANEL, max(4, _BLOCK_BYTES // (8 * width * (n_players + 1))))
     start, stop = panel
@@ -150,7 +153,7 @@ class Sweep:
         return panels_of(self.begin or self.factors.n_rows, self.boundary)
 
     def blocks(self, panel: tuple[int, int]) -> Iterator[tuple[PanelBlock, np.ndarray]]:
-        """Yield the blocks of a panel with their contributions (n_players + 1, height, padded), valid until the next one."""
+        """Yield a panel's blocks with their contributions (n_players + 1, height, padded). Each is valid until the next one."""
         one, rules = self.factors, self.rules.arrays
         buffer = np.empty(0)
         for block in blocks_of(panel, one.n_rows, one.n_players, self.boundary, self.begin):
@@ -162,7 +165,7 @@ class Sweep:
             yield block, out
 
     def whole(self, panel: tuple[int, int]) -> Iterator[PanelBlock]:
-        """Yield the pairs of a panel in as few blocks as may be, for kernels that store none of them."""
+        """Yield a panel's pairs in few blocks, for kernels that store none."""
         (start, stop), n_rows = panel, self.factors.n_rows
         first = max(start, self.begin)
         for cut in [n_rows] if self.boundary is None or start >= self.boundary else [self.boundary, n_rows]:
@@ -171,7 +174,7 @@ class Sweep:
             first = cut
 
     def add(self, panel: tuple[int, int], sides: Callable[[PanelBlock], tuple[np.ndarray, np.ndarray]]) -> None:
-        """Add the contributions of a panel's pairs to the sums (n_players + 1, n_rows + LANES) of their rows and of the others."""
+        """Add the contributions of a panel's pairs to both rows' sums. They are (n_players + 1, n_rows + LANES)."""
         for block in self.whole(panel):
             add_contributions(self.factors.arrays, self.rules.arrays, block, *sides(block))
 
@@ -214,7 +217,7 @@ def showing(progress: Progress, statistic: str, n_rows: int, n_columns: int, n_b
 
 
 def followed(results: Iterable[Result], panels: list[tuple[int, int]], n_rows: int) -> Iterator[Result]:
-    """Yield the results of panels of rows, each of which pairs its rows with all later ones, and note them."""
+    """Yield the results of row panels and show the progress. Each panel pairs its rows with all later ones."""
     sweep: Any = _SWEEP.get()
     for (start, stop), result in zip(panels, results, strict=True):
         yield result

@@ -109,7 +109,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RKHSWeightingClassifier:
-        """Draw parameters and subsets, and fit their coefficients to rows X (n_rows, n_features) and labels y (n_rows,)."""
+        """Draw parameters and subsets, and fit coefficients to X and y. Rows X are (n_rows, n_features), labels y (n_rows,)."""
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         weights = sample_weights(sample_weight, len(X))

@@ -7,9 +7,9 @@ The random parameters are the same in every fold, so that a fold's normal equati
 and the squared error of the rows held out is :math:`y_f^\top W y_f - 2 a^\top b_f + a^\top A_f a`: no features are evaluated
 again. Where there are fewer rows than terms the same solution is found from kernel values of the rows,
 
-.. math:: (K_{tt} + m_t I)\, c = y_t, \qquad K = \Phi\, (\lambda G + \epsilon I)^{-1} \Phi^\top
+.. math:: (K_{tt} + m_t I)\, c = y_t, \qquad K = \Phi\, (\lambda G + \epsilon I)^{-1} \Phi^\top .
 
-whose submatrices serve all folds; G is block-diagonal over the subsets.
+Submatrices of K serve all folds; G is block-diagonal over the subsets.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _by_terms(problem: WeightingProblem, alphas: Sequence[float], folds: Sequenc
 
 
 def _score(part: _Moments, a: np.ndarray, offset: float) -> float:
-    """Return the R2 of the predictions Phi a + offset for the rows of ``part``."""
+    """Return the R2 of Phi a + offset on the rows of ``part``."""
     squares = part.squares - 2.0 * offset * part.sums + offset**2 * part.total
     errors = squares - 2.0 * a @ (part.right - offset * part.means) + a @ (part.left @ a)
     return _r2(float(errors), part.squares - part.sums**2 / part.total)
@@ -135,7 +135,7 @@ ALPHAS = tuple(10.0**power for power in range(-9, -1))
 
 
 class RKHSWeightingCV(RKHSWeightingRegressor):
-    r"""Fit an RKHS weighting whose ``alpha`` is chosen by cross-validation on R2, as ``RidgeCV`` does for ridge regression.
+    r"""Fit an RKHS weighting with ``alpha`` chosen by cross-validation. The score is R2, as in ``RidgeCV``.
 
     All penalties and folds come from one pass over the features (the random parameters are the same in every fold), which is
     exactly what ``GridSearchCV`` over ``alpha`` finds with an integer ``random_state``, without its

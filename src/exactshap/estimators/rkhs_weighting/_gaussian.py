@@ -1,4 +1,4 @@
-"""Base predictors whose parameters are Gaussian: rectified linear units and signs, in closed form."""
+"""Base predictors with Gaussian parameters: rectified linear units and signs, in closed form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ fill_inner = kernel("rkhs_weighting.fill_inner(X, W, out)")
 
 
 def _tilted(sigma: float, gamma: float, W: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
-    r"""Return centres u', deviation zeta and weights of the Gaussian K(u, w) p(w).
+    r"""Return centres u', deviation zeta and weights of K(u, w) p(w). K is Gaussian.
 
     .. math:: K(u, w)\, p(w) = C(u)\, N(w; u', \zeta^2 I), \quad u' = \frac{\sigma^2 u}{\sigma^2 + \gamma^2}, \quad
               \frac{1}{\zeta^2} = \frac{1}{\sigma^2} + \frac{1}{\gamma^2}, \quad
@@ -78,7 +78,10 @@ class _Gaussian(_Directions):
         return np.exp(-np.maximum(squares, 0.0) / (2.0 * self.width(size) ** 2))
 
     def correlation(self, size: int) -> float:
-        r"""Return :math:`\rho = \sigma^2 / (\sigma^2 + \gamma^2)` between two parameters under :math:`K(u, w) p(u) p(w)`."""
+        r"""Return :math:`\rho = \sigma^2 / (\sigma^2 + \gamma^2)`, the correlation under the kernel.
+
+        It is that of two parameters under :math:`K(u, w) p(u) p(w)`.
+        """
         return self.sigma**2 / (self.sigma**2 + self.width(size) ** 2)
 
     def largest_tilt(self, size: int) -> float:
@@ -92,7 +95,7 @@ class _Gaussian(_Directions):
         return 1.0 / self.correlation(size)
 
     def _standardised(self, W: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
-        """Return S = <u', x> / (sqrt(2) zeta |x|) (0 where x = 0), |x|, zeta and the weights C(u)."""
+        """Return S = <u', x> / (sqrt(2) zeta |x|), |x|, zeta and weights C(u). S is 0 where x = 0."""
         centres, zeta, weights = _tilted(self.sigma, self.width(W.shape[1]), W)
         unit, lengths = directions(X)
         return inner_products(unit, centres / (math.sqrt(2.0) * zeta)), lengths, zeta, weights
@@ -107,7 +110,7 @@ def directions(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def inner_products(X: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """Return X W', added up column by column, so that a row's bits do not depend on the other rows."""
+    """Return X W' with row bits that depend on no other row. It is added up column by column."""
     out = np.zeros((len(X), len(W)))
     fill_inner(np.ascontiguousarray(X), np.ascontiguousarray(W.T), out)
     return out
@@ -154,7 +157,7 @@ class Relu(_Gaussian):
 
 
 def _relu_bracket(S: np.ndarray) -> np.ndarray:
-    r"""Return exp(-S^2) + sqrt(pi) S (1 + erf S), accurate for every sign and size of S.
+    r"""Return exp(-S^2) + sqrt(pi) S (1 + erf S), accurate for all S.
 
     For negative S the two summands cancel: there it is :math:`e^{-S^2} (1 - \sqrt{\pi}\, |S|\, \mathrm{erfcx} |S|)`.
     """
@@ -195,7 +198,7 @@ class Sign(SignPredictor, _Gaussian):
 
 @dataclass(frozen=True)
 class ExponentialSign(SignPredictor):
-    r"""The base predictor sign(<w, x>) with the kernel exp(<u, w> / 2 gamma^2), for base="exponential-sign".
+    r"""Provide sign(<w, x>) with the kernel exp(<u, w> / 2 gamma^2). It is that of base="exponential-sign".
 
     .. math:: E = e^{\sigma^2 |u|^2 / 8 \gamma^4}\, \mathrm{erf}\Bigl(\frac{\sigma \langle u, x \rangle}{2 \sqrt2\, \gamma^2 |x|}\Bigr)
 
@@ -241,7 +244,10 @@ class ExponentialSign(SignPredictor):
         return erf(inner_products(directions(X)[0], W * (tilt / math.sqrt(2.0)))) * weights
 
     def kappa(self, size: int, radius: float = math.inf) -> float:
-        r"""Return the root of :math:`E e^{|w|^2 / 2 \gamma^2} = (1 - 2 c)^{-k/2}`, :math:`c = \sigma^2 / 2 \gamma^2`."""
+        r"""Return the root of :math:`E e^{|w|^2 / 2 \gamma^2}` in closed form.
+
+        That is :math:`(1 - 2 c)^{-k/2}`, :math:`c = \sigma^2 / 2 \gamma^2`.
+        """
         return (1.0 - 2.0 * self._rate() * self.sigma**2) ** (-size / 4.0)
 
     def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:

@@ -37,7 +37,7 @@ class Instantiation(ABC):
     degree : int or None
         :math:`\phi(w, s x) = s^\mathrm{degree} \phi(w, x)` for s > 0, where the base predictor is homogeneous.
     one_column : bool
-        Whether the base predictor looks at one column only, whose number is its first parameter.
+        Whether the base predictor looks at one column only; its first parameter is the column's number.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Instantiation(ABC):
 
     @abstractmethod
     def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
-        """Return E_w[K(w_t, w) phi(w, x)], of shape (n_rows, n_terms), for X of shape (n_rows, size)."""
+        """Return E_w[K(w_t, w) phi(w, x)] (n_rows, n_terms) for X (n_rows, size)."""
 
     @abstractmethod
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
@@ -106,7 +106,7 @@ def check_widths(sigma: Any, gamma: Any) -> None:
 
 
 def checked(owner: Instantiation, name: str, values: np.ndarray, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return what a user's function or method gave, or say what is wrong with it: other shapes would broadcast."""
+    """Return what a user's function returned, or refuse its shape and values. Other shapes would broadcast."""
     what = f"`{name}` of {type(owner).__name__}"
     if values.shape != shape:
         wanted = tuple("n_parameters" if n is None else n for n in shape)
@@ -131,7 +131,7 @@ def largest_norms(X: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MonteCarlo(Instantiation):
-    r"""Average any base predictor over seeded draws, where the expectation has no closed form.
+    r"""Average any base predictor over seeded draws. It serves where the expectation has no closed form.
 
     .. math:: E_{w \sim p}[K(u, w)\, \phi(w, x)] \approx \frac1N \sum_{i=1}^N K(u, w_i)\, \phi(w_i, x)
 
@@ -203,7 +203,7 @@ class MonteCarlo(Instantiation):
         return np.sqrt(np.maximum(squares - mean**2, 0.0) / (self.n_draws - 1))
 
     def contributions(self, W: np.ndarray, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        r"""Return :math:`\phi(w, x) \sum_t c_t K(w_t, w)` for every draw w, of shape (n_rows, n_draws): f is their mean."""
+        r"""Return :math:`\phi(w, x) \sum_t c_t K(w_t, w)` for every draw w. It is (n_rows, n_draws): f is their mean."""
         phi, kernel, _ = self._average(W, X)
         return phi * (coefficients @ kernel)
 

@@ -168,7 +168,7 @@ class UniformStump(_Stumps):
 
 @dataclass(frozen=True)
 class PolynomialSign(SignPredictor):
-    r"""The base predictor sign(<w, x>) with the kernel (1 + <u, w>)^q, for base="polynomial-sign" with q = 3.
+    r"""Provide sign(<w, x>) with the kernel (1 + <u, w>)^q. It is that of base="polynomial-sign", with q = 3.
 
     .. math:: E = \sum_{i\ \mathrm{odd},\, j\ \mathrm{even}} \frac{q!}{i!\, j!\, (q - i - j)!}\, \sigma^{i + j} a^i b^j\, E|g|^i\, E[g^j],
               \quad a = \langle u, x / |x| \rangle,\; a^2 + b^2 = |u|^2,\; g \sim N(0, 1)
@@ -205,7 +205,10 @@ class PolynomialSign(SignPredictor):
         return (1.0 + U @ W.T) ** self.power
 
     def _terms(self) -> list[tuple[int, int, float]]:
-        """Return i, j and q! / (i! j! (q - i - j)!) sigma^(i + j) E[g^j] of the summands that do not vanish."""
+        """Return the nonzero summands as i, j and their coefficients.
+
+        The coefficients are q! / (i! j! (q - i - j)!) sigma^(i + j) E[g^j].
+        """
         q = int(self.power)
         pairs = [(i, j) for i in range(1, q + 1, 2) for j in range(0, q - i + 1, 2)]
         return [(i, j, math.comb(q, i) * math.comb(q - i, j) * self.sigma ** (i + j) * moment(j)) for i, j in pairs]
@@ -240,7 +243,10 @@ _NAMED: dict[str, type[Instantiation]] = {
 
 
 def instantiation(base: Any, **parameters: Any) -> Instantiation:
-    """Return the instantiation behind a name with the estimator's ``sigma``, ``gamma`` and ``max_theta``, or the object itself."""
+    """Return the named instantiation with the estimator's parameters, or the object.
+
+    The parameters are ``sigma``, ``gamma`` and ``max_theta``.
+    """
     if isinstance(base, Instantiation):
         return base
     kind = _NAMED.get(base) if isinstance(base, str) else None

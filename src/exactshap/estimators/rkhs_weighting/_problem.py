@@ -101,7 +101,7 @@ class WeightingProblem:
         return system
 
     def penalties(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield the block alpha G + ridge I of every group, with its place."""
+        """Yield the block alpha G + ridge I and place of every group."""
         start = 0
         for group in self.groups:
             stop = start + len(group.parameters)
@@ -109,7 +109,7 @@ class WeightingProblem:
             start = stop
 
     def solve(self, left: np.ndarray, right: np.ndarray, total: float) -> np.ndarray:
-        """Return the solution a of (left + total (alpha G + ridge I)) a = right."""
+        """Solve (left + total (alpha G + ridge I)) a = right for a."""
         from scipy.linalg import LinAlgError, lstsq, solve
 
         system = self.penalised(left, total)
@@ -119,7 +119,10 @@ class WeightingProblem:
             return np.asarray(lstsq(system, right)[0])
 
     def whitened(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        r"""Yield place, Cholesky factor L and :math:`Z = L^{-1} \Phi^\top W^{1/2}` of every group, alpha G + ridge I = L L'."""
+        r"""Yield each group's place, Cholesky factor L and whitened features Z.
+
+        They are of alpha G + ridge I = L L', :math:`Z = L^{-1} \Phi^\top W^{1/2}`.
+        """
         from scipy.linalg import cholesky, solve_triangular
 
         root = np.sqrt(self.weights)[:, None]
@@ -139,7 +142,7 @@ class WeightingProblem:
 
 
 def moments_of(problem: WeightingProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return Phi' W Phi (T, T), Phi' W y (T,) and Phi' W 1 (T,); half of the symmetric product is computed."""
+    """Return Phi' W Phi (T, T), Phi' W y (T,) and Phi' W 1 (T,). Half of the symmetric product is computed."""
     from scipy.linalg.blas import dsyrk
 
     left, right, sums = np.zeros((problem.n_terms, problem.n_terms), order="F"), *np.zeros((2, problem.n_terms))
@@ -152,7 +155,10 @@ def moments_of(problem: WeightingProblem) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def row_kernel(whitened: Iterable[np.ndarray], n_rows: int) -> np.ndarray:
-    r"""Return the sum of Z' Z, :math:`W^{1/2} \Phi (\alpha G + \epsilon I)^{-1} \Phi^\top W^{1/2}`, of shape (n_rows, n_rows)."""
+    r"""Return the sum of Z' Z over groups, (n_rows, n_rows).
+
+    It is :math:`W^{1/2} \Phi (\alpha G + \epsilon I)^{-1} \Phi^\top W^{1/2}`.
+    """
     from scipy.linalg.blas import dsyrk
 
     K = np.zeros((n_rows, n_rows), order="F")
@@ -162,7 +168,10 @@ def row_kernel(whitened: Iterable[np.ndarray], n_rows: int) -> np.ndarray:
 
 
 def least_squares(problem: WeightingProblem) -> np.ndarray:
-    r"""Solve :math:`(\Phi^\top W \Phi + m \lambda G + m \epsilon I)\, a = \Phi^\top W y` (Eq. 64)."""
+    r"""Solve the normal equations of the penalised squared error (Eq.
+
+    64). They are :math:`(\Phi^\top W \Phi + m \lambda G + m \epsilon I)\, a = \Phi^\top W y`.
+    """
     from scipy.linalg import LinAlgError
 
     if problem.prefers_rows:
@@ -174,7 +183,10 @@ def least_squares(problem: WeightingProblem) -> np.ndarray:
 
 
 def _by_rows(problem: WeightingProblem) -> np.ndarray:
-    r"""Return the same a from kernel values of the rows, :math:`(K + m I)\, c = W^{1/2} y`, :math:`a = L^{-\top} Z c`."""
+    r"""Return the same coefficients from the rows' kernel matrix.
+
+    It solves :math:`(K + m I)\, c = W^{1/2} y`, :math:`a = L^{-\top} Z c`.
+    """
     from scipy.linalg import solve, solve_triangular
 
     parts = list(problem.whitened())
@@ -188,7 +200,7 @@ def _by_rows(problem: WeightingProblem) -> np.ndarray:
 
 
 def lasso(problem: WeightingProblem) -> np.ndarray:
-    """Minimise the squared error / (2 m) + alpha |a|_1 in the random features, without intercept."""
+    """Minimise the squared error / (2 m) + alpha |a|_1, without intercept. The features are the random ones."""
     from sklearn.linear_model import Lasso
 
     left = problem.moments[0]
@@ -255,7 +267,10 @@ def _descent(problem: WeightingProblem, *, greedy_steps: bool) -> np.ndarray:
 
 
 def _gradient_constants(problem: WeightingProblem, features: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Return phi(w_t, x) (n, T), the radius B of the ball and the step of :func:`gradient`."""
+    """Return phi(w_t, x) (n, T), the ball's radius and the step size.
+
+    The ball has radius B; the step is that of :func:`gradient`.
+    """
     scatter = np.concatenate(
         [group.base.predictor(group.parameters, problem.X[:, list(group.subset)]) for group in problem.groups], axis=1
     )
@@ -287,7 +302,7 @@ class WeightingTerm:
     base: Instantiation
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Return f_J (n_rows,) for the columns of the subset, X of shape (n_rows, len(subset))."""
+        """Return f_J (n_rows,) for the subset's columns, X (n_rows, len(subset))."""
         step = max(1, ROW_BLOCK // max(1, len(self.coefficients)))
         blocks = [
             (self.base.expectation(self.parameters, X[i : i + step]) * self.coefficients).sum(axis=1)

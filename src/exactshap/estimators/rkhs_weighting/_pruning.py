@@ -57,7 +57,7 @@ def targets_of(X: Any, y: Any) -> np.ndarray:
 
 
 def _safe(model: Fitted, tolerance: float, penalty: str) -> Fitted:
-    r"""Prune as far as the bound |f'(x) - f(x)| <= theta |alpha' - alpha| allows.
+    r"""Prune while |f'(x) - f(x)| <= theta |alpha' - alpha| stays within tolerance.
 
     "sure" knows a penalty beforehand: at a minimum the objective is at most what it is without any change, so that
 
@@ -121,7 +121,7 @@ def _pruned(model: Fitted, penalty: float) -> Fitted:
 
 
 def _distance(model: Weighting, other: Weighting) -> float:
-    """Return the RKHS norm of the difference of two weight functions whose terms are subsets of the first one's."""
+    """Return the RKHS distance of two weight functions. The second one's terms are a subset of the first one's."""
     remaining = {term.subset: (term, np.asarray(values)) for term, values in _coefficients(other)}
     squared = 0.0
     for term, a in _coefficients(model):

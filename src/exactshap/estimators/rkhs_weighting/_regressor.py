@@ -25,7 +25,10 @@ __all__ = ["PartialFit", "RKHSWeightingRegressor", "WeightingTerm"]
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """Phi' W Phi, Phi' W y and Phi' W 1, the sums of w and of w y, and the largest norms of any k columns of a row."""
+    """Hold the sums of the normal equations and the largest norms.
+
+    The sums are Phi' W Phi, Phi' W y, Phi' W 1, of w and of w y; the norms are those of any k columns of a row.
+    """
 
     left: np.ndarray
     right: np.ndarray
@@ -50,7 +53,7 @@ class NormalEquations:
         )
 
     def solve(self, problem: WeightingProblem, *, centred: bool) -> tuple[np.ndarray, float]:
-        """Return the coefficients and the intercept: the mean of y, and then of what is left, where that is asked for."""
+        """Return the coefficients and the intercept, 0 unless ``centred``: the mean of y, then of what is left."""
         center = self.target / self.total if centred else 0.0
         a = problem.solve(self.left, self.right - center * self.sums, self.total)
         rest = (self.target - center * self.total - self.sums @ a) / self.total if centred else 0.0
@@ -68,7 +71,7 @@ class PartialFit:
 
     @available_if(_adds_up)
     def partial_fit(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Add rows to those of earlier calls, and fit to all of them; ``fit`` starts anew.
+        """Add rows to those of earlier calls, and fit to all. ``fit`` starts anew.
 
         The first call draws parameters and subsets as ``fit`` does with the same ``random_state``. The model is that of ``fit`` on all
         rows up to rounding, whatever the cuts; no row is kept, T^2 numbers are.
@@ -98,7 +101,7 @@ class PartialFit:
 
 
 class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
-    r"""Fit a weighting of base predictors by a function of a reproducing kernel Hilbert space.
+    r"""Fit base predictors weighted by a function of an RKHS.
 
     .. math:: f(x) = b + \sum_t a_t\, p(I_t)\, E_{w \sim p_k}\bigl[K(w_t, w)\, \phi(w, x_{I_t})\bigr]
 
@@ -145,7 +148,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
     rkhs_norm_ : float
         The norm of the weight function, sqrt(a' G a).
     theta_ : float
-        Bound of the evaluation: ``|f(x) - b| <= theta_ * rkhs_norm_`` for rows whose norms in any k columns are within those of
+        Bound of the evaluation: ``|f(x) - b| <= theta_ * rkhs_norm_`` for rows with norms in any k columns within those of
         the training rows; NaN without closed form.
     kappa_ : float
         Bound on the root of E[K(w, w) phi(w, x)^2] for the same rows (Eq. 59); NaN without closed form.
@@ -243,7 +246,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         return SOLVERS[self.solver](problem)
 
     def _checks(self) -> list[tuple[str, bool, str]]:
-        """Return what is asked of the parameters: name, whether it holds, and in words."""
+        """Return the parameters' conditions: name, whether it holds, and in words."""
         return [("alpha", is_number(self.alpha), "a float >= 0"), *self._common_checks()]
 
     def _common_checks(self) -> list[tuple[str, bool, str]]:
@@ -274,7 +277,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         return groups
 
     def _keep(self, groups: list[Group], coefficients: np.ndarray) -> None:
-        """Store the functions of the terms whose coefficient is not zero, and the norm of the weight function."""
+        """Store the functions of nonzero terms and the weight function's norm."""
         self.terms_, kept, squared, start = [], [], 0.0, 0
         for group in groups:
             a = coefficients[start : start + len(group.parameters)]
@@ -298,7 +301,9 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         return total
 
     def monte_carlo_error(self, X: Any) -> np.ndarray:
-        r"""Return the standard error (n_rows,) of the predictions where expectations are averages over draws, else zeros.
+        r"""Return the standard error (n_rows,) of predictions that average over draws.
+
+        It is zero where expectations are in closed form.
 
         .. math:: \sum_k \mathrm{sd}_w\Bigl(\sum_{t: |I_t| = k} a_t\, p(I_t)\, K(w_t, w)\, \phi(w, x_{I_t})\Bigr) / \sqrt{n_\mathrm{draws}}
 
@@ -319,7 +324,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         return np.sum(errors, axis=0) if errors else np.zeros(len(X))
 
     def generalization_bound(self, X: Any, y: Any, *, delta: float = 0.05, loss: str = "absolute") -> float:
-        r"""Return a bound on the expected loss that holds with probability at least 1 - delta.
+        r"""Return an upper bound of the expected loss. It holds with probability at least 1 - delta.
 
         .. math:: \mathrm{risk} \le \frac{1}{m} \sum_i \ell_i + \frac{2 \rho \|\alpha\| \theta}{\sqrt{m}}
                   + r \sqrt{\frac{\ln(1/\delta)}{2 m}}

@@ -56,7 +56,7 @@ class SubsetDistribution(ABC):
         return masses
 
     def check(self, n_features: int) -> None:
-        """Raise InputError if the distribution does not fit ``n_features`` columns, as far as its first subsets tell."""
+        """Refuse a distribution that does not fit ``n_features`` columns. The first subsets are what is looked at."""
         first = itertools.islice(self.support(n_features), 1000)
         bad = [subset for subset in first if not all(0 <= j < n_features for j in subset)]
         if bad:
@@ -101,7 +101,7 @@ class Full(SubsetDistribution):
 
 @dataclass(frozen=True)
 class UniformSubsets(SubsetDistribution):
-    """A size drawn uniformly from ``sizes``, then a subset of that size uniformly; adjacent columns only with ``sequence``."""
+    """Draw a size uniformly from ``sizes``, then a subset of it. With ``sequence`` its columns are adjacent."""
 
     sizes: tuple[int, ...]
     sequence: bool = False
@@ -201,7 +201,7 @@ def subset_distribution(subsets: Any, sequence: bool) -> SubsetDistribution:
 
 
 def connected_subsets(edges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, ...]]:
-    """Return all connected subsets of ``size`` columns of a graph, for ``subsets=`` of the RKHS weightings.
+    """Return all connected subsets of ``size`` columns of a graph. They serve as ``subsets=`` of the RKHS weightings.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def connected_subsets(edges: Iterable[tuple[int, int]], size: int) -> list[tuple
 
 
 def grid_edges(n_rows: int, n_columns: int) -> list[tuple[int, int]]:
-    """Return the pairs of horizontal and vertical neighbours of a grid whose pixels are columns, row by row.
+    """Return the horizontal and vertical neighbours of a grid of columns. Its pixels are columns, row by row.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ __all__ = ["ShapleyKernelClassifier"]
 
 
 class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
-    r"""Kernel logistic regression with a penalty on the Shapley values of some features.
+    r"""Fit kernel logistic regression with a penalty on Shapley values. The values are those of some features.
 
     .. math:: \min_{f \in H_k} \sum_i w_i\, \ell(y_i, f(x_i)) + \alpha \|f\|^2
               + \frac{\lambda_S}{\sum_i w_i} \sum_{A} \sum_i w_i\, \phi_{x_i, A}(f)^2
@@ -142,7 +142,7 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
         self.functional_error_ = basis.relative_error
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the log-odds of the second class (n_samples,), or one score for each class (n_samples, n_classes)."""
+        """Return log-odds of the second class, or one score per class. They are (n_samples,) or (n_samples, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(cross_kernel(self.kernel_, X, self.X_fit_) @ self.dual_coef_)
@@ -172,7 +172,10 @@ class _Logistic:
     penalty: np.ndarray
 
     def solve(self, max_iter: int, tol: float) -> tuple[np.ndarray, int]:
-        """Minimise by L-BFGS after the change of variables that makes an upper bound of the Hessian the identity."""
+        """Minimise by L-BFGS with an upper bound of the Hessian preconditioned.
+
+        A change of variables makes that bound the identity.
+        """
         from scipy.linalg import cholesky, solve_triangular
         from scipy.optimize import minimize
 

@@ -28,7 +28,7 @@ MEMORY = 8.0 * 2**30  # bytes of functionals that a fit may hold
 
 
 def shared_checks(model: Any) -> list[tuple[str, bool, str]]:
-    """Return what is asked of the parameters that both estimators have."""
+    """Return the conditions on the parameters that both estimators have."""
     return [
         ("gamma", model.gamma is None or is_number(model.gamma, above=True), "a float > 0 or None"),
         ("alpha", is_number(model.alpha), "a float >= 0"),
@@ -44,7 +44,7 @@ def read_kernel(kernel: Any, gamma: float | None, n_features: int) -> Kernel:
 
 
 def cross_kernel(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Return the kernel matrix (n, m) in blocks of rows, so that the factors never fill the memory."""
+    """Return the kernel matrix (n, m), computed in blocks of rows. So the factors never fill the memory."""
     step = max(1, PREDICTED_VALUES // max(1, Y.size))
     blocks = [kernel(X[start : start + step], Y) for start in range(0, len(X), step)]
     return np.concatenate(blocks) if blocks else np.zeros((0, len(Y)))
@@ -86,7 +86,7 @@ class Functionals:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    r"""Coordinates beta with f = rows beta at the training rows, |f| = |beta|, and phi_q = penalties beta.
+    r"""Hold coordinates beta with f = rows beta, |f| = |beta|, phi_q = penalties beta. The rows are the training rows.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ def _enumerated(embedded: Any, shape: tuple[int, int], columns: Sequence[int]) -
 def _sampled(
     embedded: Any, shape: tuple[int, int], columns: Sequence[int], n_coalitions: int, random_state: np.random.RandomState
 ) -> Functionals:
-    """Average K^O_(S + A) - K^O_S over S with a uniform size and then a uniform subset of the other columns."""
+    """Average K^O_(S + A) - K^O_S over sampled S. S has a uniform size and is then a uniform subset of the other columns."""
     n, d = shape
     values = np.zeros((len(columns), n, n))
     variance = 0.0

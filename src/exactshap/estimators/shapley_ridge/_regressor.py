@@ -43,7 +43,7 @@ class RidgePath:
 
 
 class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
-    r"""Kernel ridge regression with a penalty on the Shapley values of some features.
+    r"""Fit kernel ridge regression with a penalty on Shapley values. The values are those of some features.
 
     .. math:: \min_{f \in H_k} \sum_i w_i (y_i - f(x_i))^2 + \alpha \|f\|^2
               + \frac{\lambda_S}{\sum_i w_i} \sum_{A} \sum_i w_i\, \phi_{x_i, A}(f)^2
@@ -63,7 +63,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     penalty_scale : {"mean", "sum"}, default="mean"
         "mean" divides lambda_S by the sum of the weights, as Proposition 7 does; "sum" does not, as the authors' code.
     features : str, int or sequence of them, default=None
-        The features A whose Shapley values are penalised; None means every one.
+        The features A with penalised Shapley values; None means every one.
     value_function : {"interventional", "observational"}, default="interventional"
         "interventional" protects against a shift of the features themselves; "observational" (conditional mean embeddings)
         also counts what leaks through correlated features, which fairness needs. The training rows are the background.
@@ -160,7 +160,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return np.asarray(cross_kernel(self.kernel_, X, self.X_fit_) @ self.dual_coef_)
 
     def path(self, X: Any, y: Any, shapley_penalties: Sequence[float], sample_weight: Any = None) -> RidgePath:
-        """Return the solutions over a grid of penalties, for little more than the price of one, without fitting the estimator.
+        """Return the solutions over a grid of penalties, without fitting the estimator. They cost little more than one.
 
         The penalty and the ridge are diagonalised together once; each further penalty costs one matrix-vector product.
         """
@@ -176,7 +176,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return RidgePath(penalties, dual, squares)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, _Problem]:
-        """Validate, drop rows of weight zero, and set up the problem in its basis."""
+        """Validate, drop rows of weight zero, and set up the problem."""
         check_parameters(
             self, [*shared_checks(self), ("penalty_scale", self.penalty_scale in ("mean", "sum"), "'mean' or 'sum'")]
         )
