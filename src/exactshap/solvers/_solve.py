@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
@@ -100,34 +101,49 @@ def solve(
     >>> solve(game, "banzhaf", order=2).sets
     ((0,), (1,), (0, 1))
     """
-    semivalue = find(index)
-    if isinstance(semivalue, Hierarchy):
+    question = find(index)
+    solution = _solve(game, question, order, budget, tol, random_state, method, settings)
+    return replace(solution, index=question.name)
+
+
+def _solve(
+    game: Game,
+    question: Question,
+    order: int,
+    budget: int | None,
+    tol: float | None,
+    random_state: Any,
+    method: str,
+    settings: dict[str, Any],
+) -> Solution:
+    """Hand a game to the solver that a method is the name of."""
+    if isinstance(question, Hierarchy):
         from exactshap.solvers.hierarchy import solve_hierarchy
 
-        return solve_hierarchy(game, semivalue, order, budget=budget, method=method, **settings)
+        return solve_hierarchy(game, question, order, budget=budget, method=method, **settings)
     if method == "auto" and isinstance(game, OracleGame) and settings.keys() - set(BATCHES):
         method = "regression"  # a setting of the sampled solver asks for it, even where all coalitions could be called
-    method = method_of(game, semivalue, order, budget=budget, method=method)
+    method = method_of(game, question, order, budget=budget, method=method)
     _check_settings(settings, method)
     if method == "quadrature":
         from exactshap.solvers.product import solve_product
 
-        return solve_product(game, semivalue, order, **settings)  # type: ignore[arg-type]
+        return solve_product(game, question, order, **settings)  # type: ignore[arg-type]
     if method == "folded enumeration":
         from exactshap.solvers.product import solve_folded
 
-        return solve_folded(game, semivalue, order, **settings)  # type: ignore[arg-type]
+        return solve_folded(game, question, order, **settings)  # type: ignore[arg-type]
     if method == "per-term enumeration":
         from exactshap.solvers.additive import solve_additive
 
-        return solve_additive(game, semivalue, order, **settings)  # type: ignore[arg-type]
+        return solve_additive(game, question, order, **settings)  # type: ignore[arg-type]
     if method == "enumeration":
         from exactshap.solvers.core import solve_enumerated
 
-        return solve_enumerated(game, semivalue, order, **settings)
+        return solve_enumerated(game, question, order, **settings)
     from exactshap.solvers.sampled import solve_regression
 
-    return solve_regression(game, semivalue, order, budget=budget, tol=tol, random_state=random_state, **settings)
+    return solve_regression(game, question, order, budget=budget, tol=tol, random_state=random_state, **settings)
 
 
 def _check_settings(settings: dict[str, Any], method: str) -> None:

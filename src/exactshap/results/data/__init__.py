@@ -14,6 +14,7 @@ from exactshap.results.data._facts import facts, headline
 from exactshap.results.data._fingerprint import fingerprint
 from exactshap.results.data._named_values import NamedValues
 from exactshap.results.data._names_elsewhere import called_here
+from exactshap.results.data._of_solution import of_solution
 from exactshap.results.data._words import counted, index_title, value_function_sentence
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "frame_kind",
     "headline",
     "index_title",
+    "of_solution",
     "player_columns",
     "row_name",
     "shap_of_columns",

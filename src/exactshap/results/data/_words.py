@@ -24,6 +24,7 @@ _VALUE_FUNCTIONS = {
     " It is right as far as the copula is; it can give credit to features that the model does not use.",
     "observational-forest": "v(S) estimates E[f(X) | X_S = x_S] by a random forest that splits on the features in S only."
     " It is an estimate of the conditional expectation; it can give credit to features that the model does not use.",
+    "game": "v(S) is the worth of the players in S, as the game itself says.",
 }
 
 _INDICES = {

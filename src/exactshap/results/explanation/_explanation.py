@@ -14,6 +14,7 @@ from exactshap.results.data import (
     concat,
     facts,
     headline,
+    of_solution,
     to_frame,
     to_shap,
     to_shapiq,
@@ -311,6 +312,50 @@ class Explanation(ExplanationData):
         ((442, 10), True)
         """
         return concat(parts, cls, names)  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_solution(
+        cls,
+        solution: Any,
+        player_names: Sequence[str] | None = None,
+        *,
+        output_names: Sequence[str] | None = None,
+        unit: str = "worth",
+        name: str = "game",
+    ) -> Explanation:
+        """Give the solution of a game of your own names, pictures, frames and files.
+
+        Parameters
+        ----------
+        solution : Solution
+            What :func:`exactshap.solve` returns: of one game, which becomes one row, or of a batch.
+        player_names, output_names : sequence of str, default=None
+            None: players and outputs are numbered.
+        unit : str, default="worth"
+            Of v(S).
+        name : str, default="game"
+            What titles call the game.
+
+        Returns
+        -------
+        explanation : Explanation
+
+        Raises
+        ------
+        InputError
+            If there is not one name for each player.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from exactshap import solve
+        >>> from exactshap.games import OracleGame
+        >>> gloves = OracleGame(lambda S: np.minimum(S[:, 0], S[:, 1] + S[:, 2] > 0).astype(float), 3)
+        >>> explanation = Explanation.from_solution(solve(gloves), ["Ann", "Bob", "Cid"], unit="pairs")
+        >>> explanation.to_frame("pandas").round(3).to_dict("records")
+        [{'Ann': 0.667, 'Bob': 0.167, 'Cid': 0.167}]
+        """
+        return of_solution(cls, solution, player_names, output_names, unit, name)  # type: ignore[no-any-return]
 
     @property
     def plot(self) -> PlotAccessor:

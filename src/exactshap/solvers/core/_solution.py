@@ -52,6 +52,8 @@ class Solution:
         Posterior standard deviation of every set, for order 2.
     approximation_error : array of shape (n_rows,), or None
         Estimate of how far any v(S) of an approximated game is off; None for games that are not approximated.
+    index : str
+        The name of the index that :func:`exactshap.solve` was asked for.
     """
 
     values: np.ndarray
@@ -69,11 +71,18 @@ class Solution:
     covariance_residual: np.ndarray | None = None
     set_std: np.ndarray | None = None
     approximation_error: np.ndarray | None = None
+    index: str = ""
 
     @property
     def exact(self) -> bool:
         """Whether the values are exact up to rounding and the reported bound, neither sampled nor approximated."""
         return self.std_error is None and self.approximation_error is None
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_EXPLANATIONS:
+            do = "Explanation.from_solution(solution, player_names=[...]) has names, pictures, frames and files"
+            raise AttributeError(f"A Solution has no attribute {name!r}. {do}.")
+        return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def __repr__(self) -> str:
         return fields_text("Solution", solution_facts(self))
@@ -208,6 +217,17 @@ _ADDED = ("values", "empty", "full", "error_bound", "scale", "n_evaluations")
 _SIGNED = ("values", "empty", "full", "residual")
 _UNSIGNED = ("std_error", "error_bound", "scale", "set_std", "approximation_error")
 _SQUARED = ("covariance", "covariance_residual")
+_OF_EXPLANATIONS = (
+    "plot",
+    "to_frame",
+    "save",
+    "report",
+    "player_names",
+    "feature_names",
+    "interactions",
+    "to_shap",
+    "to_shapiq",
+)
 _PER_ROW = (*_SIGNED, *_UNSIGNED, *_SQUARED)
 
 
