@@ -109,7 +109,7 @@ def test_forecast_and_explanation_say_what_asks_for_less_also_where_nobody_watch
     ("settings", "first"),
     [
         ({"budget": 100}, "regression: 100 coalitions for each row, 10 background rows for each of them"),
-        ({"tol": 0.5}, "lazy is asked until standard errors are below tol=0.5"),
+        ({"tol": 0.5}, "lazy is called until standard errors are below tol=0.5"),
         ({"method": "enumeration", "groups": {"a": [*range(10)]}}, "enumeration: 32 coalitions for each row"),
     ],
     ids=str,

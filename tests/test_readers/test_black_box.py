@@ -306,10 +306,10 @@ def test_functions_of_the_rows_beside_a_row_are_noticed():
         return rows[:, 0] * (rows[:, 1] - np.max(rows[:, 1] * np.arange(len(rows))))
 
     with pytest.warns(
-        ExplanationWarning, match=r"centred answers a row by the rows beside it\. The same 9 rows differ by up to"
+        ExplanationWarning, match=r"centred answers a row by the other rows of a batch\. The same 9 rows differ by up to"
     ):
         Explainer(centred, BACKGROUND)
-    with pytest.raises(InputError, match=r"rows beside it.*Let it look at each row alone"):
+    with pytest.raises(InputError, match=r"other rows of a batch.*Let it look at each row alone"):
         Explainer(centred, BACKGROUND, deterministic="raise")
     Explainer(centred, BACKGROUND, deterministic="skip")
 

@@ -172,7 +172,7 @@ def test_frames_with_text_and_gaps(library, way):
     explanation = explain(worth, frame[:5], frame, value_function=way)
     assert explanation.certificate().passed
     assert explanation.exact
-    assert "exact for the estimated conditional distribution; a coalition tells" in explanation.method
+    assert "exact for the estimated conditional distribution; a coalition explains" in explanation.method
 
 
 def test_frames_keep_their_dtypes_under_a_copula():

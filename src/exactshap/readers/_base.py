@@ -25,7 +25,7 @@ __all__ = ["Reader", "SecondReading", "columns_of", "hand_masked", "rounding_of"
 
 @dataclass(frozen=True)
 class SecondReading:
-    """How another way of reading a model differs from that of its reader.
+    """State how another way of reading a model differs from its reader's.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class Reader(ABC):
         return 8.0 * 4 * n_rows * len(player_sets(self.n_players, order)) * self.n_outputs
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        """Return what solving ``n_rows`` rows in blocks costs, on one thread and in memory beyond what is held already.
+        """Return the cost of solving ``n_rows`` rows in blocks. It is for one thread, with memory beyond what is held already.
 
         ``few`` of the rows are there to time pieces of the work on, which are then multiplied; no row is solved that takes long.
         """
@@ -124,11 +124,14 @@ class Reader(ABC):
         return replace(n_rows * found, bytes=self.memory(block_rows, order))
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
-        """Return a function of delta that bounds how far values of X move when no column moves by more, where one is known."""
+        """Return a bound on how far values of X move, where one is known.
+
+        It is a function of delta, the largest move of any column.
+        """
         return None
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
-        """Return v(S) (n_rows, n_masks[, n_outputs]) by masking columns by hand and calling the model, or None.
+        """Return v(S) by masking columns by hand and calling the model, or None. It is (n_rows, n_masks[, n_outputs]).
 
         It is the independent reference that ``verify`` compares ``game(X).value(masks)`` with. The default handles the value
         functions that are defined by replacing columns: "interventional" and "baseline".
@@ -138,7 +141,7 @@ class Reader(ABC):
         return hand_masked(self, X, masks)
 
     def second_reading(self) -> SecondReading:
-        """Return how a second, independent reading of the model differs from this one."""
+        """Return how a second, independent reading of the model differs."""
         return SecondReading()
 
     def bind(self, row: Table) -> Reader | None:
@@ -171,7 +174,7 @@ def rounding_of(reader: Reader) -> float:
 
 
 def columns_of(reader: Reader, masks: np.ndarray) -> np.ndarray:
-    """Return which columns (n_masks, n_features) the players of each coalition are made of."""
+    """Return the columns (n_masks, n_features) of each coalition's players."""
     columns = np.zeros((len(masks), reader.n_features), bool)
     for player, members in enumerate(reader.players):
         columns[:, list(members)] = masks[:, player : player + 1]
@@ -179,7 +182,10 @@ def columns_of(reader: Reader, masks: np.ndarray) -> np.ndarray:
 
 
 def hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:
-    """Mean model prediction over rows that take the columns of the coalition from X and the rest from the background."""
+    """Return mean model predictions over hand-masked rows.
+
+    They take the columns of the coalition from X and the rest from the background.
+    """
     background = reader.background
     assert background is not None
     weights = np.full(background.n_rows, 1.0 / background.n_rows) if reader.weights is None else reader.weights

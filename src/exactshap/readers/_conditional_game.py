@@ -61,7 +61,7 @@ class Coalitions:
         return 2.0**self.n_players if self.enumerated else float(DEFAULT_BUDGET if self.budget is None else self.budget)
 
     def table_values(self) -> float:
-        """Return how many values of coalitions are held for each row and output."""
+        """Return how many coalition values are held for each row and output."""
         return 3.0 * 2.0 ** min(self.n_players, MAX_ENUMERATED)
 
     def solve(self, game: ConditionalGame, semivalue: Semivalue, order: int) -> Solution:
@@ -70,18 +70,21 @@ class Coalitions:
         found = solve(game.as_oracle(), semivalue, order, budget=int(self.count), random_state=self.random_state)
         return _unflattened(found, game)
 
-    def seconds(self, game: Callable[[int], ConditionalGame], n_few: int, n_rows: int, n_blocks: int) -> tuple[float, str]:
-        """Time a few random coalitions for one row and for a few, ``game(k)``: the rows of a block share work."""
+    def seconds(self, game: Callable[[int], ConditionalGame], n_timed: int, n_rows: int, n_blocks: int) -> tuple[float, str]:
+        """Time a few random coalitions for one row and for several.
+
+        ``game(k)`` is the game of k rows: the rows of a block share work.
+        """
         masks = some_coalitions(self.n_players, np.random.default_rng(0), TIMED_COALITIONS)
         masks = np.concatenate([masks, ~masks])  # a coalition and its complement may share work
-        one, some = game(1), game(n_few)
+        one, some = game(1), game(n_timed)
         one.value(masks[:1])  # loads the kernels
         clock = time.thread_time if worker_count(asked_jobs()) == 1 else time.perf_counter  # where others work, they count
         seconds = [
             min(clocked(functools.partial(game.value, masks), clock) for _ in range(2)) / max(1, len(masks))
             for game in (one, some)
         ]
-        each = max(0.0, seconds[1] - seconds[0]) / max(1, n_few - 1)
+        each = max(0.0, seconds[1] - seconds[0]) / max(1, n_timed - 1)
         total = (n_blocks * seconds[0] + n_rows * each) * self.count
         return total, "enumeration" if self.enumerated else "sampled coalitions"
 
@@ -132,7 +135,7 @@ class ConditionalGame:
         return np.asarray(self.function(mask) + self.intercept) if mask.any() else np.broadcast_to(self.empty, self.full.shape)
 
     def as_oracle(self) -> OracleGame:
-        """Return one game whose outputs are all outputs of all rows."""
+        """Return one game with the outputs of all rows as its outputs."""
         return OracleGame(self._flat, self.n_players)
 
     def _flat(self, masks: np.ndarray) -> np.ndarray:
@@ -140,7 +143,7 @@ class ConditionalGame:
 
 
 def _with_complements(masks: np.ndarray) -> list[tuple[int, ...]]:
-    """Return the numbers of the masks, each with that of its complement where both are there."""
+    """Return the masks' numbers, each with its complement's where both exist."""
     waiting: dict[bytes, list[int]] = {}
     groups: list[tuple[int, ...]] = []
     for i, mask in enumerate(masks):
@@ -153,7 +156,10 @@ def _with_complements(masks: np.ndarray) -> list[tuple[int, ...]]:
 
 
 def some_coalitions(n_players: int, rng: np.random.Generator, n_masks: int = COMPARED_COALITIONS) -> np.ndarray:
-    """Return random proper coalitions (at most n_masks, n_players), all different, of sizes as in a Shapley value."""
+    """Return different random proper coalitions (at most n_masks, n_players).
+
+    Their sizes are distributed as in a Shapley value.
+    """
     found: dict[bytes, np.ndarray] = {}
     for _ in range(4 * n_masks if n_players > 1 else 0):
         mask = np.zeros(n_players, bool)
@@ -163,7 +169,7 @@ def some_coalitions(n_players: int, rng: np.random.Generator, n_masks: int = COM
 
 
 def _unflattened(found: Solution, game: ConditionalGame) -> Solution:
-    """Turn one solution with n_rows x n_outputs outputs into one solution for each row."""
+    """Split one solution of n_rows x n_outputs outputs by row."""
 
     def rows(array: Any) -> Any:
         if array is None:

@@ -17,7 +17,7 @@ __all__ = ["DelegatingReader"]
 
 
 class DelegatingReader(Reader):
-    """Says what ``inner`` says of the rows that its own method ``rows`` makes of X; wrappers override what they change.
+    """Pass every question on to ``inner``, about the rows that ``rows`` makes. Wrappers override what they change.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A reader whose games are solved for players in a tree instead of by its own fast path, which knows no trees."""
+"""A reader that solves games for players in a tree; another reader's fast path knows no trees."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class HierarchicalReader(DelegatingReader):
 
 
 def reader_for(reader: Reader, index: str | Question) -> tuple[Reader, Any]:
-    """Return who answers a question about ``reader``'s model, and the question with players by number."""
+    """Return the reader that answers a question, and the question by player number."""
     question = find(index)
     if isinstance(question, Hierarchy):
         return HierarchicalReader(reader), question.among(reader.player_names)

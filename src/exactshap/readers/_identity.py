@@ -12,7 +12,7 @@ __all__ = ["answering_method", "is_own_method", "library_class", "replaced", "sk
 
 _METHODS = ("predict_proba", "decision_function", "predict")  # what models answer rows with, probabilities first
 _CALLED_BY_PYTHON = ("__call__", "__getattr__", "__getattribute__")  # the special methods that a prediction may go through
-_NEVER_ASKED = (  # public methods that no prediction goes through
+_NEVER_PREDICTING = (  # public methods that no prediction goes through
     "fit",
     "partial_fit",
     "fit_predict",
@@ -29,14 +29,14 @@ _NEVER_ASKED = (  # public methods that no prediction goes through
     "n_features_in_",
     "feature_names_in_",
 )
-_NEVER_ASKED_PREFIXES = ("_fit", "_repr", "_more_tags", "_get_tags", "_get_param_names", "_validate_params")
+_NEVER_PREDICTING_PREFIXES = ("_fit", "_repr", "_more_tags", "_get_tags", "_get_param_names", "_validate_params")
 _LABELS = ("sklearn", "exactshap", "interpret")  # their readers ask classifiers for anything but predict
 _DEFINED_BY_THE_USER = {"gpytorch.models.exact_gp.ExactGP": ("forward",)}  # the model itself, made of modules that are read
 _MISSING = object()
 
 
 def library_class(model: Any, package: str) -> type | None:
-    """Return the class of a package that a model is, or inherits from first; None if there is none.
+    """Return a model's class from a package, own or inherited, or None. It is the first in the order of inheritance.
 
     >>> library_class(True, "builtins")
     <class 'bool'>
@@ -45,10 +45,10 @@ def library_class(model: Any, package: str) -> type | None:
 
 
 def replaced(model: Any, known: type) -> tuple[str, ...]:
-    """Return the names on the way of a prediction for which a model has code of its own instead of that of ``known``.
+    """Return names on a prediction's way that a model redefines. Its code differs from that of ``known`` there.
 
     Methods, properties and special methods count, of subclasses, mixins and the instance itself; methods of fitting, scoring and
-    printing do not, nor do the labels of a classifier whose scores are explained.
+    printing do not, nor do a classifier's labels where its scores are explained.
 
     >>> class Loud(list):
     ...     def __call__(self):
@@ -71,7 +71,7 @@ def _reached_by_predictions(known: type) -> frozenset[str]:
     Methods of fitting, scoring and printing are left out. Names are all that is compared, so that these are rather too many.
     """
     names = {name for cls in known.__mro__ for name in vars(cls)}
-    reached = {*_CALLED_BY_PYTHON, *(name for name in names if not name.startswith("_") and _is_asked(name))}
+    reached = {*_CALLED_BY_PYTHON, *(name for name in names if not name.startswith("_") and _may_predict(name))}
     waiting = list(reached)
     while waiting:
         name = waiting.pop()
@@ -83,7 +83,7 @@ def _reached_by_predictions(known: type) -> frozenset[str]:
 
 
 def _codes_of(attribute: Any) -> list[CodeType]:
-    """Return the code of a method, a property, a decorated or a conditional method."""
+    """Return the code of a method or property, decorated or conditional ones too."""
     inside = [getattr(attribute, name, None) for name in ("fget", "fn", "func", "__func__", "__wrapped__", "check")]
     codes = [code for part in inside if part is not None for code in _codes_of(part)]
     own = getattr(attribute, "__code__", None)
@@ -102,7 +102,7 @@ def gives_labels(model: Any) -> bool:
 
 def _replaced_by_class(cls: type, known: type) -> Iterator[str]:
     own = [part for part in cls.__mro__ if part not in known.__mro__]
-    for name in dict.fromkeys(name for part in own for name in vars(part) if _is_asked(name)):
+    for name in dict.fromkeys(name for part in own for name in vars(part) if _may_predict(name)):
         here, there = (inspect.getattr_static(owner, name, _MISSING) for owner in (cls, known))
         if there is _MISSING:
             if name in (*_METHODS, *_CALLED_BY_PYTHON):  # readers ask for these by name
@@ -113,16 +113,16 @@ def _replaced_by_class(cls: type, known: type) -> Iterator[str]:
 
 def _replaced_by_instance(model: Any, known: type) -> Iterator[str]:
     for name, value in getattr(model, "__dict__", {}).items():
-        if callable(value) and _is_asked(name) and callable(getattr(known, name, None)):
+        if callable(value) and _may_predict(name) and callable(getattr(known, name, None)):
             yield name
 
 
-def _is_asked(name: str) -> bool:
+def _may_predict(name: str) -> bool:
     """Say whether a prediction may go through an attribute."""
     if name.startswith("__"):
         return name in _CALLED_BY_PYTHON
     requests = name.startswith("set_") and name.endswith("_request")  # scikit-learn makes these for every subclass
-    return not (name in _NEVER_ASKED or name.startswith(_NEVER_ASKED_PREFIXES) or requests)
+    return not (name in _NEVER_PREDICTING or name.startswith(_NEVER_PREDICTING_PREFIXES) or requests)
 
 
 def _is_code(attribute: Any) -> bool:
@@ -130,7 +130,9 @@ def _is_code(attribute: Any) -> bool:
 
 
 def sklearn_name(model: Any) -> str:
-    """Return the name of scikit-learn's class that an object behaves as, its own or its parent's; "" if it is none of them.
+    """Return the name of the scikit-learn class that an object behaves as.
+
+    It is its own or its parent's; "" if it is none of them.
 
     >>> from sklearn.svm import SVR
     >>> class Mine(SVR):
@@ -146,7 +148,7 @@ def sklearn_name(model: Any) -> str:
 
 
 def answering_method(model: Any, changed: tuple[str, ...]) -> str | None:
-    """Return the method to explain of a model with methods of its own: one of those, else the first that gives numbers."""
+    """Return the method to explain of a model with own methods. It is one of those, else the first that gives numbers."""
     there = [name for name in _METHODS if hasattr(model, name)]
     if "predict" in there and gives_labels(model):
         there.remove("predict")
@@ -155,7 +157,7 @@ def answering_method(model: Any, changed: tuple[str, ...]) -> str | None:
 
 
 def is_own_method(method: Any, known: type) -> bool:
-    """Say whether a bound method is the one of ``known`` that answers rows with numbers: never one that gives labels."""
+    """Return whether a bound method is the one of ``known`` that predicts numbers. Methods that give labels never are."""
     name, owner = getattr(method, "__name__", ""), method.__self__
     if name not in _METHODS or (name == "predict" and gives_labels(owner)):
         return False

@@ -15,7 +15,9 @@ __all__ = ["with_offset"]
 
 
 def with_offset(reader: Reader, X: Table, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the model's own predictions with an offset of each row, and by how much they exceed those without.
+    """Return predictions with an offset for each row, and their shift.
+
+    The shift is by how much they exceed predictions without.
 
     Raises
     ------
@@ -38,9 +40,9 @@ def with_offset(reader: Reader, X: Table, offset: np.ndarray) -> tuple[np.ndarra
     shift = every - (np.ravel(how.replaces)[0] if reader.single_output else how.replaces)
     if how.keyword is None or reader.own_call is None:
         return np.asarray(reader.predict(X), float) + shift, shift
-    asked = copy.copy(reader)
-    asked.own_call = replace(reader.own_call, settings={**reader.own_call.settings, how.keyword: every})
-    return np.asarray(asked.predict(X), float), shift
+    offset_reader = copy.copy(reader)
+    offset_reader.own_call = replace(reader.own_call, settings={**reader.own_call.settings, how.keyword: every})
+    return np.asarray(offset_reader.predict(X), float), shift
 
 
 def _way_to_score(reader: Reader) -> str:

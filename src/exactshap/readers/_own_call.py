@@ -37,7 +37,7 @@ def _unchanged(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class OwnCall:
-    """A documented method of a model, and how its result becomes the explained output.
+    """Call a documented method of a model and shape its result. The result becomes the explained output.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class OwnCall:
     finish: Callable[[np.ndarray], np.ndarray] = _unchanged
 
     def __call__(self, model: Any, rows: Any) -> np.ndarray:
-        """Return the prediction that ``model``, or whatever wraps it, gives of rows of the kind it was fitted with."""
+        """Return the prediction of ``model``, or of whatever wraps it. The rows are of the kind that it was fitted with."""
         try:
             values = getattr(model, self.method)(rows, **self.settings)
         except (TypeError, ValueError) as error:

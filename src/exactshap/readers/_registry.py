@@ -174,7 +174,10 @@ def read(model: Any, request: Request) -> Reader:
 
 
 def _is_conditional(model: Any, known: type | None, value_function: str) -> bool:
-    """Whether v(S) is a conditional mean of which the model's family has no form of its own, nor passes it on."""
+    """Return whether v(S) needs conditional means from outside the model's family.
+
+    The family has no form of its own and does not pass them on.
+    """
     if value_function != "observational":
         return value_function in CONDITIONAL
     module = "exactshap.readers.black_box" if known is None else _module(model)
@@ -183,7 +186,7 @@ def _is_conditional(model: Any, known: type | None, value_function: str) -> bool
 
 
 def known_class(model: Any) -> type | None:
-    """Return the class whose predictions a model's reader reproduces: its library's own class nearest to the model's.
+    """Return the library's class that a model's reader reproduces: the one nearest to the model's.
 
     >>> from sklearn.model_selection import GridSearchCV
     >>> from sklearn.svm import SVR
@@ -198,7 +201,7 @@ def known_class(model: Any) -> type | None:
 
 
 def require_own_prediction(model: Any) -> None:
-    """Refuse a model with prediction code of its own, where only the structure of its library's class is read."""
+    """Refuse a model with prediction code of its own. Only the structure of its library's class is read there."""
     known = known_class(model)
     if known is not None and (changed := replaced(model, known)):
         raise UnsupportedModelError(_replacing(model, known, changed, "Pass a model that predicts as its library's class does"))
@@ -209,7 +212,7 @@ def _module(model: Any) -> str:
 
 
 def _read_method(model: Any, known: type, changed: tuple[str, ...], request: Request) -> Reader:
-    """Explain a model with prediction code of its own as the function that it is, where there are rows to mix with."""
+    """Explain a model with its own prediction code as a function. It takes rows to mix with."""
     method = answering_method(model, changed)
     if method is None or f"{known.__module__}.{known.__qualname__}" in _NOT_ON_TABLES:
         do = "Explain a function of tables around it: explain(lambda rows: ..., X, background)"
@@ -236,7 +239,7 @@ def _replacing(model: Any, known: type, changed: tuple[str, ...], do: str) -> st
 
 
 def _unknown(model: Any) -> str:
-    """Say that no reader knows a model, and which way is left; things that cannot predict are told from unknown models."""
+    """Return the error for an unknown model, with the way that is left; objects that cannot predict get another one."""
     name = f"`{type(model).__module__}.{type(model).__qualname__}`"
     if not hasattr(model, "predict"):
         do = "Pass the model before the rows: explain(model, X, background)"

@@ -1,4 +1,4 @@
-"""What the user asked for, and what every reader makes of it: value function, names, outputs, checked numbers."""
+"""The user's settings, and what every reader makes of them: value function, names, outputs, checked numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["RESPONSES", "Request", "choose_value_function", "finite_numbers", "n
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What the user asked for besides the model, passed to every ``read`` function as it came in.
+    """Hold the user's settings, passed unchanged to every ``read`` function.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ def _route(name: str, known: tuple[str, ...]) -> str:
 
 
 def choose_value_function(request: Request, supported: tuple[str, ...], default: str | None, *, owner: str) -> str:
-    """Return the value function of a request: the one asked for, interventional with a background, else the family's default.
+    """Return the value function of a request: the user's, interventional with a background, else the family's default.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
 
 
 def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, owner: str) -> tuple[str, ...]:
-    """Return the feature names: the model's own, else those asked for, else those of the background, else x0, x1, ...
+    """Return the feature names: the model's own, else the user's, else those of the background, else x0, x1, ...
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def _numbered(n_columns: int) -> tuple[str, ...]:
 
 
 def select_outputs(names: tuple[str, ...], output: Any, *, owner: str) -> tuple[list[int], bool]:
-    """Return the numbers of the outputs asked for, and whether a single one was picked.
+    """Return the numbers of the selected outputs, and whether one was picked.
 
     Parameters
     ----------

@@ -38,5 +38,5 @@ def nameless(estimator: Any) -> Any:
 
 
 def writes_to_rows(estimator: Any) -> bool:
-    """Say whether an estimator, or one inside it, was told to make no copy (``copy=False``), and writes to what it is given."""
+    """Return whether an estimator writes to its input (``copy=False``). Estimators inside it count as well."""
     return any(not value for name, value in estimator.get_params().items() if name.rpartition("__")[2] == "copy")

@@ -50,7 +50,7 @@ LINEAR_ROWS = 2**18  # of a block of a linear model: copying its values takes as
 TIMED_ROWS = 256  # rows of one timed evaluation of a forecast
 TIMED_CALLS = 5e4  # evaluations up to which a forecast solves rows
 CACHED_VALUES = 2**18  # coalition values of a piece of rows: 2 MiB, what stays in a core's caches
-FEWEST_ROWS = 256  # rows of such a piece at least
+MIN_PIECE_ROWS = 256  # rows of such a piece at least
 COARSE = 1e-6  # of the largest prediction: where rounding leaves more than that uncertain, values are approximate,
 COARSE_EPSILONS = 2**13  # of a model in single precision, so many of its rounding units
 CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
@@ -60,7 +60,7 @@ class AdditiveReader(Reader):
     """Read a sum of small terms; the background is folded in once."""
 
     value_functions = VALUE_FUNCTIONS
-    block_rows = 2**14  # what a block holds beside its values stays in a core's caches, and threads share 100,000 rows
+    block_rows = 2**14  # a block's work arrays stay in a core's caches, and threads share 100,000 rows
 
     def __init__(self, model: Any, request: Request, form: AdditiveForm, model_name: str = "") -> None:
         self.model, self.model_name, self.form = model, model_name or type(model).__name__, form
@@ -134,7 +134,7 @@ class AdditiveReader(Reader):
         return self.form.predict(X)
 
     def limit(self, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """Return what rounding explains (n_rows,) of a difference of the terms to predictions."""
+        """Return the difference (n_rows,) to predictions that rounding explains."""
         assert self.rounding is not None
         size = np.abs(prediction).max(axis=tuple(range(1, prediction.ndim)), initial=0.0)
         return self.rounding * (scale + size + self.floor)
@@ -189,7 +189,7 @@ class AdditiveReader(Reader):
         """Return how many rows' coalition values fit into a core's caches."""
         if self._streams or not self._widths:
             return n_rows
-        return max(FEWEST_ROWS, int(CACHED_VALUES / (self.n_outputs * sum(2.0**width for width in self._widths))))
+        return max(MIN_PIECE_ROWS, int(CACHED_VALUES / (self.n_outputs * sum(2.0**width for width in self._widths))))
 
     def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         if self._linear is None:

@@ -86,7 +86,7 @@ class AdditiveForm:
         return 0.0 if self.magnitude is None else self.magnitude(rows)
 
     def check(self, rows: np.ndarray, own: np.ndarray, limit: np.ndarray, *, owner: str) -> None:
-        """Refuse a model whose predictions (n_rows, n_outputs) are not the sum of its terms."""
+        """Refuse a model with predictions that are not its terms' sum. They are (n_rows, n_outputs)."""
         terms = self.evaluate(rows)
         if np.all(is_right := np.abs(own - terms).max(axis=1) <= limit):
             return

@@ -33,7 +33,7 @@ class AdditiveModel:
     feature_names : sequence of str, default=None
         Names of all columns. Without names, the model has as many columns as its terms use.
     n_features : int, default=None
-        Number of columns of a model without names whose last columns are in no term.
+        Number of columns, for a model without names and with last columns in no term.
     output_names : sequence of str, default=None
         Names of the outputs of functions that return (n, n_outputs); None means one output.
 

@@ -78,7 +78,7 @@ def _is_numbers(X: Table) -> bool:
 
 
 def _response(model: Any) -> Response:
-    """Return the probability of the second of two classes, or the mean of a regression with a logarithmic link."""
+    """Return the second class's probability, or a log-link regression's mean."""
     if hasattr(model, "classes_"):
         if len(model.classes_) != 2:
             raise no_response(model, f"It has {len(model.classes_)} classes")
@@ -90,7 +90,7 @@ def _response(model: Any) -> Response:
 
 @with_response(_response)
 def read(model: Any, request: Request) -> AdditiveReader:
-    """Read the intercept and the scores of each term's bins, in link space.
+    """Read the intercept and the bins' scores of each term, in link space.
 
     Without a background, the training rows are one: the model keeps their joint histogram over the bins of each term, and
     an additive game needs no more, so that the values are exactly those for ``background=`` the training rows. Merged,

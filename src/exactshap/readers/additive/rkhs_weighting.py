@@ -65,7 +65,7 @@ def read(model: Any, request: Request) -> Reader:
 
 
 def _interpolant(term: Any, n_background: int) -> Interpolant | None:
-    """Return the interpolant of a homogeneous term of two or three columns, where it pays; None of others."""
+    """Return a homogeneous term's interpolant where it pays, else None. It pays only for terms of two or three columns."""
     k = len(term.subset)
     if term.base.degree is None or k not in (2, 3) or term.base.largest_tilt(k) <= 1.0:
         return None
@@ -78,7 +78,10 @@ def _growth(term: Any) -> Growth:
 
 
 def _norm(term: Any) -> float:
-    r"""Return a bound on :math:`\sqrt{c^\top G c}`, the norm of the term's weight function: what rounding can take away is added."""
+    r"""Return a bound on the norm of the term's weight function.
+
+    It is :math:`\sqrt{c^\top G c}`: what rounding can take away is added.
+    """
     gram, c = term.base.kernel(term.parameters, term.parameters, len(term.subset)), term.coefficients
     lost = 4.0 * len(c) * np.finfo(float).eps * float(np.abs(c) @ np.abs(gram) @ np.abs(c))
     return math.sqrt(max(float(c @ gram @ c), 0.0) + lost)
@@ -143,7 +146,7 @@ class SmoothTerm:
 
 @dataclass(frozen=True, eq=False)
 class HomogeneousTerms:
-    """Terms whose mixed coalitions are interpolated and whose full ones are evaluated."""
+    """Interpolate terms on mixed coalitions and evaluate them on full ones."""
 
     terms: tuple[SmoothTerm, ...]
 

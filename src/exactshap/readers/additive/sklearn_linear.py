@@ -56,7 +56,7 @@ class LinearParts:
         return np.float32 if self.coefficients.dtype == np.float32 else np.float64
 
     def call(self, chosen: list[int], single: bool) -> OwnCall:
-        """Return the documented call, which a pipeline around the model answers as well."""
+        """Return the documented call that predicts the linear parts. A pipeline around the model answers it as well."""
         return OwnCall(self.method, finish=functools.partial(self._in_unit, chosen, single))
 
     def _in_unit(self, chosen: list[int], single: bool, values: np.ndarray) -> np.ndarray:
@@ -74,7 +74,7 @@ def in_double(X: Table) -> Table:
 
 
 def _response(model: Any) -> Response:
-    """Return the probability of the second of two classes, or the mean of a generalised linear model."""
+    """Return the second class's probability, or a generalised linear model's mean."""
     parts = linear_parts(model)
     if not hasattr(model, "classes_"):
         return Response(None if parts.link is None else "exponential", OwnCall("predict"), "target")

@@ -189,7 +189,7 @@ _CLASSES: dict[str, Callable[[Any], _Classes]] = {
 
 
 def _of_outputs(values: np.ndarray, is_margin: bool, chosen: list[int]) -> np.ndarray:
-    """Return the chosen classes of the first axis, or the margin of two."""
+    """Return the chosen classes of the first axis, or two classes' margin."""
     return (np.diff(values, axis=0) if is_margin else values)[chosen]
 
 

@@ -17,7 +17,7 @@ __all__ = ["read"]
 
 
 class StructuredModel(AdditiveModel):
-    """The sum of a model's partial models, which predicts by the model's own call."""
+    """Sum a model's partial models, and predict by the model's own call."""
 
     def __init__(self, model: Any, n_features: int) -> None:
         subsets = [tuple(int(j) for j in subset) for subset in model.get_all_unique_fs()]
@@ -36,7 +36,7 @@ class StructuredModel(AdditiveModel):
 def _of_columns(
     partial: Callable[[np.ndarray], Any], subset: tuple[int, ...], n_features: int
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a partial model, which takes whole rows, as a function of its own columns."""
+    """Return a partial model of whole rows as a function of its columns."""
 
     def term(values: np.ndarray) -> np.ndarray:
         rows = np.zeros((len(values), n_features))

@@ -15,7 +15,7 @@ __all__ = ["call", "first_call", "name_of", "precision"]
 
 
 def first_call(function: Callable[..., Any], rows: Table, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the answers for some rows, and names of the outputs, of which a single one has none.
+    """Return the answers for some rows, and the outputs' names. A single output has no name.
 
     They are the columns of a frame, the keys of dictionaries, or the classes of a classifier's own method; else numbers.
     """
@@ -42,7 +42,7 @@ def _class_names(owner: Any, names: tuple[str, ...] | None, n_outputs: int) -> t
 
 
 def _as_columns(returned: Any, n_rows: int) -> tuple[Any, tuple[str, ...] | None]:
-    """Return an answer as something NumPy reads as (n_rows, n_outputs), and the names of its columns where it has some.
+    """Return an answer as (n_rows, n_outputs), with column names if it has some. It is something that NumPy reads.
 
     Frames have names; a list of a table for each target is what classifiers of several targets answer; dictionaries of outputs are
     answered by networks, and those of labels and scores, a list for each row, by pipelines of transformers.
@@ -72,7 +72,10 @@ def _as_columns(returned: Any, n_rows: int) -> tuple[Any, tuple[str, ...] | None
 
 
 def _of_dictionaries(returned: Any) -> tuple[np.ndarray, tuple[str, ...]] | None:
-    """Return rows that are dictionaries of the same keys, or lists of the same labels with scores, as numbers and names."""
+    """Return answers that are dictionaries as numbers and names.
+
+    They have the same keys, or are lists of the same labels with scores.
+    """
     rows = [
         {item["label"]: item["score"] for item in row if isinstance(item, dict) and {"label", "score"} <= item.keys()}
         if isinstance(row, list)
@@ -111,9 +114,9 @@ def call(
     names: tuple[str, ...] = (),
     of_row: int | None = None,
 ) -> np.ndarray:
-    """Call the function on a copy that it cannot change, and return (n_rows,) or (n_rows, n_outputs) finite numbers.
+    """Call the function on a safe copy; return finite numbers. They are (n_rows,) or (n_rows, n_outputs).
 
-    ``columns`` (n_coalitions, n_features) tells which coalition a row belongs to and ``of_row`` whose coalitions they are, for messages.
+    ``columns`` (n_coalitions, n_features) tells which coalition a row belongs to and ``of_row`` which row's coalitions they are, for messages.
     """
     returned = _returned(function, rows, name, columns, names, of_row)
     return _checked_output(returned, rows, name, columns, names, of_row)
@@ -184,7 +187,7 @@ def _checked_output(
     if outputs is not None and rows.names is not None and set(rows.names) < set(outputs):
         added = [output for output in outputs if output not in rows.names]
         do = f"Return that column alone: lambda rows: function(rows)[{added[0]!r}]"
-        raise InputTypeError(message(f"{name} must return real numbers", f"Got its rows with {added} beside them", do))
+        raise InputTypeError(message(f"{name} must return real numbers", f"Got its rows with {added} next to them", do))
     try:
         values = np.asarray(returned)
     except (ValueError, TypeError) as error:

@@ -14,10 +14,12 @@ from exactshap.solvers import Cost, bytes_besides_calls, choose, n_calls, second
 if TYPE_CHECKING:
     from exactshap.readers import Reader
 
-__all__ = ["calls_asked", "calls_cost", "calls_memory"]
+__all__ = ["calls_cost", "calls_forecast", "calls_memory"]
 
 SAMPLED = ("estimator", "surrogate", "polynomial_order", "frontier", "pairing", "sampling")
-TIMED_COALITIONS, QUICK, MANY_ROWS = 16, 0.05, 100  # timed together where that takes at most two seconds, or of many rows
+TIMED_COALITIONS = 16  # of a second timing: what one more coalition costs in a batch
+# The second timing is made where one coalition takes less than so many seconds, or there are so many rows that it is a small share.
+MAX_SECONDS_TIMED, MIN_ROWS_TIMED = 0.05, 100
 
 
 def calls_cost(reader: Reader, row: OracleGame, n_rows: int, order: int) -> Cost:
@@ -26,20 +28,20 @@ def calls_cost(reader: Reader, row: OracleGame, n_rows: int, order: int) -> Cost
     masks = np.zeros((TIMED_COALITIONS, reader.n_players), bool)
     masks[:, ::2] = True
     one = each = clocked(lambda: row.value(masks[:1]))
-    if one < QUICK or n_rows >= MANY_ROWS:
+    if one < MAX_SECONDS_TIMED or n_rows >= MIN_ROWS_TIMED:
         one, some = (min(clocked(lambda k=k: row.value(masks[:k])) for _ in range(2)) for k in (1, TIMED_COALITIONS))  # type: ignore[misc]
         each = max(0.0, some - one) / (TIMED_COALITIONS - 1)
     seconds = one + (coalitions - 1) * each + seconds_besides_calls(coalitions, method, reader.n_players, order)
     return Cost(n_rows * seconds, exact=method == "enumeration", method=method)
 
 
-def calls_asked(reader: Reader) -> Asks:
-    """Return what a row asks of the function, and, where nobody chose how much, what would ask for less."""
+def calls_forecast(reader: Reader) -> Asks:
+    """Return the coalitions that a row takes, and how to take fewer. The latter only where nobody chose how many."""
     assert reader.background is not None
     coalitions, method = _coalitions(reader)
     options, fewer = reader.options, fewer_coalitions(reader.n_players)  # type: ignore[attr-defined]
     if options.get("tol") is not None:
-        return Asks(f"{reader.model_name} is asked until standard errors are below tol={options['tol']:g}", None)
+        return Asks(f"{reader.model_name} is called until standard errors are below tol={options['tol']:g}", None)
     sentence = (
         f"{method}: {coalitions:,.0f} coalitions for each row, {reader.background.n_rows:,} background rows for each of them"
     )
@@ -48,7 +50,9 @@ def calls_asked(reader: Reader) -> Asks:
 
 
 def calls_memory(reader: Reader, cells: int, order: int) -> float:
-    """Return the bytes of one batch of mixed rows of ``cells`` cells, which the function copies, of all coalitions, and of the solver.
+    """Return the bytes of one batch, all coalitions and the solver.
+
+    The batch has mixed rows of ``cells`` cells, which the function copies.
 
     Where a tolerance decides, the solver's are those of the usual number of calls.
     """
@@ -62,7 +66,7 @@ def calls_memory(reader: Reader, cells: int, order: int) -> float:
 
 
 def _coalitions(reader: Reader) -> tuple[float, str]:
-    """Return how many coalitions of each row the function is asked about, at most, and the method."""
+    """Return the largest number of coalitions for each row, and the method."""
     options = reader.options  # type: ignore[attr-defined]
     budget, method = options.get("budget"), options.get("method", "auto")
     if method == "auto" and any(options.get(name) is not None for name in SAMPLED):

@@ -43,7 +43,7 @@ def _kind(cell: Any) -> tuple[bool, bool]:
 
 
 def moving_players(players: Sequence[Sequence[int]], fixed: dict[int, Any], row: Table) -> list[int]:
-    """Return the players with a column in which the row differs from some of the background."""
+    """Return players with columns where the row differs from the background. One different background row is enough."""
     idle = {j for j, value in fixed.items() if _same(row.column(j)[0], value)}
     return [place for place, columns in enumerate(players) if not idle.issuperset(columns)]
 

@@ -17,7 +17,7 @@ CHECKED_ROWS = 16  # background rows that a function is tried on before it is ex
 
 
 def owner_reader(model: Any, request: Request) -> Reader | None:
-    """Return the exact reader of a method's owner if the method is what that reader reproduces, and None otherwise.
+    """Return the exact reader of a method's owner, or None. None unless the method is what that reader reproduces.
 
     It must be the very method of the owner's library, give numbers and not labels, and agree with the reader on background rows
     and on mixtures of them: a forest's labels and probabilities agree on every row that it has memorised.
@@ -43,7 +43,10 @@ def _read_exactly(owner: Any, request: Request) -> Reader:
 
 
 def _checked_rows(background: Table) -> Table:
-    """Return the first background rows, each of them as it is and mixed with its neighbour in every other column."""
+    """Return the first background rows, plain and mixed with neighbours.
+
+    The mixed ones take every other column from the neighbour.
+    """
     here = np.arange(min(background.n_rows, CHECKED_ROWS))
     rows = background.take(np.tile(here, 2))
     others = background.take(np.concatenate([here, (here + 1) % background.n_rows]))

@@ -20,11 +20,11 @@ CALLS_OF_EACH = 6  # small batches of each size
 
 
 def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name: str, *, refuse: bool) -> float:
-    """Return the relative rounding of a function that has answered ``first`` for some rows; say so where more than that moves it.
+    """Return a function's relative rounding; report answers that vary by more. ``first`` is its first answer for the rows.
 
-    The rows are asked again in batches of other sizes. Libraries add up products of matrices of other shapes in another order (BLAS
+    The function is called again with batches of other sizes. Libraries add up products of matrices of other shapes in another order (BLAS
     has kernels of its own for one row, for up to three, and for many), and equations that were solved before enlarge what that rounds:
-    a Gaussian process' probabilities move by 5,000 eps. A function that is random, or that looks at the rows beside a row, is refused
+    a Gaussian process' probabilities move by 5,000 eps. A function that is random, or that looks at a row's neighbours, is refused
     or warned of.
     """
     n, eps = rows.n_rows, precision(first)
@@ -39,9 +39,9 @@ def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name:
         return eps
     if moved <= np.sqrt(eps) * size:
         return float(moved / size)
-    what = f"The same {n} rows differ by up to {moved:.3g} when they are asked in batches of other sizes"
+    what = f"The same {n} rows differ by up to {moved:.3g} when they come in batches of other sizes"
     _say(
-        f"{name} answers a row by the rows beside it",
+        f"{name} answers a row by the other rows of a batch",
         what,
         "Let it look at each row alone, and return numbers of the precision it computes in",
         refuse=refuse,
@@ -50,12 +50,17 @@ def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name:
 
 
 def _moved(function: Callable[..., Any], rows: Table, first: np.ndarray, name: str) -> float:
-    """Return the largest difference of answers in small batches, and in one as large as coalitions make, in another order."""
+    """Return the largest difference of answers in batches of other sizes.
+
+    They are small batches, and one as large as coalitions make, in another order.
+    """
     n = rows.n_rows
     backwards = np.arange(n)[::-1]
-    nothing = np.zeros((-(-LARGE_BATCH // n), rows.n_columns), bool)  # of the row: coalitions ask so
-    company = hybrid_rows(rows.take(slice(0, 1)), rows.take(backwards), nothing)
-    differences = [_difference(first, call(function, company, name), np.tile(backwards, len(nothing)))]
+    nothing = np.zeros(
+        (-(-LARGE_BATCH // n), rows.n_columns), bool
+    )  # no column from the row itself: mixed rows are how coalitions call the function
+    batch = hybrid_rows(rows.take(slice(0, 1)), rows.take(backwards), nothing)
+    differences = [_difference(first, call(function, batch, name), np.tile(backwards, len(nothing)))]
     begins = [(size, start) for size in SMALL_BATCHES for start in range(0, min(n, size * CALLS_OF_EACH), size)]
     for size, start in begins if n > 1 else ():
         chosen = np.arange(start, min(start + size, n))

@@ -31,7 +31,7 @@ from exactshap.readers import (
     select_outputs,
 )
 from exactshap.readers.black_box._call import call, first_call, name_of, precision
-from exactshap.readers.black_box._cost import calls_asked, calls_cost, calls_memory
+from exactshap.readers.black_box._cost import calls_cost, calls_forecast, calls_memory
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
 from exactshap.readers.black_box._idle_players import moving_players, single_values, solve_moving
 from exactshap.readers.black_box._owner import CHECKED_ROWS, owner_reader
@@ -87,7 +87,7 @@ def read(model: Any, request: Request) -> Reader:
 
 
 class BlackBox(Reader):
-    """A function on rows, explained by calling it on rows that mix x with the background.
+    """Explain a function by calling it on rows mixed with the background.
 
     ``function`` takes tables of the kind that the background is (read-only arrays, or fresh frames) and returns (n_rows,),
     (n_rows, 1) or (n_rows, n_outputs) real numbers. Options: ``budget`` and ``tol`` count coalitions per row, each of them one call
@@ -122,10 +122,10 @@ class BlackBox(Reader):
     @functools.cached_property
     def asks(self) -> Asks:  # type: ignore[override]
         """What a row asks of the function."""
-        return calls_asked(self)
+        return calls_forecast(self)
 
     def _check_function(self, request: Request) -> None:
-        """Call a few background rows twice: the number of outputs, the precision, and whether answers stay as they are in other company."""
+        """Call a few background rows twice, for the number of outputs, the precision and whether other batches change answers."""
         assert self.background is not None
         rows = self.background.take(slice(0, CHECKED_ROWS))
         first, names = first_call(self.model, rows, self.model_name)
@@ -205,7 +205,7 @@ class BlackBox(Reader):
         return calls_memory(self, self.batch_rows() * self.n_features, order) + super().memory(n_rows, order)
 
     def batch_rows(self) -> int:
-        """Return how many rows the function gets at once, at most, unless a single coalition needs more."""
+        """Return the most rows that the function gets at once. A single coalition may need more."""
         assert self.background is not None
         most = min(CELLS // max(self.n_features, 1), ROWS, COALITIONS * self.background.n_rows)
         return self.options["batch_size"] or max(most, 1)
@@ -217,7 +217,7 @@ class BlackBox(Reader):
 
 @dataclass(frozen=True, eq=False)
 class OfColumn:
-    """A function of a list or Series of texts, which are the one column of a table here."""
+    """Wrap a function of texts as a function of a one-column table. It takes a list or a Series."""
 
     function: Callable[..., Any]
 
@@ -275,7 +275,7 @@ class RowGames:
 
 
 def _named(wanted: Any, names: tuple[str, ...], owner: str) -> tuple[str, ...]:
-    """Return the names that the user gives to the outputs, or those that are known."""
+    """Return the user's names of the outputs, or those known."""
     if wanted is None:
         return names
     if isinstance(wanted, (str, bytes)) or not isinstance(wanted, Iterable):

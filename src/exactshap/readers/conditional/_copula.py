@@ -26,7 +26,7 @@ EIGENVALUE = 1e-9  # correlations of columns that determine each other are raise
 
 
 class GaussianCopula:
-    """A copula fitted to a background, and the model that is asked about what is drawn.
+    """Fit a copula to a background; evaluate the model on its draws.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class GaussianCopula:
         return message(text, f"{label[0].upper()}{label[1:]} {got}", do)
 
     def scores(self, X: Table) -> np.ndarray:
-        """Return the normal scores (n_rows, n_columns) of rows, by their ranks among the background's."""
+        """Return the normal scores (n_rows, n_columns) of rows. They come from ranks among the background's cells."""
         from scipy.special import ndtri
 
         cells, below = self._cells(X), np.concatenate([np.zeros((1, self.sorted.shape[1])), self.cumulated])
@@ -103,7 +103,10 @@ class GaussianCopula:
         return 32.0 * (CALL_ROWS + REPLICATES * 2.0**self.power) * self.background.n_columns
 
     def conditional(self, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the regression (n_outside, n_inside) of the missing scores on the known ones, and a root of their covariance."""
+        """Return the regression of missing on known scores, and a covariance root.
+
+        The regression is (n_outside, n_inside); the covariance is that of what is left.
+        """
         R, outside = self.correlations, ~inside
         slopes = np.linalg.solve(R[np.ix_(inside, inside)], R[np.ix_(inside, outside)]).T
         covariance = R[np.ix_(outside, outside)] - slopes @ R[np.ix_(inside, outside)]
@@ -154,7 +157,7 @@ class BoundCopula:
         n, draws = len(copula.weights), len(self.normal)
         return (
             f"conditional means under a Gaussian copula of {n} background rows, {draws} draws a coalition (unbiased for the "
-            "estimated conditional distribution, whose own error is not in the standard errors)"
+            "estimated conditional distribution; its own error is not in the standard errors)"
         )
 
 

@@ -2,7 +2,7 @@ r"""Estimate conditional means by one regression of the background's predictions
 
 .. math:: v_x(S) = \sum_z W^S_{zx}\, f(z) \approx E[f(X) \mid X_S = x_S], \qquad \sum_z W^S_{zx} = 1
 
-The model is asked once about the background, whatever the coalitions: no row is ever mixed. Columns of any kind become points in space
+The model predicts the background once, whatever the coalitions: no row is ever mixed. Columns of any kind become points in space
 first: numbers in units of their deviation, categories as corners of a simplex.
 """
 
@@ -23,7 +23,7 @@ __all__ = ["Coordinates", "ForestRegression", "RegressedMeans", "RidgeRegression
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Euclidean coordinates of each player's columns, in which two background rows are 2 apart on average, squared, per column.
+    """Hold Euclidean coordinates of each player's columns. Two background rows are 2 apart on average, squared, per column.
 
     A number that is missing is the mean, with a coordinate of its own that says so; a level that the background lacks is the
     origin, as far from every level; a column of one value says nothing.
@@ -98,11 +98,11 @@ Fit = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]  # predict(points) -
 
 
 class RidgeRegression:
-    r"""Kernel ridge regression around the mean m, the conditional mean embedding of the background applied to f.
+    r"""Regress by kernel ridge around the mean m. It is the conditional mean embedding of the background applied to f.
 
     .. math:: v_x(S) = m + k_S(x, Z)\, (K_S + \eta \operatorname{diag}(1 / w))^{-1} (f(Z) - m)
 
-    A Gaussian kernel, whose bandwidth and ridge are those of least squared error on rows that are left out, for each coalition.
+    A Gaussian kernel with the bandwidth and ridge of least squared error on left-out rows, for each coalition.
     With :math:`A` the inverse the error of row i is :math:`[A (f - m)]_i / A_{ii}`, as in every linear smoother.
     """
 
@@ -204,13 +204,13 @@ class BoundRegressions:
     def describe(self) -> str:
         text = "exact for the estimated conditional distribution"
         if self.scores:
-            told = f"{min(self.scores):.2g} to {max(self.scores):.2g}"
-            text += f"; a coalition tells {told} of the variance of f over rows that are left out"
+            explained = f"{min(self.scores):.2g} to {max(self.scores):.2g}"
+            text += f"; a coalition explains {explained} of the variance of f over rows that are left out"
         n = len(self.means.weights)
         return f"conditional means by {self.means.way.name} of the predictions of {n} background rows ({text})"
 
 
 def _r2(targets: np.ndarray, left_out: np.ndarray, weights: np.ndarray) -> float:
-    """Return the share of the variance over all outputs that is told, by rows that are left out."""
+    """Return the share of variance explained on left-out rows. It is that over all outputs."""
     total = float(np.sum(weights @ (targets - weights @ targets) ** 2))
     return 1.0 - float(np.sum(weights @ (targets - left_out) ** 2)) / total if total > 0.0 else 0.0

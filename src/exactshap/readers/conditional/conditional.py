@@ -27,7 +27,7 @@ DRAWS, TREES = 256, 100  # of a coalition's mean under a copula; of a forest, as
 
 
 def read(model: Any, request: Request) -> Reader:
-    """Read a model by its own reader, for its predictions and names, and explain it by conditional means.
+    """Read a model and explain it by conditional means. Its own reader gives predictions and names.
 
     Settings (keywords of ``Explainer``): ``eta`` (ridge of ``"observational"``, default "auto": chosen for each coalition),
     ``n_samples`` (draws a coalition of ``"observational-copula"``, default 256), ``n_trees`` (of ``"observational-forest"``,
@@ -127,7 +127,7 @@ class ConditionalReader(DelegatingReader):
 
 
 def _averaged(found: Solution, replicates: int, single_output: bool) -> Solution:
-    """Return the mean over replicates (the last axis), and its standard error, that of sampled coalitions included."""
+    """Return the mean over replicates (the last axis), and its standard error. The error of sampled coalitions is included."""
 
     def split(array: Any) -> np.ndarray:
         return np.asarray(array).reshape(*np.shape(array)[:-1], -1, replicates)

@@ -31,7 +31,7 @@ FACTOR_VALUES = 2**18  # factors of one sub-block of rows: 2 MiB
 
 
 class FoldedBackground(Strategy):
-    """Sum up the background of a machine's terms where that pays, and keep the tables where all of them fit.
+    """Sum up a machine's background in tables where that pays. They are kept where all of them fit.
 
     Questions for which it does not pay are streamed. Nothing depends on what is kept: tables are the same bits when they are
     made again for each block of rows, or after a pickle.
@@ -80,7 +80,10 @@ class FoldedBackground(Strategy):
         return self._cache.get_or_make(("folded", number), make, keep=n_blocks) if self.kept else make()
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes of the tables, of a second copy of a tile of the background, and of all coalitions of the rows."""
+        """Return the bytes of tables, a background tile and all coalitions.
+
+        The tile is a second copy; the coalitions are those of the rows.
+        """
         machine = self.machine
         streamed = self.streamed.memory(n_rows, order)
         if not self.pays(self._shapley, order):
@@ -91,7 +94,7 @@ class FoldedBackground(Strategy):
         return streamed + 8.0 * (tables + 0.8 * tile + n_rows * machine.n_outputs * coalitions)
 
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
-        """Return the cost of tables once, or once for each block of rows, and of the rows."""
+        """Return the cost of the rows and of the tables. Tables are made once, or once for each block of rows."""
         if not self.pays(semivalue, order):
             return self.streamed.cost(few, n_rows, semivalue, order, n_blocks)
         machine = self.machine

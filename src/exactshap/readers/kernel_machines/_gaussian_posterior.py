@@ -60,14 +60,14 @@ class Process:
 
 
 def attach(request: Request, processes: Sequence[Process]) -> tuple[GaussianPosterior | None, Request]:
-    """Read the setting ``uncertainty`` and return the posterior (or None) and the request without that setting.
+    """Read the setting ``uncertainty``; return the posterior and the other settings. The posterior may be None.
 
     Parameters
     ----------
     request : Request
         ``options["uncertainty"]`` is True, False or "auto": computed where a row costs less than a fifth of a second.
     processes : sequence of Process
-        Independent ones, whose outputs together are the outputs of the reader, in order.
+        Independent ones; their outputs together are the outputs of the reader, in order.
     """
     options = dict(request.options)
     wanted = options.pop("uncertainty", "auto")
@@ -81,14 +81,14 @@ def attach(request: Request, processes: Sequence[Process]) -> tuple[GaussianPost
 
 @dataclass(frozen=True, eq=False)
 class GaussianPosterior:
-    """The processes whose uncertainty is wanted: always, or where it is cheap enough."""
+    """Hold the processes that give an uncertainty: always, or where it is cheap enough."""
 
     processes: tuple[Process, ...]
     always: bool
     memory_limit: float = 2.0**30
 
     def refuse_unless_linear(self, value_function: str) -> None:
-        """Raise where the uncertainty was asked for and the value function is not linear in f."""
+        """Refuse the uncertainty where the value function is not linear in f. It is refused only to a user who set it."""
         if self.always and value_function not in LINEAR:
             raise UnknownNameError(
                 message(
@@ -99,7 +99,7 @@ class GaussianPosterior:
 
 
 class WithPosterior(Strategy):
-    """Values as another strategy solves them, with the covariance that the posterior of a Gaussian process gives them."""
+    """Add a Gaussian process' covariance to another strategy's values."""
 
     def __init__(self, mean: Strategy, posterior: GaussianPosterior) -> None:
         self.machine, self.mean, self.posterior = mean.machine, mean, posterior
@@ -124,7 +124,7 @@ class WithPosterior(Strategy):
         return replace(self.mean.solve(values, semivalue, order), **self._uncertainty(values, semivalue, order))
 
     def _uncertainty(self, values: np.ndarray, semivalue: Semivalue, order: int) -> dict[str, Any]:
-        """Return the fields of a Solution that tell the uncertainty of some rows."""
+        """Return the uncertainty fields of a Solution for some rows."""
         weights = self._mixture()
         found: list[dict[str, Any]] = []
         for process in self.processes:
@@ -143,7 +143,7 @@ class WithPosterior(Strategy):
         return np.ones(1) if independent else np.array(self.machine.weights)
 
     def factors(self, values: np.ndarray, process: Process) -> list[KernelFactors | MonomialFactors]:
-        """Return the factors of every component of a process, with the players and the background of the machine."""
+        """Return the factors of every component of a process. Players and background are those of the machine."""
         parts = [self._component(part, process.points, values) for part in process.components]
         if self.machine.value_function == "interventional-independent":
             _, weights = self.machine.rows_and_weights()
@@ -196,7 +196,10 @@ class WithPosterior(Strategy):
         )
 
     def _bytes(self, n_rows: int) -> float:
-        """Return the memory of the factors between the background, the training rows and a block of rows."""
+        """Return the memory of the posterior's factors for a block of rows.
+
+        They are between the background, the training rows and the block.
+        """
         machine = self.machine
         weights = machine.rows_and_weights()[1]
         d, m, rows = float(machine.n_players), float(len(weights)), float(n_rows)
@@ -211,7 +214,7 @@ class WithPosterior(Strategy):
         return needed
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes of the factors, of the covariances of the rows and of what their pairs need."""
+        """Return the bytes of factors, row covariances and their pairs."""
         mean = self.mean.memory(n_rows, order)
         if not self.offered(order):
             return mean
@@ -247,7 +250,7 @@ class WithPosterior(Strategy):
 
 
 def _certify(found: Uncertainty, process: Process) -> None:
-    """Compare the sum of the covariance with the process's own variance of f(x) - mean f(Z).
+    """Compare the covariance's sum with the process's own variance. It is the variance of f(x) - mean f(Z).
 
     Two triangular solves of the same right-hand side differ by n eps times the condition of the factor, here estimated
     by its diagonal. The prior variance is the floor: where f is constant, everything that is compared is rounding of it.
@@ -272,7 +275,7 @@ def _certify(found: Uncertainty, process: Process) -> None:
 
 
 def _scaled(found: Uncertainty, pairs: np.ndarray | None, scale: float) -> dict[str, Any]:
-    """Return the fields of a Solution for an output whose target was divided by the root of ``scale``."""
+    """Return a Solution's fields for a target divided by the root of ``scale``."""
     covariance, set_std = scale * found.covariance, None
     if pairs is not None:
         singles = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)

@@ -121,13 +121,16 @@ class KernelReader(Reader):
             raise UnsupportedStructureError(
                 message(
                     f"value_function={self.value_function!r} sets kernel factors to 1, which is only defined for factors that are 1 at x = x'",
-                    "The kernel has linear, polynomial or user-given factors, whose scale is arbitrary",
+                    "The kernel has linear, polynomial or user-given factors of arbitrary scale",
                     "Pass background= for interventional values, or one reference row with value_function='baseline'",
                 )
             )
 
     def _mean_prediction(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the mean (n_outputs,) of the model's own predictions over the background, or over ``rows`` without one."""
+        """Return the model's mean prediction (n_outputs,) over the background.
+
+        It is over ``rows`` where there is no background.
+        """
         table = Table(rows, None, *rows.shape) if self.background is None else self.background
         shares = weights if self.weights is None else self.weights
         total = np.zeros(self.n_outputs)
@@ -171,7 +174,7 @@ class KernelReader(Reader):
         return replace(found, bytes=self.memory(block_rows, order))
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
-        """Return the bound of Theorem 6 of RKHS-SHAP for this machine, where its conditions hold."""
+        """Return the bound of Theorem 6 of RKHS-SHAP where it holds."""
         return self.strategy.stability(functools.partial(finite_numbers, X, "X", self.model_name, names=self._given_names))
 
     # -- masked by hand ----------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ ALONE_VALUES = 2**16  # the same without a background: they stay in the second c
 SAMPLE_ROWS, SAMPLE_UNITS = 4, 2e6  # explained rows of a sample, and its work: some milliseconds
 SAMPLE_TERMS, SAMPLE_BACKGROUND = (32, 512), 16
 BLOCK_WORK, BLOCK_ROWS = 2**26, (256, 4096)  # factors and rows of a block of a functional game that is swept
-MANY_COLUMNS = 24  # beyond, rows differ in their numbers of nodes, and are copied by it
+MAX_EQUAL_COLUMNS = 24  # beyond, rows differ in their numbers of nodes, and are copied by it
 
 
 class Streamed(Strategy):
@@ -67,13 +67,19 @@ class Streamed(Strategy):
 
     @functools.cached_property
     def _exponentials(self) -> tuple[ExponentialTerms, ...]:
-        """The terms of a functional game whose factors are exponentials of single columns: no arrays of factors are made for those."""
+        """Return terms of exponential factors, for which no factor arrays are made.
+
+        They are the terms of a functional game with exponentials of single columns.
+        """
         machine = self.machine
         found = [] if machine.replaces_columns or machine.has_groups else [_exponential(block) for block in machine.blocks]
         return tuple(terms for terms in found if terms is not None) if None not in found else ()
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes of tiles of the background, of a block of factors of rows, and of the sums of all rows."""
+        """Return the bytes of background tiles, a factor block and the sums.
+
+        The factors are those of a block of rows; sums are over all rows.
+        """
         machine, columns = self.machine, self.machine.n_columns
         width = min(machine.widest, max(1, machine.tile_values // (8 * columns)))
         tile = min(max(machine.tile_values, width * columns), len(machine.mixture) * width * columns)
@@ -83,7 +89,7 @@ class Streamed(Strategy):
             tiles, rows = 0.0, 0  # none is made
         n_sets = len(player_sets(machine.n_players, order))
         sums = n_rows * (3.0 * machine.n_outputs * n_sets + 2.0 * columns) + 32.0 * (6 * machine.n_players + n_sets)
-        return 8.0 * (self._copies() * (tiles * tile + rows) + 0.3 * float(columns > MANY_COLUMNS) * rows + sums)
+        return 8.0 * (self._copies() * (tiles * tile + rows) + 0.3 * float(columns > MAX_EQUAL_COLUMNS) * rows + sums)
 
     @property
     def _block_values(self) -> int:
@@ -97,7 +103,7 @@ class Streamed(Strategy):
         return 1.1 + float(summed) + float(self.machine.has_groups)
 
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
-        """Solve a few rows with a few terms and background rows, and multiply: cost is linear in all three."""
+        """Return the cost from solving a few rows, terms and background rows. It is multiplied up: cost is linear in all three."""
         machine, rows, total = self.machine, few[:SAMPLE_ROWS], Cost()
         n_background = len(machine.mixture)
         pairs = SAMPLE_UNITS / SAMPLE_ROWS / quadrature_units(machine.n_players, semivalue, order)
@@ -118,7 +124,10 @@ class Streamed(Strategy):
     def _sample(
         self, block: ExpansionPart | Monomials, rows: np.ndarray, m: int, semivalue: Semivalue, order: int
     ) -> Callable[[], Solution]:
-        """Return what solves a few rows with a few terms and ``m`` background rows; their factors are there, where they are needed."""
+        """Return a call that solves a few rows with a few terms.
+
+        It takes ``m`` background rows; their factors are there, where they are needed.
+        """
         machine = self.machine
         terms = _exponential(block) if order == 1 and self._exponentials else None
         if terms is not None:
@@ -137,5 +146,5 @@ def _exponential(block: ExpansionPart | Monomials) -> ExponentialTerms | None:
 
 
 def factor_seconds(machine: BoundMachine, block: ExpansionPart | Monomials, rows: np.ndarray) -> float:
-    """Return the seconds of the factors of one row with a block of terms."""
+    """Return the seconds of one row's factors with a block of terms."""
     return min(clocked(lambda: machine.grouped(block.factors(rows))) for _ in range(2)) / len(rows)

@@ -21,7 +21,7 @@ __all__ = ["read"]
 
 
 def read(model: Any, request: Request) -> Reader:
-    """Read f(x) = m + sum_i alpha_i k(x, X_i) with alpha the mean cache of the model's own prediction strategy."""
+    """Read f(x) = m + sum_i alpha_i k(x, X_i). alpha is the mean cache of the model's own prediction strategy."""
     if model.train_inputs is None or len(model.train_inputs) != 1:
         raise UnsupportedStructureError(
             message("An ExactGP with one training input is needed", f"Got {model.train_inputs and len(model.train_inputs)}")
@@ -52,7 +52,7 @@ def read(model: Any, request: Request) -> Reader:
 
 @dataclass(frozen=True)
 class _Units:
-    r"""The user's units of a model that scales its inputs and targets, as BoTorch's do.
+    r"""Convert to the user's units where a model scales inputs and targets. BoTorch's models do.
 
     .. math:: f(x) = s + t\, g\bigl((x - o) / w\bigr)
 
@@ -102,7 +102,7 @@ _AS_FUNCTION = "Use explain(lambda rows: model.posterior(torch.tensor(rows)).mea
 
 
 def _cholesky(model: Any, kernel: Kernel, points: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """Return the factor of K + noise in float64, with the noise of the model's own likelihood in the units of the kernel."""
+    """Return the float64 factor of K + noise. The noise is that of the model's own likelihood, in the units of the kernel."""
     noise = scale**2 * np.broadcast_to(_numbers(model.likelihood.noise), (len(points),))
     return np.linalg.cholesky(kernel(points.astype(float)) + np.diag(noise))
 
@@ -167,7 +167,7 @@ def _mean_function(model: Any, n_features: int) -> tuple[np.ndarray, float]:
 
 
 def _with_mean(expansion: Expansion, slopes: np.ndarray) -> Expansion:
-    """Add a linear prior mean, whose terms are monomials."""
+    """Add a linear prior mean as monomials."""
     used = np.flatnonzero(slopes)
     if not used.size:
         return expansion

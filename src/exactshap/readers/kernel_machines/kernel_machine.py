@@ -122,7 +122,7 @@ def read(model: KernelMachine, request: Request) -> Reader:
 
 
 class _Predict:
-    """The machine's own prediction of some outputs (a class, so that readers pickle)."""
+    """Predict some outputs of a machine; a class, so that readers pickle."""
 
     def __init__(self, model: KernelMachine, chosen: list[int], single: bool) -> None:
         self.model, self.chosen, self.single = model, chosen, single

@@ -30,7 +30,9 @@ __all__ = ["read"]
 
 
 def read(feature_map: Any, linear: Any, parts: Any, request: Request) -> Reader:
-    """Read ``Nystroem + linear`` (a kernel machine on the components) or ``RBFSampler + linear`` (a sum of cosines).
+    """Read ``Nystroem + linear`` or ``RBFSampler + linear``.
+
+    The first is a kernel machine on the components, the second a sum of cosines.
 
     ``parts`` are those of the linear model: coefficients (n_components, n_outputs), intercept, output names, unit and method.
     """
@@ -48,7 +50,7 @@ def read(feature_map: Any, linear: Any, parts: Any, request: Request) -> Reader:
             **{k: v for k, v in _nystroem_parameters(feature_map).items() if v is not None},
         )
         whitener = np.asarray(feature_map.normalization_, float)
-        # landmarks that nearly span each other have huge whiteners, whose products with the coefficients cancel: each component of
+        # landmarks that nearly span each other have huge whiteners: their products with the coefficients cancel. Each component of
         # the map is rounded on its own, so that their errors add up in squares
         dual, height = (coefficients @ whitener).T, np.sqrt(coefficients**2 @ whitener**2).T
         expansion = expand(kernel, feature_map.components_, dual, intercept, magnitudes=height, cancels=True)
@@ -102,7 +104,7 @@ class FourierReader(Reader):
         self._absent = self._factors(self.background.numeric(what="background"))
 
     def _factors(self, X: np.ndarray) -> np.ndarray:
-        """Return exp(i sum of the player's columns w_jl x_j), of shape (n_rows, n_terms, n_players)."""
+        """Return exp(i sum of the player's columns w_jl x_j), (n_rows, n_terms, n_players)."""
         phases = np.zeros((len(X), self.frequencies.shape[1], self.n_players))
         for p, columns in enumerate(self.players):
             for j in columns:  # a matrix product would give a row other bits alone than in a batch

@@ -53,7 +53,7 @@ def _regressor(model: Any, request: Request) -> Reader:
 
 
 def _classifier(model: Any, request: Request) -> Reader:
-    """Read the latent mean f(x) = sum_i (y_i - pi_i) k(x, X_i) of the Laplace approximation, for each binary problem."""
+    """Read the latent mean of the Laplace approximation, per binary problem. It is f(x) = sum_i (y_i - pi_i) k(x, X_i)."""
     require_fitted(model, "base_estimator_")
     parts = _binary_problems(model)
     names = _latent_names(model)
@@ -104,7 +104,7 @@ def _latent_process(part: Any) -> Process:
 
 
 def _latent(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    """Return the latent mean by the kernels and modes that the model holds now; scikit-learn has no call for it alone."""
+    """Return the latent mean from the model's current kernels and modes. scikit-learn has no call for it alone."""
     values, parts = X.numeric(), _binary_problems(model)
     modes = (parts[k] for k in chosen)
     columns = [part.kernel_(values, part.X_train_) @ (part.y_train_ - part.pi_) for part in modes]

@@ -141,7 +141,7 @@ def _decision_function(model: Any, shape: str, rows: Any) -> np.ndarray:
 
 
 def _shaped(model: Any, shape: str) -> Any:
-    """Return the model as it is now, with its decision function in another shape: a copy kept for later would miss a refit."""
-    asked = copy.copy(model)
-    asked.decision_function_shape = shape
-    return asked
+    """Return the model as it is now, with another decision shape. A copy kept for later would miss a refit."""
+    shaped = copy.copy(model)
+    shaped.decision_function_shape = shape
+    return shaped

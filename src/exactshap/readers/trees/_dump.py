@@ -171,7 +171,9 @@ def _hist_node(nodes: np.ndarray, q: int) -> Node:
 
 
 def dump_difference(trees: FlatTrees, own: list[Node], outputs: np.ndarray) -> float:
-    """Return the largest difference of leaf values and covers, relative to the largest of the ensemble; infinity for another split.
+    """Return the largest difference of leaf values and covers to a dump.
+
+    It is relative to the largest of the ensemble; infinity for another split.
 
     ``outputs`` (n_trees,) is the output that a tree adds to; -1: to all.
     """
@@ -236,7 +238,7 @@ def walked_values(own: list[Node], rows: np.ndarray, present: np.ndarray, n_outp
 
 
 def _goes_below(node: Node, x: np.ndarray) -> np.ndarray:
-    """Return which rows a split sends below its threshold, by the library's own rules."""
+    """Return which rows a split sends below, by the library's rules."""
     x = np.where(np.isnan(x), 0.0, x) if node.missing_below is None else x
     missing = np.isnan(x) | (node.zero_is_missing & (np.abs(x) <= np.float32(1e-35)))
     below = x < node.threshold if node.strict else x <= node.threshold

@@ -154,7 +154,7 @@ class TreeReader(Reader):
         return values[:, :, 0] if self.single_output else values
 
     def second_reading(self) -> SecondReading:
-        """Compare the trees, node by node, with the library's own dump of them."""
+        """Compare the trees, node by node, with the library's dump."""
         own = self._own_trees()
         if own is None:
             return SecondReading(gap=self._no_dump())
@@ -169,7 +169,7 @@ class TreeReader(Reader):
         return f"the library has no dump of {self.model_name} with every number that it predicts by"
 
     def _own_trees(self) -> list[Node] | None:
-        """Return the trees of the outputs that are explained, by the library's own dump."""
+        """Return the explained outputs' trees by the library's own dump."""
         ensemble = self.ensemble
         own = None if ensemble.hashed is not None or any(ensemble.categories) else own_trees(self.model, ensemble.library)
         if own is None:
@@ -221,7 +221,7 @@ def _leaves(own: list[Node]) -> Iterator[Node]:
 
 
 def _unit(ensemble: TreeModel, column: int | None) -> str:
-    """Return the unit, and of which class or statistic it is where only one output is explained."""
+    """Return the unit, with class or statistic where one output is explained."""
     names, unit = ensemble.output_names, ensemble.unit
     if names == ("output",) or (column is None and not ensemble.single_output):
         return unit
@@ -272,7 +272,7 @@ def _leaf_game(
 
 
 def _padded(a: np.ndarray, n_players: int) -> np.ndarray:
-    """Add factors 1 for players after the last one that has a column."""
+    """Add factors 1 for players after the last with a column."""
     missing = n_players - a.shape[2]
     return a if missing <= 0 else np.concatenate([a, np.ones((*a.shape[:2], missing))], axis=2)
 

@@ -17,7 +17,7 @@ __all__ = ["read"]
 
 
 def read(model: Any, request: Request) -> TreeReader:
-    """Read f(x) = bias + scale times the sum of trees, in the space of the objective's link."""
+    """Read f(x) = bias + scale times the sum of trees. It is in the space of the objective's link."""
     ensemble = convert(model)
     # rankers take no type of prediction: theirs is the raw value
     typed = "prediction_type" in inspect.signature(model.predict).parameters

@@ -15,7 +15,7 @@ __all__ = ["read"]
 
 
 def read(model: Any, request: Request) -> TreeReader:
-    """Read f(x) = sum of trees (their mean in random-forest mode), in the space of the objective's link."""
+    """Read f(x) = sum of trees, or their mean in random-forest mode. It is in the space of the objective's link."""
     ensemble = convert(model)
     raw = {"raw_score": True}
     if ensemble.boosted:

@@ -46,7 +46,7 @@ def _path_length(model: Any, scores: np.ndarray) -> np.ndarray:
 
 
 def _refuse_cells(model: Any, X: Table) -> None:
-    """Refuse the first infinite or missing cell as the trees compare it, in single precision."""
+    """Refuse the first infinite or missing cell, in single precision. So the trees compare it."""
     with np.errstate(over="ignore"):
         numbers = X.numeric().astype(np.float32)
     what = "Input X contains infinity or a value too large for dtype('float32')"

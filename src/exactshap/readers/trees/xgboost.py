@@ -15,7 +15,7 @@ __all__ = ["read"]
 
 
 def read(model: Any, request: Request) -> TreeReader:
-    """Read f(x) = base margin + sum of trees, in the space of the objective's link."""
+    """Read f(x) = base margin + sum of trees. It is in the space of the objective's link."""
     ensemble = convert(model)
     unchecked = {"validate_features": False}  # names were compared here: XGBoost refuses any if it was fitted without
     call = OwnCall("inplace_predict", {"predict_type": "margin", **unchecked})

@@ -170,7 +170,10 @@ def _n_outputs(step: Any, rows: Table | None) -> int:
 
 
 def _inputs_by_prefix(step: Any, n_columns: int) -> np.ndarray | None:
-    """Return the input whose name each output's is, or begins with ("town" of "town_1"); None where the names do not say."""
+    """Return each output's input by its name, or None.
+
+    The name begins with the input's ("town_1" of "town"); None where the names do not say.
+    """
     inputs = [str(name) for name in getattr(step, "feature_names_in_", ())]
     if len(inputs) != n_columns or not hasattr(step, "get_feature_names_out"):
         return None
@@ -184,7 +187,7 @@ def _inputs_by_prefix(step: Any, n_columns: int) -> np.ndarray | None:
 
 
 def _acts_on_columns_apart(step: Any, inputs: np.ndarray, rows: Table) -> bool:
-    """Say whether changing one column of some rows changes only the outputs that are said to be made of it."""
+    """Return whether changing a column changes only its own outputs. ``inputs`` says which those are; some rows are tried."""
     some = rows.take(slice(0, TRIED_ROWS))
     before = _cells(step.transform(some.native))
     for j in range(some.n_columns):

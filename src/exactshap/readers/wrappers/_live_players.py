@@ -15,7 +15,7 @@ from exactshap.solvers import Solution, player_sets
 
 __all__ = ["LiveGame", "LivePlayers", "read_live"]
 
-FEWEST = 4  # players that are kept where there are as many: interactions of higher orders are refused for fewer
+MIN_PLAYERS = 4  # players that are kept where there are as many: interactions of higher orders are refused for fewer
 
 
 def read_live(read: Callable[[Request], Reader], request: Request) -> Reader:
@@ -25,7 +25,7 @@ def read_live(read: Callable[[Request], Reader], request: Request) -> Reader:
     """
     assert request.players is not None
     empty = [place for place, (_, columns) in enumerate(request.players) if not columns]
-    kept = max(len(request.players) - len(empty), min(FEWEST, len(request.players)))
+    kept = max(len(request.players) - len(empty), min(MIN_PLAYERS, len(request.players)))
     dead = set(empty[len(empty) - (len(request.players) - kept) :])
     if not dead or request.value_function == "normalized":
         return read(request)

@@ -265,7 +265,7 @@ class SumReader(Reader):
         return array[..., 0] if self.single_output else array
 
     def _largest(self, errors: Iterable[np.ndarray | float]) -> np.ndarray | float:
-        """Return a bound on the sum's error, given those (n_rows,) on the members'."""
+        """Return a bound on the sum's error from the members' errors (n_rows,)."""
         return sum(
             (member.magnitude * np.asarray(error) for member, error in zip(self.members, errors, strict=True)), start=0.0
         )

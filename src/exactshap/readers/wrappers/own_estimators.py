@@ -74,7 +74,10 @@ def _predict(predict: Callable[[Any], Any], chosen: list[int], single: bool, X: 
 
 
 def _fanova(model: Any, request: Request) -> Reader:
-    """Read f(x) = b + sum_i a_i prod_j (1 + c k~_j(X_ij, x_j)): its components, or with a background the kernel machine."""
+    """Read f(x) = b + sum_i a_i prod_j (1 + c k~_j(X_ij, x_j)).
+
+    By default its components are read, with a background the kernel machine.
+    """
     require_fitted(model, "dual_coef_")
     if request.background is None and request.value_function in ("auto", "functional"):
         return FanovaReader(model, request)

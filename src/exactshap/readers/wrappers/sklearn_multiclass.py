@@ -56,7 +56,7 @@ def read(model: Any, request: Request) -> Reader:
 
 
 def _adds_up_to_output(inner: Any, part: Reader) -> bool:
-    """Say whether a part's values add up to a decision function or a regressor's prediction."""
+    """Return whether a part's values sum to its decision function. Or to its prediction, if it is a regressor."""
     return hasattr(inner, "decision_function") or (part.unit == "target" and not hasattr(inner, "classes_"))
 
 
@@ -89,7 +89,7 @@ def _names(model: Any) -> tuple[str, ...]:
 def _predict(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
     """Return the model's own outputs: its decision function, or predictions; of pairs of classes, those of its parts."""
     rows = _bare(model, X).native
-    if sklearn_name(model) == "OneVsOneClassifier":  # whose own decision function counts their votes
+    if sklearn_name(model) == "OneVsOneClassifier":  # its own decision function counts votes
         values = np.stack([np.ravel(_of_part(model.estimators_[k], rows)) for k in chosen], axis=1)
     else:
         values = np.asarray(_of_part(model, rows), float).reshape(X.n_rows, -1)[:, chosen]

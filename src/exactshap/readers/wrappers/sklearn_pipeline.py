@@ -47,7 +47,7 @@ def read(model: Any, request: Request) -> Reader:
 
 
 def _flat(model: Any) -> list[Any]:
-    """Return the steps that rows to predict go through, those of pipelines inside the pipeline included."""
+    """Return the steps that rows to predict go through. Those of pipelines inside the pipeline are included."""
     steps: list[Any] = []
     for _, step in model.steps:
         if sklearn_name(step) == "Pipeline" or _is_imbalanced(step):
@@ -63,7 +63,7 @@ def _is_imbalanced(step: Any) -> bool:
 
 
 def _read_tail(steps: list[Any], request: Request) -> Reader:
-    """Read the final model, together with a feature map that belongs to it."""
+    """Read the final model, with a feature map that belongs to it."""
     if len(steps) == 1:
         return read_any(steps[0], request)
     if is_projection(steps):
@@ -152,7 +152,7 @@ class PipelineReader(DelegatingReader):
         return owners
 
     def rows(self, X: Table) -> Table:
-        """Return the rows as the steps in front hand them to the inner reader's model, sparse ones as they are."""
+        """Return the rows as the earlier steps give them to the model. Sparse ones stay as they are."""
         rows = self._readable(X)
         for step in self.front:
             try:
@@ -164,7 +164,10 @@ class PipelineReader(DelegatingReader):
         return as_table(rows, what="transformed X", allow_empty=True)
 
     def _readable(self, X: Table) -> Any:
-        """Return the user's rows, or a copy where a step writes to what it is given; the column itself where it takes texts."""
+        """Return the user's rows in a form the first step may read.
+
+        It is a copy where a step writes to its input, and the column itself where it takes texts.
+        """
         if takes_texts(self.front[0]):
             return X.column(0)
         return (X.copy() if any(map(writes_to_rows, self.front)) else X).native

@@ -27,7 +27,7 @@ def read(model: Any, request: Request) -> Reader:
 
 
 class HolderReader(DelegatingReader):
-    """What ``inner`` says of the model in an attribute of another; predictions are asked of what is there at that moment."""
+    """Explain the model in an attribute of another by ``inner``; whatever is there at the moment predicts."""
 
     def __init__(self, model: Any, inside: str, inner: Reader) -> None:
         super().__init__(inner, model=model, model_name=inner.model_name)

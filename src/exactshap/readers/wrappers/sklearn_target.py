@@ -34,7 +34,7 @@ _AFFINE = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 
 
 def read(model: Any, request: Request) -> Reader:
-    """Read the inner regressor and carry its values through the inverse of the target's scaling."""
+    """Read the inner regressor and undo the target's scaling of its values."""
     require_fitted(model, "regressor_")
     back = model.transformer_
     name = sklearn_name(back)

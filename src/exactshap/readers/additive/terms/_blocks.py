@@ -1,6 +1,6 @@
 """Terms of additive models, bound to a background: each kind knows how to get its coalition values cheaply.
 
-A block holds terms of one kind. ``bind`` folds the background in once and gives an object whose ``stacks(rows)`` yields the
+A block holds terms of one kind. ``bind`` folds the background in once and gives an object with ``stacks(rows)``, which yields the
 coalition values of the terms of some rows:
 
 =================  =============================================  =================================================
@@ -126,7 +126,7 @@ def by_size(players: Iterable[tuple[int, ...]]) -> list[list[int]]:
 
 
 def slices(n: int, step: int) -> Iterator[slice]:
-    """Yield slices of at most ``step``, but at least one, that cover 0..n."""
+    """Yield slices of at most ``step`` that cover 0..n. A step is at least one."""
     step = max(1, step)
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 

@@ -1,6 +1,6 @@
 r"""Homogeneous functions of two or three columns, interpolated with a proven error bound.
 
-A function with :math:`f(s x) = s^p f(x)` for s > 0 is known from its values on the surface :math:`\max_j |x_j| = 1`, whose faces
+A function with :math:`f(s x) = s^p f(x)` for s > 0 is known from its values on the surface :math:`\max_j |x_j| = 1`. Its faces
 are squares (or edges): :math:`f(x) = r^p f(x / r)`, :math:`r = \max_j |x_j|`. On a face it is analytic. It is evaluated at N Chebyshev
 points in each direction of a face; their polynomial is cut into narrow cells with polynomials of a lower degree, which are cheap
 to evaluate.
@@ -9,7 +9,7 @@ to evaluate.
 :math:`x^\top x` never vanishes, :math:`|x^\top x| \le k - 1 + a^2 + b^2` and :math:`|x|^2 / |x^\top x| \le (1 + y^2) / (1 - y^2)`, because
 one coordinate is 1. A function of norm :math:`\|\alpha\|` in the space of the weighting, continued to such x, is at most
 :math:`M = \|\alpha\|\, \theta(|x^\top x|, |x|^2 / |x^\top x|)` (:meth:`exactshap.estimators.rkhs_weighting._instantiations.Instantiation.theta`). Polynomial
-interpolation at n Chebyshev points of a cell of half-width h, whose Bernstein ellipse
+interpolation at n Chebyshev points of a cell of half-width h, where the Bernstein ellipse
 :math:`\rho = y/h + \sqrt{1 + y^2/h^2}` stays in that strip, then errs by
 
 .. math:: E(n, h) \le \frac{4 M \rho^{-(n - 1)}}{\rho - 1}, \qquad
@@ -77,7 +77,7 @@ def lebesgue(n: int) -> float:
 
 @dataclass(frozen=True)
 class InterpolationPlan:
-    """A grid whose proven ``error`` on the unit surface is small enough."""
+    """Hold a grid with a small enough proven ``error`` on the unit surface."""
 
     n_nodes: int
     n_powers: int
@@ -130,7 +130,7 @@ class Interpolant:
 def interpolate(
     function: Callable[[np.ndarray], np.ndarray], growth: Growth, most_evaluations: float = math.inf
 ) -> Interpolant | None:
-    """Return an interpolant whose proven error is below :data:`TARGET` of the largest value.
+    """Return an interpolant with a proven error below :data:`TARGET`. The error is relative to the largest value.
 
     None where no grid is fine enough, where the one that is takes more than ``most_evaluations``, or where the interpolant is
     not the function at a few points (the proof says nothing about functions that are not what they say).
@@ -152,7 +152,7 @@ def _chebyshev_points(n: int) -> np.ndarray:
 
 
 def _surface_values(function: Callable[[np.ndarray], np.ndarray], n_columns: int, n_nodes: int) -> np.ndarray:
-    """Return f on the grid of every face, of shape (n_faces, n_nodes[, n_nodes]): faces by column, positive side first."""
+    """Return f on the grid of every face, (n_faces, n_nodes[, n_nodes]). Faces stand by column, positive side first."""
     grid = np.meshgrid(*[_chebyshev_points(n_nodes)] * (n_columns - 1), indexing="ij")
     plane = np.stack([g.ravel() for g in grid], axis=1)
     faces = [function(np.insert(plane, column, sign, axis=1)) for column in range(n_columns) for sign in (1.0, -1.0)]
@@ -160,7 +160,7 @@ def _surface_values(function: Callable[[np.ndarray], np.ndarray], n_columns: int
 
 
 def _to_narrow(grid: InterpolationPlan) -> np.ndarray:
-    """Return the map (n_cells, n_powers, n_nodes) from a face's values to narrow cells' coefficients."""
+    """Return the map (n_cells, n_powers, n_nodes) from face values to coefficients. They are those of narrow cells."""
     from numpy.polynomial import chebyshev
 
     centers = (2.0 * np.arange(grid.n_cells) + 1.0) / grid.n_cells - 1.0
@@ -174,7 +174,7 @@ def _to_narrow(grid: InterpolationPlan) -> np.ndarray:
 
 
 def _coefficients(values: np.ndarray, grid: InterpolationPlan) -> np.ndarray:
-    """Return the coefficients (n_faces, n_cells, n_cells or 1, n_powers, n_powers or 1) of the narrow cells."""
+    """Return the coefficients of the narrow cells. They are (n_faces, n_cells, n_cells or 1, n_powers, n_powers or 1)."""
     to_narrow = _to_narrow(grid)
     if values.ndim == 2:
         return np.ascontiguousarray(values @ to_narrow.reshape(-1, grid.n_nodes).T).reshape(

@@ -85,7 +85,7 @@ class _MonomialsOfSize:
         return Handle(Factors(self.columns, self.powers, coefficients, moments))
 
     @property
-    def are_few(self) -> bool:
+    def are_streamed(self) -> bool:
         """Whether the solver makes the coalition values of so many players itself."""
         return 1 <= self.columns.shape[1] <= Monomials.MOST_PLAYERS
 
@@ -112,11 +112,11 @@ class _BoundMonomials:
 
     @property
     def streams(self) -> bool:
-        return all(terms.are_few for terms in self.sizes)
+        return all(terms.are_streamed for terms in self.sizes)
 
     def stacks(self, rows: np.ndarray) -> Iterator[Stack | Monomials]:
         for terms in self.sizes:
-            if terms.are_few:
+            if terms.are_streamed:
                 yield Monomials(terms.players, rows, terms.handle, terms.tables)
             else:
                 yield Stack(terms.players, terms.tables(rows))

@@ -74,7 +74,7 @@ class BoundMachine:
 
     @cached_property
     def n_terms(self) -> int:
-        """The number of product terms of the formula, each with as many absent factors as :attr:`mixture`."""
+        """Return the number of product terms of the formula. Each has as many absent factors as :attr:`mixture`."""
         return sum(block.coefficients.shape[1] for block in self.blocks)
 
     @cached_property
@@ -84,12 +84,12 @@ class BoundMachine:
 
     @cached_property
     def tile_values(self) -> int:
-        """How many factors of background rows and training rows are held at once."""
+        """Return how many background and training factors are held at once."""
         return max(1, int(min(TILE_BYTES, self.memory_limit / 16.0) / 8.0))
 
     @cached_property
     def table_values(self) -> int:
-        """How many values the tables of a background that is summed up once may hold."""
+        """Return how many values the tables of a background may hold. The background is summed up once."""
         return max(1, int(min(TABLE_BYTES, self.memory_limit / 4.0) / 8.0))
 
     @cached_property
@@ -136,7 +136,7 @@ class BoundMachine:
         return self.grouped(block.factors(background[rows]))
 
     def background_tiles(self, block: ExpansionPart | Monomials) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield (background weights, absent factors (n_background, n_players, n_terms)) of a block of terms."""
+        """Yield background weights and absent factors for a block of terms. The factors are (n_background, n_players, n_terms)."""
         mixture = self.mixture
         step = max(1, self.tile_values // max(1, block.coefficients.shape[1] * self.n_columns))
         for start in range(0, len(mixture), step):
@@ -144,7 +144,10 @@ class BoundMachine:
             yield mixture[rows], np.ascontiguousarray(self.absent(block, rows))
 
     def tiles(self) -> Iterable[tuple[ExpansionPart | Monomials, np.ndarray, np.ndarray]]:
-        """Return (block of terms, background weights, absent factors), each small enough for memory; a single one is kept."""
+        """Return tiles of (block of terms, background weights, absent factors).
+
+        Each is small enough for memory; a single one is kept.
+        """
         if self.n_terms * len(self.mixture) * self.n_columns > self.tile_values or not self.replaces_columns:
             return self._tiles()
         return self._kept.get(("tiles",)) or self._kept.get_or_make(("tiles",), lambda: list(self._tiles()), keep=1)  # type: ignore[no-any-return]
@@ -158,7 +161,7 @@ class BoundMachine:
     # -- games -------------------------------------------------------------------------------------------------------
 
     def game(self, values: np.ndarray) -> ProductGame:
-        """Return the batch of product games of some rows (n_rows, n_columns), with all terms at once."""
+        """Return the product games of rows (n_rows, n_columns), all terms at once."""
         a, b = [np.ones((len(values), self.n_players, 0))], [np.ones((len(self.mixture), self.n_players, 0))]
         c = [np.zeros((self.n_outputs, 0))]  # no block at all: a kernel of noise alone
         for block in self.blocks:
@@ -179,7 +182,7 @@ class BoundMachine:
         return with_equal_shares(game, baseline, constant=game.constant - baseline)
 
     def finish(self, part: Solution, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
-        """Return the solution of some rows from the sum of all their terms."""
+        """Return the solution of some rows from their terms' sum."""
         constant = self.expansion.intercept
         if self.value_function == "normalized":
             part, constant = part.shifted(constant).with_shared_baseline(self.n_players), np.zeros(1)
@@ -188,7 +191,7 @@ class BoundMachine:
         )
 
     def _peak(self, values: np.ndarray) -> np.ndarray:
-        """Return the magnitude (n_rows,) that rounding is relative to in the model's own arithmetic.
+        """Return the magnitude (n_rows,) that the model's own rounding is relative to.
 
         A factor exp(-s) is off by s eps relative and s exp(-s) <= 1/e: an absolute error of eps for each coefficient. A
         distance computed as |x|^2 + |y|^2 - 2 x.y is off by eps (|x|^2 + |y|^2), which the exponent inherits.
@@ -208,7 +211,7 @@ class BoundMachine:
     # -- masked by hand ----------------------------------------------------------------------------------------------
 
     def functional_value(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Return v(S) of the functional value function with columns outside S moved onto each training row.
+        """Return v(S) with columns outside S moved onto each training row. It is that of the functional value function.
 
         A factor is 1 where x_j equals the training row's own value, so v(S) is the sum over training rows of the kernel at
         hybrids of x and that row. This uses one kernel matrix, not the factors of the solver.
@@ -230,7 +233,7 @@ class BoundMachine:
 
 
 def with_equal_shares(game: ProductGame, total: np.ndarray, *, constant: np.ndarray) -> ProductGame:
-    """Return a batch of games plus ``total`` (n_outputs,) times |S| / d, with another constant."""
+    """Return games plus ``total`` (n_outputs,) times |S| / d. The constant is another one."""
     d = game.n_players
     c = np.concatenate([game.c, np.broadcast_to(total / d, (d, game.n_outputs))])
     a = np.concatenate([game.a, np.ones((len(game.a), d, d))], axis=1)

@@ -57,7 +57,7 @@ class Monomials(_Terms):
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    r"""A fitted kernel machine :math:`f(x) = b + \sum_p s_p \sum_l \alpha_l \prod_j k_{pj}(x_j, X_{lj})`.
+    r"""Hold a fitted machine :math:`f(x) = b + \sum_p s_p \sum_l \alpha_l \prod_j k_{pj}(x_j, X_{lj})`.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Expansion:
 
     @cached_property
     def magnitude(self) -> float:
-        """The magnitude of all parts and of the intercept, which rounding is relative to at least."""
+        """Return the magnitude that rounding is relative to at least. It is that of all parts and of the intercept."""
         return float(sum(part.magnitude for part in self.parts) + np.abs(self.intercept).max(initial=0.0))
 
     def outputs(self, chosen: Sequence[int]) -> Expansion:
@@ -148,7 +148,7 @@ def expand(
 
 
 def merge(expansions: Sequence[Expansion]) -> Expansion:
-    """Stack machines with one or more outputs each into one machine with all their outputs."""
+    """Stack machines into one machine with all their outputs."""
     n_outputs = sum(e.n_outputs for e in expansions)
     parts: list[ExpansionPart] = []
     powers, sums, magnitudes = [], [], []

@@ -18,7 +18,7 @@ __all__ = ["Strategy"]
 
 
 class Strategy(ABC):
-    """A way to solve the games of a bound machine, chosen once, when the model is read.
+    """Solve the games of a bound machine in one way. It is chosen once, when the model is read.
 
     Rows come as ``values`` (n_rows, n_columns), checked. The methods without a docstring are those of ``Reader``.
     """
@@ -41,18 +41,21 @@ class Strategy(ABC):
         """Return the seconds, the method and whether it is exact; ``few`` of the rows are there to time pieces of the work on."""
 
     def memory_advice(self) -> str | None:
-        """Return what to do where one row does not fit, if that is something of its own."""
+        """Return advice of its own for a row that does not fit, or None."""
         return None
 
     def stability(self, rows: Callable[[], np.ndarray]) -> Callable[[Any], Any] | None:
-        """Return the bound of Theorem 6 of RKHS-SHAP for the rows that ``rows()`` returns, where its conditions hold."""
+        """Return the bound of Theorem 6 of RKHS-SHAP for some rows.
+
+        ``rows()`` returns them; None where the conditions do not hold.
+        """
         if self.machine.background is None or not self.machine.replaces_columns:
             return None
         return functools.partial(_stability, self.machine, rows)
 
 
 def _stability(machine: BoundMachine, rows: Callable[[], np.ndarray], delta: Any) -> Stability:
-    """Gather what the bound needs when it is asked for: most explanations never are."""
+    """Gather what the bound needs at its first use: most explanations never use it."""
     assert machine.background is not None
     parts = [(part.component, part.coefficients, part.points) for part in machine.expansion.parts if part.points is not None]
     reach = np.stack([np.abs(values).max(axis=0, initial=0.0) for values in (rows(), machine.background)])
@@ -60,7 +63,10 @@ def _stability(machine: BoundMachine, rows: Callable[[], np.ndarray], delta: Any
 
 
 def _moving_monomials(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
-    """Return powers (n_columns, n_monomials) and coefficients (n_outputs, n_monomials) of all but the constants."""
+    """Return powers and coefficients of all monomials but the constants.
+
+    They are (n_columns, n_monomials) and (n_outputs, n_monomials).
+    """
     monomials = machine.expansion.monomials
     if monomials is None:
         return np.zeros((machine.n_columns, 0), int), np.zeros((machine.n_outputs, 0))

@@ -14,7 +14,7 @@ __all__ = ["conditioning", "conditioning_rows", "players_first"]
 
 
 def conditioning_rows(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows that the conditional distribution is learnt from, and their positive weights."""
+    """Return the rows to learn the conditional distribution from, and weights. Weights are positive."""
     if machine.background is not None:
         background, weights = machine.rows_and_weights()
         return background[weights > 0], weights[weights > 0]
@@ -33,7 +33,7 @@ def conditioning_rows(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
 
 
 def conditioning(machine: BoundMachine, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the one-player factors (n_players, n, m) of the kernel that measures what is known.
+    """Return one-player factors (n_players, n, m) of the conditioning kernel. It measures how near the known columns are.
 
     One component: its own factors, as in the paper. Several: their mean weighted by amplitude, so that every column that any
     component looks at is conditioned on. Only monomials: Gaussians of median bandwidth.
@@ -50,7 +50,7 @@ def conditioning(machine: BoundMachine, first: np.ndarray, second: np.ndarray) -
 
 
 def _median_gaussian(machine: BoundMachine) -> Component:
-    """Return the Gaussian whose bandwidths are the median distances of the conditioning rows."""
+    """Return the Gaussian kernel with the conditioning rows' median distances as bandwidths."""
     rows, _ = conditioning_rows(machine)
     some = rows[:: max(1, len(rows) // 500)]
     distances = np.abs(some[:, None, :] - some[None, :, :]).reshape(-1, rows.shape[1])

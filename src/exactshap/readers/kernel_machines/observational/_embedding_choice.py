@@ -70,7 +70,7 @@ class Routes:
         return self.n_coalitions * (5.0 * n * b**2 + 30.0 * b**3 + 2.0 * self.n_players * n * b + 3.0 * ROWS * b**2)
 
     def landmarks(self) -> int:
-        """Return the largest number of landmarks that fits and costs no more than the exact form, at most half the rows."""
+        """Return the most landmarks that fit and beat the exact form. They are at most half the rows."""
         low, high = 1, self.n_rows // 2
         most = min(MAX_OPERATIONS, self.exact_operations())
         while low < high:
@@ -92,7 +92,7 @@ class Routes:
         Raises
         ------
         BudgetError
-            If the exact form was asked for and does not fit ``memory_limit``, or if nothing fits.
+            If the exact form was requested and does not fit ``memory_limit``, or if nothing fits.
         """
         everything = f"Conditional embeddings of {self.n_rows} rows do"
         if n_landmarks is None:
@@ -110,7 +110,7 @@ class Routes:
             return None  # few rows and many coalitions: landmarks would save nothing
         warn(
             f"{str(self)[0].upper()}{str(self)[1:]}; the limits are {self.memory_limit / GIB:.3g} GiB and {MAX_OPERATIONS:.0e} "
-            f"operations. The Nystroem form with {b} landmarks is used, whose error is estimated in the explanation; n_landmarks= "
+            f"operations. The Nystroem form with {b} landmarks is used, with its error estimated in the explanation; n_landmarks= "
             "decides otherwise (None is exact)",
             ExplanationWarning,
         )

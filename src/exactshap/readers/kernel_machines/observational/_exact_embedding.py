@@ -31,14 +31,14 @@ class ExactEmbedding:
         self.unknown = [self._unknown(block) for block in machine.blocks]
 
     def _unknown(self, block: Any) -> np.ndarray:
-        """Return the factors (n_players, n, n_terms) of the rows, shared with ``known`` where they are the same."""
+        """Return the rows' factors (n_players, n, n_terms). They are shared with ``known`` where they are the same."""
         only = len(self.machine.expansion.parts) == 1 and getattr(block, "points", None) is not None
         if only and block.points.shape == self.rows.T.shape and np.array_equal(block.points, self.rows.T):
             return self.known
         return players_first(self.machine, block.factors(self.rows))
 
     def bound_to(self, values: np.ndarray) -> AnyRows | TrainingRows:
-        """Return ``v(mask) -> (n_rows, n_outputs)`` without the intercept, for proper coalitions of some rows."""
+        """Return ``v(mask) -> (n_rows, n_outputs)`` of some rows, without the intercept. It takes proper coalitions."""
         blocks = self.machine.blocks
         simple = len(blocks) == 1 and self.unknown[0] is self.known and len(blocks[0].coefficients) == 1
         if simple and values.shape == self.rows.shape and np.array_equal(values, self.rows):
@@ -85,7 +85,7 @@ class AnyRows:
 
 
 class TrainingRows:
-    r"""Coalitions of all training rows, where they are also what is conditioned on and there is one component and one output.
+    r"""Solve coalitions of all training rows at once. They are also what is conditioned on, with one component and one output.
 
     With :math:`A_S = (K_S + \Lambda)^{-1}` the weights are :math:`A_S K_S = I - A_S \Lambda`, so that
 

@@ -44,7 +44,7 @@ class NystroemEmbedding:
         return NystroemEmbedding(self.machine, self.rows, self.weights, self.eta, half)
 
     def bound_to(self, values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Return ``v(mask) -> (n_rows, n_outputs)`` without the intercept, for proper coalitions of some rows."""
+        """Return ``v(mask) -> (n_rows, n_outputs)`` of some rows, without the intercept. It takes proper coalitions."""
         if self.shared and self.machine.expansion.monomials is None:
             return _SharedRows(self, values)
         across = conditioning(self.machine, values, self.landmarks)
@@ -102,7 +102,7 @@ class NystroemEmbedding:
 def landmarks_of(
     machine: BoundMachine, rows: np.ndarray, weights: np.ndarray, n_landmarks: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return landmarks (n_landmarks, n_columns), the rows that the kernel of all columns is spanned by; see :func:`pivoted_rows`."""
+    """Return landmarks (n_landmarks, n_columns) that span the kernel of all columns. They are rows; see :func:`pivoted_rows`."""
 
     def between(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return np.asarray(conditioning(machine, first, second).prod(axis=0))
@@ -116,7 +116,7 @@ class _SharedRows:
     """Coalitions where one component's training rows are conditioned on: a coalition and its complement share their features.
 
     Six products of n b^2 operations for the pair instead of ten: both feature matrices, both Gram matrices, and the two products
-    between them, whose transposes are the complement's.
+    between them; their transposes are the complement's.
     """
 
     def __init__(self, embedding: NystroemEmbedding, values: np.ndarray) -> None:
@@ -141,7 +141,7 @@ class _SharedRows:
         return [whitener(subset_product(self.part.inner, chosen)) for chosen in (mask, ~mask)]
 
     def _sums(self, mask: np.ndarray, whiten: list[np.ndarray], known: list[np.ndarray]) -> tuple[list, np.ndarray, list]:
-        """Return what is summed over the training rows, in blocks whose features stay in the cache.
+        """Return sums over the training rows, by blocks that stay in cache.
 
         The means of c c^T of the ``known`` sides, the mean of z_(not S) c_S^T, and sum_i c_i z_S(X_i) z_(not S)(X_i)^T of each output.
         """
@@ -169,7 +169,7 @@ class _SharedRows:
 
 
 class _PartFactors:
-    """One component of the model between its training rows, the conditioning rows and the landmarks."""
+    """Hold one component's factors between training, conditioning rows and landmarks."""
 
     def __init__(self, machine: BoundMachine, part: Any, rows: np.ndarray, landmarks: np.ndarray) -> None:
         self.machine, self.part = machine, part
