@@ -1,4 +1,4 @@
-"""Inverse links as sums of exponentials, against many digits of mpmath."""
+"""Inverse links and radial kernels as sums of exponentials, against many digits of mpmath."""
 
 import math
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactshap.errors import BudgetError, UnknownNameError
-from exactshap.expansions import expand, links
+from exactshap.expansions import expand, links, matern, rational_quadratic
 from tolerances import EPS
 
 EXACT = {"logistic": lambda t: 1 / (1 + mpmath.exp(-t)), "normal": mpmath.ncdf, "exponential": mpmath.exp}
@@ -62,3 +62,55 @@ def test_unknown_links_and_scores_without_end_are_refused():
     with pytest.raises(BudgetError, match="too far from zero"):
         expand("logistic", 1e5)
     assert links() == ("exponential", "logistic", "normal")
+
+
+def matern_in_many_digits(nu, squared):
+    z = mpmath.sqrt(2 * nu * squared)
+    return mpmath.mpf(2) ** (1 - nu) / mpmath.gamma(nu) * z**nu * mpmath.besselk(nu, z) if z else mpmath.mpf(1)
+
+
+def quadratic_in_many_digits(alpha, squared):
+    return (1 + squared / (2 * alpha)) ** -alpha
+
+
+RADIAL = {"matern": (matern, matern_in_many_digits), "quadratic": (rational_quadratic, quadratic_in_many_digits)}
+
+
+def mixture_error(name, shape, squared):
+    """How far a mixture is from its kernel at a squared distance, in 40 digits."""
+    with mpmath.workdps(40):
+        mixture, s = RADIAL[name][0](shape), mpmath.mpf(float(squared))
+        pairs = zip(mixture.weights.tolist(), mixture.rates.tolist(), strict=True)
+        total = mpmath.fsum(mpmath.mpf(w) * mpmath.exp(-mpmath.mpf(rate) * s) for w, rate in pairs)
+        return float(abs(total - RADIAL[name][1](mpmath.mpf(shape), s)))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        *(("matern", nu) for nu in (0.5, 1.0, 1.5, 2.5, 3.7, 10.0, 10.5, 50.0)),
+        *(("quadratic", alpha) for alpha in (0.3, 0.5, 1.0, 3.0, 10.0, 11.0, 100.0, 1e4)),
+    ],
+)
+def test_the_bound_of_a_mixture_holds_and_is_not_loose(name, shape):
+    mixture = RADIAL[name][0](shape)
+    worst = max(mixture_error(name, shape, squared) for squared in np.exp(np.linspace(-40.0, 8.0, 150)))
+    assert worst <= mixture.error <= 1e-13
+    assert mixture.error <= 100.0 * worst
+    assert (mixture.weights > 0.0).all()
+    np.testing.assert_allclose(mixture(0.0), 1.0, rtol=8 * EPS)
+
+
+@given(st.sampled_from(list(RADIAL)), st.floats(0.1, 50.0), st.floats(-60.0, 9.0))
+def test_the_bound_of_a_mixture_holds_for_any_shape_at_any_distance(name, shape, logarithm):
+    assert mixture_error(name, shape, math.exp(logarithm)) <= RADIAL[name][0](shape).error <= 1e-13
+
+
+def test_smooth_kernels_take_fewer_terms():
+    assert [len(matern(nu).rates) for nu in (0.5, 1.5, 2.5, 50.0)] == [149, 63, 45, 24]
+
+
+@pytest.mark.parametrize(("make", "name"), [(matern, "nu"), (rational_quadratic, "alpha")])
+def test_mixtures_without_end_are_refused(make, name):
+    with pytest.raises(BudgetError, match=rf"Got {name}=0.01, which takes some 6,025.*Use a larger {name}"):
+        make(0.01)

@@ -4,9 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import special
 
-from exactshap.kernels import RBF, Cauchy, Chi2, Constant, Custom, Laplacian, Linear, Polynomial
-from tolerances import roundings
+from exactshap.errors import InputError
+from exactshap.kernels import RBF, Cauchy, Chi2, Constant, Custom, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
+from tolerances import EPS, roundings
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((6, 3)), RNG.random((4, 3))  # not negative, as chi-squared asks
@@ -17,6 +19,15 @@ def one_plus(x, y):
     return 1.0 + x * y
 
 
+def distance(x, y):
+    return np.sqrt(((x - y) ** 2 / SIGMA**2).sum())
+
+
+def matern_by_bessel(nu, r):
+    s = np.sqrt(2 * nu) * r
+    return 2 ** (1 - nu) / special.gamma(nu) * s**nu * special.kv(nu, s)
+
+
 KERNELS = {
     "rbf": (RBF(SIGMA), lambda x, y: np.exp(-((x - y) ** 2 / (2 * SIGMA**2)).sum())),
     "laplacian": (Laplacian(SIGMA), lambda x, y: np.exp(-(np.abs(x - y) / SIGMA).sum())),
@@ -25,6 +36,10 @@ KERNELS = {
     "linear": (Linear(offset=0.3, gamma=2.0), lambda x, y: 0.3 + 2.0 * x @ y),
     "polynomial": (Polynomial(degree=2, gamma=0.5, offset=1.0), lambda x, y: (0.5 * x @ y + 1.0) ** 2),
     "custom": (Custom([one_plus, None, one_plus]), lambda x, y: (1 + x[0] * y[0]) * (1 + x[2] * y[2])),
+    "matern 1/2": (Matern(SIGMA, nu=0.5), lambda x, y: np.exp(-distance(x, y))),
+    "matern 5/2": (Matern(SIGMA, nu=2.5), lambda x, y: matern_by_bessel(2.5, distance(x, y))),
+    "matern": (Matern(SIGMA, nu=0.8), lambda x, y: matern_by_bessel(0.8, distance(x, y))),
+    "rational quadratic": (RationalQuadratic(SIGMA, alpha=0.7), lambda x, y: (1 + distance(x, y) ** 2 / 1.4) ** -0.7),
     "constant": (Constant(2.5), lambda x, y: 2.5),
 }
 
@@ -43,3 +58,56 @@ def test_sums_and_products_are_those_of_matrices(one, other):
     first, second = KERNELS[one][0], KERNELS[other][0]
     np.testing.assert_allclose((first + 2.0 * second)(X, Y), matrix(one) + 2.0 * matrix(other), rtol=roundings(100))
     np.testing.assert_allclose((first * second)(X, Y), matrix(one) * matrix(other), rtol=roundings(200))
+
+
+RADIAL = [Matern(SIGMA, nu=nu) for nu in (0.3, 0.5, 1.5, 2.5, 7.7, 30.0)] + [
+    RationalQuadratic(SIGMA, alpha=a) for a in (0.2, 1.0, 1e4)
+]
+
+
+@pytest.mark.parametrize("kernel", RADIAL, ids=str)
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e3])
+def test_components_add_up_to_a_radial_kernel(kernel, scale):
+    parts = kernel.expand(3)
+    total = sum(part.matrix(scale * X, scale * Y) for part in parts)
+    error = sum(part.amplitude * part.relative_error for part in parts)
+    assert error < 1e-13
+    np.testing.assert_allclose(total, kernel(scale * X, scale * Y), atol=error + 100 * EPS, rtol=0)
+    np.testing.assert_allclose(np.diag(kernel(X)), 1.0, rtol=8 * EPS)
+
+
+def test_products_of_mixtures_add_their_errors():
+    one, other = Matern(1.0).expand(2), RationalQuadratic(2.0).expand(2)
+    both = (3.0 * Matern(1.0) * RationalQuadratic(2.0)).expand(2)
+    errors = [sum(part.amplitude * part.relative_error for part in parts) for parts in (one, other, both)]
+    np.testing.assert_allclose(errors[2], 3.0 * (errors[0] + errors[1]), rtol=roundings(1000))
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, 0.7, 4.0, 20.0])
+def test_a_matern_kernel_at_extreme_distances(nu):
+    kernel, zero = Matern(1.0, nu=nu), np.zeros((1, 1))
+    distances = np.array([[0.0], [1e-300], [1e-160], [1e3], [1e100], [1e300]])
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(kernel(distances, zero)[:, 0], [1, 1, 1, 0, 0, 0], atol=8 * EPS)
+
+
+@pytest.mark.parametrize("kernel", [Matern(1.0), RationalQuadratic(1.0)], ids=str)
+def test_one_column_is_a_product_without_a_mixture(kernel):
+    (part,) = kernel.expand(1)
+    assert part.relative_error == 0.0
+    assert part.is_normalised
+    np.testing.assert_array_equal(part.matrix(X[:, :1], Y[:, :1]), kernel(X[:, :1], Y[:, :1]))
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: Matern(nu=0.0), "The 'nu' parameter of Matern must be > 0. Got 0.0"),
+        (lambda: Matern(bandwidth=-1.0), "The 'bandwidth' parameter of Matern must be > 0"),
+        (lambda: RationalQuadratic(alpha=np.inf), "The 'alpha' parameter of RationalQuadratic must be finite"),
+        (lambda: Matern([1.0, 2.0]).expand(3), "one per column"),
+    ],
+)
+def test_shapes_and_bandwidths_are_checked(make, text):
+    with pytest.raises(InputError, match=text):
+        make()

@@ -39,6 +39,7 @@ CASES = {
     "plain target": lambda: {"input_transform": Normalize(4), "outcome_transform": None},
     "scaled target": lambda: {"outcome_transform": Standardize(1)},
     "Matern of one column each": lambda: {"input_transform": Normalize(4), "covar_module": matern_product()},
+    "Matern": lambda: {"input_transform": Normalize(4), "covar_module": ScaleKernel(MaternKernel(ard_num_dims=4))},
     "linear mean": lambda: {"input_transform": Normalize(4), "mean_module": LinearMean(4)},
     "linear kernel": lambda: {"covar_module": ScaleKernel(RBFKernel()) + LinearKernel()},
     "known noise": lambda: {"input_transform": Normalize(4), "train_Yvar": torch.full((40, 1), 0.1, dtype=torch.float64)},

@@ -1,4 +1,4 @@
-"""Products of gpytorch's Matern kernels with one active column each are products over columns."""
+"""Gpytorch's Matern and rational quadratic kernels, of one column and of several."""
 
 import functools
 import operator
@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from exactshap import Explainer, explain
-from exactshap.errors import UnsupportedStructureError
-from tolerances import conditioned
+from tolerances import assert_close, conditioned
 
 gpytorch, torch = pytest.importorskip("gpytorch"), pytest.importorskip("torch")
 
@@ -62,9 +61,36 @@ def test_sums_too():
     assert Explainer(Model(kernel).double(), X[:7]).verify(X[10:13]).passed
 
 
-@pytest.mark.parametrize("kernel", [gpytorch.kernels.MaternKernel(), gpytorch.kernels.MaternKernel(active_dims=(0, 2))])
-def test_one_kernel_of_several_columns_is_refused(kernel):
-    with pytest.raises(
-        UnsupportedStructureError, match=r"several columns is not a product.*Multiply kernels of one column each"
-    ):
-        Explainer(Model(kernel).double(), X[:7])
+SEVERAL_COLUMNS = {
+    **{f"nu = {nu}": lambda nu=nu: gpytorch.kernels.MaternKernel(nu=nu) for nu in (0.5, 1.5, 2.5)},
+    "one length scale per column": lambda: gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(ard_num_dims=3)),
+    "some columns": lambda: gpytorch.kernels.MaternKernel(active_dims=(0, 2)),
+    "rational quadratic": lambda: gpytorch.kernels.RQKernel(ard_num_dims=3),
+    "sum and product": lambda: (
+        gpytorch.kernels.MaternKernel() * gpytorch.kernels.RBFKernel() + gpytorch.kernels.RQKernel(active_dims=(0, 1))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL_COLUMNS)
+def test_one_kernel_of_several_columns(name):
+    model = Model(SEVERAL_COLUMNS[name]()).double().eval()
+
+    def mean(rows):
+        with torch.no_grad():
+            return model(torch.tensor(rows)).mean.numpy()
+
+    # away from the training rows: gpytorch's distances |x|^2 + |y|^2 - 2 x.y of equal rows are 1e-8, not 0
+    found, by_call = explain(model, X[10:13] + 0.5, X[:7] + 0.2), explain(mean, X[10:13] + 0.5, X[:7] + 0.2)
+    assert_close(found.values, by_call.values, scale=1e4 * np.abs(Y).max(), n_terms=30, n_players=3)
+    assert 0.0 < found.error_bound.max() < conditioned(1e4)
+    assert found.certificate().passed
+    assert np.isfinite(found.std).all()
+    assert explain(model, X[10:13] + 0.5).certificate().passed
+    assert explain(model, X[10:13], X[:7]).certificate().passed
+
+
+def test_float32_models():
+    model = Model(gpytorch.kernels.MaternKernel()).float()
+    model.set_train_data(torch.tensor(X).float(), torch.tensor(Y).float(), strict=False)
+    assert explain(model, X[10:13], X[:7]).certificate().passed

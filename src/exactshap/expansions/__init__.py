@@ -4,12 +4,14 @@ r"""Functions of one number as sums of exponentials: what makes a function of a 
     \quad\Longrightarrow\quad
     g\Bigl(\beta + \sum_j s_j\Bigr) \approx g_0 + \mathrm{Re} \sum_l c_l e^{r_l \beta} \prod_j e^{r_l s_j}
 
-so that a probability or a rate of an additive score is a product game, which quadrature solves exactly. The error is bounded
-uniformly on an interval before anything is computed.
+so that a probability or a rate of an additive score is a product game, which quadrature solves exactly. A radial kernel is a
+function of a sum as well, of the squared distances in single columns: a mixture of Gaussians, each of which is a product. The error
+is bounded uniformly, on an interval or everywhere, before anything is computed.
 """
 
 from __future__ import annotations
 
 from exactshap.expansions._expansion import Expansion, expand, links
+from exactshap.expansions._radial import GaussianMixture, matern, rational_quadratic
 
-__all__ = ["Expansion", "expand", "links"]
+__all__ = ["Expansion", "GaussianMixture", "expand", "links", "matern", "rational_quadratic"]

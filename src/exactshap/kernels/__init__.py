@@ -3,8 +3,8 @@ r"""Kernels as sums of products of one-column factors: the form in which a kerne
 .. math:: k(x, x') = \sum_p s_p \prod_j k_{pj}(x_j, x'_j)
 
 Every kernel here *expands* into such :class:`Component` objects; ``+`` and ``*`` of kernels are sums and products of their
-expansions. Kernels that mix columns in another way (isotropic Matern, RationalQuadratic, sigmoid) cannot be written so and
-are refused by name.
+expansions. A radial kernel that is valid in all dimensions is a mixture of Gaussians (Schoenberg), so Matern and RationalQuadratic
+are sums of products as well, with a proven bound. Kernels that mix columns in another way (sigmoid, cosine) are refused by name.
 """
 
 from exactshap.kernels._algebra import Constant, Custom, Kernel, White
@@ -13,6 +13,7 @@ from exactshap.kernels._algebra import Sum as Sum
 from exactshap.kernels._component import Component
 from exactshap.kernels._distance import RBF, Cauchy, Chi2, Laplacian
 from exactshap.kernels._dot_product import Linear, Polynomial
+from exactshap.kernels._radial import Matern, RationalQuadratic
 from exactshap.kernels._sklearn import from_pairwise, from_sklearn
 
 __all__ = [
@@ -25,7 +26,9 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
+    "Matern",
     "Polynomial",
+    "RationalQuadratic",
     "White",
     "from_pairwise",
     "from_sklearn",

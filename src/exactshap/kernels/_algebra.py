@@ -159,6 +159,9 @@ class Sum(Kernel):
     def expand(self, n_features: int) -> tuple[Component, ...]:
         return tuple(itertools.chain.from_iterable(part.expand(n_features) for part in self.parts))
 
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
+        return functools.reduce(np.add, (part(X, Y) for part in self.parts))
+
 
 @dataclass(frozen=True, eq=False)
 class Product(Kernel):
@@ -170,3 +173,6 @@ class Product(Kernel):
         expansions = [part.expand(n_features) for part in self.parts]
         check_size(math.prod(len(expansion) for expansion in expansions), f"a product of {len(self.parts)} kernels")
         return tuple(functools.reduce(Component.__mul__, factors) for factors in itertools.product(*expansions))
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
+        return functools.reduce(np.multiply, (part(X, Y) for part in self.parts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,6 +31,8 @@ class Component:
         Exponents e; None means zero.
     functions : tuple of (column, function)
         Further factors ``h(x (n, 1), y (1, m)) -> (n, m)``; ``is_normalised`` of one says that it is 1 at x = y.
+    relative_error : float
+        How far the sum of all components is off for this one, relative to s and its powers and functions: that of mixtures.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class Component:
     cauchy: tuple[np.ndarray, ...] = ()
     powers: np.ndarray | None = None
     functions: tuple[tuple[int, ColumnFunction], ...] = ()
+    relative_error: float = 0.0
 
     def __mul__(self, other: Component) -> Component:
         return Component(
@@ -56,6 +59,7 @@ class Component:
             cauchy=self.cauchy + other.cauchy,
             powers=_add(self.powers, other.powers),
             functions=self.functions + other.functions,
+            relative_error=self.relative_error + other.relative_error + self.relative_error * other.relative_error,
         )
 
     @property
@@ -78,6 +82,16 @@ class Component:
         return tuple(
             np.zeros_like(rates[0]) if rate is None else np.asarray(rate, float) for rate in (self.squared, self.absolute)
         )  # type: ignore[return-value]
+
+    def unbounded(self) -> Component | None:
+        """Return the powers and functions alone, whose factors may be above 1; None without any."""
+        return Component(powers=self.powers, functions=self.functions) if self.powers is not None or self.functions else None
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """What powers and functions are told apart by."""
+        powers = None if self.powers is None else self.powers.tobytes()
+        return powers, *((column, id(function)) for column, function in self.functions)
 
     def scaled(self, factor: float) -> Component:
         return replace(self, amplitude=self.amplitude * factor)

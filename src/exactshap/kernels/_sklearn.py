@@ -14,10 +14,11 @@ from exactshap.kernels._algebra import Constant, Kernel, Product, Sum, White
 from exactshap.kernels._component import Component
 from exactshap.kernels._distance import RBF, Chi2, Laplacian
 from exactshap.kernels._dot_product import Linear, Polynomial
+from exactshap.kernels._radial import Matern, RationalQuadratic
 
 __all__ = ["from_pairwise", "from_sklearn"]
 
-ROUTE = "Use Explainer(model.predict, background) for sampled values with standard errors, or a kernel made of RBF, ConstantKernel, WhiteKernel, DotProduct, +, * and integer powers"
+ROUTE = "Use Explainer(model.predict, background) for sampled values with standard errors, or a kernel made of RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, DotProduct, +, * and integer powers"
 
 
 def from_sklearn(kernel: Any, n_features: int) -> Kernel:
@@ -35,7 +36,7 @@ def from_sklearn(kernel: Any, n_features: int) -> Kernel:
     Raises
     ------
     UnsupportedStructureError
-        If the kernel mixes columns in another way (Matern, RationalQuadratic, ...).
+        If the kernel mixes columns in another way (ExpSineSquared, ...).
 
     Examples
     --------
@@ -63,9 +64,7 @@ def _rbf(kernel: Any, n_features: int) -> Kernel:
 def _matern(kernel: Any, n_features: int) -> Kernel:
     if kernel.nu == math.inf:
         return RBF(bandwidth=kernel.length_scale)
-    if n_features == 1 and kernel.nu == 0.5:
-        return Laplacian(bandwidth=float(np.ravel(kernel.length_scale)[0]))
-    raise _not_a_product(f"Matern(nu={kernel.nu:g})", "the distance in its exponent")
+    return Matern(bandwidth=kernel.length_scale, nu=float(kernel.nu))
 
 
 def _dot_product(kernel: Any, n_features: int) -> Kernel:
@@ -88,6 +87,7 @@ def _pairwise_object(kernel: Any, n_features: int) -> Kernel:
 _OBJECTS: dict[str, Callable[[Any, int], Kernel]] = {
     "RBF": _rbf,
     "Matern": _matern,
+    "RationalQuadratic": lambda kernel, n: RationalQuadratic(bandwidth=kernel.length_scale, alpha=float(kernel.alpha)),
     "ConstantKernel": lambda kernel, n: Constant(float(kernel.constant_value)),
     "WhiteKernel": lambda kernel, n: White(float(kernel.noise_level)),
     "DotProduct": _dot_product,

@@ -101,6 +101,7 @@ class KernelReader(Reader):
             rows,
             self.weights,
             request.memory_limit,
+            self.precision,
         )
         if self.value_function == "observational":
             from exactshap.readers.kernel_machines.observational import bind

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.kernels import RBF, Component, Constant, Kernel, Linear, Product, Sum
+from exactshap.kernels import RBF, Component, Constant, Kernel, Linear, Matern, Product, RationalQuadratic, Sum
 from exactshap.readers import Reader, Request, select_outputs
 from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
@@ -213,7 +214,8 @@ def _numbers(tensor: Any) -> np.ndarray:
 
 
 _KERNELS: dict[str, Callable[[Any, int, np.ndarray], Kernel]] = {
-    "MaternKernel": lambda kernel, n, widths: _matern(kernel, n, widths),
+    "MaternKernel": lambda kernel, n, widths: _matern(kernel, widths),
+    "RQKernel": lambda kernel, n, widths: _rational_quadratic(kernel, widths),
     "RBFKernel": lambda kernel, n, widths: _rbf(kernel, widths),
     "ScaleKernel": lambda kernel, n, widths: (
         Constant(_numbers(kernel.outputscale)[0]) * _read_form(kernel.base_kernel, n, widths)
@@ -243,45 +245,12 @@ def _linear(kernel: Any, widths: np.ndarray) -> Kernel:
     return Linear(gamma=variance[0])
 
 
-def _matern(kernel: Any, n_features: int, widths: np.ndarray) -> Kernel:
-    if n_features != 1:
-        raise UnsupportedStructureError(
-            message(
-                "A MaternKernel of several columns is not a product over features",
-                f"Got {n_features} columns",
-                "Multiply kernels of one column each: MaternKernel(active_dims=(0,)) * MaternKernel(active_dims=(1,))",
-            )
-        )
-    return _Matern(float(kernel.nu), float(_numbers(kernel.lengthscale)[0] * widths[0]))
+def _matern(kernel: Any, widths: np.ndarray) -> Kernel:
+    return Matern(bandwidth=_numbers(kernel.lengthscale) * widths, nu=float(kernel.nu))
 
 
-@dataclass(frozen=True)
-class _MaternFactor:
-    r"""The Matern kernel of one column.
-
-    .. math:: e^{-s},\ (1 + s)\, e^{-s},\ (1 + s + s^2 / 3)\, e^{-s}, \qquad s = \sqrt{2 \nu}\, |x - y| / \ell
-
-    for nu = 1/2, 3/2 and 5/2.
-    """
-
-    nu: float
-    lengthscale: float
-    is_normalised = True
-
-    def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        s = np.sqrt(2.0 * self.nu) / self.lengthscale * np.abs(x - y)
-        polynomial = {0.5: 1.0, 1.5: 1.0 + s, 2.5: 1.0 + s + s * s / 3.0}[self.nu]
-        return np.asarray(polynomial * np.exp(-s))
-
-
-class _Matern(Kernel):
-    """A Matern kernel on one column."""
-
-    def __init__(self, nu: float, lengthscale: float) -> None:
-        self.factor = _MaternFactor(nu, lengthscale)
-
-    def expand(self, n_features: int) -> tuple[Component, ...]:
-        return (Component(functions=((0, self.factor),)),)
+def _rational_quadratic(kernel: Any, widths: np.ndarray) -> Kernel:
+    return RationalQuadratic(bandwidth=_numbers(kernel.lengthscale) * widths, alpha=float(_numbers(kernel.alpha)[0]))
 
 
 class _Columns(Kernel):
@@ -293,6 +262,10 @@ class _Columns(Kernel):
     def expand(self, n_features: int) -> tuple[Component, ...]:
         return tuple(self._spread(part, n_features) for part in self.inner.expand(len(self.columns)))
 
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
+        columns = list(self.columns)
+        return self.inner(np.asarray(X)[:, columns], None if Y is None else np.asarray(Y)[:, columns])
+
     def _spread(self, part: Component, n_features: int) -> Component:
         def widen(values: np.ndarray | None) -> np.ndarray | None:
             if values is None:
@@ -301,6 +274,11 @@ class _Columns(Kernel):
             wide[list(self.columns)] = values
             return wide
 
-        functions = tuple((self.columns[j], function) for j, function in part.functions)
-        powers = widen(part.powers)
-        return Component(part.amplitude, widen(part.squared), widen(part.absolute), widen(part.chi2), (), powers, functions)
+        return replace(
+            part,
+            squared=widen(part.squared),
+            absolute=widen(part.absolute),
+            chi2=widen(part.chi2),
+            powers=widen(part.powers),
+            functions=tuple((self.columns[j], function) for j, function in part.functions),
+        )

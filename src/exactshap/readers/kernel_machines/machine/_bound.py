@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.shared import copied_state
 from exactshap.games import ProductGame
+from exactshap.kernels import Component
 from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, cut_terms
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
@@ -42,6 +43,8 @@ class BoundMachine:
     weights : array of shape (n_background,), or None
     memory_limit : float
         Bytes, a sixteenth of which a tile of the background may take, and a quarter the tables of its sums.
+    precision : float
+        Rounding unit of the model's own arithmetic.
     """
 
     name: str
@@ -52,6 +55,7 @@ class BoundMachine:
     background: np.ndarray | None = None
     weights: np.ndarray | None = None
     memory_limit: float = 2.0**30
+    precision: float = float(np.finfo(float).eps)
     _kept: BoundedCache = field(default_factory=BoundedCache, init=False, repr=False)  # not of a copy with another background
 
     __getstate__ = copied_state
@@ -186,15 +190,40 @@ class BoundMachine:
         constant = self.expansion.intercept
         if self.value_function == "normalized":
             part, constant = part.shifted(constant).with_shared_baseline(self.n_players), np.zeros(1)
+        if self.expansion.is_mixture:
+            part = replace(part, error_bound=part.error_bound + 2.0**order * self.mixture_error(values))
         return part.finish(
             self.n_players, semivalue, order, constant=constant, magnitude=self._peak(values), single_output=self.single_output
         )
+
+    def mixture_error(self, values: np.ndarray) -> np.ndarray:
+        """Return how far any v(S) of some rows is off (n_rows,) because radial kernels are mixtures of Gaussians.
+
+        Gaussians, Laplacians and Cauchy factors are at most 1; powers and functions are as large as at the row or in the background.
+        """
+        error, heights = np.zeros(len(values)), {}
+        for part in self.expansion.parts:
+            other = part.component.unbounded()
+            if other is None or part.points is None:
+                error += part.component.relative_error * part.magnitude
+            elif part.component.relative_error:
+                key = (id(part.points), *other.key)
+                if key not in heights:
+                    heights[key] = self._heights(values, other, part.points)
+                error += part.component.relative_error * (heights[key] @ np.abs(part.coefficients).max(axis=0))
+        return error
+
+    def _heights(self, values: np.ndarray, component: Component, points: np.ndarray) -> np.ndarray:
+        """Return the largest magnitude (n_rows, n_terms) of a product at any hybrid of a row."""
+        own = np.abs(component.factors(values, points))
+        absent = np.abs(component.factors(self.rows_and_weights()[0], points)).max(axis=0) if self.replaces_columns else 1.0
+        return np.asarray(np.maximum(own, absent).prod(axis=1))
 
     def _peak(self, values: np.ndarray) -> np.ndarray:
         """Return the magnitude (n_rows,) that the model's own rounding is relative to.
 
         A factor exp(-s) is off by s eps relative and s exp(-s) <= 1/e: an absolute error of eps for each coefficient. A
-        distance computed as |x|^2 + |y|^2 - 2 x.y is off by eps (|x|^2 + |y|^2), which the exponent inherits.
+        distance computed as |x|^2 + |y|^2 - 2 x.y is off by eps (|x|^2 + |y|^2), which the exponent inherits; no factor by more than 1.
         """
         expansion = self.expansion
         peak = np.full(len(values), expansion.magnitude)
@@ -202,7 +231,7 @@ class BoundMachine:
             rate = part.component.squared
             if rate is not None and part.points is not None:
                 norms = (rate * values**2).sum(axis=1) + (rate[:, None] * part.points**2).sum(axis=0).max(initial=0.0)
-                peak += part.magnitude * norms
+                peak += part.magnitude * np.minimum(norms, 1.0 / self.precision)
         if expansion.monomials is not None:
             monomials = expansion.monomials
             peak += np.abs(values[:, :, None] ** monomials.powers).prod(axis=1) @ monomials.magnitudes

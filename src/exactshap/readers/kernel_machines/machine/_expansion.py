@@ -88,6 +88,11 @@ class Expansion:
         """Return the magnitude that rounding is relative to at least. It is that of all parts and of the intercept."""
         return float(sum(part.magnitude for part in self.parts) + np.abs(self.intercept).max(initial=0.0))
 
+    @cached_property
+    def is_mixture(self) -> bool:
+        """Whether radial kernels are in it, as mixtures of Gaussians."""
+        return any(part.component.relative_error > 0.0 for part in self.parts)
+
     def outputs(self, chosen: Sequence[int]) -> Expansion:
         """Return the expansion of some outputs."""
         rows = list(chosen)

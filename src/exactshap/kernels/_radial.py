@@ -1,0 +1,181 @@
+"""Radial kernels: functions of the distance in all columns together, which are mixtures of Gaussians."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from exactshap.errors import InputError, message
+from exactshap.expansions import GaussianMixture, matern, rational_quadratic
+from exactshap.kernels._algebra import Kernel
+from exactshap.kernels._component import Component
+from exactshap.kernels._parameters import check_finite, check_positive, per_column
+
+__all__ = ["Matern", "Radial", "RationalQuadratic"]
+
+_LARGEST_BESSEL = 10.0  # the smoothness beyond which the mixture has more correct digits than logarithms of Bessel functions
+_LARGEST_RATE = 1e300  # a product with 0 is 0, and with the square of any distance above 1e-149 is beyond the exponential
+
+
+@dataclass(frozen=True, eq=False)
+class Radial(Kernel):
+    """A function of the scaled distance of two rows, 1 at distance 0."""
+
+    bandwidth: ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self.bandwidth, "bandwidth", type(self).__name__)
+
+    @abstractmethod
+    def profile(self, squared_distance: np.ndarray) -> np.ndarray:
+        """Return the kernel at squared distances in units of the bandwidth, by its closed form."""
+
+    @abstractmethod
+    def mixture(self) -> GaussianMixture:
+        """Return the mixture of Gaussians, for bandwidth 1."""
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        sigma = per_column(self.bandwidth, n_features, "bandwidth", type(self).__name__)
+        if n_features == 1:  # a product as it stands
+            return (Component(functions=((0, _OneColumn(self, float(sigma[0]))),)),)
+        mixture = self.mixture()
+        with np.errstate(over="ignore", under="ignore"):
+            rates = np.minimum((np.sqrt(mixture.rates)[:, None] / sigma) ** 2, _LARGEST_RATE)
+        return tuple(
+            Component(amplitude=weight, squared=rate, relative_error=mixture.error)
+            for weight, rate in zip(mixture.weights.tolist(), rates, strict=True)
+        )
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
+        """Return the kernel matrix (n, m) of two sets of rows, by the closed form."""
+        from scipy.spatial.distance import cdist
+
+        X = np.asarray(X, float)
+        sigma = per_column(self.bandwidth, X.shape[1], "bandwidth", type(self).__name__)
+        scaled = [np.asarray(rows, float) / sigma for rows in (X, X if Y is None else Y)]
+        return self.profile(cdist(*scaled, "sqeuclidean"))
+
+
+@dataclass(frozen=True)
+class _OneColumn:
+    """A radial kernel of one column; a class of this module, so that readers pickle."""
+
+    kernel: Radial
+    sigma: float
+    is_normalised = True
+
+    def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return self.kernel.profile(((x - y) / self.sigma) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Matern(Radial):
+    r"""The Matern kernel of smoothness nu.
+
+    .. math:: k(x, x') = \frac{2^{1 - \nu}}{\Gamma(\nu)} s^\nu K_\nu(s), \qquad
+              s = \sqrt{2 \nu}\, r, \quad r^2 = \sum_j (x_j - x'_j)^2 / \sigma_j^2
+
+    Parameters
+    ----------
+    bandwidth : float or array of shape (n_features,), default=1.0
+        sigma, in the unit of the columns; infinity switches a column off.
+    nu : float, default=1.5
+        0.5 is the exponential kernel exp(-r); 1.5 and 2.5 are once and twice differentiable.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a parameter is not > 0; on use, if there is not one bandwidth for each column.
+    BudgetError
+        On use, for nu below 0.035.
+
+    Notes
+    -----
+    A mixture of 20 to 150 Gaussians (45 for nu = 2.5, 63 for 1.5, 149 for 0.5), off by at most 1e-13 at any distance.
+
+    Examples
+    --------
+    >>> Matern(bandwidth=2.0, nu=0.5)([[0.0, 0.0]], [[0.0, 0.0], [6.0, 8.0]]).round(4)  # exp(-10 / 2)
+    array([[1.    , 0.0067]])
+    """
+
+    nu: float = 1.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_shape(self.nu, "nu", "Matern")
+
+    def mixture(self) -> GaussianMixture:
+        return matern(float(self.nu))
+
+    def profile(self, squared_distance: np.ndarray) -> np.ndarray:
+        s = np.minimum(np.sqrt(2.0 * self.nu * squared_distance), 1e3)  # exp(-1000) is 0, which infinity times it is not
+        if self.nu in (0.5, 1.5, 2.5):
+            polynomial = {0.5: 1.0, 1.5: 1.0 + s, 2.5: 1.0 + s + s * s / 3.0}[float(self.nu)]
+            return np.asarray(polynomial * np.exp(-s))
+        if self.nu > _LARGEST_BESSEL:
+            return self.mixture()(squared_distance)
+        return _bessel(float(self.nu), s)
+
+
+def _bessel(nu: float, s: np.ndarray) -> np.ndarray:
+    """Return the general form, in logarithms, as powers and Bessel functions may be no float64 numbers."""
+    from scipy.special import gammaln, kve
+
+    near = s < (1e-8 if nu >= 1.0 else 1e-300)  # 1 - s^2 / (4 nu - 4), or 1 - O(s^(2 nu))
+    inside = np.where(near, 1.0, s)
+    value = np.exp((1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(inside) + np.log(kve(nu, inside)) - inside)
+    return np.where(near, 1.0, np.minimum(value, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class RationalQuadratic(Radial):
+    r"""The rational quadratic kernel, a mixture of Gaussians of gamma-distributed precision.
+
+    .. math:: k(x, x') = \Bigl(1 + \frac{r^2}{2 \alpha}\Bigr)^{-\alpha}, \qquad r^2 = \sum_j (x_j - x'_j)^2 / \sigma_j^2
+
+    Parameters
+    ----------
+    bandwidth : float or array of shape (n_features,), default=1.0
+        sigma, in the unit of the columns; infinity switches a column off.
+    alpha : float, default=1.0
+        The heavier the tail the smaller it is; infinity would be the Gaussian.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a parameter is not > 0; on use, if there is not one bandwidth for each column.
+    BudgetError
+        On use, for alpha below 0.035.
+
+    Notes
+    -----
+    A mixture of 20 to 150 Gaussians (85 for alpha = 1) for alpha of 0.5 and more, off by at most 1e-13 at any distance.
+
+    Examples
+    --------
+    >>> RationalQuadratic(bandwidth=2.0, alpha=1.0)([[0.0, 0.0]], [[6.0, 8.0]]).round(4)  # 1 / (1 + 25 / 2)
+    array([[0.0741]])
+    """
+
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_shape(self.alpha, "alpha", "RationalQuadratic")
+
+    def mixture(self) -> GaussianMixture:
+        return rational_quadratic(float(self.alpha))
+
+    def profile(self, squared_distance: np.ndarray) -> np.ndarray:
+        return np.asarray(np.exp(-self.alpha * np.log1p(squared_distance / (2.0 * self.alpha))))
+
+
+def _check_shape(value: float, name: str, owner: str) -> None:
+    check_finite(value, name, owner)
+    if value <= 0.0:
+        raise InputError(message(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}"))
