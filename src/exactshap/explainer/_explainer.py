@@ -17,10 +17,10 @@ from exactshap.explainer._certify import Certifier, joins_call
 from exactshap.explainer._offset import add_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast, refused_beyond_memory
 from exactshap.explainer._results import facts_of, refuse_or_warn, wrap
-from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names
+from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names, of_shape
 from exactshap.explainer._solve import solve_rows
 from exactshap.explainer._verify import Verification, verify
-from exactshap.frames import Table, as_table, check_columns
+from exactshap.frames import Shape, Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read, reader_for
 from exactshap.results.data import called_here, counted, value_function_sentence
@@ -51,6 +51,9 @@ class Explainer:
         Weights of the reference rows.
     feature_names : sequence of str, default=None
         Names for a model that was fitted without.
+    shape : mapping of axis name to length or labels, default=None
+        Of the rows of a function that are windows or pictures: ``{"time": 24, "variable": ["load", "wind"]}``. ``groups`` may then
+        name axes: ``"variable"``, ``["time", "variable"]``, or lengths of blocks, ``{"time": 6}``. Several inputs have a name each.
     align : bool, default=False
         Reorder the columns of a frame by name instead of refusing a different order.
     n_jobs : int, default=None
@@ -89,9 +92,10 @@ class Explainer:
         *,
         value_function: str = "auto",
         output: Any = "auto",
-        groups: Mapping[str, Any] | None = None,
+        groups: Mapping[str, Any] | str | Sequence[str] | None = None,
         background_weights: Any = None,
         feature_names: Sequence[str] | None = None,
+        shape: Mapping[str, Any] | None = None,
         align: bool = False,
         n_jobs: int | None = None,
         memory_limit: float = 2.0**30,
@@ -102,6 +106,10 @@ class Explainer:
         check_settings(locals())
         self.align, self.n_jobs, self.memory_limit = align, n_jobs, float(memory_limit)
         self.on_inexact, self.progress = on_inexact, progress
+        self.shape = None if shape is None else Shape.of(shape)
+        if self.shape is not None:
+            model, background = of_shape(model, self.shape), self.shape.flat(background, "background")
+            groups, feature_names = self.shape.groups(groups), feature_names or self.shape.names
         table = None if background is None else _background(background, model, align)
         self._request = Request(
             background=table,
@@ -110,7 +118,7 @@ class Explainer:
             else normalised_weights(background_weights, table.n_rows),
             value_function=value_function,
             output=output,
-            groups=groups,
+            groups=groups,  # type: ignore[arg-type]
             feature_names=checked_names(feature_names),
             options=options,
             memory_limit=self.memory_limit,
@@ -216,7 +224,7 @@ class Explainer:
     def _checked(self, X: Any) -> Table:
         without_lost_threads()
         reader = self.reader
-        table = as_table(X, allow_empty=True)
+        table = as_table(X if self.shape is None else self.shape.flat(X, "X"), allow_empty=True)
         if self.align:
             table = aligned(table, reader.model)
         fitted, background = reader.fitted_names, reader.background

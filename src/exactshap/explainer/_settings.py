@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, message, warn
-from exactshap.frames import Table
+from exactshap.frames import Shape, Shaped, Table
 from exactshap.readers import Reader, Request
 
-__all__ = ["aligned", "check_names", "check_settings", "checked_names"]
+__all__ = ["aligned", "check_names", "check_settings", "checked_names", "of_shape"]
 
 
 # of estimators (feature_name_: of LightGBM before 4.5), then of boosters
@@ -52,6 +52,14 @@ def checked_names(names: Any) -> tuple[str, ...] | None:
         got = f"{repeated!r} occurs {texts.count(repeated)} times"
         raise InputError(message("`feature_names` must be unique", got, "Give each column a name of its own"))
     return texts
+
+
+def of_shape(model: Any, shape: Shape) -> Shaped:
+    """Return a function of rows of a shape as one of flat rows."""
+    if not callable(model) or isinstance(model, type):
+        do = f"Pass its function: model.{'predict' if hasattr(model, 'predict') else '__call__'}"
+        raise InputTypeError(message("`shape` is for functions of rows", f"Got a {type(model).__name__}", do))
+    return Shaped(model, shape)
 
 
 def aligned(table: Table, model: Any) -> Table:

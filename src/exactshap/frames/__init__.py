@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from exactshap.frames._columns import check_columns, with_dtypes_of
 from exactshap.frames._hybrids import above, hybrid_cells, hybrid_columns, mixed_cells
+from exactshap.frames._shape import Shape as Shape
+from exactshap.frames._shape import Shaped as Shaped
 from exactshap.frames._table import Table
 from exactshap.frames._validation import as_table
 

@@ -15,7 +15,7 @@ __all__ = ["as_table"]
 
 _INPUTS = (
     "Of several inputs, pass one table: np.hstack([input.reshape(len(input), -1) for input in inputs]), and a function that cuts it again;"
-    " groups= makes a player of each input"
+    " groups= makes a player of each input; or name their axes with shape= (docs/black_box.md)"
 )
 _TABLE = "Pass an array of shape (n_rows, n_features) or a DataFrame"
 
@@ -202,7 +202,7 @@ def _rectangle(array: np.ndarray, data: Any, what: str) -> Table:
         hint = (
             f"Pass {what}.reshape(len({what}), -1), for a model with a function that undoes it: "
             f"lambda rows: predict(rows.reshape(-1, {', '.join(map(str, array.shape[1:]))})); "
-            "groups= makes players of windows, channels or variables (docs/black_box.md)"
+            "or name its axes with shape=, and groups= makes players of windows, channels or variables (docs/black_box.md)"
         )
         if array.ndim == 1:
             series = hasattr(data, "iloc")

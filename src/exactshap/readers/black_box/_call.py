@@ -154,7 +154,7 @@ _OF_TABLES = "Pass a function of tables: lambda rows: net(torch.tensor(np.asarra
 
 
 def _is_network(function: Any) -> bool:
-    return any(kind.__module__.startswith("torch.nn") for kind in type(function).__mro__)
+    return any(kind.__module__.startswith("torch.nn") for kind in type(getattr(function, "function", function)).__mro__)
 
 
 def _guarded(rows: Table) -> Any:
