@@ -10,7 +10,7 @@ _DRAWS_AT_ONCE = 2**22  # entries of a block of row counts: 32 MiB
 
 
 def bootstrap_deviations(values: np.ndarray, n_bootstrap: int, generator: np.random.Generator) -> np.ndarray:
-    r"""Return how far the means of resampled rows are from the mean, of shape (n_bootstrap, ...).
+    r"""Return how far resampled rows' means are from the mean, (n_bootstrap, ...).
 
     .. math:: \sqrt{\frac{n}{n-1}}\, \Bigl(\frac{1}{n} \sum_i w_{bi} \phi_i - \bar\phi\Bigr), \qquad
               w_b \sim \mathrm{Multinomial}(n; 1/n, \dots, 1/n)

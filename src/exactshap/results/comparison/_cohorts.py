@@ -16,7 +16,8 @@ from exactshap.results.data import ExplanationData, cell_text, counted, player_c
 
 __all__ = ["Cohorts", "by"]
 
-MAX_COHORTS, FEW_VALUES = 30, 10
+MAX_COHORTS = 30
+MAX_VALUES_UNBINNED = 10  # distinct numbers of a column up to which each is a group of its own
 MISSING = "missing"
 
 
@@ -109,7 +110,7 @@ class Cohorts(Mapping[str, Comparison]):
         return ["feature", *self.labels], [[names[j], *(f"{mean:.4g}" for mean in means[:, j])] for j in order]
 
     def plot(self, ax: Any = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
-        """Draw the mean values of all groups with their intervals, a colour for each group.
+        """Draw all groups' mean values with intervals, a colour each.
 
         Parameters
         ----------
@@ -183,7 +184,7 @@ def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool 
 
 
 def _cells(explanation: ExplanationData, column: Any) -> tuple[str, np.ndarray]:
-    """Return the name and the cells (n_rows,) of a column of the data, or of labels that the caller brings."""
+    """Return the name and cells (n_rows,) of a column or of labels. A column is of the data; labels come from the caller."""
     if isinstance(column, (str, int, np.integer)):
         return _column_of_data(explanation, column if isinstance(column, str) else int(column))
     values = np.asarray(column)
@@ -229,7 +230,7 @@ def _labels(cells: np.ndarray, bins: int) -> list[str]:
     if numbers is None:
         return [cell_text(cell) or MISSING for cell in cells]
     known = numbers[~np.isnan(numbers)]
-    if len(np.unique(known)) <= FEW_VALUES:
+    if len(np.unique(known)) <= MAX_VALUES_UNBINNED:
         return [MISSING if np.isnan(number) else f"{number:g}" for number in numbers]
     if not isinstance(bins, (int, np.integer)) or bins < 2:
         raise InputError(message("The 'bins' parameter must be an int >= 2", f"Got {bins!r}"))

@@ -1,4 +1,4 @@
-"""How mean values differ between two explanations, with intervals, beside what differs in their data."""
+"""How mean values differ between two explanations, with intervals, next to what differs in their data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SAME |= {"index": "the same index", "unit": "the same unit"}
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Comparison:
-    r"""Mean values of two groups of rows, and by how much they differ; made by :meth:`exactshap.Explanation.compare`.
+    r"""Hold two groups' mean values and by how much they differ. :meth:`exactshap.Explanation.compare` returns it.
 
     .. math:: \Delta_j = \bar\phi_j^{(2)} - \bar\phi_j^{(1)}, \qquad
               \bar f^{(2)} - \bar f^{(1)} = \Delta_\mathrm{baseline} + \sum_j \Delta_j + \Delta_\mathrm{residual}
@@ -127,7 +127,7 @@ class Comparison:
         return columns
 
     def plot(self, ax: Any = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
-        """Draw the differences with their intervals, beside the contributions to the MMD where there are any.
+        """Draw the differences with their intervals. Contributions to the MMD stand next to them where there are any.
 
         Parameters
         ----------

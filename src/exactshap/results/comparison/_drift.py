@@ -22,7 +22,7 @@ MAX_EXACT_ROWS = 5000  # of both samples together: the statistic is quadratic in
 def data_drift(
     first: ExplanationData, second: ExplanationData, n_permutations: int, seed: Any
 ) -> tuple[PairwiseDecomposition | None, tuple[str, ...]]:
-    """Return the MMD of the data split over the players, or None, and sentences on what was done to get it."""
+    """Return the MMD of the data split over the players, or None. Sentences on what was done to get it come with it."""
     if first.data is None or second.data is None:
         return None, ("The data are not compared: an explanation holds none.",)
     if min(first.n_rows, second.n_rows) < 2:
@@ -49,7 +49,10 @@ def data_drift(
 
 
 def _coded(first: ExplanationData, second: ExplanationData) -> tuple[Any, dict[str, list[int]], dict[int, str], list[str]]:
-    """Return both samples as numbers, the columns of each player, which columns are categories, and the players with gaps."""
+    """Return both samples as numbers, with columns, categories and gaps by player.
+
+    They are the columns of each player, which columns are categories, and the players with gaps.
+    """
     from exactshap.frames import as_table
 
     tables = as_table(first.data), as_table(second.data)
@@ -68,7 +71,7 @@ def _coded(first: ExplanationData, second: ExplanationData) -> tuple[Any, dict[s
 
 
 def _column(tables: tuple[Table, Table], j: int) -> tuple[np.ndarray, bool]:
-    """Return a column of both tables as numbers, or as codes of its texts and dates, and whether it is such."""
+    """Return a column of both tables as numbers, and whether it is coded. Texts and dates become codes."""
     try:
         return np.concatenate([table.select([j]).numeric()[:, 0] for table in tables]), False
     except (InputError, InputTypeError):

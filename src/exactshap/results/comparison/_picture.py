@@ -1,4 +1,4 @@
-"""Pictures of comparisons: differences with intervals beside the contributions to the MMD; means of groups."""
+"""Pictures of comparisons: differences with intervals next to the contributions to the MMD; means of groups."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def draw_comparison(comparison: Any, ax: Any, *, output: int | str | None, max_d
     k = _output(comparison.output_names, output)
     difference, intervals = (array if k is None else array[:, k] for array in (comparison.difference, comparison.intervals))
     order = np.argsort(-np.abs(difference), kind="stable")[: displayed(max_display)]
-    beside = None
+    drift_axes = None
     if ax is None:
         panels = 1 if comparison.drift is None else 2
         plt = require("matplotlib.pyplot", "plots", purpose="Plotting")
         size = (4.2 * panels + 2.0, 0.42 * len(order) + 1.8)
         axes = plt.subplots(1, panels, figsize=size, layout="constrained", sharey=True, squeeze=False)[1][0]
-        ax, beside = axes[0], axes[-1] if panels == 2 else None
+        ax, drift_axes = axes[0], axes[-1] if panels == 2 else None
     place = np.arange(len(order))
     ax.barh(place, difference[order], color=[_UP if v > 0 else _DOWN for v in difference[order]], zorder=2)
     ends = np.abs(intervals[order].T - difference[order])
@@ -38,8 +38,8 @@ def draw_comparison(comparison: Any, ax: Any, *, output: int | str | None, max_d
     )
     ax.set_title("attribution", fontsize="medium")
     _finish(ax, place, [comparison.feature_names[j] for j in order])
-    if beside is not None and comparison.drift is not None:
-        _draw_drift(beside, comparison, order)
+    if drift_axes is not None and comparison.drift is not None:
+        _draw_drift(drift_axes, comparison, order)
     return ax
 
 

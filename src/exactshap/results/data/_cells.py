@@ -39,7 +39,7 @@ class Cells:
 
 
 def cells(explanation: ExplanationData, rows: np.ndarray | None = None) -> Cells | None:
-    """Return the cells of all or some rows, or None if the explanation holds no data."""
+    """Return the cells of rows, or None for an explanation without data. They are those of all or some rows."""
     if explanation.data is None:
         return None
     from exactshap.frames import as_table
@@ -126,7 +126,7 @@ def axis_name(explanation: ExplanationData, j: int) -> str:
 
 
 def row_name(explanation: ExplanationData, i: int) -> str:
-    """Return the number of a row, and its label where the data have another one: ``row 3 (customer 17)``."""
+    """Return a row's number, with its label where that differs. Such as ``row 3 (customer 17)``."""
     index = getattr(explanation.data, "index", None)
     label = "" if index is None or callable(index) else str(index[i])
     return f"row {i} ({label})" if label and label != str(i) else f"row {i}"

@@ -12,7 +12,7 @@ __all__ = ["Certificate"]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Certificate:
-    """The largest residual of an explanation and the tolerance it was held against.
+    """Hold an explanation's largest residual and its tolerance.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Certificate:
 
     @property
     def adds_up(self) -> bool:
-        """Whether the residual is within its tolerance, which has to be a number."""
+        """Return whether the residual is within its tolerance, a number."""
         return self.max_residual <= self.tolerance < math.inf
 
     @property
@@ -66,7 +66,7 @@ class Certificate:
         return self.mask_difference is None or self.mask_tolerance is None or self.mask_difference <= self.mask_tolerance
 
     def masks(self) -> str:
-        """Say how far the coalitions are from the model's own predictions, or why none were compared; "" where that is not known.
+        """Say how far coalitions are from the model's own predictions. Or why none were compared; "" where that is not known.
 
         >>> facts = dict(max_residual=0.0, tolerance=1e-9, row=0, passed=True, exact=True, checks="a sum")
         >>> Certificate(**facts, mask_difference=2e-12, mask_tolerance=1e-9, n_masks=2, mask_rows=(0, 7)).masks()

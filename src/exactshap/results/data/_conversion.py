@@ -18,7 +18,7 @@ __all__ = ["frame_kind", "shap_of_columns", "to_frame", "to_shap", "to_shapiq"]
 
 
 def frame_kind(data: Any) -> str | None:
-    """Return which of the three frame libraries a table belongs to, or None for arrays.
+    """Return which of three frame libraries a table comes from, or None. None for arrays.
 
     >>> frame_kind([[1.0]]) is None
     True
@@ -70,7 +70,10 @@ def to_shap(explanation: ExplanationData) -> Any:
 
 
 def shap_of_columns(explanation: ExplanationData) -> Any:
-    """Return the values of single players, of an explanation of any order, as a ``shap.Explanation``: what shap draws."""
+    """Return an explanation's order-1 values as a ``shap.Explanation``.
+
+    The explanation may be of any order: this is what shap draws.
+    """
     error = None if explanation.std_error is None else explanation.std_error.copy()
     return _shap_explanation(explanation, explanation.values.copy(), error)
 

@@ -169,7 +169,10 @@ class ExplanationData:
 
     @property
     def exact(self) -> bool:
-        """Whether the values are exact up to rounding and ``error_bound``, neither sampled nor of an approximated game."""
+        """Return whether the values are exact up to rounding and ``error_bound``.
+
+        They are then neither sampled nor of an approximated game.
+        """
         return self.kind == "exact"
 
     @property
@@ -181,15 +184,15 @@ class ExplanationData:
 
     @property
     def additive(self) -> bool:
-        """Whether baseline plus the order-1 values is the prediction, up to the reported residual.
+        """Return whether baseline plus order-1 values is the prediction. It is so up to the reported residual.
 
-        True for Shapley values; False for indices such as Banzhaf, whose values are not shares of a total.
+        True for Shapley values; False for indices such as Banzhaf: their values are not shares of a total.
         """
         return self._adds_up(self.values)
 
     @property
     def std(self) -> np.ndarray | None:
-        """Standard deviation of the values under a probabilistic model, of the shape of ``values``, or None.
+        """Return the values' standard deviation under a probabilistic model, or None. It has the shape of ``values``.
 
         For order 2, ``set_std`` has those of all sets, in the order of ``sets``.
         """
@@ -252,7 +255,10 @@ class ExplanationData:
         return within(self.residual, self.tolerance)
 
     def certificate(self) -> Certificate:
-        """Hold the largest residual against its tolerance, and a few coalitions against the model's own predictions."""
+        """Compare the residual with its tolerance, and coalitions with predictions.
+
+        It is the largest residual; the predictions are the model's own.
+        """
         size = largest_of_rows(self.residual)
         excess = np.where(np.isfinite(size), size, np.inf) - np.where(np.isfinite(self.tolerance), self.tolerance, 0.0)
         row = int(np.argmax(excess if np.any(excess > 0) else size)) if self.n_rows else None
@@ -282,7 +288,7 @@ class ExplanationData:
         return "prediction - v(all players)"
 
     def _adds_up(self, values: np.ndarray) -> bool:
-        """Say whether the residual is what the sum leaves, up to the rounding of this very sum."""
+        """Return whether the residual is what the sum leaves. The rounding of this very sum is allowed for."""
         with np.errstate(over="ignore", invalid="ignore"):
             missing = np.abs(self.prediction - self.baseline - values.sum(axis=1) - self.residual)
             magnitude = np.abs(self.prediction) + np.abs(self.baseline) + np.abs(values).sum(axis=1)

@@ -17,7 +17,7 @@ __all__ = ["facts", "headline"]
 
 
 def headline(explanation: ExplanationData) -> str:
-    """Return what it is, of how many rows and players, in one line."""
+    """Return one line: what it is, of how many rows and players."""
     title = index_title(explanation.index, explanation.order)
     outputs = "" if explanation.n_outputs == 1 else f", {explanation.n_outputs} outputs"
     player = "feature" if explanation.groups is None else "player"
@@ -26,7 +26,7 @@ def headline(explanation: ExplanationData) -> str:
 
 
 def facts(explanation: ExplanationData) -> dict[str, str]:
-    """Return what a reader must know besides the numbers, as short texts by name."""
+    """Return short texts by name on how to read the numbers."""
     certificate = explanation.certificate()
     verdict = "passed" if certificate.adds_up else f"FAILED, worst at row {certificate.row}"
     seconds, bound = explanation.seconds, np.asarray(explanation.error_bound)
@@ -51,7 +51,7 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
 
 
 def _evaluations(explanation: ExplanationData) -> str:
-    """Return how many coalitions were asked about, and, if they were many, what would have asked about fewer."""
+    """Return how many coalitions were evaluated, and how to need fewer of many."""
     count, fewer = explanation.n_evaluations, fewer_coalitions(explanation.n_players)
     a_row = count / max(explanation.n_rows, 1)
     error = 0.0 if explanation.std_error is None else np.max(explanation.std_error, initial=0.0)

@@ -45,7 +45,7 @@ SHAPIQ_NAMES = {  # (index, whether the order is 1) -> shapiq's acronym
 
 
 def called_here(owner: str, name: str) -> str | None:
-    """Return what an attribute of shap's objects is called here, as a sentence, or None if shap has none of this name.
+    """Return a sentence with the name here for an attribute of shap's. None if shap has none of this name.
 
     >>> called_here("Explanation", "base_values")
     "Explanation has no attribute 'base_values'. It is called 'baseline' here; explanation.to_shap() gives shap's own object."

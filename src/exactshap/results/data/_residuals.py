@@ -1,4 +1,4 @@
-"""What is missing to predictions, held against what rounding explains of it."""
+"""Compare residuals with what rounding explains of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 __all__ = ["all_within", "largest_of_rows", "within"]
 
-FEW = 10  # rows up to which numbers are looked at one by one
-CACHED = 2**14  # rows whose residuals and tolerances stay in a core's caches while they are compared
+MAX_ROWS_ONE_BY_ONE = 10  # up to so many rows plain Python is quicker than steps of arrays
+CACHED_ROWS = 2**14  # the residuals and tolerances of so many rows stay in a core's caches while they are compared
 
 
 def largest_of_rows(residual: np.ndarray) -> np.ndarray:
@@ -19,15 +19,15 @@ def largest_of_rows(residual: np.ndarray) -> np.ndarray:
 
 
 def within(residual: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
-    """Say of which rows all residuals are within the tolerance (n_rows,): an infinite one, where numbers overflow, allows nothing."""
+    """Return which rows have all residuals within the tolerance (n_rows,): an infinite one, where numbers overflow, allows nothing."""
     return (largest_of_rows(residual) <= tolerance) & (tolerance < np.inf)
 
 
 def all_within(residual: np.ndarray, tolerance: np.ndarray) -> bool:
-    """Say whether that holds of all rows."""
+    """Return whether :func:`within` holds for all rows."""
     n_rows = len(residual)
-    if residual.ndim > 1 or n_rows > FEW:
-        parts = (slice(start, start + CACHED) for start in range(0, n_rows, CACHED))
+    if residual.ndim > 1 or n_rows > MAX_ROWS_ONE_BY_ONE:
+        parts = (slice(start, start + CACHED_ROWS) for start in range(0, n_rows, CACHED_ROWS))
         return all(within(residual[rows], tolerance[rows]).all() for rows in parts)
-    rows = zip(residual.tolist(), tolerance.tolist(), strict=True)  # few: any step of arrays takes longer
+    rows = zip(residual.tolist(), tolerance.tolist(), strict=True)
     return all(abs(missing) <= allowed < math.inf for missing, allowed in rows)

@@ -16,7 +16,7 @@ _NUMBERS = "biufO"  # kinds of arrays: NumPy also makes numbers of texts and tim
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given fields of an Explanation as read-only float arrays and tuples that fit together, or raise."""
+    """Return an Explanation's fields as consistent arrays and tuples, or raise. Arrays are read-only floats."""
     _check_words(given)
     _check_facts(given)
     values = _array("values", given["values"])
@@ -46,7 +46,7 @@ def _check_words(given: Mapping[str, Any]) -> None:
 
 
 def _check_facts(given: Mapping[str, Any]) -> None:
-    """Hold what only words are made of against its type, so that no repr or report breaks later."""
+    """Check the types of fields that only texts use. So no repr or report breaks later."""
     for name in ("n_evaluations", "background_size"):
         value = given[name]
         if not _is_count(value) and not (value is None and name == "background_size"):
@@ -223,7 +223,7 @@ def _check_data(data: Any, n_rows: int, n_columns: int | None) -> None:
 
 
 def row_numbers(rows: Any, n_rows: int) -> np.ndarray:
-    """Return the row numbers (non-negative) that an int, slice, mask or array of ints means."""
+    """Return the non-negative row numbers of an int, slice, mask or array."""
     if isinstance(rows, slice):
         return np.arange(n_rows)[rows]
     chosen = np.asarray(rows)
@@ -248,7 +248,7 @@ def row_numbers(rows: Any, n_rows: int) -> np.ndarray:
 
 
 def player_numbers(players: Any, names: tuple[str, ...]) -> list[int]:
-    """Return the numbers (non-negative) of players that a slice, a mask, or a list of names and numbers means."""
+    """Return the non-negative numbers of selected players. A slice, a mask, or a list of names and numbers selects them."""
     if isinstance(players, slice):
         return list(range(len(names)))[players]
     wanted = list(players)

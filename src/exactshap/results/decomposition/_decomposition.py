@@ -84,7 +84,7 @@ class Decomposition:
             self._freeze("per_row", (len(self.per_row), len(names)))
 
     def _freeze(self, name: str, shape: tuple[int | None, ...]) -> None:
-        """Store a read-only float64 copy of one array field after a look at its shape."""
+        """Store a read-only float64 copy of an array of the right shape."""
         value = getattr(self, name)
         if value is None:
             return
@@ -115,7 +115,9 @@ class Decomposition:
         return Shares(self)
 
     def to_frame(self) -> Any:
-        """Return one row per feature, in feature order, as the kind of frame that came in (pandas where arrays came in).
+        """Return one row per feature, in feature order, as a frame.
+
+        It is of the kind that came in, pandas where arrays came in.
 
         Columns: ``feature``, ``value``, ``fraction`` (of the total), and ``std_error``, ``p_value``, ``lower``, ``upper``
         where they are known.
@@ -166,7 +168,7 @@ class Shares:
     decomposition: Decomposition
 
     def bar(self, ax: Any = None, *, max_display: int = 10) -> Any:
-        """Draw the largest shares, the rest as one bar, and their cumulative sum.
+        """Draw the largest shares, the rest, and their cumulative sum. The rest is one bar.
 
         Parameters
         ----------
@@ -195,14 +197,17 @@ class Shares:
 
 
 def _half_width(one: Decomposition) -> np.ndarray | None:
-    """Return distances (2, n_features) from each share down and up to its interval, or one standard error."""
+    """Return distances (2, n_features) from shares to their intervals' ends.
+
+    They are one standard error where there are no intervals.
+    """
     if one.intervals is not None:
         return np.stack([one.values - one.intervals[:, 0], one.intervals[:, 1] - one.values])
     return None if one.std_error is None else np.stack([one.std_error, one.std_error])
 
 
 def frame_backend(native: Any) -> str | None:
-    """Return which kind of frame the user passed ("pandas", "polars", ...), or None for an array."""
+    """Return the user's frame library ("pandas", "polars", ...), or None. None for an array."""
     import narwhals.stable.v2 as nw
 
     frame = nw.from_native(native, eager_only=True, pass_through=True)

@@ -26,7 +26,7 @@ class PairwiseDecomposition(Decomposition):
         Sets of 1..order players have a value.
     residual : float or None
         For efficient indices the statistic by its textbook formula minus the sum of all values; for others that statistic
-        minus its value by the fast path. None for sampled (block) estimates of several blocks, whose blocks are all checked.
+        minus its value by the fast path. None for sampled (block) estimates of several blocks, which are all checked.
     tolerance : float
         Largest residual that rounding can explain; a larger one raises.
     total_std_error : float or None
@@ -81,7 +81,7 @@ class PairwiseDecomposition(Decomposition):
         return matrix
 
     def to_frame(self) -> Any:
-        """Return one row per feature; besides the base columns ``p_adjusted`` where p-values were asked for."""
+        """Return one row per feature; besides the base columns ``p_adjusted`` where p-values were computed."""
         frame = super().to_frame()
         if self.p_adjusted is None:
             return frame
@@ -126,7 +126,7 @@ def check_residual(name: str, residual: float, tolerance: float) -> None:
 
 
 def facts_of(shares: PairwiseDecomposition) -> list[str]:
-    """Return the statistic, its error, its p-value and the certificate, as short sentences."""
+    """Return sentences on the statistic, its error, p-value and certificate."""
     error = "" if shares.total_std_error is None else f" ± {shares.total_std_error:.2g}"
     facts = [f"{shares.statistic} = {shares.total:.6g}{error}"]
     if shares.p_value is not None and shares.null_totals is not None:
@@ -155,7 +155,7 @@ def rows_of(shares: PairwiseDecomposition) -> tuple[list[str], list[list[str]]]:
 
 
 def strongest_marginals(shares: PairwiseDecomposition, samples: tuple[Any, Any], *, most: int = 4) -> tuple[Marginal, ...]:
-    """Return the marginal distributions of the columns with the largest shares in both samples, each with its share."""
+    """Return both samples' distributions of the columns with the largest shares. Each comes with its share."""
     strongest = sorted(range(len(shares.values)), key=lambda j: -shares.values[j])[
         :most
     ]  # stable: ties keep the columns' order

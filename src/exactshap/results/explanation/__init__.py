@@ -1,4 +1,4 @@
-"""What an explanation holds: arrays, names, the question asked, and how far off the answer can be."""
+"""What an explanation holds: arrays, names, the question, and how far off the answer can be."""
 
 from __future__ import annotations
 

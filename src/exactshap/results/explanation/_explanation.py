@@ -33,7 +33,7 @@ __all__ = ["Explanation"]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Explanation(ExplanationData):
-    r"""Hold the values of a batch of rows with everything needed to judge them; compute nothing.
+    r"""Hold a batch of rows' values with everything needed to judge them. It computes nothing.
 
     One shape rule for ever: ``(n_rows, n_players)`` for one output, ``(n_rows, n_players, n_outputs)`` for many, and
     accordingly ``baseline`` ``(n_rows,)`` or ``(n_rows, n_outputs)``. For an efficient index
@@ -64,7 +64,7 @@ class Explanation(ExplanationData):
     output_names : sequence of str, or None
         Names of the outputs; None for one output.
     index, order : str and int, default="shapley" and 1
-        Which question was asked.
+        The question that the values answer.
     sets : sequence of tuples of int, or None
         For order > 1 the sets of players, by size and then lexicographically, beginning with all single players.
     set_values, set_std_error : array of shape (n_rows, n_sets[, n_outputs]), or None
@@ -130,7 +130,7 @@ class Explanation(ExplanationData):
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def stability(self, delta: Any) -> Any:
-        r"""Return a bound on how far any value can move when no column moves by more than ``delta``.
+        r"""Bound how far any value can move with the columns. No column moves by more than ``delta``.
 
         .. math:: |\phi_j(x) - \phi_j(x')| \le |f| \sqrt{c\, M_\mu L_\delta}, \qquad |x_k - x'_k| \le \delta_k
 
@@ -169,7 +169,7 @@ class Explanation(ExplanationData):
         return fields_html(f"Explanation: {headline(self)}", self.facts())
 
     def facts(self) -> dict[str, str]:
-        """Return what a reader must know besides the numbers, as short texts by name."""
+        """Return short texts by name on how to read the numbers."""
         return facts(self)
 
     # --- summaries and groups of rows ----------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class Explanation(ExplanationData):
     __abs__ = abs
 
     def mean(self) -> NamedValues:
-        """Return the mean value of each player over the rows, with the players' names."""
+        """Return each player's mean value over the rows, with names."""
         return NamedValues(self.values, self.feature_names, self.output_names).mean()
 
     def ranking(self) -> NamedValues:
@@ -189,7 +189,7 @@ class Explanation(ExplanationData):
         return self.abs().mean().sort_values(ascending=False)
 
     def compare(self, other: ExplanationData, **settings: Any) -> Comparison:
-        """Compare the mean values of these rows with those of another explanation of the same question.
+        """Compare these rows' mean values with another explanation's. Both answer the same question.
 
         Parameters
         ----------
@@ -242,7 +242,9 @@ class Explanation(ExplanationData):
     # --- conversions, pictures, files ----------------------------------------------------------------------------------
 
     def to_frame(self, kind: str | None = None) -> Any:
-        """Return one column per player (and per set for order > 1), in the kind of frame that the data came in.
+        """Return one column per player, as a frame.
+
+        Orders above 1 have one per set; the frame is of the kind that the data came in.
 
         Several outputs give columns ``"player[output]"``. A pandas index is kept.
 
@@ -262,11 +264,11 @@ class Explanation(ExplanationData):
         return to_shap(self)
 
     def to_shapiq(self, i: int | None = None, output: int | str = 0) -> Any:
-        """Return a ``shapiq.InteractionValues`` of row ``i`` and one output, with the baseline as the empty set's value."""
+        """Return one row and output as a ``shapiq.InteractionValues``. The baseline is the empty set's value."""
         return to_shapiq(self, i, output)
 
     def save(self, path: str | Path) -> None:
-        """Write one ``.npz`` file (arrays and JSON, no pickle), all of it or nothing."""
+        """Write one whole ``.npz`` file of arrays and JSON, no pickle. A write that fails leaves nothing."""
         save(self, path)
 
     @classmethod
@@ -288,7 +290,7 @@ class Explanation(ExplanationData):
             Of the same players, outputs and question. Each row keeps its baseline, tolerance and residual, so that the certificate is
             that of the whole.
         names : sequence of str, default=None
-            What to call the parts, whose models, rows and baselines ``model_name`` then lists.
+            What to call the parts; ``model_name`` then lists their models, rows and baselines.
 
         Returns
         -------

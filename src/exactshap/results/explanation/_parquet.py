@@ -1,4 +1,4 @@
-"""How much memory a Parquet file asks for, told before anything is decompressed.
+"""How much memory a Parquet file needs, before anything is decompressed.
 
 The libraries that read Parquet have no limit to give them, and what the footer says about sizes is not what they obey: they
 decompress page after page, to the size in the header of each. The headers are short structs in Thrift's compact encoding,
@@ -19,13 +19,13 @@ _PLAIN_CHUNK = frozenset(range(2, 8))  # fields of a column chunk that is in thi
 
 
 def unpacked_bytes(content: bytes, shared: Collection[str] | None = ()) -> int:
-    """Return how many bytes the pages of a Parquet file become in memory, at most, up to the overhead of small objects.
+    """Return the most bytes that a Parquet file's pages become. The overhead of small objects is left out.
 
     Parameters
     ----------
     content : bytes
     shared : collection of str, or None
-        Columns of text whose repeated cells the reader keeps once, in a dictionary; None means all.
+        Columns of text with repeated cells that the reader keeps once, in a dictionary; None means all.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def _chunk_bytes(content: bytes, chunk: dict[int, Any], width: int, shared: Coll
 
 
 def _pages(content: bytes, position: int, end: int) -> Iterator[tuple[dict[int, Any], int]]:
-    """Yield the header and the number of values of each page of a column."""
+    """Yield each page's header and number of values of a column."""
     while position < end:
         reader = _Compact(content, position)
         header = reader.struct()
@@ -83,7 +83,7 @@ def _pages(content: bytes, position: int, end: int) -> Iterator[tuple[dict[int, 
 
 
 class _Compact:
-    """Read structs of Thrift's compact encoding as dicts of field number to value; a field that comes twice is refused."""
+    """Read structs of Thrift's compact encoding as dicts by field number. A field that comes twice is refused."""
 
     def __init__(self, content: bytes, position: int) -> None:
         self.content, self.position = content, position

@@ -222,7 +222,7 @@ def _json(archive: zipfile.ZipFile, name: str, allowance: _Allowance) -> Any:
 
 
 def _array(content: bytes, name: str, path: Any) -> np.ndarray:
-    """Read one array, after its header was found to announce exactly the bytes that are there."""
+    """Read one array, once its header announces the bytes that are there."""
     stream = io.BytesIO(content)
     try:
         major, _ = np.lib.format.read_magic(stream)

@@ -67,14 +67,14 @@ class PlotAccessor:
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def waterfall(self, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
-        """Draw how the values lead from the baseline to the prediction of row ``i``."""
+        """Draw the path from the baseline to row ``i``'s prediction."""
         rows = self._single(output)
         ax = draw_waterfall(prepare_waterfall(rows, i, max_display=max_display), ax)
         ax.set_title(escape(_game(rows)), fontsize=11)
         return fitted(ax)
 
     def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
-        """Draw every row's value of the strongest features, coloured by the feature's own number (text stays grey)."""
+        """Draw the strongest features' values, a dot per row, coloured by cell. Text stays grey."""
         rows = self._single(output)
         ax = new_axes(8.0, 0.4 * min(displayed(max_display), rows.n_players) + 2.0) if ax is None else ax
         content = _shap_explanation(rows)
@@ -84,7 +84,7 @@ class PlotAccessor:
         return fitted(_restore_names(ax))
 
     def bar(self, i: int | None = None, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
-        """Draw the mean magnitude of each feature's values, or the values of row ``i``."""
+        """Draw each feature's mean magnitude, or the values of row ``i``."""
         rows = self._single(output)
         content = _shap_explanation(rows if i is None else rows[i])
         ax = new_axes(8.0, 0.5 * min(displayed(max_display), rows.n_players) + 1.7) if ax is None else ax
@@ -101,7 +101,7 @@ class PlotAccessor:
     def scatter(
         self, feature: int | str, *, color: int | str | None = None, output: int | str | None = None, ax: Any = None
     ) -> Any:
-        """Draw the values of one feature against its own numbers, coloured by another feature if asked."""
+        """Draw a feature's values against its own numbers. Another feature may colour them."""
         rows = self._single(output)
         other = None if color is None else self._player(color)
         ax = draw_scatter(prepare_scatter(rows, self._player(feature), other), ax)
@@ -109,14 +109,14 @@ class PlotAccessor:
         return fitted(ax)
 
     def heatmap(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
-        """Draw every row as a column of colours, rows with similar values side by side, under the line of their predictions."""
+        """Draw every row as a column of colours under its prediction. Rows with similar values stand side by side."""
         rows = self._single(output)
         ax = draw_heatmap(prepare_heatmap(rows, max_display=max_display), ax)
         ax.set_title(escape(_game(rows)), fontsize=11)
         return fitted(ax)
 
     def violin(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
-        """Draw how the values of the strongest features are distributed over the rows."""
+        """Draw the strongest features' distributions of values over rows."""
         rows = self._single(output)
         ax = draw_violin(prepare_violin(rows, max_display=max_display), ax)
         ax.set_xlabel(escape(f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
@@ -138,7 +138,7 @@ class PlotAccessor:
     def interactions(
         self, i: int | None = None, *, max_display: int = 12, output: int | str | None = None, ax: Any = None
     ) -> Any:
-        """Draw the matrix of pairs of row ``i``, or of mean magnitudes over all rows."""
+        """Draw row ``i``'s matrix of pairs, or all rows' mean magnitudes."""
         return fitted(draw_interactions(prepare_interactions(self._single(output), i, max_display=max_display), ax=ax))
 
     def _single(self, output: int | str | None) -> ExplanationData:

@@ -8,7 +8,7 @@ __all__ = ["as_days", "shortened"]
 
 
 def as_days(texts: np.ndarray) -> np.ndarray | None:
-    """Return days since 1970 for a column of ISO dates (NaN where empty), or None if any text is no date.
+    """Return days since 1970 for a column of ISO dates, or None. Empty cells are NaN; None if any text is no date.
 
     >>> as_days(np.array(["1970-01-02", ""], object)), as_days(np.array(["1", "x"], object))
     (array([ 1., nan]), None)

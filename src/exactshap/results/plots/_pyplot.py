@@ -24,7 +24,7 @@ def new_axes(width: float, height: float) -> Any:
 
 
 def fitted(ax: Any) -> Any:
-    """Let a title and labels go on in a new line where they would leave the figure, and long names of players before that."""
+    """Wrap titles and labels that would leave the figure. Long names of players are wrapped before that."""
     for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
         text.set_wrap(True)
     labels = [label.get_text() for label in ax.get_yticklabels()]
@@ -56,7 +56,7 @@ def _make_current(plt: Any, ax: Any) -> None:
 
 @contextmanager
 def current(ax: Any) -> Iterator[None]:
-    """Make ``ax`` current for functions that draw into the current axes and resize its figure; then restore everything.
+    """Make ``ax`` current for functions that draw there; then restore everything. They may resize its figure.
 
     The figure's ``set_size_inches`` does nothing in here, the interactive mode and the current axes are put back, and a
     figure that pyplot did not manage before is not managed by it afterwards.
@@ -82,7 +82,7 @@ def current(ax: Any) -> Iterator[None]:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Give functions that draw from NumPy's global generator a fixed seed, and put the generator back."""
+    """Seed NumPy's global generator for some drawing; then put it back."""
     state = np.random.get_state()  # noqa: NPY002 - shap's plots shuffle with the global generator
     np.random.seed(seed)  # noqa: NPY002
     try:

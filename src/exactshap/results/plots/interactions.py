@@ -43,7 +43,7 @@ class InteractionMatrix:
 
 
 def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, max_display: int = 12) -> InteractionMatrix:
-    """Return the matrix of row ``i``, or the mean magnitudes over all rows for ``i=None``.
+    """Return row ``i``'s matrix, or all rows' mean magnitudes for ``i=None``.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def prepare_intervals(
 
     .. math:: \phi_j \pm z_{(1 + \mathrm{level}) / 2}\, \mathrm{std}(\phi_j)
 
-    The interval of "others" comes from the covariance, whose entries it adds up.
+    The interval of "others" adds up entries of the covariance.
 
     Parameters
     ----------

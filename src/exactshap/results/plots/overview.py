@@ -41,7 +41,10 @@ class Heatmap:
 
 
 def _strongest(explanation: ExplanationData, max_display: int) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return labels and values (n_rows, n_labels) of the features with the largest mean magnitudes, and the rest as one."""
+    """Return the strongest features' labels and values, the rest as one.
+
+    Values are (n_rows, n_labels); strength is the mean magnitude.
+    """
     values = np.asarray(explanation.values)
     order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")
     n_single = len(order) if len(order) <= displayed(max_display) else max_display - 1
@@ -141,7 +144,7 @@ class Violin:
 
 
 def prepare_violin(explanation: ExplanationData, *, max_display: int = 10) -> Violin:
-    """Return the values of the strongest features, and those of the rest as one.
+    """Return the strongest features' values, and the rest's as one.
 
     Parameters
     ----------
@@ -209,7 +212,7 @@ def draw_violin(prepared: Violin, ax: Any = None) -> Any:
 
 
 def _outline(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the kernel density estimate is known, and it, scaled so that its largest is 0.4."""
+    """Return the grid and values of a kernel density estimate. It is scaled so that its largest is 0.4."""
     from scipy.stats import gaussian_kde
 
     grid = np.linspace(column.min(), column.max(), 200)

@@ -53,7 +53,7 @@ class Scatter:
 
 
 def prepare_scatter(explanation: ExplanationData, j: int, colour: int | None = None) -> Scatter:
-    """Return the cells and values of player ``j``, and the cells that colour them.
+    """Return player ``j``'s cells and values, and the cells that colour them.
 
     Parameters
     ----------
@@ -156,14 +156,17 @@ def draw_scatter(prepared: Scatter, ax: Any = None) -> Any:
 
 
 def _jitter(axis: Axis) -> np.ndarray | float:
-    """Return offsets that keep the dots of one category apart, the same in every drawing."""
+    """Return offsets that separate a category's dots, the same in every drawing."""
     if axis.kind != "text" or len(axis.categories) > _NAMES_SHOWN:
         return 0.0
     return np.random.default_rng(0).uniform(-_JITTER, _JITTER, len(axis.numbers))
 
 
 def _name_axis(axis: Any, content: Axis, *, letters: int, turned: bool) -> None:
-    """Write dates as short as they can be, and categories cut to some letters, every k-th of many."""
+    """Label dates as short as they can be, and shorten categories.
+
+    Categories are cut to some letters; of many every k-th is labelled.
+    """
     if content.kind == "date":
         dates = require("matplotlib.dates", "plots", purpose="Plotting")
         locator = dates.AutoDateLocator(maxticks=8)

@@ -155,7 +155,7 @@ def _codes(texts: np.ndarray, categories: tuple[str, ...]) -> np.ndarray:
 
 
 def _missing_place(*places: np.ndarray, is_text: bool) -> float:
-    """Return a place left of everything for rows without a value, NaN if there are none."""
+    """Return a place left of everything for missing cells, else NaN."""
     everything = np.concatenate(places)
     known = everything[~np.isnan(everything)]
     if len(known) == len(everything):
@@ -208,7 +208,7 @@ def draw_shape(shape: Shape, ax: Any = None) -> Any:
 
 
 def _name_places(shape: Shape, ax: Any) -> None:
-    """Write category names, and "missing" where rows without a value are drawn, under the axis."""
+    """Label categories under the axis, and "missing" where such rows are."""
     if shape.categories is None and shape.missing is None:
         return
     if shape.categories is not None:

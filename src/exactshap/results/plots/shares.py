@@ -50,7 +50,7 @@ def prepare_shares(
     error: np.ndarray | None = None,
     max_display: int = 10,
 ) -> ShareBars:
-    """Sort shares by magnitude and put those beyond ``max_display - 1`` into one bar.
+    """Sort shares by magnitude; merge those beyond ``max_display - 1``.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from exactshap.results.plots._pyplot import escape, new_axes
 
 __all__ = ["Marginal", "draw_marginals", "prepare_marginals"]
 
-_COLOURS = ("#0072B2", "#D55E00")  # Okabe & Ito: told apart by colour-blind readers
+_COLOURS = ("#0072B2", "#D55E00")  # Okabe & Ito: distinct for colour-blind readers
 _POINTS, _MAX_CATEGORIES = 200, 10
 
 
@@ -32,7 +32,7 @@ class Marginal:
     categories : tuple of str, or None
         The most frequent categories, the rest as one; None for numbers.
     caption : str
-        What to write beside the name, such as the share.
+        What to write next to the name, such as the share.
     """
 
     name: str
@@ -92,7 +92,7 @@ def _distribution(samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray
 
 
 def _densities(samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, None]:
-    """Return a common grid over both samples, three bandwidths beyond them, and both kernel density estimates."""
+    """Return a common grid and both samples' kernel density estimates. The grid reaches three bandwidths beyond them."""
     from scipy.stats import gaussian_kde
 
     estimates = [gaussian_kde(sample.astype(float)) for sample in samples]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Waterfall", "draw_waterfall", "prepare_waterfall"]
 
-UP, DOWN = "#c8500a", "#0b6bb3"  # told apart by colour-blind readers, and in grey
+UP, DOWN = "#c8500a", "#0b6bb3"  # distinct for colour-blind readers, and in grey
 _HEAD = 0.012  # of an arrow, as a share of the axis
 _FOOT = 0.45  # room for the name of the baseline under the last bar, in bars
 
@@ -47,14 +47,14 @@ class Waterfall:
 
 
 def prepare_waterfall(explanation: ExplanationData, i: int = 0, *, max_display: int = 10) -> Waterfall:
-    r"""Put the values of one row on the path from the baseline to the prediction.
+    r"""Arrange one row's values on the path from baseline to prediction.
 
     .. math:: \mathrm{starts}_j = v(\emptyset) + \sum_{k \text{ below } j} \phi_k
 
     Parameters
     ----------
     explanation : Explanation
-        Of one output, whose values add up to the prediction.
+        Of one output, with values that add up to the prediction.
     i : int, default=0
     max_display : int, default=10
         Largest number of bars, at least 1.
@@ -191,7 +191,7 @@ def draw_waterfall(prepared: Waterfall, ax: Any = None) -> Any:
 
 
 def _signed(value: float, width: float) -> str:
-    """Return a value with the digits that the width of the picture can show; none of a zero."""
+    """Return a value with the digits that the picture's width can show. A zero has none."""
     shown = f"{value:+.3g}" if abs(value) >= 1e-3 * width else f"{value:+.1e}" if value else "0"
     return shown.replace("-", "\N{MINUS SIGN}")
 
@@ -204,7 +204,7 @@ def _arrow(start: float, value: float, place: int, head: float) -> tuple[list[fl
 
 
 def _name_ends(prepared: Waterfall, ax: Any) -> None:
-    """Write the model's prediction over its place, and the baseline under its own."""
+    """Write the prediction over its place, and the baseline under its own."""
     bottom = len(prepared.labels) - 0.4 + _FOOT
     for x in (prepared.prediction, prepared.baseline):
         ax.plot([x, x], [-0.6, bottom], color="gray", linestyle=":", linewidth=0.8, zorder=0)

@@ -16,7 +16,7 @@ _ROW, _DOT = 34.0, 2.2
 
 
 def shades(numbers: np.ndarray) -> np.ndarray:
-    """Return a class 0..8 for each number by its place between the 5th and 95th percentile; -1 for missing ones.
+    """Return each number's class 0..8 between the 5th and 95th percentile. Missing ones are -1.
 
     >>> import numpy as np
     >>> shades(np.array([0.0, 5.0, 10.0, np.nan]))
@@ -47,7 +47,7 @@ def swarm_offsets(x: np.ndarray, width: float, room: float, *, bins: int = 120) 
 
 
 def beeswarm(values: np.ndarray, numbers: np.ndarray | None, names: Sequence[str], *, label: str) -> str:
-    """Draw one dot per row and feature at its value, coloured by the feature's number (grey without one)."""
+    """Draw one dot per row and feature at its value. The feature's number colours it; grey without one."""
     left, width, top = _label_room(names), 590.0, 8.0
     height = top + _ROW * len(names)
     scale = svg.Scale.over(values, left, width - 12, include=0.0)
@@ -88,7 +88,7 @@ def bars(strength: np.ndarray, names: Sequence[str], error: np.ndarray | None, *
 
 
 def dependence(x: np.ndarray, values: np.ndarray, name: str, categories: Sequence[str] | None, *, label: str) -> str:
-    """Draw the values of one feature against its own number, or against its categories."""
+    """Draw one feature's values against its numbers or categories."""
     width, height, left, top = 345.0, 215.0, 52.0, 10.0
     missing = ~np.isfinite(x)
     start = left + (26 if missing.any() else 0)
@@ -121,7 +121,7 @@ def _category_offsets(x: np.ndarray, values: np.ndarray, room: float) -> np.ndar
 
 
 def row_bars(row: Row, *, label: str) -> str:
-    """Draw how values lead from the baseline to the prediction, or bars around zero where they do not add up."""
+    """Draw a row's path from baseline to prediction, or plain bars. Bars stand around zero where the values do not add up."""
     words = _row_words(row)
     left, step, top, width = max(_label_room(row.labels), 90.0), 23.0, 4.0, 500.0
     height = top + step * (len(row.labels) + 2 * row.additive) + 4
@@ -137,7 +137,7 @@ def row_bars(row: Row, *, label: str) -> str:
 
 
 def _places(row: Row) -> int:
-    """Return decimals that suit the baseline, and up to three more where the values are much smaller."""
+    """Return decimals that suit the baseline, more for much smaller values. There are up to three more."""
     own = svg.decimals(row.values)
     if not row.additive:
         return own

@@ -72,7 +72,7 @@ def write_report(explanation: ExplanationData, path: str | Path, *, interactive:
 
 
 def check_report_path(path: str | Path) -> None:
-    """Refuse what is no name of an HTML file, before the work is done."""
+    """Refuse a name of another format, before the work is done. A report is an HTML file."""
     do = "Name it .html; browsers print it as PDF, and explanation.save(path) keeps the numbers"
     check_suffix(path, (".html", ".htm"), "A report", do)
 
@@ -165,7 +165,7 @@ def render(
 
 
 def _require_finite(explanation: ExplanationData) -> None:
-    """Refuse values that have no place on an axis: such as those of sums that overflowed, which were told as that."""
+    """Refuse values without a place on an axis, such as those of sums that overflowed (reported as such)."""
     values = explanation.values if explanation.set_values is None else explanation.set_values
     finite = np.isfinite(values).reshape(explanation.n_rows, -1).all(axis=1)
     if not finite.all():
@@ -188,7 +188,7 @@ def _drawn_rows(n_rows: int, limit: int, seed: int) -> np.ndarray:
 
 
 def _drawn(view: ExplanationData, item: Content, explanation: ExplanationData) -> dict[str, Any]:
-    """Return one output's content with its pictures, which are markup of our own making with all text escaped."""
+    """Return one output's content with its pictures. Pictures are markup of our own making with all text escaped."""
     safe = require("markupsafe", "report", purpose="A report").Markup
     value = f"value ({view.unit})"
     return {

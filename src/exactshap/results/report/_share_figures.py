@@ -13,7 +13,7 @@ _STEP, _SAMPLES = 27.0, ("first", "second")
 
 
 def share_bars(bars: ShareBars) -> str:
-    """Draw shares as bars from zero with whiskers, their running sum as a line, and the total as an upright mark."""
+    """Draw shares as bars with whiskers, their running sum and total. The sum is a line, the total an upright mark."""
     left = min(svg.text_width([svg.shorten(name) for name in bars.labels]) + 16, 260.0)
     width, top = 620.0, 4.0
     height = top + _STEP * len(bars.labels)

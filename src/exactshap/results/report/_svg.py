@@ -42,7 +42,7 @@ def number(value: float) -> str:
 
 
 def decimals(values: Iterable[float]) -> int:
-    """Return how many decimals give the largest of some values four digits, so that a column of numbers lines up.
+    """Return decimals that give the largest value four digits. So a column of numbers lines up.
 
     >>> decimals([20.14159, 0.5]), decimals([31415.9]), decimals([0.00123])
     (2, 0, 6)
@@ -97,7 +97,7 @@ class Scale:
     def over(
         cls, values: np.ndarray, start: float, stop: float, *, margin: float = 0.04, include: float | None = None
     ) -> Scale:
-        """Return a scale that holds finite ``values`` (and ``include``) with a margin, and never has zero length."""
+        """Return a scale with a margin around finite ``values``. It holds ``include`` as well, and never has zero length."""
         finite = np.asarray(values, float)[np.isfinite(values)]
         finite = finite if include is None else np.append(finite, include)
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
@@ -105,7 +105,9 @@ class Scale:
         return cls(low - space, high + space, start, stop)
 
     def ticks(self, wanted: int = 5) -> list[float]:
-        """Return round numbers inside the scale, at the widest step of 1, 2 or 5 times a power of ten that gives enough.
+        """Return round numbers inside the scale.
+
+        They stand at the widest step of 1, 2 or 5 times a power of ten that gives enough.
 
         >>> Scale(18.0, 91.0, 0.0, 1.0).ticks(4), Scale(-0.52, 0.31, 0.0, 1.0).ticks(4)
         ([20.0, 40.0, 60.0, 80.0], [-0.4, -0.2, 0.0, 0.2])
@@ -151,7 +153,7 @@ def polyline(x: np.ndarray, y: np.ndarray, style: str) -> str:
 
 
 def axis(scale: Scale, y: float, *, label: str, top: float, wanted: int = 5) -> str:
-    """Draw a horizontal axis at ``y`` with grid lines up to ``top`` and a label below."""
+    """Draw a horizontal axis at ``y`` with grid lines and label. Grid lines reach up to ``top``, the label stands below."""
     parts = [line(scale.start, y, scale.stop, y, "axis")]
     for tick in scale.ticks(wanted):
         x = float(scale(tick))

@@ -15,7 +15,7 @@ __all__ = ["estimate", "installed", "limits", "report_facts", "reproduce"]
 
 
 def limits(explanation: ExplanationData) -> list[str]:
-    """Return what a reader of the report must not conclude, for this explanation."""
+    """Return what must not be concluded from this explanation."""
     certificate = explanation.certificate()
     checked = (
         f"The certificate says that {certificate.checks} is at most {certificate.max_residual:.2g} on the rows in this report,"
@@ -87,7 +87,7 @@ def reproduce(explanation: ExplanationData, *, command: str | None, seed: int, i
 
 
 def report_facts(explanation: ExplanationData, data_name: str | None) -> dict[str, str]:
-    """Return what was explained, how, and with what, as short texts by name; empty where unknown."""
+    """Return short texts by name: what was explained, how, with what. They are empty where unknown."""
     player = "feature" if explanation.groups is None else "player"
     digest = "" if explanation.data is None else f"SHA-256 {fingerprint(explanation.data)}"
     known = facts(explanation)

@@ -1,4 +1,4 @@
-"""Functions whose calls are the cost: calls go through any ordered map, and finished ones are kept."""
+"""Functions with expensive calls: calls go through any ordered map, and finished ones are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function on rows whose calls go through an ordered map: batches of rows, the same for any number of workers."""
+"""A function on rows that is called through an ordered map: batches of rows, the same for any number of workers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CallError(RuntimeError):
 
 
 class MappedFunction:
-    """A black box whose rows are cut into batches that go through any ordered map, such as ``executor.map``.
+    """Cut a black box's rows into batches for any ordered map. Such as ``executor.map``.
 
     Give it to :class:`exactshap.Explainer` in place of the function: the coalitions of a row are cut into batches, and with
     ``n_jobs`` threads the batches of several rows are under way at once.
@@ -166,7 +166,7 @@ class _Attempt:
 
 
 def _kept(place: Path | None) -> tuple[np.ndarray | None, bool]:
-    """Return the answer of a call that was finished, byte for byte as it was, and whether something else is in its place."""
+    """Return a finished call's answer, and whether a damaged one was there. The answer is byte for byte as it was."""
     if place is None:
         return None, False
     try:

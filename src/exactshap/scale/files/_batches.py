@@ -26,7 +26,7 @@ _IMPORTANCE = b"exactshap.importance"  # in the metadata of a result that does n
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows [start, stop) of a file, which are rows [first, ...) of all, and the name of their result.
+    """Name rows [start, stop) of a file and their result's file. They are rows [first, ...) of all.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Work:
         return Done(importance, self._written(table, importance, target), had_changed=had_changed)
 
     def finished(self, batch: Batch) -> Any:
-        """Return the result that an earlier run has written, or None unless it is there, byte for byte."""
+        """Return an earlier run's result, or None unless byte for byte there."""
         if not batch.digest or self.folder is None:
             return None
         parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
@@ -150,7 +150,7 @@ class Work:
 
 
 def _stored(table: Any) -> GlobalImportance:
-    """Return the importances in the metadata of a result that holds only a part of its values."""
+    """Return the importances in a partial result's metadata. Such a result holds only a part of its values."""
     return GlobalImportance.from_json(json.loads(table.schema.metadata[_IMPORTANCE]))
 
 

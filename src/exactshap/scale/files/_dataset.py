@@ -91,7 +91,7 @@ def explain_dataset(
     map: Callable[..., Iterable[Any]] | None = None,
     progress: Progress = None,
 ) -> DatasetResult:
-    """Explain files of Parquet or CSV into a folder of Parquet files, whatever their size.
+    """Explain Parquet or CSV files of any size into a folder. The results are Parquet files.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def explain_dataset(
 
     Notes
     -----
-    A result is written beside its place and renamed, so that every file is whole; ``_manifest.json`` holds digests of every
+    A result is written next to its place and renamed, so that every file is whole; ``_manifest.json`` holds digests of every
     input, of model and background and of every finished result, the settings and the columns. A result that is not what was written is
     explained again, with a warning. A resumed run gives the same bytes as one that was never interrupted. Cost: that of the explainer,
     and reading every input once for its digest.
@@ -238,7 +238,7 @@ def _nothing(part: Partition) -> GlobalImportance:
 
 
 def _with_wanted_keys(file: StoredFile, part: Partition) -> StoredFile:
-    """Return a file with those keys of its folders that the run asks for: others are not columns."""
+    """Return a file with those folder keys that the run names. Others are not columns."""
     wanted = {*part.layout.keep, *part.drop, *part.explainer.reader.feature_names}
     return dataclasses.replace(file, keys=tuple(pair for pair in file.keys if pair[0] in wanted))
 
@@ -250,7 +250,9 @@ def _refuse_inside(folder: Path, source: Any, files: list[StoredFile]) -> None:
     inside = [place for place in folders if folder.resolve().is_relative_to(place.resolve())]
     if inside:
         got = f"Got {folder} in {inside[0]}"
-        raise InputError(message("The destination is inside the source, whose files it would join", got, "Name another folder"))
+        raise InputError(
+            message("The destination is inside the source, which its files would join", got, "Name another folder")
+        )
     for file in files:
         if file.filesystem is None and Path(file.path).resolve().is_relative_to(folder.resolve()):
             got = f"Got {file.path} in {folder}"
@@ -270,7 +272,10 @@ def _typed(part: Partition, files: list[StoredFile]) -> Partition:
 
 
 def _check_schemas(part: Partition, files: list[StoredFile]) -> None:
-    """See that every file fits the model and the first file, before any work; types are compared, as columns may be unnamed."""
+    """Refuse files that do not fit the model and the first file.
+
+    This is before any work; types are compared, as columns may be unnamed.
+    """
     first, named = None, files[0].name
     for file in files:
         schema = read_schema(file, part.layout.keep)

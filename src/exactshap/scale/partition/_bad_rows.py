@@ -39,7 +39,7 @@ def explain_what_is_possible(solve: Solve, table: Table) -> list[tuple[np.ndarra
 
 
 def first_refused(solve: Solve, table: Table, error: Exception) -> tuple[int | None, Exception]:
-    """Return the number of the first row that is refused, and its error; None if no single row is to blame."""
+    """Return the first refused row's number and its error, or None. None if no single row is to blame."""
     refused = np.flatnonzero(_refused_for_gaps(solve, table))
     if refused.size:
         return int(refused[0]), _error_of(solve, refused[:1]) or error
@@ -63,7 +63,7 @@ def _halved(solve: Solve, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
 
 
 def _refused_for_gaps(solve: Solve, table: Table) -> np.ndarray:
-    """Say which rows are refused for what is missing or infinite in them: rows with the same gaps share one answer."""
+    """Return which rows are refused for missing or infinite cells. Rows with the same gaps share one answer."""
     gaps = np.stack([_gaps(table, j) for j in range(table.n_columns)], axis=1)
     refused = np.zeros(table.n_rows, bool)
     holed = np.flatnonzero(gaps.any(axis=1))
@@ -83,7 +83,7 @@ def _error_of(solve: Solve, rows: np.ndarray) -> Exception | None:
 
 
 def _gaps(table: Table, j: int) -> np.ndarray:
-    """Return 0 for a cell that is there, 1 for one that is missing, 2 and 3 for the two infinities."""
+    """Return 0 for present cells, 1 for missing, 2 and 3 for infinities."""
     try:
         numbers = table.select([j]).numeric()[:, 0]
     except (InputError, InputTypeError):

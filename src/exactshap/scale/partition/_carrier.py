@@ -44,7 +44,7 @@ def unpack(digest: str, data: bytes) -> Any:
 
 
 class Carried:
-    """A function that travels as bytes that are made once, and is unpacked once in each process.
+    """Wrap a function to be pickled once and unpickled once per process.
 
     >>> one = pickle.loads(pickle.dumps(Carried(len)))
     >>> one("ab")

@@ -76,7 +76,7 @@ class Layout:
 
     @property
     def names_of_features(self) -> tuple[str, ...]:
-        """The columns of text that say whose values were the largest ones."""
+        """The columns of text that name the features with the largest values."""
         return self._ranked("feature")
 
     @property
@@ -131,7 +131,7 @@ class Layout:
         return {name: small.get(name, available[name]) for name in self.computed}
 
     def _largest(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the largest values of each row with their players, and the sum of the others."""
+        """Return each row's largest values, their players, and the others' sum."""
         ranked: dict[str, np.ndarray] = {}
         names, top = np.array(self.players, object), self.top_k or 0
         for k, ending in enumerate(self.endings):
@@ -187,7 +187,7 @@ def layout_of(
 
 
 def join_columns(frame: Any, keep: Sequence[str], columns: dict[str, np.ndarray]) -> Any:
-    """Return the kept columns of a frame and new ones, in a frame of the same library with the same index."""
+    """Return a frame's kept columns and new ones. The frame is of the same library with the same index."""
     kind = frame_kind(frame)
     library = require(str(kind), "frames", purpose=f"A {kind} frame")
     if kind == "pandas":

@@ -34,7 +34,7 @@ def explainer_identity(explainer: Explainer, index: str) -> dict[str, Any]:
 
 
 def object_digest(content: Any) -> str | None:
-    """Return a digest of an object's pickle that does not depend on which of its parts are one object in memory; None without.
+    """Return a digest of an object's pickle, or None. It does not depend on which of its parts are one object in memory.
 
     Functions count by their code, their defaults and what they refer to, not by their place in a file.
 

@@ -27,7 +27,7 @@ _POLICIES = ("raise", "mark")
 
 
 class Partition:
-    r"""Explain tables partition by partition, with any engine that maps a function over them.
+    r"""Explain tables partition by partition, with any engine. It is a function that an engine maps over tables.
 
     Values of a row depend on that row alone, bit for bit: it does not matter how rows are cut. (``prediction`` is the model's own,
     and libraries of linear algebra may round it differently for other numbers of rows.)
@@ -47,7 +47,7 @@ class Partition:
     index : str or Semivalue, default="shapley"
         Which value.
     order : int, default=1
-        2 for pairs, whose columns are called ``phi_<feature> & <feature>``.
+        2 for pairs: their columns are called ``phi_<feature> & <feature>``.
     top_k : int, default=None
         Write the k values of each row that are largest in magnitude, as ``feature_1``, ``value_1``, ..., and the sum of all others as
         ``rest``, instead of one column for each feature.
@@ -114,11 +114,11 @@ class Partition:
         self._packed: tuple[str, bytes] | None = None
 
     def __call__(self, table: Any) -> Any:
-        """Return the explanation of a table as a table of the same kind."""
+        """Return a table's explanation as a table of the same kind."""
         return self.explained(table)[0]
 
     def explained(self, table: Any) -> tuple[Any, dict[str, np.ndarray]]:
-        """Return the output of a table, and every column that was computed for it.
+        """Return a table's output, and every column computed for it.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Partition:
         return self.layout.top_k is None and self.layout.dtype == "float64"
 
     def iterate(self, tables: Iterable[Any]) -> Iterator[Any]:
-        """Yield the output of each table in turn, as Spark's ``mapInPandas`` and ``mapInArrow`` ask for it.
+        """Yield each table's output in turn. Spark's ``mapInPandas`` and ``mapInArrow`` call it so.
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ def _restored(digest: str, data: bytes) -> Partition:
 
 
 def _kept_cells(frame: Any, keep: Sequence[str]) -> Callable[[int], str]:
-    """Return a function that names a row by its kept columns, such as " (id=17)"."""
+    """Return a function that names a row by its kept columns. Such as " (id=17)"."""
     table = as_table(frame, allow_empty=True)
 
     def cells(row: int) -> str:
@@ -282,7 +282,10 @@ def _kept_cells(frame: Any, keep: Sequence[str]) -> Callable[[int], str]:
 def _naming_the_row(
     solve: Callable[[np.ndarray], Any], features: Table, error: Exception, kept: Callable[[int], str]
 ) -> Exception:
-    """Return the error with the number of the row, as text and as its attribute ``row``; its ``reason`` is that of the row."""
+    """Return the error with the row's number added.
+
+    It is in the text and the attribute ``row``; its ``reason`` is that of the row.
+    """
     row, reason = getattr(error, "row", None), error
     if row is None:
         row, reason = first_refused(solve, features, error)

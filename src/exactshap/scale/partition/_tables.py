@@ -36,7 +36,10 @@ def as_frame(table: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def check_types(table: Table, background: Table | None) -> None:
-    """Refuse text where the background has numbers, and say where it had more digits."""
+    """Refuse text in the background's numeric columns; warn of lost digits.
+
+    Digits are lost where the background had more of them.
+    """
     if background is None or background.n_columns != table.n_columns:
         return
     for j, name in enumerate(table.names or ()):
@@ -52,7 +55,9 @@ def check_types(table: Table, background: Table | None) -> None:
 
 
 def with_categories(table: Table, background: Table | None) -> Table:
-    """Return a table whose columns are categories where those of the background are, if it has these categories.
+    """Return a table with categories where the background has them.
+
+    Only where the background's column has all of the table's categories.
 
     Parquet keeps categories of text, but gives whole numbers back as numbers, and engines hand over plain text.
     """

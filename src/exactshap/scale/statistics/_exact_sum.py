@@ -39,7 +39,7 @@ class ExactSums:
 
     @classmethod
     def with_magnitudes(cls, values: np.ndarray) -> tuple[ExactSums, ExactSums]:
-        """Return the sums of the columns of an array (n_rows, n_columns), and those of the absolute values."""
+        """Return column sums of an array, and those of absolute values. The array is (n_rows, n_columns)."""
         values = np.asarray(values, np.float64)
         if not np.isfinite(values).all():
             raise InputError(message("A sum of values that are not finite has no value", do="Leave such rows out"))
@@ -64,7 +64,7 @@ class ExactSums:
 
 
 def _units(column: np.ndarray) -> tuple[int, int]:
-    r"""Return :math:`2^{1074} \sum_i |m_i| 2^{e_i}` over the positive and over the negative numbers of a column.
+    r"""Return a column's exact sums of positive and of negative numbers. They are :math:`2^{1074} \sum_i |m_i| 2^{e_i}`.
 
     Mantissas have 53 bits and are added up exponent by exponent.
     """

@@ -21,7 +21,7 @@ _VALUE = "phi_"
 
 @dataclass(frozen=True, repr=False)
 class GlobalImportance:
-    r"""Mean and mean absolute value of every column of values, over rows that come in parts.
+    r"""Hold every column's mean and mean absolute value. The rows come in parts.
 
     .. math:: \frac{1}{n} \sum_i |\phi_{ij}| \quad\text{and}\quad \frac{1}{n} \sum_i \phi_{ij}
 
@@ -127,16 +127,16 @@ class GlobalImportance:
 
     @property
     def mean(self) -> np.ndarray:
-        """Mean value of each feature (n_features,), in the unit of the model output."""
+        """Return each feature's mean value (n_features,), in the output's unit."""
         return self.sums.means(self.n_rows)
 
     @property
     def mean_abs(self) -> np.ndarray:
-        """Mean absolute value of each feature (n_features,), in the unit of the model output."""
+        """Return each feature's mean absolute value (n_features,), in the output's unit."""
         return self.absolute_sums.means(self.n_rows)
 
     def to_frame(self) -> Any:
-        """Return a frame with the columns ``feature``, ``mean_abs`` and ``mean``, of whichever library is installed.
+        """Return a frame with the columns ``feature``, ``mean_abs`` and ``mean``. It is of whichever library is installed.
 
         Returns
         -------
@@ -159,7 +159,7 @@ class GlobalImportance:
 
 
 def value_columns(table: Any) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Return the names and the numbers (n_rows, n_columns) of the columns of values, and which rows were explained."""
+    """Return value columns' names and numbers, and which rows were explained. The numbers are (n_rows, n_columns)."""
     wide = as_table(table, allow_empty=True)
     names = wide.names or ()
     values = [j for j, name in enumerate(names) if name.startswith(_VALUE)]

@@ -17,9 +17,9 @@ __all__ = ["GlobalQuantiles"]
 
 @dataclass(frozen=True, repr=False)
 class GlobalQuantiles:
-    r"""Approximate quantiles of every column of values, over rows that come in parts.
+    r"""Hold approximate quantiles of every column of values. The rows come in parts.
 
-    Each column has a DDSketch: counts of its values in bins whose ends grow by :math:`(1 + \epsilon) / (1 - \epsilon)`, so that a
+    Each column has a DDSketch: counts of its values in bins with ends that grow by :math:`(1 + \epsilon) / (1 - \epsilon)`, so that a
     quantile :math:`q` comes out as :math:`\hat q` with :math:`|\hat q - q| \le \epsilon |q|`.
 
     Attributes
@@ -96,7 +96,7 @@ class GlobalQuantiles:
             In the unit of the model output, off by ``relative_error`` of itself at most; NaN without rows.
         """
         if not 0.0 <= q <= 1.0:
-            raise InputError(message("A quantile is asked for by a number in [0, 1]", f"Got {q!r}"))
+            raise InputError(message("A quantile is a number in [0, 1]", f"Got {q!r}"))
         return np.array([np.nan if not self.n_rows else sketch.get_quantile_value(q) for sketch in self.sketches], float)
 
     def __repr__(self) -> str:

@@ -10,11 +10,11 @@ from exactshap.errors import InputError, message
 
 __all__ = ["PartialRidge"]
 
-_ROWS = 8192  # rows whose features are made at a time
+_ROWS = 8192  # rows that have their features made at a time
 
 
 class PartialRidge:
-    r"""One part of a table, as normal equations that add up to ridge regression on the features of the whole.
+    r"""Hold normal equations of one part of a table. They add up to ridge regression on the features of the whole.
 
     .. math:: \Bigl(\sum_i w_i (\varphi_i - \bar\varphi)(\varphi_i - \bar\varphi)^\top + \alpha I\Bigr) \beta
               = \sum_i w_i (\varphi_i - \bar\varphi) (y_i - \bar y)
@@ -113,7 +113,7 @@ class PartialRidge:
 
 
 class _Moments:
-    """Weight, mean and centred products of features and target together, which is their last column."""
+    """Hold weight, mean and centred products of features and target. The target is their last column."""
 
     def __init__(self, n_rows: int, weight: float, mean: np.ndarray, products: np.ndarray) -> None:
         self.n_rows, self.weight, self.mean, self.products = n_rows, weight, mean, products

@@ -77,7 +77,7 @@ def _rooted(alt: Any, chart: Any, *params: Any) -> Any:
 
 
 def _features(alt: Any) -> Any:
-    """Draw mean magnitudes of the filtered rows as bars, those of all rows as marks."""
+    """Draw filtered rows' mean magnitudes as bars, all rows' as marks."""
     base = (
         alt.Chart(alt.NamedData(name="features"))
         .transform_calculate(said="datum.name + ': ' + datum.text")
@@ -104,7 +104,7 @@ def _features(alt: Any) -> Any:
 
 
 def _row(alt: Any) -> Any:
-    """Draw the path from the baseline to the prediction, one bar a feature, with standard errors as whiskers."""
+    """Draw the path from the baseline to the prediction. There is one bar a feature, with standard errors as whiskers."""
     sign = "datum.end ? 'end' : datum.stop < datum.start ? 'down' : 'up'"
     base = (
         alt.Chart(alt.NamedData(name="row"))
@@ -142,7 +142,7 @@ def _row(alt: Any) -> Any:
 
 
 def _scatter(alt: Any, kind: str, scale: dict[str, Any], axis: Any = None) -> Any:
-    """Draw the values of a feature, or of a pair, against the feature's own cells; a brush chooses rows."""
+    """Draw a feature's or pair's values against the feature's cells. A brush chooses rows."""
     brush = alt.selection_interval(
         name="brush", mark=alt.BrushConfig(fill="var(--soft)", fillOpacity=0.15, stroke="var(--soft)")
     )

@@ -10,7 +10,7 @@ _FULL_BITS = 23  # of a float32's mantissa
 
 
 def rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
-    """Round float32 numbers to ``bits`` bits of mantissa where that changes any number in the column that needs more than 23.
+    """Round numbers to ``bits`` bits of mantissa, unless float32 holds all exactly.
 
     Columns that float32 holds exactly (counts, codes, prices in cents) stay as they are: they compress well.
 

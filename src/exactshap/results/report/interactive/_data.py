@@ -30,7 +30,7 @@ _CELL_BITS, _ERROR_BITS = 16, 9  # of the mantissa: five and three digits
 
 @dataclass(frozen=True)
 class Packed:
-    """The block for the page, and what the page says about its rows.
+    """Hold the page's block of data and sentences on its rows.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ def _cell_arrays(
 
 
 def _range(column: np.ndarray) -> list[float]:
-    """Return the 5th and 95th percentile of the cells, between which colours differ."""
+    """Return the cells' 5th and 95th percentile, between which colours differ."""
     known = column[np.isfinite(column)]
     return [0.0, 0.0] if known.size == 0 else [float(bound) for bound in np.percentile(known, [5, 95])]
 

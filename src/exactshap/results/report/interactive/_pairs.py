@@ -17,7 +17,7 @@ _PAIRED = 12  # players of the matrix of pairs
 
 
 def strongest_pairs(explanation: ExplanationData) -> list[list[int]]:
-    """Return pairs of the players with the largest sums of mean magnitudes, [first, second, number of the set]."""
+    """Return strong players' pairs as [first, second, number of the set]. The players have the largest sums of mean magnitudes."""
     if explanation.sets is None or explanation.set_values is None:
         return []
     mean = np.abs(explanation.set_values).mean(axis=0).reshape(len(explanation.sets), -1).max(axis=1)
@@ -35,7 +35,7 @@ def players_of(pairs: list[list[int]]) -> list[int]:
 
 
 def tiles(explanation: ExplanationData, pairs: list[list[int]]) -> list[list[dict[str, Any]]]:
-    """Return the matrix of mean magnitudes, output by output, as the chart wants it."""
+    """Return the chart's matrix of mean magnitudes, output by output."""
     if not pairs or explanation.set_values is None:
         return []
     mean = np.abs(explanation.set_values[:, [s for _, _, s in pairs]]).mean(axis=0).reshape(len(pairs), -1)
