@@ -16,7 +16,7 @@ __all__ = ["additive_games", "check_game", "check_reader", "product_games"]
 
 
 def check_game(game: Game, *, orders: tuple[int, ...] = (1, 2), tolerance: float = 1e-9) -> None:
-    """Hold the automatic solver against enumeration of ``value``, for every index, set by set.
+    """Compare the automatic solver with enumeration, for every index, set by set.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def _check_rows(explainer: Any, X: Any, values: np.ndarray) -> None:
 
 
 def product_games(max_players: int = 6, max_terms: int = 4) -> Any:
-    """Return a hypothesis strategy of product games with nasty factors (0, 1, -1, equal ones, 1e-8, 1e4).
+    """Return a hypothesis strategy of product games with nasty factors. They are 0, 1, -1, equal ones, 1e-8 and 1e4.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def product_games(max_players: int = 6, max_terms: int = 4) -> Any:
 
 
 def additive_games(max_players: int = 6, max_terms: int = 4) -> Any:
-    """Return a hypothesis strategy of additive games with overlapping terms of at most three players.
+    """Return a hypothesis strategy of additive games with overlapping terms. Terms have at most three players.
 
     Parameters
     ----------

@@ -24,7 +24,8 @@ MAX_ENUMERATED_ORACLE = 12
 SQUARES = ((5.7, 900), (2.3, 4000), (1.1, math.inf))
 SQUARES_OF_SETS = ((10.5, 1040), (3.7, 4000), (2.4, math.inf))
 ARRAYS_OF_SETS = 8.5  # of pairs and sets besides
-SETS_TAKE, MANY_SETS = 3.0, 700  # times the seconds of single players; so many sets take as long again
+# Sets of players take so many times the seconds of single players, and so many sets as long again.
+SETS_OVER_SINGLES, SETS_TO_DOUBLE = 3.0, 700
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Plan:
 def choose(
     game: Game, index: str | Semivalue = "shapley", order: int = 1, *, budget: int | None = None, method: str = "auto"
 ) -> Plan:
-    """Say which method :func:`exactshap.solve` will use, and what it will cost, without running it.
+    """Return the method that :func:`exactshap.solve` will use, with its cost. Nothing is run.
 
     =============== =============================================== ======================== =======
     game            when                                            method                   exact
@@ -172,7 +173,7 @@ def _folded(game: ProductGame, semivalue: Semivalue, order: int, budget: int | N
     d, n_terms = game.n_players, game.n_terms
     cost = folded_cost(game.n_rows or 1, game.n_background, n_terms, d, game.n_outputs, order)
     tables = Cost(bytes=8.0 * 2.0**d * min(n_terms, 2.0**22 / 2.0**d))
-    return cost + tables, f"2^{d} coalitions of {n_terms} terms, whose {game.n_background} background rows are summed up once"
+    return cost + tables, f"2^{d} coalitions of {n_terms} terms, with {game.n_background} background rows summed up once"
 
 
 def _per_term(game: AdditiveGame, semivalue: Semivalue, order: int, budget: int | None) -> tuple[Cost, str]:
@@ -209,7 +210,7 @@ def seconds_besides_calls(calls: float, method: str, n_players: int, order: int)
     """Return what the solver of an oracle takes itself: the regressions on sampled coalitions."""
     if method == "enumeration":
         return 0.0
-    share = 1.0 if order == 1 else SETS_TAKE * (1.0 + _n_sets(n_players, order) / MANY_SETS)
+    share = 1.0 if order == 1 else SETS_OVER_SINGLES * (1.0 + _n_sets(n_players, order) / SETS_TO_DOUBLE)
     return share * calls * seconds_per_unit("sampled calls", _sampled_game)
 
 

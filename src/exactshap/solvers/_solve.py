@@ -116,7 +116,7 @@ def _solve(
     method: str,
     settings: dict[str, Any],
 ) -> Solution:
-    """Hand a game to the solver that a method is the name of."""
+    """Pass a game to the solver that a method names."""
     if isinstance(question, Hierarchy):
         from exactshap.solvers.hierarchy import solve_hierarchy
 

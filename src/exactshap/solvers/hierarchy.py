@@ -1,4 +1,4 @@
-r"""Solve games whose players stand in nested groups or stages.
+r"""Solve games with players in nested groups or stages.
 
 Product games have an integral for each level above a player:
 
@@ -46,7 +46,7 @@ class Admitted:
 
 
 def admitted(tree: Branch, semivalue: Semivalue, n_players: int) -> Admitted:
-    """Return what can be there before each player joins, with the weight of it."""
+    """Return what can come before each player joins, with its weight."""
     found = Admitted({}, {})
     _descend(tree, semivalue, np.zeros((1, n_players), bool), np.ones(1), found)
     return found
@@ -63,7 +63,7 @@ def n_admitted(tree: Branch) -> float:
 
 
 def _descend(tree: Branch, semivalue: Semivalue, before: np.ndarray, weights: np.ndarray, found: Admitted) -> None:
-    """Add the siblings that can be there before each member, and go down."""
+    """Add the siblings that can come before each member, and recurse."""
     blocks = np.zeros((len(tree.members), before.shape[1]), bool)
     for block, member in zip(blocks, tree.members, strict=True):
         block[list(member.players()) if isinstance(member, Branch) else [member]] = True  # type: ignore[index]
@@ -131,7 +131,7 @@ class _Sweep:
         return found
 
     def descend(self, tree: Branch, above: np.ndarray) -> None:
-        """Multiply the weights of each level on the way down to the players."""
+        """Multiply the weights of each level down to the players."""
         factors = [self.factors[member] for member in tree.members]
         below = _ordered(factors) if tree.ordered else self._joining(factors)
         for member, weight in zip(tree.members, below, strict=True):
@@ -142,7 +142,7 @@ class _Sweep:
                 self.values[:, int(member)] = self.summed(above * weight * (inside - outside))
 
     def _joining(self, factors: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
-        """Return w for members in random order, from products of those before and after at each node."""
+        """Return w for members in random order. It comes from products of those before and after at each node."""
         n = len(factors)
         total: list[np.ndarray] = [np.zeros(())] * n
         for t, weight in zip(*self.semivalue.rule(degree=n - 1), strict=True):
@@ -155,13 +155,13 @@ class _Sweep:
         return total
 
     def summed(self, terms: np.ndarray) -> np.ndarray:
-        """Return the sum over terms and the mean over the background, (n_rows, n_outputs)."""
+        """Return the sum over terms and background mean, (n_rows, n_outputs)."""
         terms = np.broadcast_to(terms, (self.a.shape[0], len(self.weights), self.game.n_terms))
-        one_by_one = [(self.weights @ row) @ self.game.c for row in terms]  # the same bits in any company
-        return np.real(np.array(one_by_one))
+        by_row = [(self.weights @ row) @ self.game.c for row in terms]  # a row's bits do not depend on the others
+        return np.real(np.array(by_row))
 
     def heights(self) -> np.ndarray:
-        """Return the sum of |c| times the largest magnitudes of all factors, (n_rows,)."""
+        """Return the sum of |c| times the factors' largest magnitudes, (n_rows,)."""
         largest = np.maximum(np.abs(self.a), np.abs(self.b)).prod(axis=3)
         return np.array([self.weights @ row @ np.abs(self.game.c).max(axis=1) for row in largest])
 
@@ -182,7 +182,7 @@ def _ordered(factors: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
     return [left * right for left, right in zip(before, reversed(after), strict=True)]
 
 
-MAX_COALITIONS = 2**16  # of games whose values are ours to compute
+MAX_COALITIONS = 2**16  # of product and additive games, with values that cost no calls
 MAX_CALLS = 2**12  # of an oracle without a budget: as many as enumeration of 12 players takes
 
 
@@ -265,7 +265,7 @@ def _per_term(game: AdditiveGame, hierarchy: Hierarchy) -> Solution:
 
 
 def _unnamed(tree: Branch) -> Branch:
-    """Return the tree without names, so that terms of one form share their weights."""
+    """Return the tree without names. So terms of one form share their weights."""
     members = tuple(_unnamed(member) if isinstance(member, Branch) else member for member in tree.members)
     return Branch(members, tree.ordered)
 

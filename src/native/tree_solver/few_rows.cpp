@@ -149,7 +149,7 @@ Lanes lanes_of(const Measure& measure, int64_t most, Context& context) {
 }
 
 /// Add what fill_single_tables and sweep would add to `out (n_rows, n_results)`, without tables: cell by cell.
-Status sweep_few(In<double, 2> columns, Tables tables, TableRows rows, Measure measure, int64_t first_group, int64_t last_group,
+Status sweep_few_rows(In<double, 2> columns, Tables tables, TableRows rows, Measure measure, int64_t first_group, int64_t last_group,
                  int64_t n_players, Out<double, 2> out, Context& context) {
   EXACTSHAP_REQUIRE(fit(tables, rows, measure, first_group, last_group, n_players));
   const Groups& groups = tables.groups;
@@ -181,4 +181,4 @@ Status sweep_few(In<double, 2> columns, Tables tables, TableRows rows, Measure m
 
 EXACTSHAP_END
 
-EXACTSHAP_KERNEL(tree_solver, sweep_few, sweep_few)
+EXACTSHAP_KERNEL(tree_solver, sweep_few_rows, sweep_few_rows)

@@ -64,7 +64,7 @@ class Tables(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Hold weights and places of sets in terms of one and two players."""
+    """Hold weights and places of sets in small terms. Terms have one or two players."""
 
     weights: np.ndarray  # p(0) of a player that is alone; p(0) and p(1) of one of two; p(0) of both together
     singles: np.ndarray  # (n_singles, 1): where the player of each term stands among the sets

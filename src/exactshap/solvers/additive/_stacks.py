@@ -52,7 +52,7 @@ class Stack:
 
 @dataclass(frozen=True, eq=False)
 class LookedUp:
-    """Hold terms whose coalition values are looked up where they are used. All are finite.
+    """Hold terms as coalition values to be looked up where they are used. All are finite.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Monomials:
     """
 
     MOST_PLAYERS: ClassVar[int] = 8
-    TILE: ClassVar[int] = 64  # rows whose values are added up together, in memory of their own
+    TILE: ClassVar[int] = 64  # rows that are added up together, in memory of their own
 
     subsets: tuple[tuple[int, ...], ...]
     rows: np.ndarray
@@ -192,7 +192,7 @@ def method_of(n_terms: int) -> str:
 
 
 def stacks_cost(widths: Sequence[int], n_rows: int, n_outputs: int, order: int) -> Cost:
-    """Return the cost of solving terms whose coalition values are known."""
+    """Return the cost of solving terms with known coalition values."""
     steps = sum(
         sum(math.comb(width, size) for size in range(1, min(order, width) + 1)) * 2.0 ** (width - 1) + 2.0 for width in widths
     )
@@ -242,7 +242,7 @@ def _positions(subsets: tuple[tuple[int, ...], ...], n_players: int, order: int)
 def _shares(
     singles: tuple[tuple[int, ...], ...], pairs: tuple[tuple[int, ...], ...], n_players: int, semivalue: Semivalue, order: int
 ) -> Handle:
-    """Return the weights and places of sets in terms of one and two players."""
+    """Return the weights and places of sets in small terms. Terms have one or two players."""
     alone, together = (cast(Sets, _local_sets(k, semivalue, order).value) for k in (1, 2))
     both = together.weights[2, :1] if order > 1 else np.zeros(1)
     where = [

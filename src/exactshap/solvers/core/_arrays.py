@@ -10,7 +10,7 @@ __all__ = ["all_of", "either"]
 
 
 def all_of(number: np.ndarray | float, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array of one number, or one for each of the last axis."""
+    """Return an array filled with one number or one row. A row has one number for each of the last axis."""
     found = np.empty(shape)
     found[...] = number
     return found

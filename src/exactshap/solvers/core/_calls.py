@@ -25,7 +25,7 @@ class Calls:
     blocks: list[np.ndarray] = field(default_factory=list)  # that table, piece by piece as it was returned
 
     def __call__(self, masks: np.ndarray) -> np.ndarray:
-        """Return v(S) (n_masks, n_outputs); only coalitions that were never asked for are called."""
+        """Return v(S) (n_masks, n_outputs); only coalitions without a stored value are called."""
         keys = keys_of(masks)
         fresh = {key: row for row, key in enumerate(keys) if key not in self.places}
         names, rows, before = list(fresh), np.fromiter(fresh.values(), int, len(fresh)), self.count
@@ -64,7 +64,7 @@ def checked_calls(game: Game, batch_size: Any, progress: Any) -> Calls:
 
 
 def positive(name: str, value: Any) -> int:
-    """Return an int >= 1, or refuse the value by its parameter's name."""
+    """Return an int >= 1, or refuse the parameter by its name."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise InputError(message(f"The {name!r} parameter must be an int >= 1", f"Got {value!r}"))
     return int(value)

@@ -20,7 +20,7 @@ class Cost:
     bytes : float
         Beyond the input and the result.
     exact : bool
-        Whether values are exact up to rounding, for the game that was asked for.
+        Whether values are exact up to rounding, for the game in question.
     method : str
         As ``Solution.method`` says it.
 

@@ -28,7 +28,7 @@ def solve_enumerated(
     .. math:: \phi_T = \sum_{S \subseteq D \setminus T} p_{|T|}(|S|)\, \Delta_T v(S), \qquad
               \Delta_T v(S) = \sum_{L \subseteq T} (-1)^{|T| - |L|} v(S \cup L)
 
-    Cost: 2^d values of the game, of which a single game may be asked for ``batch_size`` at a time, with ``progress`` called after each
+    Cost: 2^d values of the game; a single game may give ``batch_size`` at a time, with ``progress`` called after each
     batch, and O(2^d) additions for each set.
     """
     sets = player_sets(game.n_players, order)
@@ -49,7 +49,10 @@ def solve_enumerated(
 
 
 def set_values(table: np.ndarray, players: Sequence[int], semivalue: Semivalue, order: int, n_players: int) -> np.ndarray:
-    """Return phi_T (n_rows, n_outputs) from a ``table`` (n_rows, 2^d, n_outputs) whose bit j of the code is player j."""
+    """Return phi_T (n_rows, n_outputs) from a table of all coalitions.
+
+    ``table`` is (n_rows, 2^d, n_outputs); bit j of the code is player j.
+    """
     n_rows, _, n_outputs = table.shape
     cube = table.reshape((n_rows, *([2] * n_players), n_outputs))
     for j in sorted(players):  # axis of player j: the last bit is the first axis

@@ -15,7 +15,7 @@ Q grows like the square root of :math:`\Delta`, not like the number of players.
 :math:`2^{|T|} \prod H\, e^{(\gamma - 1) \Delta}` on the ellipse: the same Q serves sets of any size, relative to
 :math:`2^{|T|} \prod H`. Single players are the case of one difference.
 
-**Signed functionals.** A density of any sign (FSII below its highest size) is integrated by weights whose magnitudes add up to at most
+**Signed functionals.** A density of any sign (FSII below its highest size) is integrated by weights with magnitudes that add up to at most
 :math:`(\int q^2)^{1/2}`, as does its own magnitude: the bound counts that often. k-SII below its highest size is a sum of positive measures,
 of atoms, which are exact, and of :math:`f'(1) - f'(0)`. That one is read off the interpolant at the m + 1 Chebyshev points of a rule exact to degree m: a term
 :math:`a_k T_k` of the Chebyshev series of f, k > m, is taken for one of degree j <= m and of the same parity, which is off by at most
@@ -45,7 +45,7 @@ _LOG_RHO, _LOG_GAP = np.log(_RHO), np.log(_RHO - 1.0)
 
 @functools.lru_cache(maxsize=4096)
 def bound(spread: float, n_nodes: int, mass: float = 1.0, slopes: float = 0.0) -> float:
-    """Return the bound on the relative error for ``spread`` (Delta) of rules exact to degree ``2 n_nodes - 1``.
+    """Return the bound on the relative error of a rule. ``spread`` is Delta; the rule is exact to degree ``2 n_nodes - 1``.
 
     ``mass``: of all measures together, each with a rule of its own; at most twice that is the error. ``slopes``: how often
     the difference of the slopes at the ends counts.
@@ -61,7 +61,7 @@ def bound(spread: float, n_nodes: int, mass: float = 1.0, slopes: float = 0.0) -
 
 
 def coarse_bound(spread: float, n_nodes: int, measure: Measure = UNIFORM) -> float:
-    """Return :func:`bound` at ``spread`` rounded up to a 16th, so that many spreads share few evaluations."""
+    """Return :func:`bound` at ``spread`` rounded up to a 16th. So many spreads share few evaluations."""
     return bound(math.ceil(spread * 16.0) / 16.0, n_nodes, *_parts(measure))
 
 
@@ -77,7 +77,9 @@ def _enough(quantised: int, n_exact: int, mass: float, slopes: float) -> int:
 
 
 def enough_nodes(spread: float, degree: int, measure: Measure = UNIFORM) -> int:
-    """Return the smallest Q for which ``measure.rule(2 Q - 1)`` is below :data:`RELATIVE_TRUNCATION`, at most ``degree // 2 + 1``: exact rules.
+    """Return the smallest Q that truncates less than :data:`RELATIVE_TRUNCATION`.
+
+    The rule is ``measure.rule(2 Q - 1)``; Q is at most ``degree // 2 + 1``: exact rules.
 
     That many where nothing is known of a measure's rules of lower degree.
     """
@@ -87,7 +89,7 @@ def enough_nodes(spread: float, degree: int, measure: Measure = UNIFORM) -> int:
 
 
 def _parts(measure: Measure) -> tuple[float, float]:
-    """Return the mass of measures and densities in ``measure`` and how often slopes at the ends count; infinite where nothing is known."""
+    """Return the mass of a measure's parts, and its count of end slopes. Both are infinite where nothing is known."""
     if isinstance(measure, Beta):
         return 1.0, 0.0
     if isinstance(measure, Atom):

@@ -53,7 +53,7 @@ class Solution:
     approximation_error : array of shape (n_rows,), or None
         Estimate of how far any v(S) of an approximated game is off; None for games that are not approximated.
     index : str
-        The name of the index that :func:`exactshap.solve` was asked for.
+        The name of the index that the values belong to.
     """
 
     values: np.ndarray
@@ -75,7 +75,10 @@ class Solution:
 
     @property
     def exact(self) -> bool:
-        """Whether the values are exact up to rounding and the reported bound, neither sampled nor approximated."""
+        """Return whether the values are exact up to rounding and the reported bound.
+
+        They are then neither sampled nor approximated.
+        """
         return self.std_error is None and self.approximation_error is None
 
     def __getattr__(self, name: str) -> Any:
@@ -106,7 +109,9 @@ class Solution:
         return rows.solution()
 
     def __add__(self, other: Solution) -> Solution:
-        """Return the solution of the sum of two games on the same players; their random errors are taken as independent.
+        """Return the solution of the sum of two games.
+
+        They have the same players; their random errors are taken as independent.
 
         Values, ends, scales, bounds and covariances add; standard errors and deviations add in squares.
         """
@@ -206,7 +211,7 @@ class Solution:
         return replace(self, **some)
 
     def as_batch(self) -> Solution:
-        """Return the solution of a single game as that of a batch of one."""
+        """Return a single game's solution as that of a batch of one."""
         known: dict[str, Any] = {
             name: np.asarray(array)[None] for name in _PER_ROW if (array := getattr(self, name)) is not None
         }
@@ -232,7 +237,7 @@ _PER_ROW = (*_SIGNED, *_UNSIGNED, *_SQUARED)
 
 
 class Rows:
-    """The rows of batches that answer one question, each put into its place as it comes: no batch is held until the last.
+    """Collect batches of rows that answer one question, each into its place. No batch is held until the last.
 
     Parameters
     ----------
@@ -256,7 +261,7 @@ class Rows:
         self._facts: dict[int, _Facts] = {}  # of each batch, by its first row
 
     def put(self, start: int, part: Solution) -> None:
-        """Take the batch whose first row is ``start``, on any thread and in any order.
+        """Take the batch of rows from ``start``, on any thread, in any order.
 
         What not all batches have is left out, except for standard errors: rows that happen to be exact among sampled ones have those
         of 0, as None would say so of all rows.

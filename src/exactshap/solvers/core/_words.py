@@ -10,7 +10,7 @@ __all__ = ["solution_facts"]
 
 
 def solution_facts(solution: Any) -> dict[str, str]:
-    """Return what a solution holds and how far off it can be, as short texts by name."""
+    """Return short texts by name on a solution and its error."""
     residual, error, bound = solution.residual, solution.std_error, np.max(solution.error_bound, initial=0.0)
     full = solution.full
     found = {

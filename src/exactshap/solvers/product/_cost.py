@@ -19,7 +19,7 @@ __all__ = ["MAX_FOLDED_PLAYERS", "folded_cost", "folding_pays", "quadrature_cost
 
 MAX_FOLDED_PLAYERS = 20  # players: 2^20 values, 8 MiB, for each term and row
 WORTH_ROWS = 64  # a background is folded where that pays off within as many rows
-LANE_SETS = 32.0  # terms whose sets are worked on together
+LANE_SETS = 32.0  # terms that have their sets worked on together
 
 
 def folding_pays(n_players: int, n_background: int, n_terms: int, n_outputs: int, semivalue: Semivalue, order: int) -> bool:
@@ -36,7 +36,7 @@ def folding_pays(n_players: int, n_background: int, n_terms: int, n_outputs: int
 
 
 def quadrature_units(n_players: int, semivalue: Semivalue, order: int) -> float:
-    """Return the work of one row, term and background row by quadrature, in nanoseconds of a core of 2023."""
+    """Return the nanoseconds of one row, term and background row by quadrature. The core is one of 2023."""
     steps = 0.0
     for size in set_sizes(order):
         nodes = len(semivalue.rule(size, order, degree=n_players - size)[0])

@@ -80,14 +80,14 @@ def low_players(n_players: int) -> int:
 
 @dataclass(eq=False)
 class CoalitionTable:
-    """Values of all coalitions of a block of rows, added up over blocks of terms."""
+    """Add up the values of all coalitions over blocks of terms. They are those of a block of rows."""
 
     n_rows: int
     n_players: int
     n_outputs: int
     table: np.ndarray = field(init=False)  # v (n_rows, n_outputs, 2^n_high, 2^n_low)
     scale: np.ndarray = field(init=False)
-    null: np.ndarray = field(init=False)  # (n_rows, n_players): players whose factor is b in every term and background row
+    null: np.ndarray = field(init=False)  # (n_rows, n_players): players with factor b in every term and background row
 
     def __post_init__(self) -> None:
         n_low = low_players(self.n_players)
@@ -120,7 +120,7 @@ class CoalitionTable:
 
 
 def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nodes: bool = False) -> Solution:
-    """Solve a product game by the values of all its coalitions, with the background summed up first.
+    """Solve a product game from the values of all coalitions. The background is summed up first.
 
     Exact at every degree: ``all_nodes`` of :func:`exactshap.solvers.product._quadrature.solve_product` changes nothing. Cost: about
     n_terms 2^d (n_background + 3 n_rows n_outputs) operations.

@@ -17,7 +17,7 @@ fill_functional = kernel("product.fill_functional(X, expansion, rules, values, f
 
 
 class ExponentialTerms(NamedTuple):
-    r"""Product terms :math:`c_l \prod_k \exp(-\gamma_k u_{lk}^2 - \lambda_k |u_{lk}|)`, u = x - point.
+    r"""Hold terms :math:`c_l \prod_k \exp(-\gamma_k u_{lk}^2 - \lambda_k |u_{lk}|)`, u = x - point.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ def functional_rules(semivalue: Semivalue, n_players: int) -> GradedRules:
 
 
 def _largest_spread(n_nodes: int, degree: int, measure: Measure) -> float:
-    """Return the largest spread for which that many nodes are enough, at most half the number of players."""
+    """Return the largest spread for which that many nodes are enough. It is at most half the number of players."""
     low, high = 0, 8 * (degree + 1) + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -79,7 +79,7 @@ def solve_functional(rules: GradedRules, X: np.ndarray, terms: ExponentialTerms)
     .. math:: \phi_j = \int_0^1 \sum_l c_l (a_{lj} - 1) \prod_{k \ne j} \bigl(1 + t (a_{lk} - 1)\bigr)\, \mathrm{d}\mu(t)
 
     Strips of neighbouring terms take as few nodes as the a-priori bound allows them, whichever rows they meet. Cost
-    O(n_rows n_terms n_nodes n_players); nothing is held beside the result.
+    O(n_rows n_terms n_nodes n_players); nothing is held besides the result.
     """
     n_rows, n_outputs = len(X), len(terms.coefficients)
     values, full = np.zeros((n_rows, X.shape[1], n_outputs)), np.zeros((n_rows, n_outputs))

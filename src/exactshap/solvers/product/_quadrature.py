@@ -97,7 +97,10 @@ def solve_terms(
 
 
 def _node_counts(measure: Measure, degree: int, spread: np.ndarray, all_nodes: bool) -> np.ndarray:
-    """Return for each row the Q of rules exact to degree 2 Q - 1 that keep the truncation below rounding; 0 stands for exact rules."""
+    """Return for each row the fewest nodes that truncate below rounding.
+
+    Q stands for rules exact to degree 2 Q - 1, 0 for exact rules.
+    """
     exact = degree // 2 + 1
     if all_nodes:
         return np.zeros(len(spread), int)
@@ -112,7 +115,10 @@ def _rule(measure: Measure, degree: int) -> Rule:
 
 
 def set_sums(h: Sequence[np.ndarray], index: str | Semivalue = "shapley") -> list[np.ndarray]:
-    """Return the value of each player of the game prod_{k in S} (1 + h_k), from d arrays of one shape; another index, its measure."""
+    """Return each player's value in the game prod_{k in S} (1 + h_k).
+
+    The h_k are d arrays of one shape; another index has its measure.
+    """
     total: list[np.ndarray] = [np.zeros_like(one) for one in h]
     for t, weight in zip(*find(index).rule(degree=len(h) - 1), strict=True):
         before, after = [np.full_like(h[0], weight)], [np.ones_like(h[0])]

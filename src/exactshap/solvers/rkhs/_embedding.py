@@ -42,7 +42,10 @@ MAX_ROWS_FOR_ETA = 300  # rows: twelve eigenvalue problems of this size take hal
 
 
 def subset_product(factors: np.ndarray, mask: np.ndarray, start: int = 0, stop: int | None = None) -> np.ndarray:
-    """Multiply the contiguous factors (n_players, n, m) of the players in ``mask``, rows start to stop; ones for the empty set."""
+    """Multiply the factors of the players in ``mask``, or return ones.
+
+    They are contiguous (n_players, n, m), rows start to stop; ones for the empty set.
+    """
     n, m = factors.shape[1:]
     out = np.empty(((n if stop is None else min(stop, n)) - start, m))
     fill_product(np.ascontiguousarray(factors).reshape(len(factors), -1), np.flatnonzero(mask), start * m, out.reshape(-1))
@@ -80,7 +83,7 @@ def embedding_weights(within: np.ndarray, targets: np.ndarray, eta: float, weigh
 
 
 def ridge_inverse(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
-    """Return (K + eta diag(1 / w))^-1 (n, n), symmetric to the bit; ``within`` is overwritten."""
+    """Return (K + eta diag(1 / w))^-1 (n, n), symmetric to the bit. ``within`` is overwritten."""
     inverse = _factor(within, eta, weights)
     invert_factored(inverse)
     upper = np.ascontiguousarray(inverse.T)
@@ -128,7 +131,7 @@ def choose_eta(
 
 
 def leave_one_out_loss(known: np.ndarray, unknown: np.ndarray, etas: Sequence[float]) -> np.ndarray:
-    r"""Return the mean squared leave-one-out error of the embedding of the unknown players, for each ridge.
+    r"""Return each ridge's mean squared leave-one-out error. It is that of the embedding of the unknown players.
 
     .. math:: \frac1n \sum_i \bigl\| k_{\bar S}(z_i, \cdot) - \mu^{(-i)}_{\bar S | z_i} \bigr\|^2
               = \frac1n \sum_i \frac{(A K_{\bar S} A)_{ii}}{A_{ii}^2}, \qquad A = (K_S + n \eta I)^{-1}
@@ -150,7 +153,7 @@ def leave_one_out_loss(known: np.ndarray, unknown: np.ndarray, etas: Sequence[fl
 def pivoted_rows(
     column: Callable[[int], np.ndarray], diagonal: np.ndarray, weights: np.ndarray, n_chosen: int, rng: np.random.Generator
 ) -> np.ndarray:
-    r"""Return the numbers of rows that span a kernel matrix well, by randomly pivoted Cholesky: no outlier is left out.
+    r"""Return rows that span a kernel matrix well. They come from randomly pivoted Cholesky: no outlier is left out.
 
     Each next row z is drawn with a probability proportional to its weight and to what those before, L, leave of it:
 
@@ -188,7 +191,10 @@ def pivoted_rows(
 
 
 def whitener(landmarks: np.ndarray) -> np.ndarray:
-    """Return T (b, rank) with k(x, m) T the Nystroem features of x: eigenvectors over roots of eigenvalues, rounding dropped."""
+    """Return T (b, rank) with k(x, m) T the Nystroem features of x.
+
+    It holds eigenvectors over roots of eigenvalues, rounding dropped.
+    """
     eigenvalues, vectors = np.linalg.eigh(landmarks)
     keep = eigenvalues > RANK_CUTOFF * max(eigenvalues[-1], 0.0)
     return vectors[:, keep] / np.sqrt(eigenvalues[keep])
@@ -215,7 +221,7 @@ class FeatureRidge:
         return self.solve_mean(self.mean(features, features), targets)
 
     def solve_mean(self, gram: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Return the same of ``gram``, the mean of c c^T, which is overwritten."""
+        """Return :meth:`solve` for ``gram``, the mean of c c^T, overwriting it."""
         from scipy.linalg import solve
 
         gram[np.diag_indices_from(gram)] += self.eta

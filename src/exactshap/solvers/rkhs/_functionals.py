@@ -42,7 +42,7 @@ def player_functionals(
     players: Sequence[int],
     semivalue: str | Semivalue = "shapley",
 ) -> np.ndarray:
-    """Return Gamma (n_chosen, n_terms, n_rows), exact up to rounding, by the cheaper of the two ways.
+    """Return Gamma (n_chosen, n_terms, n_rows), exact up to rounding. The cheaper of two ways is taken.
 
     Parameters
     ----------
@@ -106,14 +106,14 @@ Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def _halves(inside: np.ndarray, outside: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return M (second half, first half) and the tables of both halves, (2^half, n_rows), of one term."""
+    """Return M (second half, first half) and both halves' tables. The tables are (2^half, n_rows), of one term."""
     half = len(inside) // 2
     mean = (_absent(outside[half:]) * weights) @ _absent(outside[:half]).T
     return mean, _present(inside[:half]), _present(inside[half:])
 
 
 def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
-    """Return the function that takes one term's halves to its values (n_chosen, n_rows): one product for each player."""
+    """Return the map from a term's halves to some players' values. They are (n_chosen, n_rows): one product for each player."""
     coefficients = coalition_weights(d, players, semivalue).reshape(len(players), 2 ** (d - d // 2), 2 ** (d // 2))
 
     def combine(mean: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -123,7 +123,7 @@ def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
 
 
 def _for_all(d: int, semivalue: Semivalue) -> Combine:
-    """Return the function that takes one term's halves to its values (n_players, n_rows): three products for all players."""
+    """Return the map from a term's halves to all players' values. They are (n_players, n_rows): three products for all players."""
     half = d // 2
     sizes = _sizes(d - half)[:, None] + _sizes(half)
     p = np.concatenate([semivalue.weights(d), [0.0]])
@@ -151,14 +151,14 @@ def _members(n_players: int) -> np.ndarray:
 
 
 def coalition_weights(d: int, players: Sequence[int], semivalue: Semivalue) -> np.ndarray:
-    """Return the weight of v(S) in the value of each player, (n_chosen, 2^d); bit j of the column number is player j."""
+    """Return the weight of v(S) in each player's value, (n_chosen, 2^d). Bit j of the column number is player j."""
     members, sizes, p = _members(d), _sizes(d), semivalue.weights(d)
     joining, staying = p[np.maximum(sizes - 1, 0)], -p[np.minimum(sizes, d - 1)]
     return np.stack([np.where(members[player] > 0, joining, staying) for player in players])
 
 
 def _present(factors: np.ndarray) -> np.ndarray:
-    """Return the products over the members of every coalition of (n_players, n) factors, (2^n_players, n)."""
+    """Return products of factors over each coalition's members, (2^n_players, n). The factors are (n_players, n)."""
     table = np.ones((1, factors.shape[1]))
     for factor in factors:
         table = np.concatenate([table, table * factor])

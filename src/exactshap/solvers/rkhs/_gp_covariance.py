@@ -25,7 +25,7 @@ from exactshap.solvers.rkhs._gp_factors import Factors, KernelFactors
 
 __all__ = ["Uncertainty", "covariance_seconds", "interaction_variance", "shapley_covariance"]
 
-TILE = 16  # columns of a triangular solve come in whole tiles: the last few of any number would get other bits than in company
+TILE = 16  # columns of a triangular solve come in whole tiles: a last tile of fewer columns would get other bits
 BLOCK_VALUES = 2**22  # functionals (rows x players x training rows) held at once: 32 MiB
 
 
@@ -71,7 +71,7 @@ def shapley_covariance(
     order: int = 1,
     scale: float = 1.0,
 ) -> Uncertainty:
-    r"""Return the exact posterior covariance of the Shapley values of a Gaussian process.
+    r"""Return the exact posterior covariance of a Gaussian process' Shapley values.
 
     .. math:: \operatorname{Cov}(\phi_j, \phi_{j'}) = \sum_p P^{(p)}_{jj'} - \Phi_j^\top (K + \sigma^2 I)^{-1} \Phi_{j'},
               \qquad \Phi = \sum_p \Phi^{(p)}
@@ -250,7 +250,7 @@ def _clip(covariance: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def covariance_seconds(order: int) -> float:
-    """Return the seconds of one multiplication of the covariances of values of this order, on this machine."""
+    """Return this machine's seconds of one multiplication of the covariances. They are those of values of this order."""
     n_rows, n_background, n_train, n_players = 4, 8, 200, 8  # one row alone would be half steps of Python
 
     def sample() -> tuple[float, Callable[[], object]]:

@@ -28,7 +28,7 @@ fill_spread = kernel("rkhs.fill_spread(corner, cross, between, spread)")
 
 @dataclass(frozen=True, eq=False)
 class KernelFactors:
-    r"""One product component :math:`s \prod_j k_j` of a covariance function, evaluated between all the rows that matter.
+    r"""Hold one product component :math:`s \prod_j k_j` between all rows that matter. It is a part of the covariance function.
 
     Attributes
     ----------
@@ -89,7 +89,10 @@ class KernelFactors:
         return float(np.max(tops, axis=0).prod())
 
     def ends(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the prior variance (n_rows,) of f(x) - mean f(Z) and its covariance (n_rows, n_train) with the training rows."""
+        """Return the prior variance of f(x) - mean f(Z), and its covariances.
+
+        They are (n_rows,), and (n_rows, n_train) with the training rows.
+        """
         between = weights @ self.background.prod(axis=1) @ weights
         crossed = (self.rows.prod(axis=1) * weights).sum(axis=1)  # BLAS would sum a row by its place among the others
         variance = self.own.prod(axis=1) - 2.0 * crossed + between
@@ -99,7 +102,9 @@ class KernelFactors:
 
 @dataclass(frozen=True, eq=False)
 class MonomialFactors:
-    r"""A component :math:`s\, \psi(x)\, \psi(x')` with :math:`\psi = \prod_j \psi_j` (linear and polynomial kernels).
+    r"""Hold a component :math:`s\, \psi(x)\, \psi(x')` with :math:`\psi = \prod_j \psi_j`.
+
+    Linear and polynomial kernels have them.
 
     Attributes
     ----------
@@ -156,7 +161,7 @@ def _functionals(a: np.ndarray, b: np.ndarray, weights: np.ndarray, measure: Mea
 
 
 def _rule(measure: Measure, degree: int, spread: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return nodes, weights and the bound on the relative error of one of the two integrals (0.0 for an exact rule)."""
+    """Return nodes, weights and the bound on one integral's relative error. The bound is 0.0 for an exact rule."""
     degree = max(0, degree)
     if isinstance(measure, Beta) and np.isfinite(spread):
         n_nodes = enough_nodes(spread, degree)

@@ -2,7 +2,7 @@ r"""Bound how far Shapley values move when the inputs move a little.
 
 Shapley values are linear in f, so :math:`|\phi_{x,j}(f) - \phi_{x',j}(f)| \le \|f\|\, \|\phi_{x,j} - \phi_{x',j}\|`, and the norm of
 the difference of functionals does not depend on f. :func:`functional_distance` computes it exactly for two rows,
-:func:`machine_stability` bounds it for all rows whose columns differ by at most delta (Theorem 6 of RKHS-SHAP).
+:func:`machine_stability` bounds it for all rows with columns that differ by at most delta (Theorem 6 of RKHS-SHAP).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def machine_stability(
 
     For the RBF kernel this is equation (12) of the paper; it holds for any background, and delta is the root of the theorem's.
     With :math:`c_p = s_p \alpha` the coefficients of component p, :math:`|f|^2 = \alpha^\top K \alpha = \sum_p c_p^\top K_p c_p / s_p`,
-    where :math:`K_p` has amplitude 1; a monomial is a component of amplitude 1, whose norm is its coefficient. Powers of columns can
+    where :math:`K_p` has amplitude 1; a monomial is a component of amplitude 1 with its coefficient as norm. Powers of columns can
     be negative and are not bounded: for them the constant of the theorem is 4, and the bound holds for the explained rows.
 
     Parameters
@@ -100,7 +100,7 @@ def machine_stability(
 
 
 def _component_move(part: Component, change: np.ndarray, reach: np.ndarray) -> float:
-    r"""Return a bound on |phi_x - phi_x'| in the space of a component of amplitude 1.
+    r"""Return a bound on |phi_x - phi_x'| for a component of amplitude 1. The distance is that in its space.
 
     Without powers :math:`L_\delta = 2 (1 - \kappa)` and :math:`M_\mu = 1`. With powers m the feature map is :math:`m_S(x)\, \psi_S(x)`, and
     :math:`\|m \psi - m' \psi'\| \le |m - m'| + |m'| \sqrt{2 (1 - \kappa)}`.
@@ -113,7 +113,7 @@ def _component_move(part: Component, change: np.ndarray, reach: np.ndarray) -> f
 
 
 def _power_change(powers: np.ndarray, change: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return bounds on a monomial's change and height, (n_monomials,), the background standing in for any of its columns.
+    r"""Return bounds on each monomial's change and height, (n_monomials,). The background may stand in for any of its columns.
 
     .. math:: |m_S(x') - m_S(x)|\, |m_{\bar S}(z)| \le \sum_k (h_k - l_k) \prod_{j \ne k} t_j, \qquad
               |m_S(x')|\, |m_{\bar S}(z)| \le \prod_j t_j
@@ -179,7 +179,7 @@ def _conditioning_falls_to(components: Sequence[Component], change: np.ndarray, 
 
 
 def _squared_norm(component: Component, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Return c^T K c / s of each output, with K the component at amplitude 1, in blocks of rows."""
+    """Return c^T K c / s of each output, in blocks of rows. K is the component at amplitude 1."""
     total = np.zeros(len(coefficients))
     for start in range(0, points.shape[1], NORM_ROWS):
         rows = slice(start, start + NORM_ROWS)
@@ -199,7 +199,7 @@ def _checked_change(delta: Any, n_features: int) -> np.ndarray:
 
 
 def _falls_to(part: Component, change: np.ndarray) -> float:
-    """Return the smallest kernel value of two rows whose columns differ by ``change``."""
+    """Return the smallest kernel value of two rows ``change`` apart. No column differs by more than its entry."""
     if not part.is_normalised or part.amplitude < 0:
         raise UnsupportedStructureError(
             message(

@@ -36,7 +36,7 @@ __all__ = [
     "sum_forecast",
     "sum_survival",
     "sweep",
-    "sweep_few",
+    "sweep_few_rows",
     "sweep_leaf_rows",
     "sweep_leaf_sets",
     "sweep_leaves",
@@ -80,7 +80,7 @@ class Structure(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """Leaf l's distinct players, ascending, and its edges from the root down, in compressed rows."""
+    """List each leaf's distinct players, ascending, and its edges from the root. They are in compressed rows."""
 
     node: np.ndarray  # global node number
     start: np.ndarray  # slots of leaf l are start[l]:start[l + 1]
@@ -137,7 +137,7 @@ class Tables(NamedTuple):
 
 
 class TableRows(NamedTuple):
-    """Which column of the result each table row adds to (``columns``), and where each group's cells start."""
+    """Name the result column of each table row, and each group's first cell. The first are ``columns``."""
 
     column_start: np.ndarray
     columns: np.ndarray  # ascending in each group
@@ -162,7 +162,7 @@ class Measure(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The splits of all trees, each tree's in depth-first order, with what their children need. Sides: 0 left, 1 right."""
+    """List all trees' splits in depth-first order, with what children need. Sides: 0 left, 1 right."""
 
     tree_start: np.ndarray
     nodes: NodeArrays  # what routing reads, split by split; without children
@@ -189,7 +189,7 @@ class EmptySteps(NamedTuple):
 
 
 class SetRule(NamedTuple):
-    """The rule for sets of one size, and where the sets of each size start among all sets."""
+    """Hold the rule for sets of one size, and first sets by size. They are places among all sets."""
 
     size: int
     nodes: np.ndarray
@@ -199,7 +199,10 @@ class SetRule(NamedTuple):
 
 
 class SetWeights(NamedTuple):
-    """p(s) for sets of ``size`` among m players as ``weights[size, m, s]``, and where the sets of each size start."""
+    """Hold p(s) for sets of ``size`` among m players, ``weights[size, m, s]``.
+
+    The places where the sets of each size start come with it.
+    """
 
     weights: np.ndarray
     binomials: np.ndarray
@@ -207,7 +210,9 @@ class SetWeights(NamedTuple):
 
 
 class Background(NamedTuple):
-    """Background rows (n_features, n_background) and weights, p(s) on m players as ``weights[m, s]``, players of the columns.
+    """Hold background rows, their weights, p(s), and the columns' players.
+
+    Rows are (n_features, n_background), p(s) on m players is ``weights[m, s]``.
 
     Leaves of at most ``n_dense`` players are dense, ``n_low`` bits sort the patterns of the others.
     """
@@ -234,7 +239,7 @@ sum_survival = kernel("tree_solver.sum_survival(leaves, start, out)")
 fill_tables = kernel("tree_solver.fill_tables(tables, rows, weights, first_group, last_group, out)")
 fill_single_tables = kernel("tree_solver.fill_single_tables(tables, rows, measure, first_group, last_group, n_players, out)")
 sweep = kernel("tree_solver.sweep(columns, tables, rows, first_group, last_group, cells, out)")
-sweep_few = kernel("tree_solver.sweep_few(columns, tables, rows, measure, first_group, last_group, n_players, out)")
+sweep_few_rows = kernel("tree_solver.sweep_few_rows(columns, tables, rows, measure, first_group, last_group, n_players, out)")
 sweep_paths = kernel("tree_solver.sweep_paths(columns, steps, player_of, rule, n_lanes, out, scale)")
 sweep_rows = kernel("tree_solver.sweep_rows(X, steps, player_of, rule, out, scale)")
 sweep_path_pairs = kernel("tree_solver.sweep_path_pairs(columns, steps, player_of, rule, n_lanes, out, n_players)")

@@ -50,7 +50,7 @@ LEAF_CELL = 0.6  # a step of the transform of a leaf's cell, in look-ups
 
 @dataclass(frozen=True, eq=False)
 class TableForecast:
-    """What tables would cost in each tree, in look-ups (half a nanosecond) and bytes, for order 1.
+    """Forecast each tree's cost in tables, in look-ups and bytes. A look-up takes half a nanosecond; the order is 1.
 
     ``is_root`` (n_nodes,) marks the groups; ``fits`` (n_trees,) is False where some path has more than ``MAX_BITS`` players.
     """
@@ -89,7 +89,7 @@ def structure(trees: FlatTrees, player_of_column: np.ndarray) -> Structure:
 
 
 def sorted_leaves(where: Paths) -> Leaves:
-    """Return the leaves with each one's players in ascending order, as ranks of sets need them."""
+    """Return the leaves with each one's players in ascending order. Ranks of sets need them so."""
     leaf_of_slot = np.repeat(np.arange(where.n_leaves), np.diff(where.start))
     order = np.lexsort((where.player, leaf_of_slot))
     new_place = np.empty(len(order), np.int64)
@@ -126,7 +126,7 @@ def outputs_of_trees(trees: FlatTrees) -> np.ndarray:
 
 
 def products_above(shape: Structure, factors: np.ndarray) -> np.ndarray:
-    """Return for each node the product of the factors (n_nodes,) of the edges above it; factors at roots do not count."""
+    """Return for each node the product of the edge factors above it. Factors are (n_nodes,); those at roots do not count."""
     out = np.ones(len(factors))
     multiply_down(shape.parent, factors, out)
     return out
@@ -138,7 +138,7 @@ def sum_by_tree(trees: FlatTrees, of_nodes: np.ndarray) -> np.ndarray:
 
 
 def lay_out(trees: FlatTrees, shape: Structure) -> TableLayout:
-    """Cut the trees, all of finite cost, into groups of leaves that share a table."""
+    """Cut trees of finite cost into groups of leaves with one table."""
     leaves = sorted_leaves(paths(trees, shape.player_of_column))
     groups = _empty_groups(trees, shape, np.flatnonzero(forecast(trees, shape).is_root))
     leaf_of_node = np.full(trees.n_nodes, -1, np.int64)
@@ -192,7 +192,7 @@ def lay_rows(layout: TableLayout, n_players: int, order: int, n_outputs: int) ->
 
 
 def routes_of(trees: FlatTrees, groups: Groups) -> Routes:
-    """Return the splits above groups, from the conditions of those below, and which splits and groups are each tree's."""
+    """Return the splits above groups, and each tree's splits and groups. They come from the conditions of the splits below."""
     n_conditions = np.diff(groups.condition_start)
     place = np.arange(len(groups.condition_node)) - np.repeat(groups.condition_start[:-1], n_conditions)
     above = place < np.repeat(groups.n_above, n_conditions)
@@ -218,7 +218,7 @@ def routes_of(trees: FlatTrees, groups: Groups) -> Routes:
 
 
 def binomials_and_offsets(n_players: int, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return C(i, k) for i <= n_players, k <= order, and where the sets of each size start among all sets."""
+    """Return C(i, k) for i <= n_players, k <= order, and first sets by size. They are places among all sets."""
     table = np.zeros((n_players + 1, order + 1), np.int64)
     table[:, 0] = 1
     for i in range(1, n_players + 1):

@@ -1,6 +1,6 @@
 r"""Trees too deep for kept tables with a background: leaf by leaf, patterns of failed players instead of pairs of rows.
 
-What is possible: a row counts at a leaf against those background rows whose failed players are disjoint from its own. Values of
+What is possible: a row counts at a leaf against those background rows that fail none of the players it fails itself. Values of
 all rows tell which rows have such a background row, so that a method in O((n_rows + n_background)^(2 - c)) for any number of
 players per leaf would decide the orthogonal vectors problem in that time, which the strong exponential time hypothesis rules
 out. O(n_rows + n_background) per leaf is therefore possible only with a factor exponential in the leaf's players: that is what
@@ -93,7 +93,7 @@ class LeafEngine:
         return f"patterns of {len(self.weights)} background rows, leaf by leaf"
 
     def _in_blocks(self, columns: np.ndarray, semivalue: Semivalue) -> Solution:
-        """Add the answers of blocks of background rows, so that rounding does not grow with their number."""
+        """Add the answers of blocks of background rows. So rounding does not grow with their number."""
         blocks = row_blocks(len(self.weights), ROWS_IN_TURN)
         engines = [
             dataclasses.replace(self, background=np.ascontiguousarray(self.background[:, rows]), weights=self.weights[rows])
@@ -122,7 +122,9 @@ class LeafEngine:
 
     @functools.cached_property
     def one_by_one_rows(self) -> float:
-        """How many rows are cheaper one at a time, each with the background rows that it reaches nodes with, than tables of all patterns.
+        """Return how many rows are cheaper one at a time than by tables.
+
+        Each then takes the background rows that it reaches nodes with, instead of all patterns.
 
         On five forests of 25,000 to 63,000 splits with 50 to 1,000 background rows this is 20 to 230; they break even at 19 to 310.
         """
@@ -133,7 +135,10 @@ class LeafEngine:
 
     @property
     def _sizes(self) -> tuple[int, int]:
-        """Up to how many players a leaf is dense, and the lowest bits that sort the patterns of others."""
+        """Return the most players of a dense leaf, and the sorting bits of others.
+
+        They are the lowest bits, which sort patterns.
+        """
         n = len(self.weights)
         return min(most_dense(n), self.shape.n_path_players), min(LOW_BITS, n.bit_length())
 
@@ -156,7 +161,7 @@ def most_dense(n_background: int) -> int:
 
 
 def _dense_cost(m: np.ndarray, n_background: int) -> np.ndarray:
-    """Count 1.5^m sets for each background row, which is those that hold its pattern if it fails half of the players; at most 3^m."""
+    """Count 1.5^m sets for each background row, at most 3^m. Those hold its pattern if it fails half of the players."""
     return _pattern_cost(m, n_background) / NOMINAL_ROWS + LOOK_UP_COST * (m + 2.0)
 
 
@@ -170,7 +175,7 @@ def _sparse_cost(n_background: int) -> float:
 
 
 def leaf_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndarray:
-    """Return what a row costs leaf by leaf in each tree, in table look-ups."""
+    """Return each tree's cost of a row leaf by leaf, in look-ups."""
     m = np.arange(shape.n_path_players + 1.0)
     costs = np.where(m <= most_dense(n_background), _dense_cost(m, n_background), _sparse_cost(n_background))[shape.distinct]
     if shape.n_path_players > WIDTH:

@@ -159,7 +159,7 @@ class PathEngine:
         sweep_path_pairs(columns, self.steps, player_of, nodes, self._lanes(nodes, len(out)), out, self.n_players)
 
     def _lanes(self, nodes: np.ndarray, n_sums: int) -> int:
-        """Return how many rows are swept at once, so that their products and sums stay in the second-level cache."""
+        """Return how many rows are swept at once. Their products and sums stay in the second-level cache."""
         n_levels = int(self.shape.depth.max(initial=1))
         return int(np.clip(WORK_BYTES // (24 * n_levels * (nodes.shape[1] + 1) + 8 * n_sums), 4, LANES))
 
@@ -225,13 +225,13 @@ class WalkEngine:
 
 
 def path_costs(trees: FlatTrees, shape: Structure) -> np.ndarray:
-    """Return what a row costs by quadrature in each tree, in table look-ups: one visit per split and node of the rule."""
+    """Return each tree's cost of a row by quadrature, in look-ups. It is one visit per split and node of the rule."""
     nodes = shape.n_path_players // 2 + 2.0
     return NODE_COST * nodes * (1.0 + sum_by_tree(trees, trees.feature >= 0))
 
 
 def visit_shares(trees: FlatTrees, shape: Structure) -> np.ndarray:
-    r"""Return how likely two rows drawn alike are to reach each node together.
+    r"""Return how likely two rows drawn alike reach each node together.
 
     .. math:: \prod_e (1 - (1 - s_e)^2) \text{ over the shares s of the edges above}
     """
@@ -239,12 +239,12 @@ def visit_shares(trees: FlatTrees, shape: Structure) -> np.ndarray:
 
 
 def walk_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndarray:
-    """Return what a row costs by walks in each tree, in table look-ups."""
+    """Return each tree's cost of a row by walks, in look-ups."""
     return VISIT_COST * n_background * sum_by_tree(trees, visit_shares(trees, shape))
 
 
 def leaf_sums(trees: FlatTrees, columns: np.ndarray) -> np.ndarray:
-    """Return the sums of the reached leaves (n_rows, n_outputs) for the rows in ``columns`` (n_features, n_rows)."""
+    """Return the sums of the reached leaves (n_rows, n_outputs) for ``columns``. They hold the rows, (n_features, n_rows)."""
     out = np.zeros((columns.shape[1], trees.n_outputs))
     sum_leaf_values(np.ascontiguousarray(columns.T), trees.routes, out)
     return out
@@ -257,7 +257,9 @@ def single_leaves(trees: FlatTrees) -> float:
 
 
 def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) -> tuple[Rule, float]:
-    """Return the rule for paths of at most ``n_path_players``, and the bound on its relative error (0.0 where exact).
+    """Return the rule for paths of that length, and its error bound.
+
+    Paths have at most ``n_path_players``; the bound is relative, 0.0 where exact.
 
     A factor is 1 or b at t = 0 and b or 0 at t = 1, so that each player adds at most 1/2 to the spread (see ``_nodes``).
     """
@@ -283,7 +285,9 @@ def _constants(rule: Rule) -> np.ndarray:
 
 
 def _ends_by_pairs(single: OfSize, pair_rule: Rule, degree: int) -> OfSize:
-    r"""Return a rule for single players whose masses at 0 and 1 are sums over pairs, if those have the measure that it takes.
+    r"""Return a rule for single players with end masses moved to pairs.
+
+    That is possible if pairs have the measure that it takes.
 
     .. math:: w_0 \partial_j V(0) + w_1 \partial_j V(1) = (w_0 + w_1) \int \partial_j V \, dt
               + \sum_{i \ne j} \int (w_1 t - w_0 (1 - t)) \, \partial_{ij} V \, dt
@@ -308,7 +312,7 @@ def _ends_by_pairs(single: OfSize, pair_rule: Rule, degree: int) -> OfSize:
 
 
 def _add_pairs(pairs: np.ndarray, share: float, out: np.ndarray) -> None:
-    """Add ``share`` of the values of all pairs (n_pairs, ...), in lexicographic order, to those of both players."""
+    """Add ``share`` of all pairs' values to those of both players. They are (n_pairs, ...), in lexicographic order."""
     place = 0
     for i in range(len(out) - 1):
         of_first = pairs[place : place + len(out) - 1 - i]

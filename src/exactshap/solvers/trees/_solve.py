@@ -161,7 +161,7 @@ def prepare_trees(
     *,
     memory_limit: float = 2.0**30,
 ) -> PreparedTrees:
-    r"""Work out everything about an ensemble that depends only on its trees, its players and the background.
+    r"""Prepare an ensemble for any rows. That is everything that depends only on its trees, its players and the background.
 
     .. math:: v(S) = v_0 + \sum_l c_l \prod_{j \in S} a_{lj} \cdot g_l(S), \qquad
               g_l(S) = \prod_{j \notin S} b_{lj} \quad\text{or}\quad \sum_m w_m \prod_{j \notin S} z_{mlj}
@@ -346,7 +346,7 @@ def choose_trees(tables: TableForecast, other_costs: np.ndarray, limit: float, *
 
 
 def _fits(needed: np.ndarray, wanted: np.ndarray, limit: float) -> np.ndarray:
-    """Return which of the wanted trees fit into ``limit`` bytes together, the smallest first."""
+    """Return which of the wanted trees fit into ``limit`` bytes. The smallest come first."""
     order = np.argsort(np.where(wanted, needed, np.inf), kind="stable")
     fits = np.zeros(len(needed), bool)
     fits[order] = np.cumsum(np.where(wanted, needed, 0.0)[order]) <= limit

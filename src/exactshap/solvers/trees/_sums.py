@@ -1,4 +1,4 @@
-"""Sums over background rows whose rounding does not grow with them."""
+"""Sums over background rows, with rounding that does not grow with them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 __all__ = ["ROWS_IN_TURN", "pairwise_sum", "row_blocks", "weighted_mean", "whole_weights"]
 
-ROWS_IN_TURN = 4096  # background rows whose rounded contributions are added one after the other: what rounding grows with
+ROWS_IN_TURN = 4096  # background rows that are added one after the other: rounding grows with their number
 
 
 def whole_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return w' and a unit with w = unit * w': ones and 1/n for equal weights, whose sums are then counts, free of rounding.
+    """Return w' and a unit with w = unit * w': ones and 1/n for equal weights. Their sums are then counts, free of rounding.
 
     >>> whole_weights(np.array([0.25, 0.25, 0.25, 0.25]))
     (array([1., 1., 1., 1.]), 0.25)

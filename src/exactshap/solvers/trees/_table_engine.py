@@ -24,7 +24,7 @@ from exactshap.solvers.trees._kernels import (
     forest_of,
     sum_survival,
     sweep,
-    sweep_few,
+    sweep_few_rows,
 )
 from exactshap.solvers.trees._layout import TableLayout, lay_rows, offsets_of, routes_of
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks, whole_weights
@@ -84,7 +84,7 @@ def tabulate_background(
 
 
 def path_weights(semivalue: Semivalue, order: int, largest: int) -> np.ndarray:
-    r"""Return p(s) of shape (order + 1, largest + 1, largest + 1): for sets of a size on a leaf with m players.
+    r"""Return p(s) of shape (order + 1, largest + 1, largest + 1). It is for sets of a size on a leaf with m players.
 
     .. math:: p_{|T|}(s) = \int t^s (1 - t)^{m - |T| - s}\, \mathrm{d}\mu_{|T|}(t)
 
@@ -154,7 +154,7 @@ class TableEngine:
         return self.cache.get_or_make(("order", order), make, keep=1)  # type: ignore[no-any-return]
 
     def question(self, semivalue: Semivalue, order: int) -> tuple[OrderTables, Handle]:
-        """Return the layout of a question's tables, and its :class:`Measure` for single players of all leaves."""
+        """Return a question's table layout, and single players' :class:`Measure` at all leaves."""
 
         def make() -> tuple[OrderTables, Handle]:
             largest = int(np.diff(self.layout.leaves.start).max(initial=0))
@@ -165,7 +165,7 @@ class TableEngine:
         return self.questions.get(question) or self.questions.get_or_make(question, make, keep=1)  # type: ignore[no-any-return]
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
-        """Return the values of the rows in ``columns`` (n_features, n_rows), which may not have been rounded yet."""
+        """Return the values of the rows in ``columns`` (n_features, n_rows). The rows may not have been rounded yet."""
         (tables, measure), n_rows = self.question(semivalue, order), columns.shape[1]
         out = np.zeros((n_rows, tables.n_results))
         if order == 1 and self._go_cell_by_cell(n_rows, tables.is_kept):
@@ -183,11 +183,11 @@ class TableEngine:
         return WORK_BYTES + (needed if tables.is_kept else min(needed, 2.0 * CHUNK))
 
     def work(self, order: int) -> tuple[float, float, float]:
-        """Return the steps that fill all tables, the look-ups of one row, and the steps of one row without tables."""
+        """Return the steps to fill tables, and to answer one row. A row has look-ups with tables, and steps without."""
         return self.of_order(order).work
 
     def row_cost(self, order: int, n_rows: float) -> float:
-        """Return what a row of ``n_rows`` that share a filling costs, in look-ups of single players."""
+        """Return the cost of one of ``n_rows`` rows that share a filling. It is in look-ups of single players."""
         filled, look_ups, _ = self.work(order)
         return SET_LOOK_UP * look_ups + SET_FILLING * filled / n_rows
 
@@ -216,7 +216,7 @@ class TableEngine:
                 out[start : start + block] += total
 
     def _go_cell_by_cell(self, n_rows: int, is_kept: bool) -> bool:
-        """Whether tables are not worth filling for so many rows, and for those that were answered without tables before."""
+        """Return whether tables do not pay for so many rows. Rows that were answered without tables before count as well."""
         if is_kept:
             self.answered[0] += n_rows
         return bool((self.answered[0] if is_kept else n_rows) <= self.one_by_one_rows)
@@ -231,7 +231,7 @@ class TableEngine:
         """Add the sums over all groups to ``out``, cell by cell: the same bits without tables."""
         for first, last in tables.runs:
             total = np.zeros_like(out)
-            sweep_few(columns, self.tables, tables.packed, measure, first, last, self.n_players, total)
+            sweep_few_rows(columns, self.tables, tables.packed, measure, first, last, self.n_players, total)
             out += total
 
     def _cells(self, tables: OrderTables, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:

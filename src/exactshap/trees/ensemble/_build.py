@@ -156,7 +156,7 @@ def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
 
 
 def _laid(forest: RawForest, n_outputs: int, n_features: int) -> Laid:
-    """Return the reached nodes, tree by tree, level by level, siblings side by side, with covers summed upwards."""
+    """Return the reached nodes, tree by tree, level by level. Siblings stand side by side, and covers are summed upwards."""
     given = _given(forest, n_outputs)
     laid = _empty_layout(len(forest.sizes), len(given.left), n_outputs)
     n_reached, fault, q, place = lay_out(given, laid, n_features, MAX_DEPTH)
@@ -185,7 +185,7 @@ def _empty_layout(n_trees: int, n: int, n_outputs: int) -> Laid:
 
 
 def _given(forest: RawForest, n_outputs: int) -> Forest:
-    """Return a forest as the kernel takes it, without the thresholds of splits by category."""
+    """Return a forest for the kernel, without thresholds of category splits."""
     n, offset, threshold = len(forest.left), forest.offset, forest.threshold
     if forest.sets is not None:
         threshold = threshold.copy()
@@ -229,7 +229,7 @@ def _category_sets(forest: RawForest, order: np.ndarray) -> tuple[np.ndarray, np
 
 
 def complete_forest(depth: int, n_trees: int, n_features: int) -> FlatTrees:
-    """Return complete trees with random splits near the middle of standard normal columns: what speed is measured on."""
+    """Return complete trees with random splits, to measure speed on. The splits are near the middle of standard normal columns."""
     rng = np.random.default_rng(0)
     place = np.arange(2 ** (depth + 1) - 1)
     is_split = place < 2**depth - 1

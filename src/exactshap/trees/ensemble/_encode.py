@@ -72,7 +72,7 @@ def _without_zeros(X: np.ndarray) -> np.ndarray:
 
 
 def readable(model: Columns, table: Any) -> Any:
-    """Return the table in a form that the library's own ``predict`` takes, with the same cells.
+    """Return the table in a form that the library's ``predict`` takes. The cells are the same.
 
     Numbers in pandas columns of objects (and, for LightGBM, of Arrow's dtypes) become float64. LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
     dictionaries too), and CatBoost does not know arrow tables.
@@ -81,7 +81,7 @@ def readable(model: Columns, table: Any) -> Any:
         return table
     if table.is_sparse:
         return table
-    if not table.is_frame and table.native.dtype.itemsize > 8:  # long doubles, of whose bytes XGBoost makes other numbers
+    if not table.is_frame and table.native.dtype.itemsize > 8:  # long doubles: XGBoost reads other numbers from their bytes
         return replace(table, native=table.native.astype(np.float64))
     if table.names is None or table.is_plain:
         return table
@@ -106,7 +106,7 @@ def readable(model: Columns, table: Any) -> Any:
 
 
 def _with_fixed_categories(table: Any, frame: Any) -> Any:
-    """Return the table with Enum in place of Categorical columns of polars, which XGBoost refuses from 3.4 on."""
+    """Return the table with Enum in place of polars' Categorical columns. XGBoost refuses those from 3.4 on."""
     import narwhals.stable.v2 as nw
 
     open_ended = [name for name, kind in frame.schema.items() if isinstance(kind, nw.Categorical)]
@@ -117,7 +117,7 @@ def _with_fixed_categories(table: Any, frame: Any) -> Any:
 
 
 def _with_plain_numbers(model: Columns, table: Any, columns: list[int]) -> Any:
-    """Return the table with float64 columns in place of those whose dtype the library refuses, where they hold numbers."""
+    """Return the table with float64 where the library refuses a column's dtype. Such columns must hold numbers."""
     if columns:
         named = _named_categories(model, table)
         columns = [j for j in columns if j not in named]
@@ -136,7 +136,7 @@ def _with_plain_numbers(model: Columns, table: Any, columns: list[int]) -> Any:
 
 
 def _named_categories(model: Columns, table: Any) -> dict[int, tuple[Any, ...]]:
-    """Return the categories, in the order of their codes, of the columns that hold names."""
+    """Return the categories of named columns, in the order of codes."""
     coded = [j for j, known in enumerate(model.categories) if known is not None]
     if model.library == "scikit-learn":  # it has an encoder of its own, for arrays too
         return {j: model.categories[j] or () for j in coded}
@@ -153,7 +153,7 @@ def _named_categories(model: Columns, table: Any) -> dict[int, tuple[Any, ...]]:
 
 
 def _lightgbm_categories(model: Columns, table: Any) -> dict[int, tuple[Any, ...]]:
-    """Match columns by position as LightGBM does, and names by its own rule: white space has become an underscore."""
+    """Match columns by position as LightGBM does, and names by its rule. By that rule white space becomes an underscore."""
     if model.feature_names is not None:
         wanted, got = list(model.feature_names), [re.sub(r"\s", "_", name) for name in table.names]
         if wanted != got:
@@ -182,7 +182,7 @@ def _same(X: np.ndarray, missing: float, library: str) -> np.ndarray:
 
 
 def _categorical_columns(table: Any) -> list[int]:
-    """Return the columns of a frame that have a categorical dtype (ordered ones are narwhals' Enum)."""
+    """Return a frame's columns of a categorical dtype. Ordered ones are narwhals' Enum."""
     if table.is_plain:
         return []
 

@@ -16,7 +16,7 @@ ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold: a float literal st
 
 
 class NodeArrays(NamedTuple):
-    """The arrays of :class:`~exactshap.trees.FlatTrees` that routing reads, as one argument of a compiled kernel."""
+    """Bundle the arrays that routing reads as one kernel argument. They are those of :class:`~exactshap.trees.FlatTrees`."""
 
     feature: np.ndarray
     threshold: np.ndarray
@@ -31,7 +31,10 @@ class NodeArrays(NamedTuple):
 
 
 class Routes(NamedTuple):
-    """What sums of leaves are made of, with what most nodes need next to each other (:func:`_packed`)."""
+    """Bundle what sums of leaves are made of, packed for routing.
+
+    What most nodes need lies next to each other (:func:`_packed`).
+    """
 
     tree_start: np.ndarray
     packed: np.ndarray
@@ -126,7 +129,7 @@ class FlatTrees:
 
     @functools.cached_property
     def routes(self) -> Any:
-        """What sums of leaves are made of, as one argument of a compiled kernel whose addresses are taken once."""
+        """Return what sums of leaves need, as one kernel argument. Its addresses are taken once."""
         from exactshap._native import Handle
 
         return Handle(Routes(self.tree_start, _packed(self), self.nodes, self.value))
@@ -150,7 +153,7 @@ class FlatTrees:
 
 
 def _packed(trees: FlatTrees) -> np.ndarray:
-    """Return thresholds next to columns and left children, which are halves of a double each: (n_nodes, 2).
+    """Return thresholds next to columns and left children, (n_nodes, 2). The latter two are halves of a double each.
 
     A column has bit 30 set where the rule takes more than the threshold.
     """

@@ -27,7 +27,7 @@ class TargetStatistic:
     Attributes
     ----------
     categories : tuple of int
-        The columns whose categories are hashed, in the order of the hash.
+        The columns with hashed categories, in the order of the hash.
     above : tuple of (column, border, whether missing values are above)
         Conditions x > border that are hashed after them.
     equal : tuple of (column, category's hash)
@@ -53,7 +53,7 @@ class TargetStatistic:
         return tuple(sorted({*self.categories, *(j for j, _, _ in self.above), *(j for j, _ in self.equal)}))
 
     def column(self, hashes: dict[int, np.ndarray], X: np.ndarray) -> np.ndarray:
-        """Return the statistic of each row (n_rows,) for the hashes of the categories and the numbers of the other columns."""
+        """Return each row's statistic (n_rows,). It comes from hashes of the categories and the numbers of other columns."""
         key = np.zeros(len(X), np.uint64)
         for j in self.categories:
             key = _chained(key, hashes[j])
@@ -102,7 +102,10 @@ class HashedColumns:
         return X
 
     def extend(self, players: tuple[tuple[int, ...], ...], names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return the players with each statistic in the one that holds all its sources, or say which columns must go together."""
+        """Return the players with each statistic in its sources' player.
+
+        Where its sources are apart, the error says which columns must go together.
+        """
         owner = {j: player for player, columns in enumerate(players) for j in columns}
         extended = [list(columns) for columns in players]
         n = len(owner)
@@ -166,7 +169,7 @@ def _hashes(table: Any, j: int) -> np.ndarray:
 
 
 def _codes(hashes: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the position of each hash among the known ones (n_rows,), -1 if it is not there."""
+    """Return each hash's position among the known ones, else -1."""
     if not len(known):
         return np.full(len(hashes), -1.0)
     order = np.argsort(known, kind="stable")

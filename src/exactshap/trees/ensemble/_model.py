@@ -85,7 +85,7 @@ class TreeModel:
 
     @property
     def absent(self) -> float:
-        """What a cell that a sparse matrix leaves out is to the library: XGBoost takes it for missing, the others for zero."""
+        """Return what a cell left out of a sparse matrix means. XGBoost takes it for missing, the others for zero."""
         return self.missing_value if self.library == "xgboost" else 0.0
 
     @property
@@ -105,7 +105,10 @@ class TreeModel:
         return self.hashed.extend(players, names or self.feature_names or tuple(f"x{j}" for j in range(self.n_features)))
 
     def require_covers(self, game: str, do: str) -> None:
-        """Refuse a model that keeps no training weights in its nodes, naming the ``game`` that is made of them and what to ``do``."""
+        """Refuse a model that keeps no training weights in its nodes.
+
+        The error names the ``game`` that is made of them, and what to ``do``.
+        """
         roots = self.trees.tree_start[:-1]
         bad = np.flatnonzero((self.trees.feature[roots] >= 0) & ~(self.trees.cover[roots] > 0))
         if bad.size:
@@ -113,7 +116,7 @@ class TreeModel:
             raise UnsupportedStructureError(message(where, f"The path-dependent {game} is made of them", do))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the margin by our own routing, in float64, of shape (n_rows,) or (n_rows, n_outputs).
+        """Return the float64 margin by our routing, (n_rows,) or (n_rows, n_outputs).
 
         ``X`` is an array of shape (n_rows, n_features), with codes in categorical columns, or a DataFrame with the columns
         that the model was fitted with.
@@ -126,13 +129,13 @@ class TreeModel:
         return values[:, 0] if self.single_output else values
 
     def output_number(self, output: Any = "auto") -> int | None:
-        """Return the number of the one output meant by "auto", "all", an int or a name; None for all of them."""
+        """Return the number of the named output; None means all. It is given as "auto", "all", an int or a name."""
         if output == "all" or (output == "auto" and self.default_output is None):
             return None
         return self.default_output if output == "auto" else self._number(output)
 
     def pick(self, output: Any = "auto") -> TreeModel:
-        """Return the model with one output ("auto" where there is a default, an int or a name), or with all of them."""
+        """Return the model with one output, or with all. "auto" means the default where there is one; else an int or a name."""
         o = self.output_number(output)
         if o is None or self.single_output:
             return self

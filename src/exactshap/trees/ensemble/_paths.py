@@ -57,7 +57,7 @@ class Paths:
 
 
 def parents(trees: FlatTrees) -> tuple[np.ndarray, np.ndarray]:
-    """Return the parent of each node, and on which side of it the node is.
+    """Return each node's parent, and on which side of it the node is.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def _depths(trees: FlatTrees, parent: np.ndarray) -> np.ndarray:
 
 
 def inside(trees: FlatTrees, where: Paths, X: np.ndarray) -> np.ndarray:
-    """Return which rows satisfy the splits on each player on the path to each leaf.
+    """Return which rows satisfy each player's splits on each leaf's path.
 
     Parameters
     ----------

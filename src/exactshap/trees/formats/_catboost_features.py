@@ -93,7 +93,7 @@ class Features:
         return Split((column, int(code[0])), 0.5, column, True, int(code[0]))
 
     def _check_place(self, entry: dict, what: tuple[str, int, float], where: str) -> None:
-        """Refuse a split whose number says another one than its words: the library goes by the number."""
+        """Refuse a split with a number that contradicts its words: the library goes by the number."""
         place = _whole(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
         if self.places.get(what) != place:
             raise ModelFormatError(message(f"{where}: split_index {place} is not that of {what[0]} {what[1]} with {what[2]}"))
@@ -215,7 +215,7 @@ def _statistic(entry: dict, tables: dict, columns: tuple[np.ndarray, np.ndarray]
 
 
 def _table(entry: dict, cells: list, table: dict) -> tuple[np.ndarray, np.ndarray, float]:
-    r"""Return the sorted hashes, their statistics and that of unknown hashes, all in float32 as CatBoost has it.
+    r"""Return sorted hashes, their statistics, and that of unknown hashes. All are in float32 as CatBoost has it.
 
     .. math:: \left(\frac{\mathrm{count} + \mathrm{prior}}{\mathrm{total} + \mathrm{denominator}} + \mathrm{shift}\right) \mathrm{scale}
     """
@@ -241,7 +241,7 @@ def _table(entry: dict, cells: list, table: dict) -> tuple[np.ndarray, np.ndarra
 
 
 def _shares(entry: dict, counts: np.ndarray, table: dict) -> tuple[np.ndarray, np.ndarray, np.float32, np.float32]:
-    """Return count and total of each row of a table, and those of an unknown hash, in float32."""
+    """Return each table row's count and total, and an unknown hash's. They are in float32."""
     kind, border = field(entry, "ctr_type", str), _whole(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31)
     nothing, whole = np.float32(0), counts[:, kind == "BinarizedTargetMeanValue" :]  # a mean has a sum before its count
     if not ((whole >= 0).all() and (whole % 1 == 0).all() and (whole.sum(axis=1) < 2**31).all()):

@@ -26,7 +26,7 @@ _CONVERTERS = {
 
 
 def convert(model: Any) -> TreeModel:
-    """Return a fitted tree model of any known library (or a :class:`TreeModel`) as a :class:`TreeModel`.
+    """Return a fitted tree model of any known library as :class:`TreeModel`. A :class:`TreeModel` is returned as it is.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def convert(model: Any) -> TreeModel:
 
 
 def _route(model: Any) -> str:
-    """Return what to pass instead of a model that is no ensemble of trees."""
+    """Return what to pass instead of a model without trees."""
     if type(model).__name__ == "Pipeline":
         last = model[-1]
         if not any(cls.__module__ in _CONVERTERS for cls in type(last).__mro__):

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def guarded(what: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Turn whatever a malformed document makes plain Python or NumPy raise into a ModelFormatError.
+    """Turn any error that a malformed document raises into a ModelFormatError. Plain Python and NumPy raise them.
 
     Numbers that overflow on the way are not warned about: what is kept must be finite and is checked.
     """
@@ -104,7 +104,7 @@ def field(document: Any, path: str, kind: type | tuple[type, ...] = dict) -> Any
 
 
 def integer(value: Any, what: str, low: int, high: int) -> int:
-    """Return a whole number, given as a number or as text, within [low, high]."""
+    """Return a whole number within [low, high]. It is given as a number or as text."""
     text = value.strip(" ") if isinstance(value, str) else "truth value" if isinstance(value, bool) else None
     try:  # int() takes 1.7, "1_0" and digits of other scripts, which libraries read as something else
         number = operator.index(value) if text is None else int(text) if re.fullmatch("[+-]?[0-9]+", text) else None
@@ -118,7 +118,7 @@ def integer(value: Any, what: str, low: int, high: int) -> int:
 
 
 def numbers(values: Any, what: str, dtype: type, length: int | None = None) -> np.ndarray:
-    """Return a one-dimensional list of numbers (or typed array) as an array of a dtype and length; whole numbers stay whole."""
+    """Return a one-dimensional list as an array of a dtype and length. It may be a typed array; whole numbers stay whole."""
     if not isinstance(values, (list, np.ndarray)):
         raise ModelFormatError(message(f"{what} must be a list of numbers", f"Got {type(values).__name__}"))
     try:
@@ -153,7 +153,7 @@ def number(document: Any, path: str) -> float:
 
 @functools.cache
 def always_fits(given: np.dtype, wanted: np.dtype) -> bool:
-    """Whether every value of one dtype is one of the other, so that there is nothing to check."""
+    """Return whether every value of one dtype is one of the other. Then there is nothing to check."""
     return bool(np.can_cast(given, wanted, "safe"))
 
 
@@ -170,7 +170,7 @@ def bit_set(categories: np.ndarray, what: str, limit: int) -> np.ndarray:
 
 
 def rounds_read(kept: int | None, total: int, reason: str) -> str:
-    """Say how many boosting rounds of a model are read, "" if it is all of them.
+    """Return a sentence on how many rounds are read, "" for all.
 
     >>> rounds_read(7, 20, "best_iteration"), rounds_read(20, 20, "n_stages")
     ('the first 7 of 20 boosting rounds (best_iteration)', '')

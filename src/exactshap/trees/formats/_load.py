@@ -46,7 +46,7 @@ def load(
     Parameters
     ----------
     path : path-like
-        XGBoost JSON or UBJSON, LightGBM text or CatBoost JSON, told apart by their contents.
+        XGBoost JSON or UBJSON, LightGBM text or CatBoost JSON, recognised by their contents.
     n_stages : int, default=None
         Keep the first boosting rounds only. None keeps what the library's estimator predicts with after loading the file: all
         rounds, but for XGBoost those up to the ``best_iteration`` of early stopping that the file names, as

@@ -53,11 +53,11 @@ class Records(Sequence[Any]):
         return None if any(entry is None for entry in found) else Records(found)
 
     def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of an entry behind one another, and how many each object has; ``counts`` checks them."""
+        """Return an entry's numbers behind one another, and counts per object. ``counts`` checks them."""
         return chained(self.entries(name), name, dtype, counts)
 
     def columns(self, names: Sequence[str], dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return several columns of as many numbers each, (n_names, n_numbers), and how many each object has."""
+        """Return several columns (n_names, n_numbers), and counts per object. They have as many numbers each."""
         found = []
         for name in names:
             column, counts = self.column(name, dtype, counts)

@@ -33,7 +33,7 @@ _CONSTANTS = {b"T": True, b"F": False, b"Z": None}
 
 
 class Tape(NamedTuple):
-    """The rows of a scan, one for each value, and the bytes that they point into."""
+    """Hold a scan's rows, one per value, and the bytes they point into."""
 
     data: np.ndarray  # uint8
     marker: np.ndarray  # uint8 (n_values,), the others int64
@@ -60,7 +60,7 @@ class _Tape:
 
 
 def read_ubj(data: bytes) -> Any:
-    """Return the value that ``data`` holds, with lists of objects called "trees" as :class:`Scanned`.
+    """Return the value that ``data`` holds. Lists of objects called "trees" become :class:`Scanned`.
 
     Dicts, lists, strings, numbers, and NumPy arrays for typed arrays of numbers.
     """
@@ -112,7 +112,7 @@ def _made(tape: _Tape, row: int) -> Any:
 
 
 def _alike_numbers(tape: _Tape, row: int, n: int) -> list[Any] | None:
-    """Return the numbers of an untyped array that are all of one type, None if it holds something else."""
+    """Return an untyped array's numbers of one type, else None."""
     kinds = tape.marker[row + 1 : row + 1 + n].tobytes()
     marker = kinds[:1]
     if marker not in _NUMBERS or tape.after.item(row) != row + 1 + n or kinds != marker * n:
@@ -241,7 +241,10 @@ class Scanned(Records):
 
     @functools.cached_property
     def _members(self) -> tuple[dict[bytes, _Entries], int]:
-        """Return the entries by key of the first object, and the first object with another key, or -1."""
+        """Return the first object's entries by key, and the first other object.
+
+        The latter has another key; -1 if there is none.
+        """
         tape, keys = self.tape, _children(self.tape, self.rows.item(0)) if len(self.rows) else []
         if len(keys) > MAX_KEYS:
             raise ModelFormatError(message(f"tree 0: must not have more than {MAX_KEYS} entries", f"Got {len(keys)}"))

@@ -27,7 +27,7 @@ __all__ = [
 KNOWN_VERSION = (3, 4)
 _LOGIT = ("reg:logistic", "binary:logistic")
 _EXPECTILES = "reg:expectileerror"
-_LOG = {  # objectives whose base_score is the exponential of a margin, and what the margin is
+_LOG = {  # objectives with the exponential of a margin as base_score, and what the margin is
     "count:poisson": "log of the target",
     "reg:gamma": "log of the target",
     "reg:tweedie": "log of the target",
@@ -138,7 +138,7 @@ def _warn_of_newer(got: str, known: str) -> None:
 
 
 def _unknown_entry(document: dict) -> str | None:
-    """Return the path of the first entry that is not known, None if there is none."""
+    """Return the path of the first unknown entry, or None."""
     learner = field(document, "learner")
     booster = field(learner, "gradient_booster")
     model = booster.get("model") or field(booster, "gbtree.model") if booster.get("name") != "gblinear" else {}
@@ -157,7 +157,7 @@ def _unknown_entry(document: dict) -> str | None:
 
 
 def check_objective(objective: str) -> None:
-    """Refuse an objective whose link is not known: it turns base_score into a margin."""
+    """Refuse an objective without a known link, which turns base_score into a margin."""
     if objective not in _OBJECTIVES:
         raise ModelFormatError(
             message(
@@ -216,7 +216,7 @@ def check_order(blocks: Records) -> None:
 
 
 def best_stages(learner: dict, n_rounds: int) -> int | None:
-    """Return how many of the rounds XGBoost's estimators predict with after early stopping; None for all of them."""
+    """Return the rounds XGBoost's estimators use after early stopping; None for all."""
     attributes = field(learner, "attributes") if "attributes" in learner else {}
     best = attributes.get("best_iteration")
     if best is None:
@@ -269,7 +269,7 @@ def has_offset(document: dict) -> bool:
     """Whether a model was fitted from other margins than its base_score.
 
     From 3.1 on XGBoost estimates base_score as the mean of y for these objectives, so that the gradients add up to zero at the first root,
-    whose weight is then rounding. Offsets leave base_score as it is, and another weight there.
+    which then has a weight of rounding only. Offsets leave base_score as it is, and another weight there.
     """
     learner = document["learner"]
     objective, parameters = learner["objective"], learner["learner_model_param"]

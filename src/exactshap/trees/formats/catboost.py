@@ -72,7 +72,7 @@ _LEVELS = {"Quantile": "quantile", "MultiQuantile": "quantile", "LogLinQuantile"
 
 
 def convert(model: Any) -> TreeModel:
-    """Return a live CatBoost model as a :class:`TreeModel`, through its own JSON export."""
+    """Return a live CatBoost model as :class:`TreeModel`, through its JSON export."""
     if not model.is_fitted():
         from sklearn.exceptions import NotFittedError
 
@@ -207,7 +207,7 @@ def _oblivious(block: dict, where: str, features: Features, scale: float, n_outp
 
 
 def _decided(split: Split, known: dict[tuple[int, int], tuple[float, float]]) -> int | None:
-    """Return the outcome of ``x > border`` where x is known to be within (low, high], else None."""
+    """Return the outcome of ``x > border`` for x within (low, high], else None. None where the interval does not decide it."""
     if split.key not in known:
         return None
     low, high = known[split.key]
@@ -267,7 +267,7 @@ class _Nodes:
 
 
 def _objective(document: dict) -> tuple[str, str]:
-    """Return the loss and its levels as text, "" where the file does not say."""
+    """Return the loss and its levels as text, "" if unknown."""
     try:
         loss = _parsed(document["model_info"]["params"])["loss_function"]
         return str(loss["type"]), str((loss.get("params") or {}).get("alpha", ""))
@@ -295,7 +295,7 @@ def _class_names(document: dict, n_outputs: int) -> Any:
 
 
 def _parsed(value: Any) -> Any:
-    """Return an entry that some versions write as an object and others as JSON text."""
+    """Return an entry that is an object or JSON text, by version."""
     return read_json(value.encode(), "model_info") if isinstance(value, str) else value
 
 

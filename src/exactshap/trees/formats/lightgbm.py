@@ -32,7 +32,7 @@ _UNITS = {  # of the raw score, by objective; a model that was fitted to another
 
 
 def convert(model: Any) -> TreeModel:
-    """Return a live ``Booster`` or ``LGBMModel`` as a :class:`TreeModel`, up to its best iteration as ``predict`` does."""
+    """Return a live ``Booster`` or ``LGBMModel`` as :class:`TreeModel`. It goes up to its best iteration as ``predict`` does."""
     if hasattr(model, "model_to_string"):
         return from_text(model.model_to_string(), name=type(model).__name__)
     from sklearn.utils.validation import check_is_fitted
@@ -158,7 +158,7 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
 
 
 def _entries_of_tree(block: str, k: int) -> dict[str, str]:
-    """Return the entries of a tree, which begin with its number and end with an empty line."""
+    """Return a tree's entries. They begin with its number and end with an empty line."""
     where = f"tree {k}"
     number, _, block = block.partition("\n")
     if integer(number, f"{where}: number", 0, 2**31) != k:
@@ -211,7 +211,7 @@ def _category_sets(entries: dict[str, str], nodes: np.ndarray, threshold: np.nda
 
 
 def _frame_categories(tail: str) -> tuple[tuple[Any, ...], ...]:
-    """Return the categories of the frame's categorical columns, in the order of the columns."""
+    """Return the categories of the frame's categorical columns, in order."""
     line = next((line for line in tail.split("\n") if line.startswith("pandas_categorical:")), "pandas_categorical:null")
     known = json.loads(line.partition(":")[2])
     if known is not None and not (isinstance(known, list) and all(isinstance(c, list) for c in known)):

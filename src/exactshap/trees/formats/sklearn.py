@@ -86,7 +86,7 @@ def _average(model: Any, estimators: list[Any]) -> TreeModel:
 
 
 def _leaf_shares(value: np.ndarray, n_classes: np.ndarray | None) -> np.ndarray:
-    """Return means (n_nodes, n_targets), or the class shares of one target after another, as ``predict_proba`` lists them."""
+    """Return means (n_nodes, n_targets), or class shares target by target. ``predict_proba`` lists them so."""
     if n_classes is None:
         return value[:, :, 0]
     counts = [value[:, k, :n] for k, n in enumerate(n_classes)]
@@ -182,7 +182,9 @@ def _node_depths(tree: Any) -> np.ndarray:
 
 
 def average_path_length(n: np.ndarray) -> np.ndarray:
-    r"""Return the mean depth of an unsuccessful search in a binary tree of n points (Liu, Ting & Zhou 2008, eq. 1).
+    r"""Return the mean depth of an unsuccessful search among n points.
+
+    The search is in a binary tree (Liu, Ting & Zhou 2008, eq. 1).
 
     .. math:: c(n) = 2 (\ln(n - 1) + \gamma) - 2 (n - 1) / n, \quad c(2) = 1, \quad c(1) = 0
     """
@@ -231,7 +233,7 @@ def _histogram_boosting(model: Any) -> TreeModel:
 
 
 def _histogram_columns(model: Any) -> tuple[np.ndarray, tuple[tuple[Any, ...] | None, ...]]:
-    """Return the model's column of each column that the trees see, and the categories; categorical columns come first there."""
+    """Return the model's column of each tree column, and the categories. Categorical columns come first in the trees."""
     n = model.n_features_in_
     preprocessor = getattr(model, "_preprocessor", None)
     if preprocessor is None:

@@ -40,7 +40,10 @@ MAX_SET_WORDS = 2**19  # of one bit set: categories up to 2^24, as many as float
 
 
 def convert(model: Any) -> TreeModel:
-    """Return a live ``Booster`` (all rounds) or ``XGBModel`` (up to the best) as a :class:`TreeModel`, as each predicts itself."""
+    """Return a live XGBoost model as :class:`TreeModel`, as it predicts itself.
+
+    A ``Booster`` has all rounds, an ``XGBModel`` those up to the best.
+    """
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     document = read_ubj(bytes(booster.save_raw("ubj")))
     if has_offset(document):
@@ -58,7 +61,7 @@ def convert(model: Any) -> TreeModel:
 
 
 def _warn_of_offset(name: str, booster: Any) -> None:
-    """Say that a model was fitted with offsets, unless it was fitted to sampled rows, whose mean is another one."""
+    """Warn of a model that was fitted with offsets. Not of one fitted to sampled rows: their mean is another one."""
     trained = json.loads(booster.save_config())["learner"]["gradient_booster"].get("tree_train_param", {})
     if float(trained.get("subsample", 1.0)) == 1.0:
         text = f"The trees of {name} do not start from its base_score: it was fitted with base_margin=, or to sampled rows and loaded"
@@ -171,7 +174,7 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
 def _leaf_values(
     blocks: Records, threshold: np.ndarray, right: np.ndarray, is_leaf: np.ndarray, counts: np.ndarray, n_outputs: int
 ) -> tuple[np.ndarray, bool]:
-    """Return leaf values (n_nodes,) or, for vector leaves, (n_nodes, n_outputs), and which of the two."""
+    """Return leaf values, and whether they are vectors. They are (n_nodes,), or (n_nodes, n_outputs) for vector leaves."""
     parameters = blocks.inner("tree_param")
     texts = {None} if parameters is None else parameters.distinct("size_leaf_vector")
     found = {max(integer(1 if text is None else text, "size_leaf_vector", 0, MAX_OUTPUTS), 1) for text in texts}
@@ -198,7 +201,10 @@ def _leaf_values(
 
 
 def _category_sets(blocks: Records, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return nodes (counted over all trees), start and number of the words of their bit sets, and the words."""
+    """Return the nodes of category splits and their bit sets.
+
+    Nodes are counted over all trees; sets have a start and a number of words.
+    """
     if not blocks.has("categories_nodes"):
         return None
     nodes, counts = blocks.column("categories_nodes", np.int64)
@@ -226,7 +232,7 @@ def _category_sets(blocks: Records, sizes: np.ndarray) -> tuple[np.ndarray, np.n
 def _bit_sets(
     categories: np.ndarray, length: np.ndarray, tree: np.ndarray, nodes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return start and number of 32-bit words of each set, and the words; ``length`` categories belong to each set."""
+    """Return start and length of each set's words, and the words. Words have 32 bits; ``length`` categories belong to each set."""
     owner = np.repeat(np.arange(len(length)), length)
     bad = (categories < 0) | (categories // 32 >= MAX_SET_WORDS)
     if bad.any():
@@ -252,7 +258,7 @@ def _flags(flags: np.ndarray, names: list[str]) -> np.ndarray:
 
 
 def _check_categorical(kinds: list[np.ndarray], sizes: np.ndarray, is_leaf: np.ndarray, sets: Any) -> None:
-    """Refuse trees whose kinds of splits and sets of categories do not name the same nodes: the library goes by the kinds."""
+    """Refuse trees with category sets at other nodes than category splits. The library goes by the kinds of splits."""
     stated = kinds[0] & ~is_leaf if kinds else np.zeros(len(is_leaf), bool)
     found = np.zeros(len(is_leaf), bool)
     if sets is not None:
@@ -265,7 +271,7 @@ def _check_categorical(kinds: list[np.ndarray], sizes: np.ndarray, is_leaf: np.n
 
 
 def _check_coded_columns(forest: RawForest, categories: tuple[Any, ...], *, typed: bool) -> None:
-    """Refuse splits by category of a column of numbers, and the other way round: a column holds codes or it does not."""
+    """Refuse category splits of numeric columns, and the other way round. A column holds codes or it does not."""
     if forest.sets is None:
         return
     splits, coded = forest.left >= 0, np.array([known is not None for known in categories])
@@ -279,7 +285,7 @@ def _check_coded_columns(forest: RawForest, categories: tuple[Any, ...], *, type
 
 
 def _categories(booster: dict, learner: dict, n_features: int) -> tuple[tuple[Any, ...] | None, ...]:
-    """Return the categories of each column by code: () for a column whose categories the model does not name (codes)."""
+    """Return the categories of each column by code: () for a column with categories that the model does not name (codes)."""
     kinds = [str(kind) for kind in learner.get("feature_types") or ()]
     if "c" not in kinds or len(kinds) != n_features:
         return ()
