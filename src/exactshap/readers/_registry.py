@@ -48,6 +48,7 @@ _REGISTRY: dict[str, str] = {
     "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.*": "exactshap.readers.trees.sklearn",
     "xgboost.core.Booster": "exactshap.readers.trees.xgboost",
     "xgboost.sklearn.XGBModel": "exactshap.readers.trees.xgboost",
+    "treelite.model.Model": "exactshap.readers.trees.treelite",
     "lightgbm.basic.Booster": "exactshap.readers.trees.lightgbm",
     "lightgbm.sklearn.LGBMModel": "exactshap.readers.trees.lightgbm",
     "catboost.core.CatBoost": "exactshap.readers.trees.catboost",
@@ -71,6 +72,7 @@ _METHODS_NAMED = 3  # in a message: more of them help nobody
 _BUILT_IN = frozenset(_REGISTRY)
 _NOT_ON_TABLES = (
     "xgboost.core.Booster",
+    "treelite.model.Model",
     "gpytorch.models.exact_gp.ExactGP",
     "botorch.models.gp_regression.SingleTaskGP",
 )  # they predict for objects of their library

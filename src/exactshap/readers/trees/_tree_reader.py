@@ -166,6 +166,8 @@ class TreeReader(Reader):
             return f"{self.model_name} splits on categories, which its dump writes in another form"
         if isinstance(self.model, TreeModel):
             return "they come from a file, without the library that could dump them"
+        if self.ensemble.library == "treelite":
+            return "they are read from treelite's dump itself"
         return f"the library has no dump of {self.model_name} with every number that it predicts by"
 
     def _own_trees(self) -> list[Node] | None:

@@ -22,6 +22,7 @@ _CONVERTERS = {
     "lightgbm.basic": "exactshap.trees.formats.lightgbm",
     "lightgbm.sklearn": "exactshap.trees.formats.lightgbm",
     "catboost.core": "exactshap.trees.formats.catboost",
+    "treelite.model": "exactshap.trees.formats.treelite",
 }
 
 
@@ -61,7 +62,7 @@ def convert(model: Any) -> TreeModel:
     raise UnsupportedModelError(
         message(
             f"No tree converter for `{type(model).__module__}.{type(model).__qualname__}`",
-            "Known: scikit-learn, XGBoost, LightGBM and CatBoost tree models",
+            "Known: scikit-learn, XGBoost, LightGBM, CatBoost and treelite tree models",
             _route(model),
         )
     )

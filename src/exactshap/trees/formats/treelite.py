@@ -1,0 +1,131 @@
+"""Models of treelite as flat trees, by treelite's own dump: what LightGBM, XGBoost and scikit-learn models become for serving."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.trees.ensemble import RawTree, TreeModel, build
+
+__all__ = ["convert"]
+
+_UNITS = {  # of the margin, by what treelite does to it afterwards
+    "exponential": "log of the target",
+    "exponential_standard_ratio": "average path length",
+    "identity": "target",
+    "identity_multiclass": "probability",
+    "logarithm_one_plus_exp": "inverse softplus of the target",
+    "multiclass_ova": "log-odds",
+    "sigmoid": "log-odds",
+    "signed_square": "signed square root of the target",
+    "softmax": "score before the softmax",
+}
+
+
+def convert(model: Any) -> TreeModel:
+    """Return a ``treelite.Model`` as a :class:`TreeModel`: the margins of its targets and classes."""
+    text = model.dump_as_json(pretty_print=False)
+    dump = json.loads(text.replace('"threshold":,', '"threshold":null,'))  # as it writes infinite ones
+    for k, tree in enumerate(dump["trees"]):
+        tree["threshold"] = np.asarray(model.get_tree_accessor(k).get_field("threshold"), float)
+    classes = [int(n) for n in dump["num_class"]]
+    places = np.array([t * max(classes) + c for t, n in enumerate(classes) for c in range(n)])  # among cells of (target, class)
+    share = 1.0 / len(dump["trees"]) if dump["average_tree_output"] else 1.0
+    raw = [
+        _raw_tree(tree, share, _output(dump, k, classes, len(places)), dump["leaf_vector_shape"], places)
+        for k, tree in enumerate(dump["trees"])
+    ]
+    single = dump["threshold_type"] == "float32"
+    constant = np.resize(np.asarray(dump["base_scores"], float), len(classes) * max(classes))[places]
+    trees = build(
+        raw,
+        n_features=int(dump["num_feature"]),
+        constant=constant,
+        less_equal=_operator(dump["trees"]) != "<",
+        single_precision=single,
+    )
+    names = _names(classes)
+    averaged = dump["average_tree_output"]
+    return TreeModel(
+        trees=trees,
+        library="treelite",
+        name="treelite model",
+        unit=_UNITS.get(dump["postprocessor"], "raw score"),
+        output_names=names,
+        single_output=len(names) == 1,
+        tree_output=np.array([tree.output for tree in raw], np.int32),
+        tree_stage=np.zeros(len(raw), np.int32) if averaged else np.arange(len(raw), dtype=np.int32),
+        boosted=not averaged,
+        objective=dump["task_type"],
+        default_output=1 if averaged and classes == [2] else None,
+        epsilon=float(np.finfo(dump["leaf_output_type"]).eps),
+    )
+
+
+def _output(dump: dict[str, Any], k: int, classes: list[int], n_outputs: int) -> int:
+    """Return the output that tree k adds to; -1: to all of them."""
+    target, label = int(dump["target_id"][k]), int(dump["class_id"][k])
+    if n_outputs == 1 or np.prod(dump["leaf_vector_shape"]) > 1:
+        return -1
+    return sum(classes[:target]) + label
+
+
+def _raw_tree(tree: dict[str, Any], share: float, output: int, shape: list[int], places: np.ndarray) -> RawTree:
+    nodes = sorted(tree["nodes"], key=lambda node: node["node_id"])
+    leaf = np.array(["leaf_value" in node for node in nodes])
+    swapped = [node.get("category_list_right_child", False) for node in nodes]
+    children = np.array([[node.get("left_child", -1), node.get("right_child", -1)] for node in nodes])
+    left, right = np.where(np.array(swapped)[:, None], children[:, ::-1], children).T
+    default = np.array([bool(node.get("default_left", False)) != flip for node, flip in zip(nodes, swapped, strict=True)])
+    value = np.array([_leaf(node, shape, places) for node in nodes])
+    return RawTree(
+        feature=np.array([node.get("split_feature_id", -1) for node in nodes]),
+        threshold=np.where(leaf, 0.0, tree["threshold"]),
+        left=left,
+        right=right,
+        value=share * (value[:, 0] if output >= 0 or value.shape[1] == 1 else value),
+        cover=_covers(nodes),
+        missing=np.where(leaf, 0, default).astype(np.int8),
+        categories={q: _bits(node["category_list"]) for q, node in enumerate(nodes) if "category_list" in node},
+        output=output,
+    )
+
+
+def _leaf(node: dict[str, Any], shape: list[int], places: np.ndarray) -> np.ndarray:
+    """Return what a leaf adds to each output; inner nodes add nothing."""
+    n_cells = int(np.prod(shape))
+    cells = np.ravel(np.asarray(node.get("leaf_value", np.zeros(n_cells)), float))
+    return cells if n_cells == 1 else cells[places]
+
+
+def _covers(nodes: list[dict[str, Any]]) -> np.ndarray:
+    """Return the weights of the training rows where the dump holds them for all nodes, else their numbers, else none."""
+    for name in ("sum_hess", "data_count"):
+        if all(name in node for node in nodes):
+            return np.array([float(node[name]) for node in nodes])
+    return np.zeros(len(nodes))
+
+
+def _bits(categories: list[int]) -> np.ndarray:
+    words = np.zeros(max(categories, default=0) // 32 + 1, np.uint32)
+    for category in categories:
+        words[category // 32] |= np.uint32(1 << (category % 32))
+    return words
+
+
+def _operator(trees: list[dict[str, Any]]) -> str:
+    """Return the one comparison of all splits."""
+    known = {node["comparison_op"] for tree in trees for node in tree["nodes"] if "comparison_op" in node}
+    if len(known) > 1 or not known <= {"<", "<="}:
+        do = "Explain its predictions: explain(lambda rows: treelite.gtil.predict(model, rows)[:, 0, 0], X, background)"
+        raise UnsupportedStructureError(message("The splits of this treelite model compare in other ways", f"Got {known}", do))
+    return next(iter(known), "<=")
+
+
+def _names(classes: list[int]) -> tuple[str, ...]:
+    if len(classes) > 1:
+        return tuple(f"target {t} = {c}" if n > 1 else f"target {t}" for t, n in enumerate(classes) for c in range(n))
+    return ("output",) if classes == [1] else tuple(f"class {c}" for c in range(classes[0]))
