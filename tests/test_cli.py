@@ -120,6 +120,19 @@ def test_the_report_says_the_command(files, monkeypatch):
     )
 
 
+def test_the_report_compares_with_the_target_where_the_output_has_its_unit(files, fitted, capsys):
+    import joblib
+    from sklearn.svm import SVC
+
+    assert run("report", "model.joblib", "data.csv", *COMMON) == 0
+    assert "<h2>Largest errors</h2>" in (files / "report.html").read_text()
+    _, X, y = fitted
+    joblib.dump(SVC().fit(X, y > 0), "classifier.joblib")
+    assert run("report", "classifier.joblib", "data.csv", *COMMON) == 0
+    assert "<h2>Largest errors</h2>" not in (files / "report.html").read_text()
+    assert "no errors of the prediction. `target` is not in the unit" in " ".join(capsys.readouterr().out.split())
+
+
 def test_check_prints_the_verification_and_fails_for_a_wrong_reading(files, capsys, monkeypatch):
     arguments = ["check", "model.joblib", "data.csv", *COMMON, "--background", "background.csv", "--rows", "12"]
     assert run(*arguments) == 0

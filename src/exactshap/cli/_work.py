@@ -115,6 +115,13 @@ class Task:
                 )
             )
 
+    def column(self, name: str) -> Any:
+        """Read a column of the chosen rows."""
+        from exactshap.frames import as_table
+
+        table = as_table(self.table(), what=self.data.name)
+        return table.column((table.names or ()).index(name))
+
     def explain(self, index: str, order: int) -> Explanation:
         """Explain all rows, with a progress line if it takes long."""
         explainer, X = self.explainer()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from exactshap.cli import _options as options
+
+if TYPE_CHECKING:
+    from exactshap.results.explanation import Explanation
 
 __all__ = ["command"]
 
@@ -47,6 +50,7 @@ def command(
 
     check_report_path(out)
     check_target(out, None)
+    observed = None
     if model.suffix.lower() == ".npz":
         explanation = Explanation.load(model)
     elif data is None:
@@ -62,7 +66,7 @@ def command(
             "groups": options.read_groups(groups),
             **({} if budget is None else {"budget": budget}),
         }
-        explanation = Task(
+        task = Task(
             model=model,
             data=data,
             background=background,
@@ -72,6 +76,29 @@ def command(
             n_stages=n_stages,
             settings=settings,
             rows=options.row_choice(rows),
-        ).explain(index, order)
-    explanation.report(out, data_name=(data or model).name, command=command_line(), seed=seed, interactive=interactive)
+        )
+        explanation = task.explain(index, order)
+        observed = None if target is None else comparable_target(explanation, task.column(target))
+    explanation.report(
+        out,
+        data_name=(data or model).name,
+        command=command_line(),
+        target=observed,
+        seed=seed,
+        interactive=interactive,
+    )
     console().print(f"{explanation.certificate()}\nreport written to {out}")
+
+
+def comparable_target(explanation: Explanation, target: Any) -> Any:
+    """Return the target if the output has its unit; else say why the report has no errors."""
+    from exactshap.cli._screen import console
+    from exactshap.errors import InputError
+    from exactshap.results.data import observe
+
+    try:
+        observe(explanation, target)
+    except InputError as error:
+        console().print(f"The report has no errors of the prediction. {error}")
+        return None
+    return target

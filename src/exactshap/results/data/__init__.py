@@ -14,6 +14,7 @@ from exactshap.results.data._facts import facts, headline
 from exactshap.results.data._fingerprint import fingerprint
 from exactshap.results.data._named_values import NamedValues
 from exactshap.results.data._names_elsewhere import called_here
+from exactshap.results.data._observed import Observed, observe
 from exactshap.results.data._of_solution import of_solution
 from exactshap.results.data._words import counted, index_title, value_function_sentence
 
@@ -22,6 +23,7 @@ __all__ = [
     "Certificate",
     "ExplanationData",
     "NamedValues",
+    "Observed",
     "axis_name",
     "called_here",
     "cell_text",
@@ -33,6 +35,7 @@ __all__ = [
     "frame_kind",
     "headline",
     "index_title",
+    "observe",
     "of_solution",
     "player_columns",
     "row_name",

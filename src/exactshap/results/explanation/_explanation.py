@@ -366,14 +366,50 @@ class Explanation(ExplanationData):
 
         return PlotAccessor(self)
 
-    def report(self, path: str | Path, **settings: Any) -> Path:
+    def report(
+        self,
+        path: str | Path,
+        *,
+        interactive: bool = False,
+        title: str | None = None,
+        data_name: str | None = None,
+        command: str | None = None,
+        target: Any = None,
+        max_display: int | None = None,
+        n_rows: int | None = None,
+        seed: int = 0,
+    ) -> Path:
         """Write one HTML file: static without scripts, or with ``interactive=True`` a page that answers clicks.
 
-        See :func:`exactshap.results.report.write_report`.
+        Parameters
+        ----------
+        path : str or Path
+            Of the ``.html`` file.
+        interactive : bool, default=False
+            Whether the page answers clicks (with scripts, up to 10 MB).
+        title, data_name, command : str or None, default=None
+            Heading, name of the data, and the command that wrote the report; None for those of the explanation.
+        target : array of shape (n_rows,), or of the predictions' shape, optional
+            What was observed: the classes of a classifier, or numbers. Errors are in the unit of the target.
+        max_display, n_rows : int or None, default=None
+            Features of a picture and rows in detail of a static report; None for 10 and 5.
+        seed : int, default=0
+            Of the choice of rows where there are too many.
         """
         from exactshap.results.report import write_report
 
-        return write_report(self, path, **settings)
+        return write_report(
+            self,
+            path,
+            interactive=interactive,
+            title=title,
+            data_name=data_name,
+            command=command,
+            target=target,
+            max_display=max_display,
+            n_rows=n_rows,
+            seed=seed,
+        )
 
 
 def _rebuild(arguments: dict[str, Any]) -> Explanation:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactshap.results.data import Cells, axis_name, cells, counted, row_name
+from exactshap.results.data import Cells, Observed, axis_name, cells, counted, row_name
 from exactshap.results.report._svg import number
 
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["Content", "Dependence", "Pairs", "Row", "choose_rows", "content"]
+__all__ = ["Content", "Dependence", "Errors", "Pairs", "Row", "choose_rows", "content"]
 
 _PLACES = {0.0: "lowest", 0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile", 1.0: "highest"}
 
@@ -69,6 +69,16 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
+class Errors:
+    """Summaries of the errors of all rows, and the rows with the largest: (row, observed, predicted, error)."""
+
+    sentence: str
+    predicted: str
+    mean: float
+    largest: tuple[tuple[str, float, float, float], ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Content:
     """Everything that is drawn of one output."""
 
@@ -85,10 +95,18 @@ class Content:
     dependences: tuple[Dependence, ...]
     rows: tuple[Row, ...]
     pairs: Pairs | None
+    errors: Errors | None
 
 
 def content(
-    explanation: ExplanationData, *, output: str | None, drawn: np.ndarray, max_display: int, n_dependences: int, n_rows: int
+    explanation: ExplanationData,
+    *,
+    output: str | None,
+    drawn: np.ndarray,
+    max_display: int,
+    n_dependences: int,
+    n_rows: int,
+    observed: Observed | None = None,
 ) -> Content:
     """Prepare a single-output explanation; ``drawn`` are the rows that beeswarms and dependence plots show."""
     strength = np.abs(explanation.values).mean(axis=0) if explanation.n_rows else np.zeros(explanation.n_players)
@@ -109,8 +127,9 @@ def content(
         values=values[:, order],
         numbers=numbers,
         dependences=tuple(_dependence(explanation, int(j), shown, values) for j in order[:n_dependences]) if shown else (),
-        rows=tuple(_row(explanation, i, place, max_display) for i, place in choose_rows(explanation.prediction, n_rows)),
+        rows=tuple(_row(explanation, i, caption, max_display) for i, caption in _chosen(explanation, n_rows, observed)),
         pairs=_pairs(explanation),
+        errors=None if observed is None else _errors(explanation, observed),
     )
 
 
@@ -131,6 +150,35 @@ def choose_rows(prediction: np.ndarray, wanted: int = 5) -> list[tuple[int, str]
     return list(chosen.items())
 
 
+def _chosen(explanation: ExplanationData, n_rows: int, observed: Observed | None) -> list[tuple[int, str]]:
+    """Return rows spread over the predictions; before them, the row with the largest known error."""
+    spread = {i: f"{place} prediction" for i, place in choose_rows(explanation.prediction, n_rows)}
+    if observed is None or not spread or np.isnan(observed.error).all():
+        return list(spread.items())
+    worst = int(np.nanargmax(np.abs(observed.error)))
+    words = f"largest error, {number(observed.error[worst])}"
+    caption = f"{words}; {spread.pop(worst)}" if worst in spread else words
+    return [(worst, caption), *spread.items()]
+
+
+def _errors(explanation: ExplanationData, observed: Observed, shown: int = 5) -> Errors | None:
+    size = np.abs(observed.error)
+    if np.isnan(size).all():
+        return None
+    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[:shown]
+    predicted = explanation.prediction if observed.response is None else observed.response
+    return Errors(
+        sentence=observed.sentence,
+        predicted=observed.response_name,
+        mean=float(np.nanmean(size)),
+        largest=tuple(
+            (row_name(explanation, int(i)), float(observed.target[i]), float(predicted[i]), float(observed.error[i]))
+            for i in order
+            if not np.isnan(size[i])
+        ),
+    )
+
+
 def _dependence(explanation: ExplanationData, j: int, shown: Cells, values: np.ndarray) -> Dependence:
     categories = None
     if not shown.numeric[j]:
@@ -138,7 +186,7 @@ def _dependence(explanation: ExplanationData, j: int, shown: Cells, values: np.n
     return Dependence(axis_name(explanation, j), shown.numbers[:, j], values[:, j], categories)
 
 
-def _row(explanation: ExplanationData, i: int, place: str, max_display: int) -> Row:
+def _row(explanation: ExplanationData, i: int, caption: str, max_display: int) -> Row:
     row = explanation[i]
     values, errors = row.values[0], row.std_error if row.std_error is not None else row.std
     order = np.argsort(-np.abs(values), kind="stable")
@@ -156,7 +204,7 @@ def _row(explanation: ExplanationData, i: int, place: str, max_display: int) -> 
     ends = baseline + np.cumsum(lengths)
     return Row(
         title=row_name(explanation, i),
-        caption=f"{place} prediction",
+        caption=caption,
         labels=tuple(labels),
         values=np.array(lengths),
         starts=np.concatenate([[baseline], ends[:-1]]) if additive else np.zeros(len(lengths)),

@@ -43,9 +43,9 @@ def render_interactive(
         Of the explained data, such as a file name.
     command : str or None, default=None
         The command that wrote this report; None shows the Python calls.
-    target : array of the shape of ``explanation.prediction``, optional
-        What was observed, in the unit of the model output. Adds ``target - prediction`` to each row, and the row with the largest
-        is shown first.
+    target : array of shape (n_rows,), or of the predictions' shape, optional
+        What was observed: the classes of a classifier, as it was fitted with them, or numbers. Errors are in the unit of the target,
+        for classes those of the probability; the row with the largest is shown first.
     seed : int, default=0
         Of the choice of rows where there are too many.
 
@@ -56,7 +56,7 @@ def render_interactive(
     Raises
     ------
     InputError
-        If there are no rows, or ``target`` has another shape.
+        If there are no rows, or ``target`` does not fit the predictions.
     MissingDependencyError
         If jinja2, Altair or vl-convert-python is not installed.
 

@@ -10,10 +10,10 @@ import numpy as np
 from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, message, printable
-from exactshap.results.data import index_title, value_function_sentence
+from exactshap.results.data import index_title, observe, value_function_sentence
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
-from exactshap.results.report._svg import decimals, fixed
+from exactshap.results.report._svg import decimals, fixed, number
 from exactshap.results.report._template import now, template
 from exactshap.results.report._words import estimate, installed, limits, report_facts, reproduce
 
@@ -25,7 +25,19 @@ __all__ = ["render", "write_report"]
 _MAX_DOTS, _MAX_DRAWN, _MAX_OUTPUTS = 30_000, 1000, 4
 
 
-def write_report(explanation: ExplanationData, path: str | Path, *, interactive: bool = False, **settings: Any) -> Path:
+def write_report(
+    explanation: ExplanationData,
+    path: str | Path,
+    *,
+    interactive: bool = False,
+    title: str | None = None,
+    data_name: str | None = None,
+    command: str | None = None,
+    target: Any = None,
+    max_display: int | None = None,
+    n_rows: int | None = None,
+    seed: int = 0,
+) -> Path:
     """Write the report of an explanation, all of it or nothing.
 
     Parameters
@@ -35,8 +47,10 @@ def write_report(explanation: ExplanationData, path: str | Path, *, interactive:
         Of the ``.html`` file.
     interactive : bool, default=False
         Whether to write a page that answers clicks (with scripts, up to 10 MB) or a static one (without).
-    **settings
-        Of :func:`render`, or of :func:`render_interactive`.
+    title, data_name, command, target, seed
+        As of :func:`render`.
+    max_display, n_rows : int or None, default=None
+        As of :func:`render`, of a static report only; None for its defaults.
 
     Returns
     -------
@@ -60,15 +74,27 @@ def write_report(explanation: ExplanationData, path: str | Path, *, interactive:
     'report.html'
     """
     check_report_path(path)
+    settings: dict[str, Any] = {"title": title, "data_name": data_name, "command": command, "target": target, "seed": seed}
+    sizes: dict[str, Any] = {
+        name: size for name, size in (("max_display", max_display), ("n_rows", n_rows)) if size is not None
+    }
     if interactive:
         from exactshap.results.report._interactive import render_interactive
 
+        _refuse_sizes(sizes)
         page = render_interactive(explanation, **settings)
     else:
-        page = render(explanation, **settings)
+        page = render(explanation, **settings, **sizes)
     with atomic_write(path) as draft:
         draft.write_text(page, encoding="utf-8")
     return Path(path)
+
+
+def _refuse_sizes(sizes: dict[str, Any]) -> None:
+    if sizes:
+        names = " and ".join(f"`{name}`" for name in sizes)
+        do = "The interactive page shows the strongest features and any row; leave them out"
+        raise InputError(message(f"{names} are of a static report", "Got interactive=True", do))
 
 
 def check_report_path(path: str | Path) -> None:
@@ -83,6 +109,7 @@ def render(
     title: str | None = None,
     data_name: str | None = None,
     command: str | None = None,
+    target: Any = None,
     max_display: int = 10,
     n_rows: int = 5,
     seed: int = 0,
@@ -102,6 +129,9 @@ def render(
         Of the explained data, such as a file name.
     command : str or None, default=None
         The command that wrote this report; None shows the Python calls.
+    target : array of shape (n_rows,), or of the predictions' shape, optional
+        What was observed: the classes of a classifier, as it was fitted with them, or numbers. Adds the largest errors, in the unit
+        of the target (for classes, of the probability).
     max_display : int, default=10
         Features shown in a picture.
     n_rows : int, default=5
@@ -116,7 +146,7 @@ def render(
     Raises
     ------
     InputError
-        If there are no rows, or values that are not finite.
+        If there are no rows, values that are not finite, or a ``target`` that does not fit the predictions.
     MissingDependencyError
         If jinja2 is not installed.
 
@@ -138,8 +168,19 @@ def render(
     outputs = _outputs(explanation)
     shown = outputs[:_MAX_OUTPUTS]
     drawn = _drawn_rows(explanation.n_rows, min(_MAX_DRAWN, _MAX_DOTS // (2 * max_display * len(shown))), seed)
+    observed = None if target is None else observe(explanation, target)
+    single = observed if explanation.output_names is None else None
     contents = [
-        content(view, output=name, drawn=drawn, max_display=max_display, n_dependences=6, n_rows=n_rows) for name, view in shown
+        content(
+            view,
+            output=name,
+            drawn=drawn,
+            max_display=max_display,
+            n_dependences=6,
+            n_rows=n_rows,
+            observed=single if single or observed is None else observed.output(k),
+        )
+        for k, (name, view) in enumerate(shown)
     ]
     page = template("page.html.jinja").render(
         title=title or f"Explanation of {explanation.model_name or 'a model'}",
@@ -160,6 +201,7 @@ def render(
         seed=seed,
         fixed=fixed,
         decimals=decimals,
+        number=number,
     )
     return printable(page)
 

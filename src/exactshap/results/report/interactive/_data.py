@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap.errors import InputError, message, printable
-from exactshap.results.data import Cells, axis_name, cells, index_title, row_name
+from exactshap.errors import printable
+from exactshap.results.data import Cells, Observed, axis_name, cells, index_title, observe, row_name
 from exactshap.results.plots import as_days
 from exactshap.results.report.interactive._columns import rounded
 from exactshap.results.report.interactive._pairs import players_of, strongest_pairs, tiles
@@ -25,6 +25,7 @@ _MAX_ROWS = 20_000  # what a browser sums while a brush moves
 _MAX_BYTES = 6_700_000  # compressed; 4/3 of that as text, and 0.9 MB of scripts, stay below 10 MB
 _BYTES = {"values": 3.55, "cells": 2.65, "errors": 1.9, "pairs": 3.55, "rows": 24.0}  # one number of each kind, compressed
 _STATE = {"output": 0, "colour": -1, "pair": -1, "B": [], "sort": "", "up": False, "page": 0}  # what the page shows first
+_OBSERVED = ("probability", "predicted target", "observed", "error")  # facts of a row with a target
 _CELL_BITS, _ERROR_BITS = 16, 9  # of the mantissa: five and three digits
 
 
@@ -44,6 +45,8 @@ class Packed:
         The row that is shown first, as a place among ``rows``.
     first_words : str
         Why this one.
+    target_words : str
+        What the error of a row is; "" without a target.
     labels : list of str
         Of these rows.
     pairs : list of pairs of int
@@ -55,6 +58,7 @@ class Packed:
     sentence: str
     first: int
     first_words: str
+    target_words: str
     labels: list[str]
     pairs: list[tuple[int, int]]
 
@@ -67,7 +71,7 @@ def pack(explanation: ExplanationData, *, target: Any = None, seed: int = 0) -> 
     explanation : Explanation
         With rows.
     target : array of shape (n_rows,), optional
-        What was observed, in the unit of the model output: ``target - prediction`` becomes the error of a row.
+        What was observed: the classes of a classifier, numbers otherwise. Errors are in the unit of the target.
     seed : int, default=0
         Of the choice of rows where there are too many.
 
@@ -78,7 +82,7 @@ def pack(explanation: ExplanationData, *, target: Any = None, seed: int = 0) -> 
     Raises
     ------
     InputError
-        If ``target`` does not have one finite or missing number per row.
+        If ``target`` does not fit the predictions; see :func:`exactshap.results.data.observe`.
 
     Examples
     --------
@@ -90,12 +94,12 @@ def pack(explanation: ExplanationData, *, target: Any = None, seed: int = 0) -> 
     >>> pack(explanation).sentence
     'The page holds the one row that was explained.'
     """
-    error = _error(explanation, target)
-    first, words = _first(explanation, error)
+    observed = None if target is None else observe(explanation, target)
+    first, words = _first(explanation, None if observed is None else observed.error)
     pairs = strongest_pairs(explanation)
     rows, sentence = _rows(explanation, _bytes_per_row(explanation, len(pairs)), first, seed)
     shown = cells(explanation, rows)
-    arrays = _arrays(explanation, rows, pairs, error)
+    arrays = _arrays(explanation, rows, pairs, observed)
     kinds, texts = _cell_arrays(explanation, rows, shown, arrays)
     place = int(np.searchsorted(rows, first))
     strength, tiled = _strength(explanation), players_of(pairs)
@@ -110,24 +114,11 @@ def pack(explanation: ExplanationData, *, target: Any = None, seed: int = 0) -> 
         "tile_signals": {"words": [printable(explanation.feature_names[j])[:200] for j in tiled], "height": 30 * len(tiled)},
         "state": _STATE | {"feature": int(np.argmax(strength[0])), "A": [place]},
         "rounding": float(explanation.tolerance.min()),  # of a sum: a value below it is none
-        "facts": ["baseline", "prediction", "residual", *(["error"] if error is not None else [])],
+        "facts": [name for name in ("baseline", "prediction", *_OBSERVED, "residual") if name in arrays],
     }
     named = [(first, second) for first, second, _ in pairs]
-    return Packed(_block(info, arrays), rows, sentence, place, words, info["labels"], named)
-
-
-def _error(explanation: ExplanationData, target: Any) -> np.ndarray | None:
-    if target is None:
-        return None
-    observed = np.asarray(target, float)
-    if observed.shape != explanation.prediction.shape:
-        raise InputError(
-            message(
-                "`target` needs one number for each prediction, in the unit of the model output",
-                f"Got shape {observed.shape} for predictions of shape {explanation.prediction.shape}",
-            )
-        )
-    return observed - explanation.prediction
+    said = "" if observed is None else observed.sentence
+    return Packed(_block(info, arrays), rows, sentence, place, words, said, info["labels"], named)
 
 
 def _first(explanation: ExplanationData, error: np.ndarray | None) -> tuple[int, str]:
@@ -180,7 +171,7 @@ def _per_output(numbers: np.ndarray, rows: np.ndarray, n_outputs: int) -> np.nda
 
 
 def _arrays(
-    explanation: ExplanationData, rows: np.ndarray, pairs: list[list[int]], error: np.ndarray | None
+    explanation: ExplanationData, rows: np.ndarray, pairs: list[list[int]], observed: Observed | None
 ) -> dict[str, np.ndarray]:
     K = 0 if explanation.output_names is None else explanation.n_outputs
     spread = explanation.std_error if explanation.std_error is not None else explanation.std
@@ -191,7 +182,7 @@ def _arrays(
             ("prediction", explanation.prediction),
             ("residual", explanation.residual),
             ("values", explanation.values),
-            ("error", error),
+            *_observed(observed),
         )
         if numbers is not None
     }
@@ -200,6 +191,12 @@ def _arrays(
     if pairs and explanation.set_values is not None:
         arrays["pairs"] = _per_output(explanation.set_values[:, [s for _, _, s in pairs]], rows, K)
     return arrays
+
+
+def _observed(observed: Observed | None) -> list[tuple[str, np.ndarray | None]]:
+    if observed is None:
+        return []
+    return [(observed.response_name, observed.response), ("observed", observed.target), ("error", observed.error)]
 
 
 def _cell_arrays(

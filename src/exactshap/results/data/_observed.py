@@ -1,0 +1,224 @@
+"""What was observed beside what was predicted, both in the unit of the target: classes as probabilities, counts as counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import InputError, message
+from exactshap.results.data._cells import cell_text
+
+if TYPE_CHECKING:
+    from exactshap.results.data._explanation_data import ExplanationData
+
+__all__ = ["Observed", "observe"]
+
+_OF_CLASS = re.compile(r"(log-odds|probability)(?: of class (.+)| of (.+)| \(> 0: (.+)\))?")
+_SOFTMAX = ("score before the softmax", "joint log-likelihood")  # one output for each class
+_UNOBSERVED = (  # beginnings of units in which nobody observes anything
+    *_SOFTMAX,
+    "average path length",
+    "decision function",
+    "inv",
+    "latent mean",
+    "log hazard",
+    "log of the survival time",
+    "margin",
+    "one-vs-",
+    "raw score",
+    "score",
+)
+_FUNCTION = "output of the function"  # whose unit only its author knows
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Hold target, response and error of each row; arrays have the shape of the predictions.
+
+    Attributes
+    ----------
+    target : array of float
+        What was observed; 1 and 0 for a class and the others, NaN where it is missing.
+    response : array, or None
+        The prediction in the unit of the target; None where that is the prediction itself.
+    error : array
+        ``target`` less the response.
+    response_name : str
+        "probability", "predicted target" or "prediction".
+    """
+
+    target: np.ndarray
+    response: np.ndarray | None
+    error: np.ndarray
+    response_name: str
+
+    def output(self, k: int) -> Observed:
+        """Return the part of one output."""
+        response = None if self.response is None else self.response[:, k]
+        return Observed(self.target[:, k], response, self.error[:, k], self.response_name)
+
+    @property
+    def sentence(self) -> str:
+        """Say what an error is the difference of."""
+        observed = "the observed class (1, else 0)" if self.response_name == "probability" else "what was observed"
+        return f"The error is {observed} less the {self.response_name}."
+
+
+def observe(explanation: ExplanationData, target: Any) -> Observed:
+    """Compare predictions with what was observed, in the unit of the target.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    target : array of shape (n_rows,), or of the predictions' shape
+        Classes of a classifier, as the model was fitted with them; numbers of a regressor.
+
+    Returns
+    -------
+    observed : Observed
+
+    Raises
+    ------
+    InputError
+        If the target has another shape, labels that are none of the classes, or the output is in a unit that nobody observes.
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0], [1.0]], baseline=[-1.0, -1.0], prediction=[0.0, 0.0], residual=[0.0, 0.0], tolerance=1e-12,
+    ...     feature_names=["age"], value_function="baseline", unit="log-odds of class yes",
+    ... )
+    >>> observe(explanation, ["yes", "no"]).error
+    array([ 0.5, -0.5])
+    """
+    given = np.asarray(target, object)
+    unit, several = explanation.unit, explanation.output_names is not None
+    of_class = _OF_CLASS.fullmatch(unit)
+    if of_class is None and not (several and unit in _SOFTMAX):
+        return _of_numbers(explanation, given)
+    if given.shape[:1] != explanation.prediction.shape[:1] or given.shape not in ((len(given),), explanation.prediction.shape):
+        raise InputError(
+            message(
+                "`target` needs one class for each row",
+                f"Got shape {given.shape} for {explanation.n_rows} rows",
+                "Pass the labels of the rows that were explained, as the model was fitted with them",
+            )
+        )
+    name = next((text for text in of_class.groups()[1:] if text), None) if of_class else None
+    to_response = {"log-odds": _sigmoid, "probability": None}[of_class[1]] if of_class else _softmax
+    observed = _indicators(explanation, given, name)
+    return _observed(explanation, observed, to_response, "probability")
+
+
+def _of_numbers(explanation: ExplanationData, given: np.ndarray) -> Observed:
+    unit = explanation.unit
+    if unit.startswith(_UNOBSERVED):
+        do = 'Explain probabilities, with output="probability" or the function predict_proba, or leave `target` out'
+        raise InputError(message("`target` is not in the unit of this output", f"The output is the {unit}", do))
+    observed = _numbers(given)
+    if observed is None or observed.shape != explanation.prediction.shape:
+        got = f"Got shape {given.shape} for predictions of shape {explanation.prediction.shape}"
+        raise InputError(
+            message(
+                "`target` needs one number for each prediction, in the unit of the target",
+                got if observed is not None else f"Got text for an output in the unit {unit!r}",
+            )
+        )
+    if unit == _FUNCTION and _are_labels(observed) and not _are_probabilities(explanation.prediction):
+        low, high = explanation.prediction.min(), explanation.prediction.max()
+        got = f"It holds 0 and 1; the function returns {low:.4g} to {high:.4g}"
+        raise InputError(
+            message("`target` is not in the unit of this output", got, "Explain a function that returns probabilities")
+        )
+    return _observed(
+        explanation, observed, *((np.exp, "predicted target") if unit == "log of the target" else (None, "prediction"))
+    )
+
+
+def _observed(
+    explanation: ExplanationData, observed: np.ndarray, to_response: Callable[[np.ndarray], np.ndarray] | None, name: str
+) -> Observed:
+    response = None if to_response is None else to_response(explanation.prediction)
+    predicted = explanation.prediction if response is None else response
+    return Observed(observed, response, observed - predicted, name)
+
+
+def _indicators(explanation: ExplanationData, given: np.ndarray, name: str | None) -> np.ndarray:
+    """Return 1.0 for the class of an output, 0.0 for others, NaN for a missing label."""
+    if explanation.output_names is not None:
+        return _of_outputs(explanation, given)
+    numbers = _numbers(given)
+    if name is None:
+        if numbers is None or not np.all(np.isnan(numbers) | ((numbers >= 0) & (numbers <= 1))):
+            raise _other_labels("1 (the class of the output) and 0", given)
+        return numbers
+    observed = _is_class(given, name)
+    others = {cell_text(label) for label in given[observed == 0.0]}
+    fractions = numbers is not None and bool(np.any(numbers % 1 > 0))
+    alike = (numbers is not None) == (_numbers(np.array([name], object)) is not None)
+    if fractions or not (np.any(observed == 1.0) or (alike and len(others) <= 1)):
+        raise _other_labels(f"{name!r} and those of the other class", given)
+    return observed
+
+
+def _of_outputs(explanation: ExplanationData, given: np.ndarray) -> np.ndarray:
+    names = explanation.output_names or ()
+    if given.ndim == 2:
+        numbers = _numbers(given)
+        if numbers is None:
+            raise _other_labels("numbers between 0 and 1, one for each output", given)
+        return numbers
+    observed = np.stack([_is_class(given, name) for name in names], axis=1)
+    if np.any(observed.sum(axis=1) == 0.0):
+        raise _other_labels(", ".join(map(repr, names[:10])), given[observed.sum(axis=1) == 0.0])
+    return observed
+
+
+def _is_class(labels: np.ndarray, name: str) -> np.ndarray:
+    name = name.removeprefix("class ")
+    number = _numbers(np.array([name], object))
+    texts = [cell_text(label) for label in labels]
+    numbers = _numbers(labels)
+    same = np.array([text == name for text in texts], float)
+    if number is not None and numbers is not None:
+        same = (numbers == number[0]).astype(float)
+    return np.where([text == "" for text in texts], np.nan, same)
+
+
+def _numbers(cells: np.ndarray) -> np.ndarray | None:
+    """Return the cells as numbers, missing ones as NaN; None if some are text."""
+    try:
+        return np.array([float("nan") if cell_text(cell) == "" else float(cell) for cell in cells.ravel()]).reshape(cells.shape)
+    except (TypeError, ValueError):
+        return None
+
+
+def _other_labels(wanted: str, given: np.ndarray) -> InputError:
+    got = sorted({cell_text(label) for label in given.ravel() if cell_text(label)})[:10]
+    do = "Pass the labels as the model was fitted with them"
+    return InputError(message(f"`target` needs the classes of this output: {wanted}", f"Got {', '.join(got)}", do))
+
+
+def _are_labels(numbers: np.ndarray) -> bool:
+    return bool(np.all(np.isin(numbers[~np.isnan(numbers)], (0.0, 1.0))))
+
+
+def _are_probabilities(numbers: np.ndarray) -> bool:
+    return bool(np.all((numbers >= -0.5) & (numbers <= 1.5)))  # a regression on labels leaves [0, 1] by a little
+
+
+def _sigmoid(score: np.ndarray) -> np.ndarray:
+    from scipy.special import expit
+
+    return np.asarray(expit(score))
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    from scipy.special import softmax
+
+    return np.asarray(softmax(scores, axis=1))
