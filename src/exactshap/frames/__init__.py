@@ -7,6 +7,7 @@ from exactshap.frames._hybrids import above, hybrid_cells, hybrid_columns, mixed
 from exactshap.frames._shape import Shape as Shape
 from exactshap.frames._shape import Shaped as Shaped
 from exactshap.frames._table import Table
+from exactshap.frames._table import with_unique_index as with_unique_index
 from exactshap.frames._validation import as_table
 
 __all__ = [

@@ -13,7 +13,7 @@ from exactshap.errors import printable
 from exactshap.frames._numeric import narwhals, numeric_array, numeric_column, plain_numbers
 from exactshap.frames._sparse import is_sparse, sparse_hybrid, stored_mask
 
-__all__ = ["Table"]
+__all__ = ["Table", "with_unique_index"]
 
 REMEMBERED = 2**14  # cells: the numbers of frames up to this size are kept
 _LABEL = 60  # characters of a row's label in a message
@@ -243,3 +243,15 @@ class Table:
     def tile(self, times: int) -> Table:
         """Return the whole table ``times`` times: 0, 1, 0, 1, ..."""
         return self.take(np.tile(np.arange(self.n_rows), times))
+
+
+def with_unique_index(frame: Any) -> Any:
+    """Return a pandas frame whose labels repeat with numbers in their place: mixed rows have those of the rows that they are made of.
+
+    Models that put rows together by label refuse repeated ones.
+
+    >>> import pandas as pd
+    >>> with_unique_index(pd.DataFrame({"age": [40, 50]}, index=[7, 7])).index.tolist()
+    [0, 1]
+    """
+    return frame if getattr(getattr(frame, "index", None), "is_unique", True) else frame.reset_index(drop=True)

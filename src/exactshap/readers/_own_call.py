@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import InputTypeError, message
-from exactshap.frames import Table
+from exactshap.frames import Table, with_unique_index
 
 __all__ = ["Offset", "OwnCall", "joined_outputs", "outputs_of"]
 
@@ -62,7 +62,7 @@ class OwnCall:
     def __call__(self, model: Any, rows: Any) -> np.ndarray:
         """Return the prediction of ``model``, or of whatever wraps it. The rows are of the kind that it was fitted with."""
         try:
-            values = getattr(model, self.method)(rows, **self.settings)
+            values = getattr(model, self.method)(with_unique_index(rows), **self.settings)
         except (TypeError, ValueError) as error:
             if type(rows).__module__.startswith("scipy.sparse"):  # of a model that was fitted on dense rows
                 raise InputTypeError(

@@ -65,9 +65,11 @@ _REGISTRY: dict[str, str] = {
     "sklearn.cross_decomposition._pls.PLSRegression": "exactshap.readers.additive.sklearn_linear",
     "sklearn.cross_decomposition._pls.PLSCanonical": "exactshap.readers.additive.sklearn_linear",
     "sklearn.cross_decomposition._pls.CCA": "exactshap.readers.additive.sklearn_linear",
+    "lifelines.fitters.RegressionFitter": "exactshap.readers.additive.lifelines",
     "exactshap.readers.additive.additive_model.AdditiveModel": "exactshap.readers.additive.additive_model",
     "exactshap.estimators.*": "exactshap.readers.wrappers.own_estimators",
 }
+_WAYS = ("predict_proba", "decision_function", "predict", "predict_expectation", "predict_median")  # the first is advised
 _METHODS_NAMED = 3  # in a message: more of them help nobody
 _BUILT_IN = frozenset(_REGISTRY)
 _NOT_ON_TABLES = (
@@ -243,12 +245,13 @@ def _replacing(model: Any, known: type, changed: tuple[str, ...], do: str) -> st
 def _unknown(model: Any) -> str:
     """Return the error for an unknown model, with the way that is left; objects that cannot predict get another one."""
     name = f"`{type(model).__module__}.{type(model).__qualname__}`"
-    if not hasattr(model, "predict"):
+    ways = [way for way in dir(model) if way.startswith("predict")]
+    if not hasattr(model, "predict") and not ways:
         do = "Pass the model before the rows: explain(model, X, background)"
         if isinstance(model, (str, PathLike)):
             do = "Load the model first: exactshap.trees.load(path) reads booster files, skops.io.load(path) others"
         return message("`model` must be a fitted model or a function", f"Got {name}, which has no predict", do)
-    method = next((way for way in ("predict_proba", "decision_function") if hasattr(model, way)), "predict")
+    method = next((way for way in _WAYS if hasattr(model, way)), ways[0] if ways else "predict")
     return message(
         f"No exact reader for {name}",
         f"Known: {_KNOWN}",

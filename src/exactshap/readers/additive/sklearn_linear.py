@@ -30,7 +30,7 @@ from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.response import Response, no_response, probability, with_response
 from exactshap.readers.additive.terms import LinearTerms
 
-__all__ = ["LinearParts", "in_double", "linear_parts", "predict_in_double", "read", "read_side_by_side"]
+__all__ = ["LinearParts", "in_double", "linear_parts", "predict_in_double", "read", "read_parts", "read_side_by_side"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +88,16 @@ def _response(model: Any) -> Response:
 @with_response(_response)
 def read(model: Any, request: Request) -> AdditiveReader:
     """Read a linear model: one term for each column."""
-    parts = linear_parts(model)
+    return read_parts(model, request, linear_parts(model), fitted_names(model))
+
+
+def read_parts(
+    model: Any, request: Request, parts: LinearParts, names: tuple[str, ...] | None, call: OwnCall | None = None
+) -> AdditiveReader:
+    """Read the parts of a linear model of any library; ``call`` is its documented one, where ``parts.call`` is not."""
     chosen, picked = select_outputs(parts.output_names, request.output, owner=type(model).__name__)
     single = picked or len(parts.output_names) == 1
-    call = parts.call(chosen, single)
+    call = call or parts.call(chosen, single)
     form = AdditiveForm(
         blocks=(LinearTerms(parts.coefficients[:, chosen].astype(float)),),
         intercept=parts.intercept[chosen],
@@ -99,7 +105,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
         predict=functools.partial(predict_in_double, model, call),
         own_call=call,
         n_columns=len(parts.coefficients),
-        fitted_names=fitted_names(model),
+        fitted_names=names,
         output_names=tuple(parts.output_names[k] for k in chosen),
         unit=parts.unit,
         single_output=single,

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.threads import raise_if_cancelled
 from exactshap.errors import ExactshapError, InputError, InputTypeError, message
-from exactshap.frames import Table
+from exactshap.frames import Table, with_unique_index
 
 __all__ = ["call", "first_call", "name_of", "precision"]
 
@@ -164,7 +164,7 @@ def _guarded(rows: Table) -> Any:
         return array
     import narwhals.stable.v2 as nw
 
-    return nw.from_native(rows.native, eager_only=True).clone().to_native()
+    return with_unique_index(nw.from_native(rows.native, eager_only=True).clone().to_native())
 
 
 def _for(row: int | None) -> str:
@@ -209,6 +209,7 @@ def _checked_output(
             message(
                 f"{name} returned shape {values.shape} for {rows.n_rows} rows",
                 "Expected one number, or one row of outputs, for each",
+                "Return its transpose: lambda rows: function(rows).T" if values.shape[1:] == (rows.n_rows,) else "",
             )
         )
     finite = np.isfinite(values.reshape(rows.n_rows, -1)).all(axis=1)

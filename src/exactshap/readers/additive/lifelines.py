@@ -1,0 +1,100 @@
+"""Survival regressions of lifelines that are linear: Cox's log partial hazard, and the log of a median survival time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.readers import OwnCall, Reader, Request
+from exactshap.readers.additive.response import Response, with_response
+from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
+
+__all__ = ["read"]
+
+_INTERCEPT = "Intercept"
+
+
+@dataclass(frozen=True, eq=False)
+class FrameCall(OwnCall):
+    """A documented call on a pandas frame with the columns that the model was fitted with."""
+
+    names: tuple[str, ...] = ()
+
+    def __call__(self, model: Any, rows: Any) -> np.ndarray:
+        import pandas as pd
+
+        if not isinstance(rows, pd.DataFrame):
+            columns = {name: np.asarray(rows[name]) for name in self.names} if hasattr(rows, "columns") else np.asarray(rows)
+            rows = pd.DataFrame(columns, columns=list(self.names))
+        return super().__call__(model, rows)
+
+
+def _response(model: Any) -> Response:
+    """Return the hazard relative to the baseline's, or the median time."""
+    names = _names(model)
+    if _is_cox(model):
+        return Response("exponential", FrameCall("predict_partial_hazard", names=names), "partial hazard")
+    return Response("exponential", FrameCall("predict_median", names=names), "median survival time")
+
+
+@with_response(_response)
+def read(model: Any, request: Request) -> Reader:
+    r"""Read a linear predictor, of which lifelines takes the means of the training rows off.
+
+    .. math:: \log h(t \mid x) - \log h_0(t) = (x - \bar x) \cdot \beta, \qquad \log t_{1/2}(x) = b + x \cdot \beta
+    """
+    names, link, method = _names(model), None, "predict_log_partial_hazard"
+    unit = "log partial hazard: high is early"
+    if not _is_cox(model):
+        link, method, unit = np.log, "predict_median", "log of the median survival time"
+    call = FrameCall(method, names=names)
+    at_zero = call(model, np.zeros((1, len(names))))
+    coefficients = np.asarray(_coefficients(model), float)[:, None]
+    parts = LinearParts(coefficients, at_zero if link is None else link(at_zero), ("output",), unit, method, link)
+    return read_parts(model, request, parts, names, FrameCall(method, finish=parts.call([0], True).finish, names=names))
+
+
+def _is_cox(model: Any) -> bool:
+    """Say whether it is Cox's model as he wrote it, with a baseline hazard of any form."""
+    return hasattr(model, "predict_log_partial_hazard") and hasattr(model, "params_")
+
+
+def _coefficients(model: Any) -> Any:
+    """Return the coefficients of the columns, as a Series; refuse what is no linear function of columns."""
+    if not hasattr(model, "durations") and not hasattr(model, "params_"):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
+    if _is_cox(model):
+        return model.params_
+    if not any(kind.__name__ == "ParametericAFTRegressionFitter" for kind in type(model).__mro__):
+        raise _refused(model, "Got a model whose hazards are no such function")
+    params = model.params_
+    of_columns = params[params.index.get_level_values(1) != _INTERCEPT]
+    parameters = of_columns.index.get_level_values(0).unique()
+    if len(parameters) > 1:
+        raise _refused(model, f"Columns act on {', '.join(parameters)}")
+    return of_columns.droplevel(0)
+
+
+def _refused(model: Any, why: str) -> UnsupportedStructureError:
+    way = "explain(lambda rows: model.predict_survival_function(rows, times=[t]).T, X, background)"
+    do = f"Explain its survival probability at a time t: {way}, exact up to 12 players"
+    return UnsupportedStructureError(
+        message(f"{type(model).__name__} is read where its prediction is linear in the columns", why, do)
+    )
+
+
+def _names(model: Any) -> tuple[str, ...]:
+    """Return the columns; refuse formulas, whose terms are none."""
+    names = tuple(map(str, _coefficients(model).index))
+    terms = [name for name in names if name == _INTERCEPT or any(mark in name for mark in "[(:")]
+    if terms:
+        got = f"Got {', '.join(map(repr, terms[:3]))}"
+        method = "predict_log_partial_hazard" if _is_cox(model) else "predict_median"
+        do = f"Call it on frames: explain(model.{method}, X, background), exact up to 12 players"
+        raise UnsupportedStructureError(message("Terms of a formula are no columns of the rows", got, do))
+    return names
