@@ -10,7 +10,8 @@ from sklearn.ensemble import RandomForestRegressor
 
 from exactshap import explain
 from exactshap.errors import InputError, InputTypeError, ModelFormatError, UnknownNameError
-from exactshap.results.explanation import Explanation, fingerprint, value_function_sentence
+from exactshap.results.data import value_function_sentence
+from exactshap.results.explanation import Explanation, fingerprint
 from explanation_factory import bilinear, linear
 from tolerances import FLOAT32_PEER, roundings
 

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 __all__ = [
-    "RAISED",
     "BudgetError",
     "ExactnessError",
     "ExactshapError",
@@ -29,13 +28,7 @@ __all__ = [
     "UnknownNameError",
     "UnsupportedModelError",
     "UnsupportedStructureError",
-    "did_you_mean",
-    "memory_needed",
     "message",
-    "no_output",
-    "printable",
-    "rows_from",
-    "warn",
 ]
 
 MAX_CHARACTERS = 300  # of each sentence of a message, and of all of a message about a file: both may echo what a stranger wrote

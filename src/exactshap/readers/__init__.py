@@ -43,7 +43,9 @@ __all__ = [
     "KernelMachine",
     "Reader",
     "Request",
+    "TermScores",
     "choose_value_function",
+    "explain_terms",
     "names_of",
     "players_of",
     "read",
@@ -53,19 +55,21 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from exactshap.readers.additive import AdditiveModel
+    from exactshap.readers.additive import AdditiveModel, TermScores, explain_terms
     from exactshap.readers.kernel_machines import KernelMachine
 
-_MODELS = {
+_ON_FIRST_USE = {
     "AdditiveModel": "exactshap.readers.additive.additive_model",
     "KernelMachine": "exactshap.readers.kernel_machines.kernel_machine",
+    "TermScores": "exactshap.readers.additive._term_scores",
+    "explain_terms": "exactshap.readers.additive._term_scores",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import the models that people build themselves on first use."""
+    """Import a family's public names on first use."""
     import importlib
 
-    if name in _MODELS:
-        return getattr(importlib.import_module(_MODELS[name]), name)
+    if name in _ON_FIRST_USE:
+        return getattr(importlib.import_module(_ON_FIRST_USE[name]), name)
     raise AttributeError(f"module 'exactshap.readers' has no attribute {name!r}")

@@ -1,40 +1,17 @@
 """Ensembles of trees as flat arrays: what every tree reader produces and every tree solver consumes."""
 
-from exactshap.trees.ensemble import (
-    FlatTrees,
-    Paths,
-    RawTree,
-    TreeModel,
-    apply,
-    build,
-    cover_shares,
-    decisions,
-    inside,
-    margin,
-    parents,
-    paths,
-    prepared,
-    take_trees,
-)
-from exactshap.trees.formats import convert, flatten, load, loads
+from exactshap.trees.ensemble import FlatTrees, RawTree, TreeModel, build
+from exactshap.trees.ensemble import Paths as Paths
+from exactshap.trees.ensemble import apply as apply
+from exactshap.trees.ensemble import cover_shares as cover_shares
+from exactshap.trees.ensemble import decisions as decisions
+from exactshap.trees.ensemble import inside as inside
+from exactshap.trees.ensemble import margin as margin
+from exactshap.trees.ensemble import parents as parents
+from exactshap.trees.ensemble import paths as paths
+from exactshap.trees.ensemble import prepared as prepared
+from exactshap.trees.ensemble import take_trees as take_trees
+from exactshap.trees.formats import convert, load, loads
+from exactshap.trees.formats import flatten as flatten
 
-__all__ = [
-    "FlatTrees",
-    "Paths",
-    "RawTree",
-    "TreeModel",
-    "apply",
-    "build",
-    "convert",
-    "cover_shares",
-    "decisions",
-    "flatten",
-    "inside",
-    "load",
-    "loads",
-    "margin",
-    "parents",
-    "paths",
-    "prepared",
-    "take_trees",
-]
+__all__ = ["FlatTrees", "RawTree", "TreeModel", "build", "convert", "load", "loads"]

@@ -2,10 +2,5 @@
 
 from __future__ import annotations
 
-from exactshap.decompose.r2._decompose import PartialR2
-from exactshap.decompose.r2._result import R2Decomposition
-
-__all__ = [
-    "PartialR2",
-    "R2Decomposition",
-]
+from exactshap.decompose.r2._decompose import PartialR2 as PartialR2
+from exactshap.decompose.r2._result import R2Decomposition as R2Decomposition

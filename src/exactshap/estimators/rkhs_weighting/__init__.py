@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from exactshap.estimators.rkhs_weighting._classifier import RKHSWeightingClassifier
-from exactshap.estimators.rkhs_weighting._cross_validation import RKHSWeightingCV
-from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, MonteCarlo
-from exactshap.estimators.rkhs_weighting._instantiations import ExponentialSign, PolynomialSign, UniformStump
-from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
-from exactshap.estimators.rkhs_weighting._subsets import connected_subsets, grid_edges
-
-__all__ = [
-    "ExponentialSign",
-    "Instantiation",
-    "MonteCarlo",
-    "PolynomialSign",
-    "RKHSWeightingCV",
-    "RKHSWeightingClassifier",
-    "RKHSWeightingRegressor",
-    "UniformStump",
-    "connected_subsets",
-    "grid_edges",
-]
+from exactshap.estimators.rkhs_weighting._classifier import RKHSWeightingClassifier as RKHSWeightingClassifier
+from exactshap.estimators.rkhs_weighting._cross_validation import RKHSWeightingCV as RKHSWeightingCV
+from exactshap.estimators.rkhs_weighting._instantiation import Instantiation as Instantiation
+from exactshap.estimators.rkhs_weighting._instantiation import MonteCarlo as MonteCarlo
+from exactshap.estimators.rkhs_weighting._instantiations import ExponentialSign as ExponentialSign
+from exactshap.estimators.rkhs_weighting._instantiations import PolynomialSign as PolynomialSign
+from exactshap.estimators.rkhs_weighting._instantiations import UniformStump as UniformStump
+from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor as RKHSWeightingRegressor
+from exactshap.estimators.rkhs_weighting._subsets import connected_subsets as connected_subsets
+from exactshap.estimators.rkhs_weighting._subsets import grid_edges as grid_edges

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from exactshap.frames.stored._places import StoredFile, find_files
-from exactshap.frames.stored._source import SourceFile, inspect, parquet_file, read_rows, read_schema
-from exactshap.frames.stored._table import StoredTable, as_rows, is_index, pieces_of, scratch_array
-
-__all__ = [
-    "SourceFile",
-    "StoredFile",
-    "StoredTable",
-    "as_rows",
-    "find_files",
-    "inspect",
-    "is_index",
-    "parquet_file",
-    "pieces_of",
-    "read_rows",
-    "read_schema",
-    "scratch_array",
-]
+from exactshap.frames.stored._places import StoredFile as StoredFile
+from exactshap.frames.stored._places import find_files as find_files
+from exactshap.frames.stored._source import SourceFile as SourceFile
+from exactshap.frames.stored._source import inspect as inspect
+from exactshap.frames.stored._source import read_rows as read_rows
+from exactshap.frames.stored._source import read_schema as read_schema
+from exactshap.frames.stored._table import StoredTable as StoredTable
+from exactshap.frames.stored._table import as_rows as as_rows
+from exactshap.frames.stored._table import is_index as is_index
+from exactshap.frames.stored._table import pieces_of as pieces_of
+from exactshap.frames.stored._table import scratch_array as scratch_array

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from exactshap.readers.additive._term_scores import TermScores, explain_terms
-from exactshap.readers.additive.additive_model import AdditiveModel
+from exactshap.readers.additive._term_scores import TermScores as TermScores
+from exactshap.readers.additive._term_scores import explain_terms as explain_terms
+from exactshap.readers.additive.additive_model import AdditiveModel as AdditiveModel
 from exactshap.readers.additive.sklearn_basis import read as read_basis
 from exactshap.readers.additive.sklearn_basis import recognise as is_basis
 from exactshap.readers.additive.sklearn_linear import linear_parts as linear_parts
@@ -11,12 +12,4 @@ from exactshap.readers.additive.sklearn_linear import read_side_by_side as read_
 from exactshap.readers.additive.sklearn_projection import read as read_projection
 from exactshap.readers.additive.sklearn_projection import recognise as is_projection
 
-__all__ = [
-    "AdditiveModel",
-    "TermScores",
-    "explain_terms",
-    "is_basis",
-    "is_projection",
-    "read_basis",
-    "read_projection",
-]
+__all__ = ["is_basis", "is_projection", "read_basis", "read_projection"]

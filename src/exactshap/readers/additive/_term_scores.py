@@ -36,7 +36,7 @@ class TermScores:
 
     Examples
     --------
-    >>> from exactshap.readers.additive import AdditiveModel, explain_terms
+    >>> from exactshap.readers import AdditiveModel, explain_terms
     >>> model = AdditiveModel([(0, lambda v: v[:, 0] ** 2), ((0, 1), lambda v: v[:, 0] * v[:, 1])], intercept=1.0)
     >>> explain_terms(model, [[2.0, 3.0]]).columns
     ((0,), (0, 1))
@@ -91,7 +91,7 @@ def explain_terms(model: Any, X: Any, *, output: Any = "auto") -> TermScores:
 
     Examples
     --------
-    >>> from exactshap.readers.additive import AdditiveModel
+    >>> from exactshap.readers import AdditiveModel
     >>> model = AdditiveModel([(0, lambda v: v[:, 0] ** 2), ((0, 1), lambda v: v[:, 0] * v[:, 1])], intercept=1.0)
     >>> scores = explain_terms(model, [[2.0, 3.0]])
     >>> scores.names, scores.values, scores.intercept

@@ -2,8 +2,4 @@
 
 from __future__ import annotations
 
-from exactshap.readers.black_box.function import BlackBox
-
-__all__ = [
-    "BlackBox",
-]
+from exactshap.readers.black_box.function import BlackBox as BlackBox

@@ -2,6 +2,4 @@
 
 from __future__ import annotations
 
-from exactshap.readers.conditional.conditional import ConditionalReader
-
-__all__ = ["ConditionalReader"]
+from exactshap.readers.conditional.conditional import ConditionalReader as ConditionalReader

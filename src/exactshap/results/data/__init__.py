@@ -5,43 +5,28 @@ Below pictures and reports, which take this data; :class:`exactshap.Explanation`
 
 from __future__ import annotations
 
-from exactshap.results.data._cells import Cells, axis_name, cell_text, cells, player_columns, row_name
-from exactshap.results.data._certificate import Certificate
-from exactshap.results.data._concat import concat
-from exactshap.results.data._conversion import frame_kind, shap_of_columns, to_frame, to_shap, to_shapiq
-from exactshap.results.data._explanation_data import ExplanationData
-from exactshap.results.data._facts import facts, headline
-from exactshap.results.data._fingerprint import fingerprint
-from exactshap.results.data._named_values import NamedValues
-from exactshap.results.data._names_elsewhere import called_here
-from exactshap.results.data._observed import Observed, observe
-from exactshap.results.data._of_solution import of_solution
-from exactshap.results.data._words import counted, index_title, value_function_sentence
-
-__all__ = [
-    "Cells",
-    "Certificate",
-    "ExplanationData",
-    "NamedValues",
-    "Observed",
-    "axis_name",
-    "called_here",
-    "cell_text",
-    "cells",
-    "concat",
-    "counted",
-    "facts",
-    "fingerprint",
-    "frame_kind",
-    "headline",
-    "index_title",
-    "observe",
-    "of_solution",
-    "player_columns",
-    "row_name",
-    "shap_of_columns",
-    "to_frame",
-    "to_shap",
-    "to_shapiq",
-    "value_function_sentence",
-]
+from exactshap.results.data._cells import Cells as Cells
+from exactshap.results.data._cells import axis_name as axis_name
+from exactshap.results.data._cells import cell_text as cell_text
+from exactshap.results.data._cells import cells as cells
+from exactshap.results.data._cells import player_columns as player_columns
+from exactshap.results.data._cells import row_name as row_name
+from exactshap.results.data._certificate import Certificate as Certificate
+from exactshap.results.data._concat import concat as concat
+from exactshap.results.data._conversion import frame_kind as frame_kind
+from exactshap.results.data._conversion import shap_of_columns as shap_of_columns
+from exactshap.results.data._conversion import to_frame as to_frame
+from exactshap.results.data._conversion import to_shap as to_shap
+from exactshap.results.data._conversion import to_shapiq as to_shapiq
+from exactshap.results.data._explanation_data import ExplanationData as ExplanationData
+from exactshap.results.data._facts import facts as facts
+from exactshap.results.data._facts import headline as headline
+from exactshap.results.data._fingerprint import fingerprint as fingerprint
+from exactshap.results.data._named_values import NamedValues as NamedValues
+from exactshap.results.data._names_elsewhere import called_here as called_here
+from exactshap.results.data._observed import Observed as Observed
+from exactshap.results.data._observed import observe as observe
+from exactshap.results.data._of_solution import of_solution as of_solution
+from exactshap.results.data._words import counted as counted
+from exactshap.results.data._words import index_title as index_title
+from exactshap.results.data._words import value_function_sentence as value_function_sentence

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from exactshap.results.decomposition._decomposition import Decomposition, frame_backend
-from exactshap.results.decomposition._pairwise import (
-    PairwiseDecomposition,
-    check_residual,
-    facts_of,
-    pair_tolerance,
-    rows_of,
-    strongest_marginals,
-)
-
-__all__ = [
-    "Decomposition",
-    "PairwiseDecomposition",
-    "check_residual",
-    "facts_of",
-    "frame_backend",
-    "pair_tolerance",
-    "rows_of",
-    "strongest_marginals",
-]
+from exactshap.results.decomposition._decomposition import Decomposition as Decomposition
+from exactshap.results.decomposition._decomposition import frame_backend as frame_backend
+from exactshap.results.decomposition._pairwise import PairwiseDecomposition as PairwiseDecomposition
+from exactshap.results.decomposition._pairwise import check_residual as check_residual
+from exactshap.results.decomposition._pairwise import facts_of as facts_of
+from exactshap.results.decomposition._pairwise import pair_tolerance as pair_tolerance
+from exactshap.results.decomposition._pairwise import rows_of as rows_of
+from exactshap.results.decomposition._pairwise import strongest_marginals as strongest_marginals

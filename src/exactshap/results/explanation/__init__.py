@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from exactshap.results.data import Certificate, fingerprint, value_function_sentence
+from exactshap.results.data import Certificate
+from exactshap.results.data import fingerprint as fingerprint
 from exactshap.results.explanation._explanation import Explanation
 
-__all__ = ["Certificate", "Explanation", "fingerprint", "value_function_sentence"]
+__all__ = ["Certificate", "Explanation"]

@@ -10,36 +10,24 @@ from exactshap.results.plots._columns import as_days as as_days
 from exactshap.results.plots._pyplot import displayed as displayed
 from exactshap.results.plots._pyplot import escape as escape
 from exactshap.results.plots._pyplot import new_axes as new_axes
-from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
-from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
-from exactshap.results.plots.overview import draw_heatmap, draw_violin, prepare_heatmap, prepare_violin
-from exactshap.results.plots.scatter import draw_scatter, prepare_scatter
-from exactshap.results.plots.shapes import draw_shape, draw_shapes, prepare_shape
+from exactshap.results.plots.interactions import draw_interactions as draw_interactions
+from exactshap.results.plots.interactions import prepare_interactions as prepare_interactions
+from exactshap.results.plots.intervals import draw_intervals as draw_intervals
+from exactshap.results.plots.intervals import prepare_intervals as prepare_intervals
+from exactshap.results.plots.overview import draw_heatmap as draw_heatmap
+from exactshap.results.plots.overview import draw_violin as draw_violin
+from exactshap.results.plots.overview import prepare_heatmap as prepare_heatmap
+from exactshap.results.plots.overview import prepare_violin as prepare_violin
+from exactshap.results.plots.scatter import draw_scatter as draw_scatter
+from exactshap.results.plots.scatter import prepare_scatter as prepare_scatter
+from exactshap.results.plots.shapes import draw_shape, prepare_shape
+from exactshap.results.plots.shapes import draw_shapes as draw_shapes
 from exactshap.results.plots.shares import ShareBars as ShareBars
-from exactshap.results.plots.shares import draw_shares, prepare_shares
+from exactshap.results.plots.shares import draw_shares as draw_shares
+from exactshap.results.plots.shares import prepare_shares as prepare_shares
 from exactshap.results.plots.two_samples import Marginal as Marginal
 from exactshap.results.plots.two_samples import draw_marginals, prepare_marginals
-from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
+from exactshap.results.plots.waterfall import draw_waterfall as draw_waterfall
+from exactshap.results.plots.waterfall import prepare_waterfall as prepare_waterfall
 
-__all__ = [
-    "PlotAccessor",
-    "draw_heatmap",
-    "draw_interactions",
-    "draw_intervals",
-    "draw_marginals",
-    "draw_scatter",
-    "draw_shape",
-    "draw_shapes",
-    "draw_shares",
-    "draw_violin",
-    "draw_waterfall",
-    "prepare_heatmap",
-    "prepare_interactions",
-    "prepare_intervals",
-    "prepare_marginals",
-    "prepare_scatter",
-    "prepare_shape",
-    "prepare_shares",
-    "prepare_violin",
-    "prepare_waterfall",
-]
+__all__ = ["PlotAccessor", "draw_marginals", "draw_shape", "prepare_marginals", "prepare_shape"]

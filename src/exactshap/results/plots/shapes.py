@@ -77,7 +77,7 @@ def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, f
     --------
     >>> import numpy as np
     >>> from exactshap import Explainer
-    >>> from exactshap.readers.additive import AdditiveModel
+    >>> from exactshap.readers import AdditiveModel
     >>> model = AdditiveModel([(0, lambda v: v[:, 0] ** 2), ((0, 1), lambda v: v.prod(axis=1))])
     >>> X = np.array([[2.0, 1.0], [1.0, 3.0]])
     >>> explainer = Explainer(model, np.zeros((1, 2)))

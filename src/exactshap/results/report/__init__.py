@@ -12,12 +12,11 @@ _PUBLIC = {
     "write_shares_report": "exactshap.results.report.shares",
 }
 
-__all__ = ["render", "render_interactive", "write_report"]
-
 if TYPE_CHECKING:
-    from exactshap.results.report._interactive import render_interactive
+    from exactshap.results.report._interactive import render_interactive as render_interactive
     from exactshap.results.report._page import check_report_path as check_report_path
-    from exactshap.results.report._page import render, write_report
+    from exactshap.results.report._page import render as render
+    from exactshap.results.report._page import write_report as write_report
     from exactshap.results.report.shares import write_shares_report as write_shares_report
 
 
@@ -31,4 +30,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_PUBLIC)

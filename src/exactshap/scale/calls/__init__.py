@@ -2,6 +2,4 @@
 
 from __future__ import annotations
 
-from exactshap.scale.calls._mapped import MappedFunction
-
-__all__ = ["MappedFunction"]
+from exactshap.scale.calls._mapped import MappedFunction as MappedFunction

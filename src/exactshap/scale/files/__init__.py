@@ -2,6 +2,5 @@
 
 from __future__ import annotations
 
-from exactshap.scale.files._dataset import DatasetResult, explain_dataset
-
-__all__ = ["DatasetResult", "explain_dataset"]
+from exactshap.scale.files._dataset import DatasetResult as DatasetResult
+from exactshap.scale.files._dataset import explain_dataset as explain_dataset

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from exactshap.scale.statistics._importance import GlobalImportance
-from exactshap.scale.statistics._quantiles import GlobalQuantiles
-from exactshap.scale.statistics._ridge import PartialRidge
-
-__all__ = ["GlobalImportance", "GlobalQuantiles", "PartialRidge"]
+from exactshap.scale.statistics._importance import GlobalImportance as GlobalImportance
+from exactshap.scale.statistics._quantiles import GlobalQuantiles as GlobalQuantiles
+from exactshap.scale.statistics._ridge import PartialRidge as PartialRidge

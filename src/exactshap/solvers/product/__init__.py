@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.product._cost import (
-    MAX_FOLDED_PLAYERS,
-    folded_cost,
-    folding_pays,
-    quadrature_cost,
-    quadrature_units,
-)
-from exactshap.solvers.product._folding import CoalitionTable, Folded, fold, folded_method, solve_folded
-from exactshap.solvers.product._functional import ExponentialTerms, functional_rules, solve_functional
-from exactshap.solvers.product._quadrature import fill_interactions, set_sums, solve_product, solve_terms
-
-__all__ = [
-    "MAX_FOLDED_PLAYERS",
-    "CoalitionTable",
-    "ExponentialTerms",
-    "Folded",
-    "fill_interactions",
-    "fold",
-    "folded_cost",
-    "folded_method",
-    "folding_pays",
-    "functional_rules",
-    "quadrature_cost",
-    "quadrature_units",
-    "set_sums",
-    "solve_folded",
-    "solve_functional",
-    "solve_product",
-    "solve_terms",
-]
+from exactshap.solvers.product._cost import MAX_FOLDED_PLAYERS as MAX_FOLDED_PLAYERS
+from exactshap.solvers.product._cost import folded_cost as folded_cost
+from exactshap.solvers.product._cost import folding_pays as folding_pays
+from exactshap.solvers.product._cost import quadrature_cost as quadrature_cost
+from exactshap.solvers.product._cost import quadrature_units as quadrature_units
+from exactshap.solvers.product._folding import CoalitionTable as CoalitionTable
+from exactshap.solvers.product._folding import Folded as Folded
+from exactshap.solvers.product._folding import fold as fold
+from exactshap.solvers.product._folding import folded_method as folded_method
+from exactshap.solvers.product._folding import solve_folded as solve_folded
+from exactshap.solvers.product._functional import ExponentialTerms as ExponentialTerms
+from exactshap.solvers.product._functional import functional_rules as functional_rules
+from exactshap.solvers.product._functional import solve_functional as solve_functional
+from exactshap.solvers.product._quadrature import fill_interactions as fill_interactions
+from exactshap.solvers.product._quadrature import set_sums as set_sums
+from exactshap.solvers.product._quadrature import solve_product as solve_product
+from exactshap.solvers.product._quadrature import solve_terms as solve_terms

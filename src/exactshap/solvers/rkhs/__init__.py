@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.rkhs._embedding import (
-    FeatureRidge,
-    check_eta,
-    choose_eta,
-    embedding_weights,
-    pivoted_rows,
-    ridge_inverse,
-    subset_product,
-    whitener,
-)
-from exactshap.solvers.rkhs._functionals import coalition_weights, player_functionals
-from exactshap.solvers.rkhs._gp_covariance import (
-    BLOCK_VALUES,
-    Uncertainty,
-    covariance_seconds,
-    interaction_variance,
-    shapley_covariance,
-)
-from exactshap.solvers.rkhs._gp_factors import KernelFactors, MonomialFactors
-from exactshap.solvers.rkhs._stability import Stability, conditional_stability, functional_distance, machine_stability
-
-__all__ = [
-    "BLOCK_VALUES",
-    "FeatureRidge",
-    "KernelFactors",
-    "MonomialFactors",
-    "Stability",
-    "Uncertainty",
-    "check_eta",
-    "choose_eta",
-    "coalition_weights",
-    "conditional_stability",
-    "covariance_seconds",
-    "embedding_weights",
-    "functional_distance",
-    "interaction_variance",
-    "machine_stability",
-    "pivoted_rows",
-    "player_functionals",
-    "ridge_inverse",
-    "shapley_covariance",
-    "subset_product",
-    "whitener",
-]
+from exactshap.solvers.rkhs._embedding import FeatureRidge as FeatureRidge
+from exactshap.solvers.rkhs._embedding import check_eta as check_eta
+from exactshap.solvers.rkhs._embedding import choose_eta as choose_eta
+from exactshap.solvers.rkhs._embedding import embedding_weights as embedding_weights
+from exactshap.solvers.rkhs._embedding import pivoted_rows as pivoted_rows
+from exactshap.solvers.rkhs._embedding import ridge_inverse as ridge_inverse
+from exactshap.solvers.rkhs._embedding import subset_product as subset_product
+from exactshap.solvers.rkhs._embedding import whitener as whitener
+from exactshap.solvers.rkhs._functionals import coalition_weights as coalition_weights
+from exactshap.solvers.rkhs._functionals import player_functionals as player_functionals
+from exactshap.solvers.rkhs._gp_covariance import BLOCK_VALUES as BLOCK_VALUES
+from exactshap.solvers.rkhs._gp_covariance import Uncertainty as Uncertainty
+from exactshap.solvers.rkhs._gp_covariance import covariance_seconds as covariance_seconds
+from exactshap.solvers.rkhs._gp_covariance import interaction_variance as interaction_variance
+from exactshap.solvers.rkhs._gp_covariance import shapley_covariance as shapley_covariance
+from exactshap.solvers.rkhs._gp_factors import KernelFactors as KernelFactors
+from exactshap.solvers.rkhs._gp_factors import MonomialFactors as MonomialFactors
+from exactshap.solvers.rkhs._stability import Stability as Stability
+from exactshap.solvers.rkhs._stability import conditional_stability as conditional_stability
+from exactshap.solvers.rkhs._stability import functional_distance as functional_distance
+from exactshap.solvers.rkhs._stability import machine_stability as machine_stability

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.sampled._regression import most_calls, solve_regression
-from exactshap.solvers.sampled.process import MAX_ROWS
-
-__all__ = [
-    "MAX_ROWS",
-    "most_calls",
-    "solve_regression",
-]
+from exactshap.solvers.sampled._regression import most_calls as most_calls
+from exactshap.solvers.sampled._regression import solve_regression as solve_regression
+from exactshap.solvers.sampled.process import MAX_ROWS as MAX_ROWS

@@ -2,9 +2,5 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.trees._solve import prepare_trees, solve_trees
-
-__all__ = [
-    "prepare_trees",
-    "solve_trees",
-]
+from exactshap.solvers.trees._solve import prepare_trees as prepare_trees
+from exactshap.solvers.trees._solve import solve_trees as solve_trees

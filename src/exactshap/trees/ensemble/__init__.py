@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from exactshap.trees.ensemble._build import MAX_DEPTH, MAX_NODES, RawTree, build, complete_forest, largest_sum
-from exactshap.trees.ensemble._encode import encode, readable
-from exactshap.trees.ensemble._flat import MISSING_NEVER, FlatTrees, NodeArrays
-from exactshap.trees.ensemble._forest import RawForest
-from exactshap.trees.ensemble._hashed import HashedColumns, TargetStatistic
-from exactshap.trees.ensemble._kernels import fill_decisions, sum_leaf_values
-from exactshap.trees.ensemble._model import TreeModel, take_trees
-from exactshap.trees.ensemble._paths import Paths, cover_shares, inside, parents, paths
-from exactshap.trees.ensemble._routing import apply, decisions, margin, prepared
-
-__all__ = [
-    "MAX_DEPTH",
-    "MAX_NODES",
-    "MISSING_NEVER",
-    "FlatTrees",
-    "HashedColumns",
-    "NodeArrays",
-    "Paths",
-    "RawForest",
-    "RawTree",
-    "TargetStatistic",
-    "TreeModel",
-    "apply",
-    "build",
-    "complete_forest",
-    "cover_shares",
-    "decisions",
-    "encode",
-    "fill_decisions",
-    "inside",
-    "largest_sum",
-    "margin",
-    "parents",
-    "paths",
-    "prepared",
-    "readable",
-    "sum_leaf_values",
-    "take_trees",
-]
+from exactshap.trees.ensemble._build import MAX_DEPTH as MAX_DEPTH
+from exactshap.trees.ensemble._build import RawTree as RawTree
+from exactshap.trees.ensemble._build import build as build
+from exactshap.trees.ensemble._build import complete_forest as complete_forest
+from exactshap.trees.ensemble._build import largest_sum as largest_sum
+from exactshap.trees.ensemble._encode import encode as encode
+from exactshap.trees.ensemble._encode import readable as readable
+from exactshap.trees.ensemble._flat import MISSING_NEVER as MISSING_NEVER
+from exactshap.trees.ensemble._flat import FlatTrees as FlatTrees
+from exactshap.trees.ensemble._flat import NodeArrays as NodeArrays
+from exactshap.trees.ensemble._forest import RawForest as RawForest
+from exactshap.trees.ensemble._hashed import HashedColumns as HashedColumns
+from exactshap.trees.ensemble._hashed import TargetStatistic as TargetStatistic
+from exactshap.trees.ensemble._kernels import fill_decisions as fill_decisions
+from exactshap.trees.ensemble._kernels import sum_leaf_values as sum_leaf_values
+from exactshap.trees.ensemble._model import TreeModel as TreeModel
+from exactshap.trees.ensemble._model import take_trees as take_trees
+from exactshap.trees.ensemble._paths import Paths as Paths
+from exactshap.trees.ensemble._paths import cover_shares as cover_shares
+from exactshap.trees.ensemble._paths import inside as inside
+from exactshap.trees.ensemble._paths import parents as parents
+from exactshap.trees.ensemble._paths import paths as paths
+from exactshap.trees.ensemble._routing import apply as apply
+from exactshap.trees.ensemble._routing import decisions as decisions
+from exactshap.trees.ensemble._routing import margin as margin
+from exactshap.trees.ensemble._routing import prepared as prepared

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from exactshap.trees.formats._convert import convert, flatten
-from exactshap.trees.formats._load import load, loads
-from exactshap.trees.formats.sklearn import average_path_length
-
-__all__ = [
-    "average_path_length",
-    "convert",
-    "flatten",
-    "load",
-    "loads",
-]
+from exactshap.trees.formats._convert import convert as convert
+from exactshap.trees.formats._convert import flatten as flatten
+from exactshap.trees.formats._load import load as load
+from exactshap.trees.formats._load import loads as loads
+from exactshap.trees.formats.sklearn import average_path_length as average_path_length

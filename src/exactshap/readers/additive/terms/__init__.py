@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
-from exactshap.readers.additive.terms._binned import BinnedTerms, numeric_bins
-from exactshap.readers.additive.terms._blocks import (
-    CHUNK_VALUES,
-    Bound,
-    BoundLinear,
-    Coalitions,
-    ColumnTerms,
-    LinearTerms,
-    Reference,
-    TermBlock,
-    by_size,
-    calls_of_row,
-    coalitions,
-    players_of_term,
-    seconds_of_row,
-    slices,
-    weighted_mean,
-)
-from exactshap.readers.additive.terms._functions import FunctionTerm, FunctionTerms, ProductTerm, ProductTerms
-from exactshap.readers.additive.terms._homogeneous import Growth, Interpolant, interpolate
-from exactshap.readers.additive.terms._monomials import MonomialTerms
-
-__all__ = [
-    "CHUNK_VALUES",
-    "BinnedTerms",
-    "Bound",
-    "BoundLinear",
-    "Coalitions",
-    "ColumnTerms",
-    "FunctionTerm",
-    "FunctionTerms",
-    "Growth",
-    "Interpolant",
-    "LinearTerms",
-    "MonomialTerms",
-    "ProductTerm",
-    "ProductTerms",
-    "Reference",
-    "TermBlock",
-    "by_size",
-    "calls_of_row",
-    "coalitions",
-    "interpolate",
-    "numeric_bins",
-    "players_of_term",
-    "seconds_of_row",
-    "slices",
-    "weighted_mean",
-]
+from exactshap.readers.additive.terms._binned import BinnedTerms as BinnedTerms
+from exactshap.readers.additive.terms._binned import numeric_bins as numeric_bins
+from exactshap.readers.additive.terms._blocks import CHUNK_VALUES as CHUNK_VALUES
+from exactshap.readers.additive.terms._blocks import Bound as Bound
+from exactshap.readers.additive.terms._blocks import BoundLinear as BoundLinear
+from exactshap.readers.additive.terms._blocks import Coalitions as Coalitions
+from exactshap.readers.additive.terms._blocks import ColumnTerms as ColumnTerms
+from exactshap.readers.additive.terms._blocks import LinearTerms as LinearTerms
+from exactshap.readers.additive.terms._blocks import Reference as Reference
+from exactshap.readers.additive.terms._blocks import TermBlock as TermBlock
+from exactshap.readers.additive.terms._blocks import by_size as by_size
+from exactshap.readers.additive.terms._blocks import calls_of_row as calls_of_row
+from exactshap.readers.additive.terms._blocks import coalitions as coalitions
+from exactshap.readers.additive.terms._blocks import players_of_term as players_of_term
+from exactshap.readers.additive.terms._blocks import seconds_of_row as seconds_of_row
+from exactshap.readers.additive.terms._blocks import slices as slices
+from exactshap.readers.additive.terms._blocks import weighted_mean as weighted_mean
+from exactshap.readers.additive.terms._functions import FunctionTerm as FunctionTerm
+from exactshap.readers.additive.terms._functions import FunctionTerms as FunctionTerms
+from exactshap.readers.additive.terms._functions import ProductTerm as ProductTerm
+from exactshap.readers.additive.terms._functions import ProductTerms as ProductTerms
+from exactshap.readers.additive.terms._homogeneous import Growth as Growth
+from exactshap.readers.additive.terms._homogeneous import Interpolant as Interpolant
+from exactshap.readers.additive.terms._homogeneous import interpolate as interpolate
+from exactshap.readers.additive.terms._monomials import MonomialTerms as MonomialTerms

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from exactshap.readers.kernel_machines.machine._bound import BoundMachine, with_equal_shares
-from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, cut_terms, expand, merge
-from exactshap.readers.kernel_machines.machine._strategy import Strategy
-
-__all__ = [
-    "BoundMachine",
-    "Expansion",
-    "ExpansionPart",
-    "Monomials",
-    "Strategy",
-    "cut_terms",
-    "expand",
-    "merge",
-    "with_equal_shares",
-]
+from exactshap.readers.kernel_machines.machine._bound import BoundMachine as BoundMachine
+from exactshap.readers.kernel_machines.machine._bound import with_equal_shares as with_equal_shares
+from exactshap.readers.kernel_machines.machine._expansion import Expansion as Expansion
+from exactshap.readers.kernel_machines.machine._expansion import ExpansionPart as ExpansionPart
+from exactshap.readers.kernel_machines.machine._expansion import Monomials as Monomials
+from exactshap.readers.kernel_machines.machine._expansion import cut_terms as cut_terms
+from exactshap.readers.kernel_machines.machine._expansion import expand as expand
+from exactshap.readers.kernel_machines.machine._expansion import merge as merge
+from exactshap.readers.kernel_machines.machine._strategy import Strategy as Strategy

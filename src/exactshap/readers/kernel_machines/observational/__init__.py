@@ -2,6 +2,5 @@
 
 from __future__ import annotations
 
-from exactshap.readers.kernel_machines.observational._observational import ConditionalGames, bind
-
-__all__ = ["ConditionalGames", "bind"]
+from exactshap.readers.kernel_machines.observational._observational import ConditionalGames as ConditionalGames
+from exactshap.readers.kernel_machines.observational._observational import bind as bind

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from exactshap.results.report.interactive._charts import charts
-from exactshap.results.report.interactive._data import Packed, pack
-from exactshap.results.report.interactive._scripts import content_policy, own_script, vega
-
-__all__ = ["Packed", "charts", "content_policy", "own_script", "pack", "vega"]
+from exactshap.results.report.interactive._charts import charts as charts
+from exactshap.results.report.interactive._data import pack as pack
+from exactshap.results.report.interactive._scripts import content_policy as content_policy
+from exactshap.results.report.interactive._scripts import own_script as own_script
+from exactshap.results.report.interactive._scripts import vega as vega

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.sampled.process._cube_index import functionals, needs_even, white_functionals
-from exactshap.solvers.sampled.process._evidence import covariance
-from exactshap.solvers.sampled.process._hypercube import MAX_ROWS, CubeProcess, fit_process
-
-__all__ = [
-    "MAX_ROWS",
-    "CubeProcess",
-    "covariance",
-    "fit_process",
-    "functionals",
-    "needs_even",
-    "white_functionals",
-]
+from exactshap.solvers.sampled.process._cube_index import functionals as functionals
+from exactshap.solvers.sampled.process._cube_index import needs_even as needs_even
+from exactshap.solvers.sampled.process._cube_index import white_functionals as white_functionals
+from exactshap.solvers.sampled.process._evidence import covariance as covariance
+from exactshap.solvers.sampled.process._hypercube import MAX_ROWS as MAX_ROWS
+from exactshap.solvers.sampled.process._hypercube import CubeProcess as CubeProcess
+from exactshap.solvers.sampled.process._hypercube import fit_process as fit_process
