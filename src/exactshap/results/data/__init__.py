@@ -12,6 +12,9 @@ from exactshap.results.data._cells import cells as cells
 from exactshap.results.data._cells import player_columns as player_columns
 from exactshap.results.data._cells import row_name as row_name
 from exactshap.results.data._certificate import Certificate as Certificate
+from exactshap.results.data._citations import bibtex as bibtex
+from exactshap.results.data._citations import cited_by_decomposition as cited_by_decomposition
+from exactshap.results.data._citations import cited_by_values as cited_by_values
 from exactshap.results.data._concat import concat as concat
 from exactshap.results.data._conversion import frame_kind as frame_kind
 from exactshap.results.data._conversion import shap_of_columns as shap_of_columns

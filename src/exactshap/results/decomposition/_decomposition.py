@@ -12,6 +12,7 @@ import numpy as np
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed
 from exactshap._runtime.words import fields_html, table_html
 from exactshap.errors import InputError, MissingDependencyError, message
+from exactshap.results.data import bibtex, cited_by_decomposition
 from exactshap.results.plots import ShareBars, draw_shares, prepare_shares
 
 __all__ = ["Decomposition", "frame_backend"]
@@ -113,6 +114,10 @@ class Decomposition:
     def plot(self) -> Shares:
         """Plots of the shares: ``plot.bar(ax=None)``."""
         return Shares(self)
+
+    def cite(self) -> str:
+        """Return what to cite for these shares as BibTeX: the library, and the paper of the statistic."""
+        return bibtex(cited_by_decomposition(self.statistic))
 
     def to_frame(self) -> Any:
         """Return one row per feature, in feature order, as a frame.

@@ -10,7 +10,9 @@ from exactshap.errors import InputError, message
 from exactshap.results.data import (
     ExplanationData,
     NamedValues,
+    bibtex,
     called_here,
+    cited_by_values,
     concat,
     facts,
     headline,
@@ -171,6 +173,20 @@ class Explanation(ExplanationData):
     def facts(self) -> dict[str, str]:
         """Return short texts by name on how to read the numbers."""
         return facts(self)
+
+    def cite(self) -> str:
+        """Return what to cite for these values as BibTeX: the library, and the papers of its value function and method.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.svm import SVR
+        >>> from exactshap import explain
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> print(explain(SVR().fit(X, y), X[:5]).cite().split("@misc")[1].splitlines()[0])
+        {pkexshapley,
+        """
+        return bibtex(cited_by_values(self.value_function, self.method))
 
     # --- summaries and groups of rows ----------------------------------------------------------------------------------
 

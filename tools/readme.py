@@ -1,0 +1,191 @@
+"""Make what the README shows, so that it cannot go stale: its two tables of figures and its pictures.
+
+    pip install -e ".[test]" shapiq interpret-core       (newest releases of the peers)
+    python tools/readme.py [--figures] [--wrong] [--pictures]    without any: all three
+
+Figures are wall times of whole calls, the shortest of three (peers of more than ten seconds: of one), on one thread.
+"""
+
+import argparse
+import os
+import platform
+import re
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import numpy as np  # noqa: E402
+from timing import best  # noqa: E402
+
+import exactshap  # noqa: E402
+
+
+def diabetes():
+    """Return the README's own data and model."""
+    from sklearn.datasets import load_diabetes
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVR
+
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    return X, y, make_pipeline(StandardScaler(), SVR(C=100)).fit(X, y)
+
+
+def support_vectors():
+    """Explain the model of the README."""
+    import pandas as pd
+    import shap
+
+    X, _, model = diabetes()
+    predict = lambda rows: model.predict(pd.DataFrame(rows, columns=X.columns))  # noqa: E731
+    peer = lambda: shap.KernelExplainer(predict, X[:50]).shap_values(X, silent=True)  # noqa: E731
+    return "KernelExplainer", lambda: exactshap.explain(model, X, X[:50]).values, peer
+
+
+def boosted_trees():
+    """Explain XGBoost by the cover of its trees, as its own contributions do."""
+    from xgboost import DMatrix, XGBRegressor
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 20))
+    y = X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + X[:, 3:10] @ rng.normal(size=7)
+    model = XGBRegressor(n_estimators=100, max_depth=6, n_jobs=1).fit(X, y)
+    booster, rows = model.get_booster(), X[:1000]
+    booster.set_param({"nthread": 1})
+    explainer = exactshap.Explainer(model)
+    peer = lambda: booster.predict(DMatrix(rows, nthread=1), pred_contribs=True)[:, :-1]  # noqa: E731
+    return "`pred_contribs`", lambda: explainer(rows).values, peer
+
+
+def additive_with_pairs():
+    """Explain an additive model with interactions."""
+    import shap
+    from interpret.glassbox import ExplainableBoostingRegressor
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 20))
+    y = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + X[:, 4] * X[:, 5]
+    model = ExplainableBoostingRegressor(interactions=10, n_jobs=1, outer_bags=1).fit(X, y)
+    background = X[:100]
+    explainer = exactshap.Explainer(model, background)
+    peer = shap.PermutationExplainer(model.predict, shap.maskers.Independent(background, max_samples=100), seed=0)
+    return "PermutationExplainer", lambda: explainer(X[:20]).values, lambda: peer(X[:20], max_evals=410, silent=True).values
+
+
+def probabilities():
+    """Explain probabilities of a logistic regression."""
+    import shap
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 30))
+    model = LogisticRegression().fit(X, X @ rng.normal(size=30) + rng.normal(size=500) > 0)
+    background, predict = X[:100], lambda rows: model.predict_proba(rows)[:, 1]
+    explainer = exactshap.Explainer(model, background, output="probability")
+    peer = shap.KernelExplainer(predict, background)
+    return "KernelExplainer", lambda: explainer(X[:20]).values, lambda: peer.shap_values(X[:20], silent=True)
+
+
+def matern():
+    """Explain a kernel that is no product."""
+    import shap
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import Matern
+
+    X, y, _ = diabetes()
+    X, y = 20 * X.to_numpy()[:320], y.to_numpy()[:320]
+    model = GaussianProcessRegressor(Matern(3.0, nu=1.5), alpha=1.0, optimizer=None).fit(X[:300], y[:300] - y[:300].mean())
+    background = X[:50]
+    explainer = exactshap.Explainer(model, background)
+    peer = shap.KernelExplainer(model.predict, background)
+    return "KernelExplainer", lambda: explainer(X[300:]).values, lambda: peer.shap_values(X[300:], silent=True)
+
+
+CASES = {
+    support_vectors: "The support vector machine below, 442 rows, 50 background rows",
+    boosted_trees: "XGBoost, 100 trees of depth 6, 1,000 rows of 20 columns",
+    additive_with_pairs: "An EBM with 10 pairs, 20 rows of 20 columns, 100 background rows",
+    matern: "A Gaussian process with a *Matern* kernel, 300 training rows, 20 rows of 10 columns",
+    probabilities: "*Probabilities* of a logistic regression, 20 rows of 30 columns, 100 background rows",
+}
+
+
+def seconds(number):
+    """Return a duration in two digits, as people say it."""
+    return f"{number:.2g} s" if number >= 0.1 else f"{1e3 * number:.2g} ms"
+
+
+def figures():
+    """Yield a line of Markdown for each model: ours, the peer, and how far the peer's values are from the exact ones."""
+    yield from ("| | exactshap | a usual call | | its largest error |", "|---|--:|---|--:|--:|")
+    for case, label in CASES.items():
+        name, ours, peer = case()
+        mine = best(ours, 3)
+        theirs = best(peer, 1, 0)
+        theirs = theirs if theirs > 10 else best(peer, 3)
+        right = ours()
+        error = np.abs(np.asarray(peer()).reshape(right.shape) - right).max() / np.abs(right).max()
+        said = "same values" if error < 1e-5 else f"{100 * error:.2g} %"
+        yield f"| {label} | **{seconds(mine)}** | {name} | {seconds(theirs)} | {said} |"
+    peers = ", ".join(f"{package} {metadata.version(package)}" for package in ("shap", "xgboost-cpu", "interpret-core"))
+    yield f"\n<sub>One thread of {processor()}; {peers}; made by `python tools/readme.py`.</sub>"
+
+
+def processor():
+    """Return the name of this machine's processor."""
+    path = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*:\s*(.*)", path.read_text()) if path.exists() else []
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def put(part, lines):
+    """Write lines between the README's two marks of a part."""
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    marks = f"<!-- {part} -->", f"<!-- /{part} -->"
+    before, after = text.split(marks[0])[0], text.split(marks[1])[1]
+    readme.write_text(before + marks[0] + "\n" + "\n".join(lines) + "\n" + marks[1] + after, encoding="utf-8")
+
+
+def pictures():
+    """Draw the beeswarm of the README's model, and photograph the first screen of its report."""
+    import matplotlib.pyplot as plt
+    from playwright.sync_api import sync_playwright
+
+    X, _, model = diabetes()
+    explanation = exactshap.explain(model, X, X[:50])
+    plt.figure(figsize=(8, 4.5))
+    explanation.plot.beeswarm()
+    plt.savefig(ROOT / "docs" / "img" / "beeswarm.png", dpi=110, bbox_inches="tight")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as engine:
+        page = engine.chromium.launch(executable_path=os.environ.get("CHROMIUM")).new_page(
+            viewport={"width": 1100, "height": 800}
+        )
+        page.goto(explanation.report(Path(folder) / "report.html").as_uri())
+        page.screenshot(path=ROOT / "docs" / "img" / "report.png")
+
+
+def main():
+    """Make the parts that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for part in ("figures", "wrong", "pictures"):
+        parser.add_argument(f"--{part}", action="store_true")
+    wanted = parser.parse_args()
+    everything = not any(vars(wanted).values())
+    if wanted.figures or everything:
+        put("figures", figures())
+    if wanted.wrong or everything:
+        import silent_errors
+
+        put("wrong", silent_errors.table())
+    if wanted.pictures or everything:
+        pictures()
+
+
+if __name__ == "__main__":
+    main()
