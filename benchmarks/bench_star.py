@@ -1,6 +1,6 @@
 """STAR-SHAP: the paper's synthetic 5-STAR models against Algorithm 1 in Python, and 3-STAR RWReLU on California housing.
 
-The housing rows need ``../shared/data`` (or the folder in ``EXACTSHAP_DATA``); they are left out where it is absent.
+The housing rows are read from ``benchmarks/papers/data`` (or the folder in ``EXACTSHAP_DATA``); they are left out where it is absent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from exactshap import Explainer
 from exactshap.estimators import RKHSWeightingCV, RKHSWeightingRegressor
 from exactshap.readers.additive import AdditiveModel
 
-DATA = Path(os.environ.get("EXACTSHAP_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("EXACTSHAP_DATA", Path(__file__).parent / "papers" / "data"))
 
 
 def unanimity(n, k, n_terms, n_rows, rng):

@@ -11,7 +11,7 @@ from tolerances import conditioned
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "docs" / "examples" / "star_housing.py"
-DATA = Path(os.environ.get("EXACTSHAP_DATA", ROOT.parent / "shared" / "data"))
+DATA = Path(os.environ.get("EXACTSHAP_DATA", ROOT / "benchmarks" / "papers" / "data"))
 
 
 def run(*arguments, **settings):

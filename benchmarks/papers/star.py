@@ -5,7 +5,7 @@
 T = 5000 terms; max_theta in 0.1, 0.5, 0.9 and alpha in 1e-9, ..., 1e-2 by 5-fold cross-validation (KFold, shuffled with seed 0, as in
 the authors' code). One thing is smaller: with more than 1000 training rows, and for models without subsets, the folds see 1000 of
 the 5000 terms. Writes
-``results/star_table*.{json,md}`` after every cell and goes on where it stopped. The data folder is ``../shared/data`` or
+``results/star_table*.{json,md}`` after every cell and goes on where it stopped. The data folder is ``benchmarks/papers/data`` or
 ``EXACTSHAP_DATA``; parts without data are skipped. ``star_extra.py`` runs EBM as it comes and the training R2. ``star_published.py`` runs the authors' own choices, ``star_figures.py`` the figures.
 """
 
