@@ -11,6 +11,7 @@ from exactshap.kernels._algebra import Constant, Custom, Kernel, White
 from exactshap.kernels._algebra import Product as Product
 from exactshap.kernels._algebra import Sum as Sum
 from exactshap.kernels._component import Component
+from exactshap.kernels._component import ScaledMixture as ScaledMixture
 from exactshap.kernels._distance import RBF, Cauchy, Chi2, Laplacian
 from exactshap.kernels._dot_product import Linear, Polynomial
 from exactshap.kernels._radial import Matern, RationalQuadratic

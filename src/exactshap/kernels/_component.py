@@ -7,9 +7,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-__all__ = ["Component"]
+from exactshap.expansions import GaussianMixture
+
+__all__ = ["Component", "ScaledMixture"]
 
 ColumnFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledMixture:
+    """A mixture of Gaussians of the distance in units of sigma, one for each column; infinity switches a column off."""
+
+    mixture: GaussianMixture
+    sigma: np.ndarray
+
+    def distances(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Return the squared distances (n, n_features, m) in each column of X (n, n_features) and Y (n_features, m)."""
+        difference: np.ndarray = X[:, :, None] - Y
+        with np.errstate(over="ignore", under="ignore"):
+            difference /= self.sigma[:, None]
+            difference *= difference
+        return difference
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +51,8 @@ class Component:
         Further factors ``h(x (n, 1), y (1, m)) -> (n, m)``; ``is_normalised`` of one says that it is 1 at x = y.
     relative_error : float
         How far the sum of all components is off for this one, relative to s and its powers and functions: that of mixtures.
+    member_of : ScaledMixture or None
+        The mixture that this Gaussian is one of and nothing else; all of them together are one radial kernel times a constant.
 
     Examples
     --------
@@ -49,8 +69,12 @@ class Component:
     powers: np.ndarray | None = None
     functions: tuple[tuple[int, ColumnFunction], ...] = ()
     relative_error: float = 0.0
+    member_of: ScaledMixture | None = None
 
     def __mul__(self, other: Component) -> Component:
+        if self._is_constant or other._is_constant:
+            constant, one = (self, other) if self._is_constant else (other, self)
+            return one.scaled(constant.amplitude)
         return Component(
             amplitude=self.amplitude * other.amplitude,
             squared=_add(self.squared, other.squared),
@@ -92,6 +116,10 @@ class Component:
         """What powers and functions are told apart by."""
         powers = None if self.powers is None else self.powers.tobytes()
         return powers, *((column, id(function)) for column, function in self.functions)
+
+    @property
+    def _is_constant(self) -> bool:
+        return self.is_monomial and self.powers is None
 
     def scaled(self, factor: float) -> Component:
         return replace(self, amplitude=self.amplitude * factor)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from exactshap.errors import InputError, message
 from exactshap.expansions import GaussianMixture, matern, rational_quadratic
 from exactshap.kernels._algebra import Kernel
-from exactshap.kernels._component import Component
+from exactshap.kernels._component import Component, ScaledMixture
 from exactshap.kernels._parameters import check_finite, check_positive, per_column
 
 __all__ = ["Matern", "Radial", "RationalQuadratic"]
@@ -45,8 +45,9 @@ class Radial(Kernel):
         mixture = self.mixture()
         with np.errstate(over="ignore", under="ignore"):
             rates = np.minimum((np.sqrt(mixture.rates)[:, None] / sigma) ** 2, _LARGEST_RATE)
+        member_of = ScaledMixture(mixture, sigma)
         return tuple(
-            Component(amplitude=weight, squared=rate, relative_error=mixture.error)
+            Component(amplitude=weight, squared=rate, relative_error=mixture.error, member_of=member_of)
             for weight, rate in zip(mixture.weights.tolist(), rates, strict=True)
         )
 

@@ -1,21 +1,14 @@
 // Values of single players of functional games: absent factors are 1, present ones exp(-gamma u^2 - lambda |u|), u = x - point.
 //
-// With v = (1 - t) / t a factor at a node is F = 1 + t (a - 1) = t (v + a): one addition where the general game takes two operations.
-// The powers of t are multiplied in for STRETCH players at a time, so that products neither overflow nor vanish before F itself does.
 // Nothing is kept between strips of terms: factors, products and shares of a strip stay in the first-level cache.
 
-#include "../common/exponential.h"
-#include "../common/kernel.h"
 #include "../common/rules.h"
+#include "functional.h"
 
 EXACTSHAP_BEGIN
 
 namespace {
 
-constexpr int LANES = 8;       // terms that are summed side by side
-constexpr int N = LANES / EACH;  // registers of a player of a strip
-constexpr int MOST = EACH > 2 ? 4 : 2;  // nodes that go together
-constexpr int64_t STRETCH = 16;
 constexpr int64_t GROUP = TOGETHER * EACH > LANES ? TOGETHER * EACH / LANES : 1;  // players whose exponentials go together
 constexpr int64_t LOOK = 64;   // strips after which somebody may interrupt
 
@@ -31,94 +24,6 @@ struct Expansion {
     return squared.size[0] == n_players && absolute.size[0] == n_players && coefficients.size[1] == points.size[1];
   }
 };
-
-/// What is done at a node, in numbers: v, t, the factor of the first stretch, and t to the length of a stretch, whole or the last.
-struct Node {
-  double v, t, start, whole, last;
-
-  /// A factor, divided by t, or (`SMALL`) as it is: v = 1 - t then, and no power of t is multiplied in.
-  template <bool SMALL>
-  EXACTSHAP_INLINE Widest factor(Widest a) const { return SMALL ? v + rounded(t * a) : v + a; }
-};
-
-double power(double t, int64_t n) {
-  double product = 1.0;
-  for (int64_t i = 0; i < n; i++) product *= t;
-  return product;
-}
-
-/// Prepare the nodes of all rules; return whether some t is too small for its reciprocal, to the power of a stretch, to be a number.
-bool fill_nodes(const GradedRules& rules, int64_t n_players, Node* nodes) {
-  const int64_t last = (n_players - 1) % STRETCH + 1, first = n_players < STRETCH ? n_players : STRETCH, n_nodes = rules.nodes.size[0];
-  bool small = false;
-  for (int64_t q = 0; q < n_nodes; q++) small = small || !(rules.nodes[q] > 1e-6);
-  for (int64_t q = 0; q < n_nodes; q++) {
-    const double t = rules.nodes[q], weight = rules.weights[q];
-    if (small) nodes[q] = {1.0 - t, t, weight, 1.0, 1.0};
-    else nodes[q] = {(1.0 - t) / t, t, weight * power(t, first - 1), power(t, STRETCH), power(t, last)};
-  }
-  return small;
-}
-
-/// Add `NODES` nodes to the shares of a strip (`FIRST`: write them): the product without player j is a prefix times a suffix.
-template <int NODES, bool FIRST, bool SMALL>
-EXACTSHAP_APART void add_nodes(const Node* node, const double* factor, int64_t n_players, double* suffix, double* share) {
-  Widest product[NODES][N], a, sum, behind;
-  for (int q = 0; q < NODES; q++)
-    for (int i = 0; i < N; i++) product[q][i] = Widest{} + 1.0;
-  for (int64_t stop = n_players; stop > 0;) {
-    const int64_t start = (stop - 1) / STRETCH * STRETCH;
-    for (int64_t k = stop - 1; k >= start; k--)
-      for (int i = 0; i < N; i++) {
-        load(factor + k * LANES + i * EACH, a);
-        for (int q = 0; q < NODES; q++) {
-          store(product[q][i], suffix + (k * MOST + q) * LANES + i * EACH);
-          product[q][i] = product[q][i] * node[q].template factor<SMALL>(a);
-        }
-      }
-    for (int q = 0; q < NODES; q++)
-      for (int i = 0; i < N; i++) product[q][i] = product[q][i] * (stop == n_players ? node[q].last : node[q].whole);
-    stop = start;
-  }
-  for (int q = 0; q < NODES; q++)
-    for (int i = 0; i < N; i++) product[q][i] = Widest{} + node[q].start;
-  for (int64_t start = 0; start < n_players;) {
-    const int64_t stop = start + STRETCH < n_players ? start + STRETCH : n_players;
-    for (int64_t k = start; k < stop; k++)
-      for (int i = 0; i < N; i++) {
-        load(factor + k * LANES + i * EACH, a);
-        sum = Widest{};
-        if (!FIRST) load(share + k * LANES + i * EACH, sum);
-        for (int q = 0; q < NODES; q++) {
-          load(suffix + (k * MOST + q) * LANES + i * EACH, behind);
-          sum = sum + product[q][i] * behind;
-          product[q][i] = product[q][i] * node[q].template factor<SMALL>(a);
-        }
-        store(sum, share + k * LANES + i * EACH);
-      }
-    for (int q = 0; q < NODES; q++)
-      for (int i = 0; i < N; i++) product[q][i] = product[q][i] * (stop + STRETCH < n_players ? node[q].whole : node[q].last);
-    start = stop;
-  }
-}
-
-template <int NODES, bool SMALL>
-EXACTSHAP_INLINE void add_or_write(int64_t q, const Node* nodes, const double* factor, int64_t n_players, double* suffix, double* share) {
-  q == 0 ? add_nodes<NODES, true, SMALL>(nodes, factor, n_players, suffix, share)
-         : add_nodes<NODES, false, SMALL>(nodes + q, factor, n_players, suffix, share);
-}
-
-/// Set `share (n_players, LANES)` to sum_q w_q prod_{k != j} F_k(t_q).
-template <bool SMALL>
-void sum_rule(const Node* nodes, int64_t n_nodes, const double* factor, int64_t n_players, double* suffix, double* share) {
-  int64_t q = 0;
-  for (; q + MOST <= n_nodes; q += MOST) add_or_write<MOST, SMALL>(q, nodes, factor, n_players, suffix, share);
-  if (MOST > 2 && q + 2 <= n_nodes) {
-    add_or_write<2, SMALL>(q, nodes, factor, n_players, suffix, share);
-    q += 2;
-  }
-  for (; q < n_nodes; q++) add_or_write<1, SMALL>(q, nodes, factor, n_players, suffix, share);
-}
 
 /// Set `factor (padded, LANES)` to the factors of a row and the strip of terms from `first` on: a strip that is not full repeats its first term.
 void fill_factors(const double* x, const Expansion& expansion, int64_t first, int64_t padded, double* factor) {
@@ -199,7 +104,7 @@ Status fill_functional(In<double, 2> X, Expansion expansion, GradedRules rules, 
   auto suffix = context.empty<double>(n_players, MOST, LANES), total = context.empty<double>(n_outputs, n_players + 1, LANES);
   auto nodes = context.empty<Node>(rules.nodes.size[0]);
   if (context.failed()) return Status::no_memory;
-  const bool small = fill_nodes(rules, n_players, nodes.data);
+  const bool small = fill_nodes(rules.nodes, rules.weights, n_players, nodes.data);
   double coefficient[LANES], inside[LANES];
   int64_t strips = 0;
   for (int64_t r = 0; r < n_rows; r++) {
@@ -213,8 +118,8 @@ Status fill_functional(In<double, 2> X, Expansion expansion, GradedRules rules, 
       largest[r] = rule > largest[r] ? rule : largest[r];
       const Node* const some = nodes.data + rules.offsets[rule];
       const int64_t n_nodes = rules.offsets[rule + 1] - rules.offsets[rule];
-      small ? sum_rule<true>(some, n_nodes, factor.data, n_players, suffix.data, share.data)
-            : sum_rule<false>(some, n_nodes, factor.data, n_players, suffix.data, share.data);
+      small ? sum_functional_rule<true>(some, n_nodes, factor.data, n_players, suffix.data, share.data)
+            : sum_functional_rule<false>(some, n_nodes, factor.data, n_players, suffix.data, share.data);
       for (int64_t o = 0; o < n_outputs; o++) {
         for (int64_t i = 0; i < LANES; i++) coefficient[i] = start + i < n_terms ? expansion.coefficients[o][start + i] : 0.0;
         add_strip(coefficient, factor.data, share.data, n_players, total[o].data);

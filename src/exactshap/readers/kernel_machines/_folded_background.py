@@ -27,6 +27,7 @@ from exactshap.solvers.product import (
 
 __all__ = ["FoldedBackground"]
 
+SWEPT_GAUSSIANS = 25.0  # a sweep of a mixture takes as long as that many single Gaussians (benchmarks/bench_radial.py)
 FACTOR_VALUES = 2**18  # factors of one sub-block of rows: 2 MiB
 
 
@@ -52,8 +53,13 @@ class FoldedBackground(Strategy):
 
     def _forecast_pays(self, semivalue: Semivalue, order: int) -> bool:
         machine = self.machine
-        n_background = len(machine.mixture)
-        return folding_pays(machine.n_players, n_background, machine.n_terms, machine.n_outputs, semivalue, order)
+        sizes = machine.n_players, len(machine.mixture), machine.n_terms, machine.n_outputs
+        return folding_pays(*sizes, semivalue, order, self._swept_terms() if order == 1 else None)
+
+    def _swept_terms(self) -> float:
+        """Return how many terms quadrature has in effect, where one sweep serves the Gaussians of a radial kernel."""
+        others = sum(block.coefficients.shape[1] for block in self.machine.expansion.without_radial.blocks)
+        return others + SWEPT_GAUSSIANS * self.machine.n_radial
 
     def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         if not self.pays(semivalue, order):

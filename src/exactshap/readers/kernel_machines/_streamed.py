@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from exactshap._runtime.calibration import clocked
+from exactshap.readers.kernel_machines._radial import radial_cost, radial_memory, solve_radial
 from exactshap.readers.kernel_machines.machine import (
     BoundMachine,
     ExpansionPart,
@@ -44,11 +46,27 @@ class Streamed(Strategy):
         if self._exponentials:  # rows hold nothing meanwhile: blocks of a tenth of a second, that threads may share
             self.block_rows = int(np.clip(BLOCK_WORK // max(1, machine.n_terms * machine.n_columns), *BLOCK_ROWS))
 
+    @functools.cached_property
+    def _others(self) -> Streamed:
+        """What is left without radial kernels."""
+        return Streamed(replace(self.machine, expansion=self.machine.expansion.without_radial))
+
+    def _sweeps_mixtures(self, order: int) -> bool:
+        """Whether one sweep serves all Gaussians of the radial kernels: values of single players of a game of hybrid rows."""
+        return order == 1 and self.machine.n_radial > 0 and self.machine.value_function != "interventional-independent"
+
     def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        return self.machine.finish(self._sum(values, semivalue, order), values, semivalue, order)
+
+    def _sum(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        """Return the sum of all terms."""
+        if self._sweeps_mixtures(order):
+            radial = solve_radial(self.machine, values, semivalue)
+            return radial + self._others._sum(values, semivalue, order) if self._others.machine.blocks else radial
         machine = self.machine
         if order == 1 and self._exponentials:
             solve = functools.partial(solve_functional, functional_rules(semivalue, machine.n_players), values)
-            return machine.finish(functools.reduce(operator.add, map(solve, self._exponentials)), values, semivalue, order)
+            return functools.reduce(operator.add, map(solve, self._exponentials))
         total, values = None, np.ascontiguousarray(values)  # factors have the layout of the rows
         for block, weights, absent in machine.tiles():
             step = max(1, self._block_values // max(1, absent.shape[2] * max(machine.n_players, machine.n_columns)))
@@ -63,7 +81,7 @@ class Streamed(Strategy):
         if total is None:
             n_sets = len(player_sets(machine.n_players, order))
             total = Solution.zeros(len(values), n_sets, machine.n_outputs, method="quadrature")
-        return machine.finish(total, values, semivalue, order)
+        return total
 
     @functools.cached_property
     def _exponentials(self) -> tuple[ExponentialTerms, ...]:
@@ -80,6 +98,9 @@ class Streamed(Strategy):
 
         The factors are those of a block of rows; sums are over all rows.
         """
+        if self._sweeps_mixtures(order):
+            others = self._others.memory(n_rows, order) if self._others.machine.blocks else 0.0
+            return others + radial_memory(self.machine, n_rows)
         machine, columns = self.machine, self.machine.n_columns
         width = min(machine.widest, max(1, machine.tile_values // (8 * columns)))
         tile = min(max(machine.tile_values, width * columns), len(machine.mixture) * width * columns)
@@ -104,6 +125,11 @@ class Streamed(Strategy):
 
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
         """Return the cost from solving a few rows, terms and background rows. It is multiplied up: cost is linear in all three."""
+        if self._sweeps_mixtures(order):
+            radial = radial_cost(self.machine, few[:SAMPLE_ROWS], n_rows, semivalue)
+            return (
+                radial + self._others.cost(few, n_rows, semivalue, order, n_blocks) if self._others.machine.blocks else radial
+            )
         machine, rows, total = self.machine, few[:SAMPLE_ROWS], Cost()
         n_background = len(machine.mixture)
         pairs = SAMPLE_UNITS / SAMPLE_ROWS / quadrature_units(machine.n_players, semivalue, order)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.kernels import RBF, Component, Constant, Kernel, Linear, Matern, Product, RationalQuadratic, Sum
+from exactshap.kernels import RBF, Component, Constant, Kernel, Linear, Matern, Product, RationalQuadratic, ScaledMixture, Sum
 from exactshap.readers import Reader, Request, select_outputs
 from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
@@ -260,7 +260,14 @@ class _Columns(Kernel):
         self.inner, self.columns = inner, columns
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
-        return tuple(self._spread(part, n_features) for part in self.inner.expand(len(self.columns)))
+        wide: dict[int, ScaledMixture | None] = {id(None): None}
+        parts = self.inner.expand(len(self.columns))
+        for one in (part.member_of for part in parts):
+            if one is not None and id(one) not in wide:
+                sigma = np.full(n_features, np.inf)
+                sigma[list(self.columns)] = one.sigma
+                wide[id(one)] = ScaledMixture(one.mixture, sigma)
+        return tuple(replace(self._spread(part, n_features), member_of=wide[id(part.member_of)]) for part in parts)
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
         columns = list(self.columns)

@@ -13,6 +13,7 @@ from exactshap.solvers.core._nodes import RELATIVE_TRUNCATION as RELATIVE_TRUNCA
 from exactshap.solvers.core._nodes import bound as bound
 from exactshap.solvers.core._nodes import coarse_bound as coarse_bound
 from exactshap.solvers.core._nodes import enough_nodes as enough_nodes
+from exactshap.solvers.core._nodes import fine_bound as fine_bound
 from exactshap.solvers.core._rules import RuleArrays as RuleArrays
 from exactshap.solvers.core._sets import player_sets as player_sets
 from exactshap.solvers.core._sets import set_sizes as set_sizes

@@ -34,7 +34,7 @@ import numpy as np
 
 from exactshap.semivalues import Atom, Beta, EndSlopes, Measure, Mixture, SignedDensity
 
-__all__ = ["RELATIVE_TRUNCATION", "bound", "coarse_bound", "enough_nodes"]
+__all__ = ["RELATIVE_TRUNCATION", "bound", "coarse_bound", "enough_nodes", "fine_bound"]
 
 RELATIVE_TRUNCATION = 2.0**-54  # below half a rounding unit of the result's scale: truncation hides behind rounding
 UNIFORM = Beta()
@@ -62,7 +62,13 @@ def bound(spread: float, n_nodes: int, mass: float = 1.0, slopes: float = 0.0) -
 
 def coarse_bound(spread: float, n_nodes: int, measure: Measure = UNIFORM) -> float:
     """Return :func:`bound` at ``spread`` rounded up to a 16th. So many spreads share few evaluations."""
-    return bound(math.ceil(spread * 16.0) / 16.0, n_nodes, *_parts(measure))
+    return fine_bound(math.ceil(spread * 16.0) / 16.0, n_nodes, measure)
+
+
+def fine_bound(spread: float, n_nodes: int, measure: Measure = UNIFORM) -> float:
+    """Return :func:`bound` of a measure, infinite where nothing is known of its rules of lower degree."""
+    mass, slopes = _parts(measure)
+    return bound(spread, n_nodes, mass, slopes) if math.isfinite(mass) else math.inf
 
 
 @functools.lru_cache(maxsize=4096)

@@ -15,6 +15,10 @@ from exactshap.solvers.product._folding import solve_folded as solve_folded
 from exactshap.solvers.product._functional import ExponentialTerms as ExponentialTerms
 from exactshap.solvers.product._functional import functional_rules as functional_rules
 from exactshap.solvers.product._functional import solve_functional as solve_functional
+from exactshap.solvers.product._mixture import PreparedMixture as PreparedMixture
+from exactshap.solvers.product._mixture import mixture_rules as mixture_rules
+from exactshap.solvers.product._mixture import prepare_mixture as prepare_mixture
+from exactshap.solvers.product._mixture import solve_mixture as solve_mixture
 from exactshap.solvers.product._quadrature import fill_interactions as fill_interactions
 from exactshap.solvers.product._quadrature import set_sums as set_sums
 from exactshap.solvers.product._quadrature import solve_product as solve_product

@@ -22,14 +22,23 @@ WORTH_ROWS = 64  # a background is folded where that pays off within as many row
 LANE_SETS = 32.0  # terms that have their sets worked on together
 
 
-def folding_pays(n_players: int, n_background: int, n_terms: int, n_outputs: int, semivalue: Semivalue, order: int) -> bool:
+def folding_pays(
+    n_players: int,
+    n_background: int,
+    n_terms: int,
+    n_outputs: int,
+    semivalue: Semivalue,
+    order: int,
+    n_swept: float | None = None,
+) -> bool:
     """Say whether to sum up the background first.
 
-    The number of rows has no say: values of a row must not depend on the other rows of its batch.
+    The number of rows has no say: values of a row must not depend on the other rows of its batch. ``n_swept``: how many terms
+    quadrature has in effect, where it sweeps mixtures in one.
     """
     if n_players > MAX_FOLDED_PLAYERS or n_background < 2 or order > n_players:
         return False
-    sweep = n_terms * n_background * quadrature_units(n_players, semivalue, order)
+    sweep = (n_terms if n_swept is None else n_swept) * n_background * quadrature_units(n_players, semivalue, order)
     row = _folded_row_units(n_players, n_terms, n_outputs, order)
     once = _fold_units(n_players, n_background, n_terms)
     return once + WORTH_ROWS * row < WORTH_ROWS * sweep

@@ -7,6 +7,7 @@ from exactshap.readers.kernel_machines.machine._bound import with_equal_shares a
 from exactshap.readers.kernel_machines.machine._expansion import Expansion as Expansion
 from exactshap.readers.kernel_machines.machine._expansion import ExpansionPart as ExpansionPart
 from exactshap.readers.kernel_machines.machine._expansion import Monomials as Monomials
+from exactshap.readers.kernel_machines.machine._expansion import RadialTerms as RadialTerms
 from exactshap.readers.kernel_machines.machine._expansion import cut_terms as cut_terms
 from exactshap.readers.kernel_machines.machine._expansion import expand as expand
 from exactshap.readers.kernel_machines.machine._expansion import merge as merge

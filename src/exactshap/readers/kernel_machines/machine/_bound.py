@@ -12,7 +12,7 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.shared import copied_state
 from exactshap.games import ProductGame
 from exactshap.kernels import Component
-from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, cut_terms
+from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, RadialTerms, cut_terms
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
@@ -82,6 +82,11 @@ class BoundMachine:
         return sum(block.coefficients.shape[1] for block in self.blocks)
 
     @cached_property
+    def n_radial(self) -> int:
+        """The number of terms of radial kernels, each a mixture, that one sweep serves."""
+        return sum(terms.points.shape[1] for terms in self.expansion.radial)
+
+    @cached_property
     def widest(self) -> int:
         """The number of terms of the largest block."""
         return max((block.coefficients.shape[1] for block in self.blocks), default=0)
@@ -129,6 +134,13 @@ class BoundMachine:
             for j in columns:
                 result[:, p] *= factors[:, j]
         return result
+
+    def distances(self, terms: RadialTerms, rows: np.ndarray) -> np.ndarray:
+        """Return the squared distances (n, n_players, n_terms) of rows from the points of a radial kernel, in each player."""
+        columns = terms.kernel.distances(rows, terms.points)
+        if not self.has_groups:
+            return columns
+        return np.stack([columns[:, list(player)].sum(axis=1) for player in self.players], axis=1)
 
     def absent(self, block: ExpansionPart | Monomials, rows: slice) -> np.ndarray:
         """Return the factors of absent players, (n_mixture, n_players, n_terms)."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from exactshap.kernels import Component, Kernel
+from exactshap.kernels import Component, Kernel, ScaledMixture
 
-__all__ = ["Expansion", "ExpansionPart", "Monomials", "cut_terms", "expand", "merge"]
+__all__ = ["Expansion", "ExpansionPart", "Monomials", "RadialTerms", "cut_terms", "expand", "merge"]
 
 
 class _Terms:
@@ -56,6 +56,21 @@ class Monomials(_Terms):
 
 
 @dataclass(frozen=True, eq=False)
+class RadialTerms:
+    """All Gaussians of a radial kernel over some training rows: f(x) gains sum_l coefficients[l] k(x, points[:, l])."""
+
+    kernel: ScaledMixture
+    coefficients: np.ndarray
+    points: np.ndarray
+
+    def cut(self, width: int) -> Iterator[RadialTerms]:
+        """Yield pieces of at most ``width`` terms."""
+        for start in range(0, self.points.shape[1], width):
+            terms = slice(start, start + width)
+            yield RadialTerms(self.kernel, self.coefficients[:, terms], np.ascontiguousarray(self.points[:, terms]))
+
+
+@dataclass(frozen=True, eq=False)
 class Expansion:
     r"""Hold a fitted machine :math:`f(x) = b + \sum_p s_p \sum_l \alpha_l \prod_j k_{pj}(x_j, X_{lj})`.
 
@@ -92,6 +107,23 @@ class Expansion:
     def is_mixture(self) -> bool:
         """Whether radial kernels are in it, as mixtures of Gaussians."""
         return any(part.component.relative_error > 0.0 for part in self.parts)
+
+    @cached_property
+    def radial(self) -> tuple[RadialTerms, ...]:
+        """The radial kernels that nothing is multiplied with but constants; the weights of their Gaussians add up to 1."""
+        members: dict[tuple[int, int], list[ExpansionPart]] = {}
+        for part in self.parts:
+            if part.component.member_of is not None and part.points is not None:
+                members.setdefault((id(part.component.member_of), id(part.points)), []).append(part)
+        return tuple(
+            RadialTerms(some[0].component.member_of, np.sum([part.coefficients for part in some], axis=0), some[0].points)  # type: ignore[arg-type]
+            for some in members.values()
+        )
+
+    @cached_property
+    def without_radial(self) -> Expansion:
+        """What is left when :attr:`radial` is taken out."""
+        return replace(self, parts=tuple(part for part in self.parts if part.component.member_of is None))
 
     def outputs(self, chosen: Sequence[int]) -> Expansion:
         """Return the expansion of some outputs."""

@@ -1,0 +1,184 @@
+r"""Solve games whose terms are mixtures of Gaussians of a distance: radial kernels.
+
+.. math:: v(S) = \sum_z w_z \sum_i c_i\, k\Bigl(\sum_{j \in S} D_j(x, X_i) + \sum_{j \notin S} D_j(z, X_i)\Bigr), \qquad
+    k(s) = \sum_l \omega_l e^{-\rho_l s}
+
+Each Gaussian is a product game. One sweep serves all of them, and takes of the mixture only what the distances of a few
+neighbouring terms can see; a mixture of 45 to 150 Gaussians costs some 10 to 30 times a single one.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from exactshap._native import Handle, kernel
+from exactshap.semivalues import Measure, Semivalue
+from exactshap.solvers.core import Solution, fine_bound
+
+__all__ = ["PreparedMixture", "mixture_rules", "prepare_mixture", "solve_mixture"]
+
+fill_mixture = kernel(
+    "product.fill_mixture(inside, outside, background_weights, c, mixture, rules, values, empty, full, largest)"
+)
+
+_ALLOWED = 2.0**-54  # of a quadrature and of what is left out, relative to a coefficient: a fiftieth of the mixture's own bound
+_N_LOW = 10  # nodes that stand for all small rates
+
+
+class _MixtureArrays(NamedTuple):
+    rates: np.ndarray
+    weights: np.ndarray
+    tails: np.ndarray
+    reaches: np.ndarray
+    low_rates: np.ndarray
+    low_weights: np.ndarray
+    dropped: float
+
+
+class PreparedMixture(NamedTuple):
+    """A mixture as the kernel reads it, and what a value is off by at most, relative to a coefficient, for what is left out of it."""
+
+    arrays: Handle
+    error: float
+
+
+class _RuleArrays(NamedTuple):
+    spreads: np.ndarray
+    errors: np.ndarray
+    offsets: np.ndarray
+    nodes: np.ndarray
+    weights: np.ndarray
+    allowed: float
+
+
+class BoundedRules(NamedTuple):
+    """Rules as the kernel reads them, and how many nodes each has."""
+
+    arrays: Handle
+    sizes: np.ndarray
+
+
+def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
+    r"""Prepare a mixture: for every number of its smallest rates, few nodes that stand for them.
+
+    The Gauss rule of n nodes for the discrete measure of rates up to R is off, at squared distances up to s, by at most
+
+    .. math:: \frac{s^{2n}}{(2n)!} \int \pi_n^2 \le \frac{4\, m\, (s R / 4)^{2n}}{(2n)!}
+
+    with the monic orthogonal polynomial :math:`\pi_n`, no larger than that of Chebyshev, and the mass m of the measure.
+    """
+    order = np.argsort(rates)
+    rates, weights = rates[order], weights[order]
+    masses = np.cumsum(weights)
+    n_rates, n = len(rates), _N_LOW
+    low_rates, low_weights = np.zeros((n_rates + 1, n)), np.zeros((n_rates + 1, n))
+    reaches = np.full(n_rates + 1, np.inf)
+    for count in range(1, n_rates + 1):
+        if count <= n:
+            low_rates[count, :count], low_weights[count, :count] = rates[:count], weights[:count]
+            continue
+        low_rates[count], low_weights[count] = _gauss(rates[:count], weights[:count], n)
+        allowed = _ALLOWED * math.factorial(2 * n) / (4.0 * masses[count - 1])
+        reaches[count] = 4.0 / rates[count - 1] * allowed ** (0.5 / n)
+    tails = np.cumsum(weights[::-1])[::-1].copy()
+    arrays = _MixtureArrays(rates, weights, tails, np.minimum(reaches, 1e300), low_rates, low_weights, _ALLOWED)
+    return PreparedMixture(Handle(arrays), (n_rates + 2.0) * _ALLOWED)
+
+
+def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the Gauss rule of n nodes of a discrete measure, by Lanczos with full orthogonalisation."""
+    x, largest = rates / rates[-1], float(rates[-1])
+    mass = float(weights.sum())
+    basis = [np.sqrt(weights / mass)]
+    diagonal, beside = [], []
+    for _ in range(n):
+        product = x * basis[-1]
+        diagonal.append(float(product @ basis[-1]))
+        for _ in range(2):
+            for vector in basis:
+                product = product - (vector @ product) * vector
+        norm = float(np.linalg.norm(product))
+        if norm < 1e-15:  # so much of the measure lies at one place that fewer nodes are exact
+            break
+        beside.append(norm)
+        basis.append(product / norm)
+    size = len(diagonal)
+    matrix = np.diag(diagonal) + np.diag(beside[: size - 1], 1) + np.diag(beside[: size - 1], -1)
+    nodes, vectors = np.linalg.eigh(matrix)
+    found_rates, found_weights = np.zeros(n), np.zeros(n)
+    found_rates[:size], found_weights[:size] = largest * np.clip(nodes, 0.0, 1.0), mass * vectors[0] ** 2
+    return found_rates, found_weights
+
+
+@functools.lru_cache(maxsize=64)
+def mixture_rules(semivalue: Semivalue, n_players: int) -> BoundedRules:
+    """Return the rules for single players with their errors; the last one is exact."""
+    degree, measure = n_players - 1, semivalue.of_size(1, 1)
+    exact = degree // 2 + 1
+    counts = [count for count in _SIZES if count < exact]
+    spreads = 2.0 ** np.arange(-30.0, math.log2(n_players) + 0.25, 0.25)
+    errors = np.array(
+        [[_error(spread, count, measure) for spread in spreads.tolist()] for count in counts] + [[0.0] * len(spreads)]
+    )
+    rules = [measure.rule(2 * count - 1) for count in counts] + [measure.rule(degree)]
+    nodes, weights = (np.concatenate(parts).astype(float) for parts in zip(*rules, strict=True))
+    sizes = np.array([len(rule[0]) for rule in rules])
+    arrays = _RuleArrays(spreads, errors, np.cumsum([0, *sizes]), nodes, weights, _ALLOWED)
+    return BoundedRules(Handle(arrays), sizes)
+
+
+_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+
+
+def _error(spread: float, n_nodes: int, measure: Measure) -> float:
+    """Return the bound for single players, 2 where nothing is known."""
+    found = fine_bound(spread, n_nodes, measure)
+    return 2.0 * found if math.isfinite(found) else 2.0
+
+
+def solve_mixture(
+    rules: BoundedRules,
+    mixture: PreparedMixture,
+    inside: np.ndarray,
+    outside: np.ndarray,
+    weights: np.ndarray,
+    coefficients: np.ndarray,
+) -> Solution:
+    r"""Return the part of some terms for single players.
+
+    Parameters
+    ----------
+    rules : BoundedRules
+    mixture : PreparedMixture
+    inside : array of shape (n_rows, n_players, n_terms)
+        Squared distances of the rows from each term's point, in each player.
+    outside : array of shape (n_background, n_players, n_terms)
+        The same of the background; zeros where absent factors are 1.
+    weights : array of shape (n_background,)
+        Of the background rows.
+    coefficients : array of shape (n_outputs, n_terms)
+
+    Notes
+    -----
+    Bits of a row depend on that row alone. ``error_bound`` is that of quadrature and of what is left out, not of the mixture.
+    """
+    (n_rows, n_players, _), n_outputs = inside.shape, len(coefficients)
+    values = np.zeros((n_rows, n_players, n_outputs))
+    empty, full = np.zeros((n_rows, n_outputs)), np.zeros((n_rows, n_outputs))
+    largest = np.zeros(n_rows, np.int64)
+    arguments = (np.ascontiguousarray(array, float) for array in (inside, outside, weights, coefficients))
+    fill_mixture(*arguments, mixture.arrays, rules.arrays, values, empty, full, largest)
+    scale = np.full(n_rows, np.abs(coefficients).max(axis=0, initial=0.0).sum() * np.abs(weights).sum())
+    return Solution(
+        values,
+        empty,
+        full,
+        "quadrature of a mixture of Gaussians",
+        error_bound=4.0 * mixture.error * scale,
+        scale=scale,
+        n_nodes=int(rules.sizes[largest].max(initial=0)),
+    )

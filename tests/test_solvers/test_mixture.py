@@ -1,0 +1,87 @@
+"""Mixtures of Gaussians in one sweep, against the sum of the product games of all Gaussians."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from exactshap import semivalues
+from exactshap.expansions import matern, rational_quadratic
+from exactshap.semivalues import Atom, Nodes, Semivalue
+from exactshap.solvers.product import mixture_rules, prepare_mixture, solve_mixture, solve_terms
+from tolerances import EPS, assert_close
+
+MIXTURES = {
+    "matern 1/2": matern(0.5),
+    "matern 5/2": matern(2.5),
+    "matern 50": matern(50.0),
+    "quadratic 0.3": rational_quadratic(0.3),
+    "quadratic 1": rational_quadratic(1.0),
+}
+
+
+@functools.cache
+def prepared(name):
+    return prepare_mixture(MIXTURES[name].rates, MIXTURES[name].weights)
+
+
+ENDS = Semivalue("from the empty coalition", Nodes((0.0, 1e-9, 0.3), (0.5, 0.25, 0.25)))
+QUESTIONS = [semivalues.find("shapley"), semivalues.find("banzhaf"), semivalues.beta(4, 1), Semivalue("first", Atom(0.0)), ENDS]
+
+
+def game(d, n_terms, scale, functional, seed=0):
+    """Distances with duplicates: rows and background rows that are terms' points, and rows that share columns with one."""
+    rng = np.random.default_rng(seed)
+    X, Z, points = (rng.normal(size=(n, d)) for n in (3, 4, n_terms))
+    points[0], points[n_terms // 2], X[1, : d // 2] = X[0], Z[0], points[-1, : d // 2]
+    inside, outside = (np.ascontiguousarray(scale * (rows[:, :, None] - points.T) ** 2 / d) for rows in (X, Z))
+    outside = np.zeros((1, d, n_terms)) if functional else outside
+    return inside, outside, np.full(len(outside), 1.0 / len(outside)), rng.normal(size=(2, n_terms))
+
+
+def one_by_one(mixture, question, inside, outside, weights, c):
+    parts = [
+        solve_terms(np.exp(-rate * inside), np.exp(-rate * outside), weight * c, weights, question, 1, all_nodes=True)
+        for weight, rate in zip(mixture.weights, mixture.rates, strict=True)
+    ]
+    return [np.sum([getattr(part, name) for part in parts], axis=0) for name in ("values", "empty", "full")]
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+@pytest.mark.parametrize(("d", "n_terms"), [(1, 3), (7, 9), (18, 11)])
+@pytest.mark.parametrize("functional", [False, True])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])
+def test_one_sweep_is_the_sum_of_all_gaussians(name, d, n_terms, functional, scale):
+    mixture, arrays = MIXTURES[name], game(d, n_terms, scale, functional)
+    for question in QUESTIONS if d == 7 else QUESTIONS[:1]:
+        found = solve_mixture(mixture_rules(question, d), prepared(name), *arrays)
+        reference = one_by_one(mixture, question, *arrays)
+        for one, other in zip((found.values, found.empty, found.full), reference, strict=True):
+            assert_close(one, other, found.scale.max(), n_terms, d)
+        assert (found.error_bound <= 0.1 * len(mixture.rates) * 100.0 * EPS * found.scale).all()
+
+
+@pytest.mark.parametrize("functional", [False, True])
+def test_bits_of_a_row_depend_on_that_row_alone(functional):
+    inside, *others = game(12, 20, 1.0, functional)
+    rules, mixture = mixture_rules(QUESTIONS[0], 12), prepared("matern 1/2")
+    together = solve_mixture(rules, mixture, inside, *others).values
+    for i in range(len(inside)):
+        np.testing.assert_array_equal(solve_mixture(rules, mixture, inside[i : i + 1], *others).values[0], together[i])
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_few_nodes_stand_for_the_small_rates(name):
+    """At every reach, the nodes of the first rates against these themselves."""
+    rates, weights, _, reaches, low_rates, low_weights, allowed = prepared(name).arrays.value
+    for count in range(1, len(rates) + 1):
+        s = np.linspace(0.0, 1.0, 40)[:, None] * min(reaches[count], 1e6)
+        exact = np.exp(-s * rates[:count]) @ weights[:count]
+        found = np.exp(-s * low_rates[count]) @ low_weights[count]
+        np.testing.assert_allclose(found, exact, atol=allowed + 16.0 * EPS, rtol=0)
+
+
+def test_far_terms_take_more_nodes_than_near_ones():
+    rules, mixture = mixture_rules(QUESTIONS[0], 40), prepared("matern 5/2")
+    counts = [solve_mixture(rules, mixture, *game(40, 16, scale, False)).n_nodes for scale in (1e-9, 1.0)]
+    assert counts[0] < counts[1] <= 20
