@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model, TableLike
 from exactshap.frames import as_table
 from exactshap.games import AdditiveGame, Game, ProductGame, all_masks
 from exactshap.semivalues import available
@@ -48,9 +49,9 @@ def check_game(game: Game, *, orders: tuple[int, ...] = (1, 2), tolerance: float
 
 
 def check_reader(
-    model: Any,
-    X: Any,
-    background: Any = None,
+    model: Model,
+    X: TableLike,
+    background: TableLike = None,
     *,
     n_masks: int = 6,
     indices: tuple[str, ...] = ("shapley", "banzhaf"),
@@ -118,7 +119,7 @@ def check_reader(
     assert fingerprint(as_table(X).native) == before, "X was changed"
 
 
-def _check_values(explainer: Any, game: Game, X: Any, indices: tuple[str, ...], allowed: float) -> None:
+def _check_values(explainer: Model, game: Game, X: TableLike, indices: tuple[str, ...], allowed: float) -> None:
     for index in indices:
         for order in (1, 2) if explainer.reader.n_players > 1 else (1,):
             fast = explainer(X, index, order)
@@ -130,7 +131,7 @@ def _check_values(explainer: Any, game: Game, X: Any, indices: tuple[str, ...], 
             )
 
 
-def _check_rows(explainer: Any, X: Any, values: np.ndarray) -> None:
+def _check_rows(explainer: Model, X: TableLike, values: np.ndarray) -> None:
     table = as_table(X)
     for i in (0, table.n_rows - 1):
         single = explainer(table.take(slice(i, i + 1)).native).values[0]

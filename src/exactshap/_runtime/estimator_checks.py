@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import InputError, message
 
 __all__ = ["check_parameters", "is_number", "sample_weights"]
 
 
-def is_number(value: Any, least: float = 0.0, *, whole: bool = False, above: bool = False) -> bool:
+def is_number(value: object, least: float = 0.0, *, whole: bool = False, above: bool = False) -> bool:
     """Return whether a value is a finite number of at least ``least``, or above it."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer) if whole else (int, float, np.number)):
         return False
     return bool((least < value if above else least <= value) and value < math.inf)
 
 
-def check_parameters(model: Any, checks: list[tuple[str, bool, str]]) -> None:
+def check_parameters(model: Model, checks: list[tuple[str, bool, str]]) -> None:
     """Refuse the first invalid parameter: (name, whether it is valid, what it must be)."""
     for name, fine, wanted in checks:
         if not fine:

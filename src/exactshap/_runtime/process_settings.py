@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, ContextDecorator, contextmanager,
 from typing import Any
 
 from exactshap._runtime.shared import STEP
+from exactshap._runtime.types import Foreign
 
 __all__ = ["OfTheProcess", "single_threaded_blas", "without_collection", "without_lost_threads", "without_warnings"]
 
@@ -115,7 +116,7 @@ def _one_thread() -> Iterator[None]:
             _set(library, n_threads)
 
 
-def _set(library: Any, n_threads: int) -> None:
+def _set(library: Foreign, n_threads: int) -> None:
     """Limit a library, on whatever thread: threadpoolctl 3.8 lets the documented call do nothing but on the first one that made it."""
     getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
 

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from exactshap._runtime.optional import require
+from exactshap._runtime.types import Model
 from exactshap.app._session import WhatIf
 
 __all__ = ["make_app", "run_app"]
@@ -96,7 +97,7 @@ class _Guard:
     - ``Host`` must be this machine: a page of another site cannot reach the port under a name of its own (DNS rebinding).
     """
 
-    def __init__(self, inner: Any, token: str) -> None:
+    def __init__(self, inner: Model, token: str) -> None:
         from starlette.routing import Mount, Router
 
         self._inner, self._token, self._cookie = inner, token, secrets.token_urlsafe(24)

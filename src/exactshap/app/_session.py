@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.frames import Table, as_table
 
@@ -56,7 +57,7 @@ class WhatIf:
     (True, np.True_)
     """
 
-    def __init__(self, model: Any, data: Any, background: Any = None, **settings: Any) -> None:
+    def __init__(self, model: Model, data: TableLike, background: TableLike = None, **settings: Any) -> None:
         self.model, self.settings = model, settings
         self.data = as_table(data, what="data")
         self.background = None if background is None else as_table(background, what="background")
@@ -161,7 +162,7 @@ def _changed(row: Table, changes: dict[str, Any]) -> Any:
     return _same_index(frame.with_columns(*(_aligned(cell, frame) for cell in cells)).to_native(), row.native)
 
 
-def _aligned(cell: Any, frame: Any) -> Any:
+def _aligned(cell: Any, frame: TableLike) -> Any:
     """Return a series with the index of a one-row pandas frame, which keeps the row's label."""
     native = frame.to_native()
     if hasattr(native, "index") and not callable(native.index):
@@ -171,7 +172,7 @@ def _aligned(cell: Any, frame: Any) -> Any:
     return cell
 
 
-def _same_index(changed: Any, native: Any) -> Any:
+def _same_index(changed: Any, native: TableLike) -> Any:
     if hasattr(native, "index") and not callable(native.index):
         changed.index = native.index
     return changed

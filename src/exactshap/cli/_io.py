@@ -10,6 +10,7 @@ from typing import Any
 from exactshap._runtime.files import atomic_write, check_regular, open_regular
 from exactshap._runtime.optional import first_installed, require
 from exactshap._runtime.process_settings import without_collection
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, message
 
 __all__ = ["check_target", "load_model", "read_table", "take_columns", "write_table"]
@@ -65,7 +66,7 @@ def read_table(path: Path) -> Any:
     return table
 
 
-def _refuse_other_separators(table: Any, path: Path) -> None:
+def _refuse_other_separators(table: TableLike, path: Path) -> None:
     names = list(table.column_names if hasattr(table, "column_names") else table.columns)
     if len(names) == 1 and (marks := [mark for mark in (";", "\t", "|") if mark in str(names[0])]):
         got = f"Its one column is named {str(names[0])[:40]!r}"
@@ -97,7 +98,7 @@ def _suffix(path: Path) -> str:
     return ".csv" if suffixes[-2:-1] == [".csv"] else (suffixes or [""])[-1]
 
 
-def take_columns(table: Any, drop: tuple[str, ...], *, what: str) -> Any:
+def take_columns(table: TableLike, drop: tuple[str, ...], *, what: str) -> Any:
     """Return a table without some columns."""
     from exactshap.frames import as_table
 
@@ -119,7 +120,7 @@ def check_target(path: Path | None, suffixes: tuple[str, ...] | None) -> None:
         raise FileNotFoundError(2, "No such folder", str(path.parent))
 
 
-def write_table(frame: Any, path: Path) -> None:
+def write_table(frame: TableLike, path: Path) -> None:
     """Write a frame as CSV or Parquet, completely or not at all.
 
     Spreadsheets take a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. In CSV files such a *text* (a name of
@@ -144,7 +145,7 @@ def write_table(frame: Any, path: Path) -> None:
             frame.to_parquet(draft)
 
 
-def _without_formulas(frame: Any) -> Any:
+def _without_formulas(frame: TableLike) -> Any:
     """Return a frame with texts that no spreadsheet takes for formulas."""
     import narwhals as nw
 
@@ -159,7 +160,7 @@ def _without_formulas(frame: Any) -> Any:
     return wide.with_columns(*changed).rename({name: _no_formula(name) for name in wide.columns}).to_native()
 
 
-def _no_formula(cell: Any) -> Any:
+def _no_formula(cell: object) -> Any:
     """Put an apostrophe before a text that a spreadsheet would calculate.
 
     >>> _no_formula("=1+1"), _no_formula("age"), _no_formula(-1.5)

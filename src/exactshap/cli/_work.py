@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap._runtime.types import TableLike
 from exactshap.cli._io import load_model, read_table, take_columns
 from exactshap.errors import InputError, message
 
@@ -101,7 +102,7 @@ class Task:
         there = tuple(name for name in self.drop if name in (as_table(table).names or ()))
         return take_columns(table, there, what=self.background.name)
 
-    def _refuse_unknown(self, X: Any, fitted: tuple[str, ...] | None) -> None:
+    def _refuse_unknown(self, X: TableLike, fitted: tuple[str, ...] | None) -> None:
         """Say how to leave columns out: a file with its target column in it is what a newcomer passes first."""
         from exactshap.frames import as_table
 

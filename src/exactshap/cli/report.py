@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from exactshap._runtime.types import Column
 from exactshap.cli import _options as options
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def command(
     console().print(f"{explanation.certificate()}\nreport written to {out}")
 
 
-def comparable_target(explanation: Explanation, target: Any) -> Any:
+def comparable_target(explanation: Explanation, target: Column) -> Any:
     """Return the target if the output has its unit; else say why the report has no errors."""
     from exactshap.cli._screen import console
     from exactshap.errors import InputError

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import RandomState, TableLike
 from exactshap.decompose.pairwise import (
     Factors,
     adjust,
@@ -32,9 +33,9 @@ MAX_ROWS = 5000  # matrices of n x n are held: d + 8 of them
 
 
 def decompose_conditional_hsic(
-    X: Any,
-    Y: Any,
-    Z: Any,
+    X: TableLike,
+    Y: TableLike,
+    Z: TableLike,
     *,
     kernel_x: Any = "rbf",
     kernel_y: Any = "rbf",
@@ -48,7 +49,7 @@ def decompose_conditional_hsic(
     neighbours: int = 5,
     correction: str = "max",
     level: float = 0.95,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> PairwiseDecomposition:
     r"""Split the dependence of X and Y given Z over X's columns.
 

@@ -22,6 +22,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from exactshap._runtime.types import Column, TableLike
 from exactshap.errors import InputError, message
 from exactshap.kernels import Custom, Kernel
 from exactshap.semivalues import find
@@ -171,7 +172,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
     def __init__(self, *, length_scale: Any = "auto", strength: Any = "auto", noise: Any = "auto") -> None:
         self.length_scale, self.strength, self.noise = length_scale, strength, noise
 
-    def fit(self, X: Any, y: Any) -> FanovaGaussianProcess:
+    def fit(self, X: TableLike, y: Column) -> FanovaGaussianProcess:
         """Fit the process to ``X (n_rows, n_features)`` and ``y (n_rows,)``."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, float)
@@ -195,7 +196,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.dual_coef_ = cho_solve((self._cholesky, True), target) * self._scale
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: TableLike, return_std: bool = False) -> Any:
         """Return the posterior mean of f, and its deviation with ``return_std``.
 
         Both are (n_rows,); the deviation is without the noise.
@@ -209,7 +210,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         prior = np.prod(1.0 + self._own(X), axis=1)
         return mean, np.sqrt(np.maximum(self.variance_ * (prior - self._explained(sections)), 0.0))
 
-    def shapley_values(self, X: Any, value_function: str = "functional") -> FanovaValues:
+    def shapley_values(self, X: TableLike, value_function: str = "functional") -> FanovaValues:
         r"""Return the posterior of the Shapley values. The game is v(S), the sum of all components of columns in S.
 
         .. math:: \phi_j = \sum_{U \ni j} \frac{f_U(x)}{|U|}, \quad

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from exactshap._runtime.types import Column, RandomState, TableLike
 from exactshap.errors import InputError, message
 
 __all__ = ["HSICSelector"]
@@ -84,7 +85,7 @@ class HSICSelector(SelectorMixin, BaseEstimator):
         bandwidth_y: Any = "median",
         estimator: str = "biased",
         n_permutations: int = 0,
-        random_state: Any = 0,
+        random_state: RandomState = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
@@ -97,7 +98,7 @@ class HSICSelector(SelectorMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: TableLike, y: Column) -> Self:
         """Decompose HSIC(X, y) and rank the columns.
 
         Parameters

@@ -11,6 +11,7 @@ import numpy as np
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
+from exactshap._runtime.types import Model, TableLike
 from exactshap._runtime.words import fields_html
 from exactshap.errors import InputError, InputTypeError, message, warn
 from exactshap.explainer._certify import Certifier, joins_call
@@ -87,8 +88,8 @@ class Explainer:
 
     def __init__(
         self,
-        model: Any,
-        background: Any = None,
+        model: Model,
+        background: TableLike = None,
         *,
         value_function: str = "auto",
         output: Any = "auto",
@@ -154,7 +155,7 @@ class Explainer:
             raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
-    def __call__(self, X: Any, index: str | Question = "shapley", order: int = 1, *, offset: Any = None) -> Explanation:
+    def __call__(self, X: TableLike, index: str | Question = "shapley", order: int = 1, *, offset: Any = None) -> Explanation:
         """Explain rows.
 
         Parameters
@@ -200,14 +201,14 @@ class Explainer:
             refuse_or_warn(reader, explanation, self.on_inexact)
         return explanation
 
-    def plan(self, X: Any, index: str | Question = "shapley", order: int = 1) -> Forecast:
+    def plan(self, X: TableLike, index: str | Question = "shapley", order: int = 1) -> Forecast:
         """Forecast the method and the cost on ``X`` without explaining a row."""
         table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
         with using_jobs(self.n_jobs):
             return forecast(reader, table, semivalue, order, self.memory_limit)
 
     def verify(
-        self, X: Any, n_masks: int = 8, random_state: int = 0, *, index: str | Semivalue = "shapley", order: int = 1
+        self, X: TableLike, n_masks: int = 8, random_state: int = 0, *, index: str | Semivalue = "shapley", order: int = 1
     ) -> Verification:
         """Check that credit goes to the right columns, which additivity cannot see.
 
@@ -221,7 +222,7 @@ class Explainer:
             raise InputError(message("Only indices are verified set by set", f"Got {question.name!r}", "Pass the name of one"))
         return verify(self.reader, self._checked(X), n_masks, random_state, question, order)
 
-    def _checked(self, X: Any) -> Table:
+    def _checked(self, X: TableLike) -> Table:
         without_lost_threads()
         reader = self.reader
         table = as_table(X if self.shape is None else self.shape.flat(X, "X"), allow_empty=True)
@@ -239,9 +240,9 @@ class Explainer:
 
 
 def explain(
-    model: Any,
-    X: Any,
-    background: Any = None,
+    model: Model,
+    X: TableLike,
+    background: TableLike = None,
     *,
     index: str | Question = "shapley",
     order: int = 1,
@@ -283,7 +284,7 @@ def _kinds_message(table: Table, background: Table) -> str:
     return message("Rows of `X` and of `background` do not mix", f"`X` is {kinds[0]}, `background` is {kinds[1]}", do)
 
 
-def _background(background: Any, model: Any, align: bool) -> Table:
+def _background(background: TableLike, model: Model, align: bool) -> Table:
     """Read the background; a mutation by the caller afterwards must not change anything, so it is copied."""
     with refused_beyond_memory("The background"):
         given = as_table(background, what="background")

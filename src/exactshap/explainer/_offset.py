@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.explainer._certify import Certified
 from exactshap.frames import Table, as_table
@@ -18,7 +19,7 @@ __all__ = ["add_offsets", "split_offset", "without_offset"]
 ROUNDINGS = 4.0  # of an offset, and of its sum with a prediction, by the model and by us
 
 
-def without_offset(background: Any, offset: Any) -> Any:
+def without_offset(background: TableLike, offset: Any) -> Any:
     """Return the background without the column of offsets: those of other rows are no part of any value."""
     names = getattr(background, "columns", ())
     if not isinstance(offset, str) or offset not in list(names):
@@ -27,7 +28,7 @@ def without_offset(background: Any, offset: Any) -> Any:
     return table.select([j for j, name in enumerate(table.names or ()) if name != offset]).native
 
 
-def split_offset(X: Any, offset: Any, feature_names: tuple[str, ...]) -> tuple[Any, np.ndarray | None]:
+def split_offset(X: TableLike, offset: Any, feature_names: tuple[str, ...]) -> tuple[Any, np.ndarray | None]:
     """Return the rows without the column that holds their offsets, and the offsets."""
     if offset is None:
         return X, None
@@ -48,7 +49,7 @@ def split_offset(X: Any, offset: Any, feature_names: tuple[str, ...]) -> tuple[A
     return X, values
 
 
-def _without_column(X: Any, name: str, feature_names: tuple[str, ...]) -> tuple[Any, np.ndarray]:
+def _without_column(X: TableLike, name: str, feature_names: tuple[str, ...]) -> tuple[Any, np.ndarray]:
     table = as_table(X, allow_empty=True)
     names = table.names or ()
     if name not in names:

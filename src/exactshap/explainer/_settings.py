@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, message, warn
 from exactshap.frames import Shape, Shaped, Table
 from exactshap.readers import Reader, Request
@@ -54,7 +55,7 @@ def checked_names(names: Any) -> tuple[str, ...] | None:
     return texts
 
 
-def of_shape(model: Any, shape: Shape) -> Shaped:
+def of_shape(model: Model, shape: Shape) -> Shaped:
     """Return a function of rows of a shape as one of flat rows."""
     if not callable(model) or isinstance(model, type):
         do = f"Pass its function: model.{'predict' if hasattr(model, 'predict') else '__call__'}"
@@ -62,7 +63,7 @@ def of_shape(model: Any, shape: Shape) -> Shaped:
     return Shaped(model, shape)
 
 
-def aligned(table: Table, model: Any) -> Table:
+def aligned(table: Table, model: Model) -> Table:
     """Return a frame's columns in the order of the fit. Estimators and boosters know their names; others are left as they are.
 
     LightGBM keeps names with underscores for white space; other differences are left for the reader to refuse.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, message
 
 __all__ = ["narwhals", "numeric_array", "numeric_column", "plain_numbers"]
@@ -31,7 +32,7 @@ def numeric_array(array: np.ndarray, what: str) -> np.ndarray:
     raise _not_numeric(array.dtype, "the array", what)
 
 
-def plain_numbers(frame: Any, dtypes: Sequence[np.dtype], *, by_row: bool = True) -> np.ndarray | None:
+def plain_numbers(frame: TableLike, dtypes: Sequence[np.dtype], *, by_row: bool = True) -> np.ndarray | None:
     """Return a pandas frame of NumPy dtypes as float64, or None. None where integers may be too large to be exact.
 
     Unless ``by_row``, they lie as they lie in the frame, mostly column by column, and may be its own.
@@ -45,7 +46,7 @@ def plain_numbers(frame: Any, dtypes: Sequence[np.dtype], *, by_row: bool = True
     return values
 
 
-def numeric_column(series: Any, what: str) -> np.ndarray:
+def numeric_column(series: TableLike, what: str) -> np.ndarray:
     """Return a narwhals Series of numbers as float64; what is missing becomes NaN."""
     dtype = series.dtype
     if dtype.is_numeric() or str(dtype) == "Boolean":
@@ -73,7 +74,7 @@ def _numeric_object(values: np.ndarray, where: str, what: str) -> np.ndarray:
     return np.where(missing, np.nan, values).astype(float)
 
 
-def _is_real(value: Any) -> bool:
+def _is_real(value: object) -> bool:
     return isinstance(value, (int, float, np.number, np.bool_)) and not isinstance(value, np.complexfloating)
 
 

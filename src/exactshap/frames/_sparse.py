@@ -6,20 +6,22 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import TableLike
+
 __all__ = ["is_sparse", "sparse_hybrid", "stored_mask", "to_csr"]
 
 
-def is_sparse(data: Any) -> bool:
+def is_sparse(data: TableLike) -> bool:
     """Say whether rows are a sparse matrix or array of SciPy."""
     return type(data).__module__.startswith("scipy.sparse")
 
 
-def to_csr(matrix: Any) -> Any:
+def to_csr(matrix: TableLike) -> Any:
     """Return the matrix by rows, its explicit zeros kept."""
     return matrix if matrix.format == "csr" else matrix.tocsr()
 
 
-def stored_mask(matrix: Any) -> np.ndarray:
+def stored_mask(matrix: TableLike) -> np.ndarray:
     """Return which cells of a CSR matrix are stored, explicit zeros included. The mask has shape (n_rows, n_columns)."""
     stored = np.zeros(matrix.shape, bool)
     stored[np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices] = True

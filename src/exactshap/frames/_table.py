@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from exactshap._runtime.types import TableLike
 from exactshap.errors import printable
 from exactshap.frames._numeric import narwhals, numeric_array, numeric_column, plain_numbers
 from exactshap.frames._sparse import is_sparse, sparse_hybrid, stored_mask
@@ -49,7 +50,7 @@ class Table:
     n_columns: int
     was_column: ClassVar[bool] = False
 
-    def __init__(self, native: Any, names: tuple[str, ...] | None, n_rows: int, n_columns: int) -> None:
+    def __init__(self, native: TableLike, names: tuple[str, ...] | None, n_rows: int, n_columns: int) -> None:
         # at once: what is generated sets a frozen field by a call, and every explanation makes several tables
         self.__dict__.update(native=native, names=names, n_rows=n_rows, n_columns=n_columns)
 
@@ -94,7 +95,7 @@ class Table:
             native = native.set_axis(list(self.names or ()), axis=1)
         return narwhals().from_native(native, eager_only=True)
 
-    def labelled(self, native: Any) -> Any:
+    def labelled(self, native: TableLike) -> Any:
         """Return such a frame with the labels that the user gave its columns."""
         return native if self._labels is None else native.set_axis(self._labels, axis=1)
 
@@ -105,7 +106,7 @@ class Table:
             return None
         return self.native.columns
 
-    def of_same_columns(self, native: Any, n_rows: int, *, same_dtypes: bool = True) -> Table:
+    def of_same_columns(self, native: TableLike, n_rows: int, *, same_dtypes: bool = True) -> Table:
         """Return other rows of a frame with these columns; this table's dtypes spare pandas making a Series of theirs."""
         table = Table(native, self.names, n_rows, self.n_columns)
         if same_dtypes and "dtypes" in self.__dict__:
@@ -228,7 +229,7 @@ class Table:
             native = sparse_hybrid(native, other.native[cells[:, j]], here)
         return Table(native, None, self.n_rows, self.n_columns)
 
-    def series_like(self, frame: Any, j: int, name: str) -> Any:
+    def series_like(self, frame: TableLike, j: int, name: str) -> Any:
         """Return column ``j`` as a narwhals Series of a frame's library. It is taken as it is, or rebuilt from its cells."""
         if self.is_frame:
             here = self.readable()
@@ -245,7 +246,7 @@ class Table:
         return self.take(np.tile(np.arange(self.n_rows), times))
 
 
-def with_unique_index(frame: Any) -> Any:
+def with_unique_index(frame: TableLike) -> Any:
     """Return a pandas frame whose labels repeat with numbers in their place: mixed rows have those of the rows that they are made of.
 
     Models that put rows together by label refuse repeated ones.

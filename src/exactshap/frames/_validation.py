@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.frames._numeric import narwhals
 from exactshap.frames._sparse import is_sparse, to_csr
@@ -20,7 +21,7 @@ _INPUTS = (
 _TABLE = "Pass an array of shape (n_rows, n_features) or a DataFrame"
 
 
-def as_table(data: Any, *, what: str = "X", allow_empty: bool = False) -> Table:
+def as_table(data: TableLike, *, what: str = "X", allow_empty: bool = False) -> Table:
     """Return ``data`` as a :class:`Table`, or say what is wrong with it.
 
     Parameters
@@ -68,12 +69,12 @@ def as_table(data: Any, *, what: str = "X", allow_empty: bool = False) -> Table:
     return table
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     """Return a word or two for something that is no table."""
     return f"{value!r}"[:60] if isinstance(value, (str, int, float)) else f"an object of {type(value).__name__}"
 
 
-def _frame_table(data: Any, what: str) -> Table:
+def _frame_table(data: TableLike, what: str) -> Table:
     if type(data).__module__.partition(".")[0] == "pandas" and type(data).__name__ == "DataFrame":  # most rows: no narwhals
         names, n_rows = _pandas_names(data, what), len(data)
     else:
@@ -88,7 +89,7 @@ def _frame_table(data: Any, what: str) -> Table:
     return table
 
 
-def _in_native_order(frame: Any, what: str) -> Any:
+def _in_native_order(frame: TableLike, what: str) -> Any:
     """Return a pandas frame with all numbers in the machine's byte order."""
     foreign = {
         name: dtype.newbyteorder("=")
@@ -111,7 +112,7 @@ def _warn_of_byte_order(what: str, do: str) -> None:
 _latest: tuple[Any, tuple[str, ...]] = None, ()  # the labels of the latest pandas frame, and its checked names
 
 
-def _pandas_names(data: Any, what: str) -> tuple[str, ...]:
+def _pandas_names(data: TableLike, what: str) -> tuple[str, ...]:
     """Return checked names as text; those of rows of one frame after another, which share its labels, are checked once."""
     global _latest
     labels, names = _latest
@@ -132,7 +133,7 @@ def _as_text(labels: list[Any]) -> list[str]:
     return [" ".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in labels]
 
 
-def _columns_and_rows(data: Any, what: str) -> tuple[list[Any], int]:
+def _columns_and_rows(data: TableLike, what: str) -> tuple[list[Any], int]:
     """Return a frame's column names and number of rows. Any library's that narwhals reads."""
     try:
         frame = narwhals().from_native(data, eager_only=True)
@@ -159,7 +160,7 @@ def _refuse_repeated(names: list[Any], what: str) -> None:
         raise InputError(message(f"Feature names of `{what}` must be unique", got, "Drop or rename the repeated columns"))
 
 
-def _refuse_sparse_columns(data: Any, what: str) -> None:
+def _refuse_sparse_columns(data: TableLike, what: str) -> None:
     """Refuse pandas' sparse columns: models take such a frame for a sparse matrix."""
     dtypes = getattr(data, "dtypes", ())
     sparse = [name for name, dtype in zip(data.columns, dtypes, strict=False) if type(dtype).__name__ == "SparseDtype"]
@@ -174,7 +175,7 @@ def _refuse_sparse_columns(data: Any, what: str) -> None:
         )
 
 
-def _array_table(data: Any, what: str) -> Table:
+def _array_table(data: TableLike, what: str) -> Table:
     if np.ma.is_masked(data):
         raise InputError(message(f"`{what}` has masked cells", "NumPy drops their mask", "Pass data.filled(np.nan)"))
     if callable(getattr(data, "detach", None)):  # a tensor that may record gradients, or lie on another device
@@ -186,7 +187,7 @@ def _array_table(data: Any, what: str) -> Table:
     return _rectangle(array, data, what)
 
 
-def _rectangle(array: np.ndarray, data: Any, what: str) -> Table:
+def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
     """Return the table of an array of two dimensions; ``data`` is what it was made of."""
     if array.ndim == 1 and array.dtype == object and any(isinstance(row, (list, tuple, np.ndarray)) for row in array):
         raise InputError(message(f"`{what}` must be a rectangular table", "Got rows of different lengths"))
@@ -217,7 +218,7 @@ def _rectangle(array: np.ndarray, data: Any, what: str) -> Table:
     return Table(array, None, *array.shape)
 
 
-def _route(data: Any) -> str:
+def _route(data: TableLike) -> str:
     """Return what to pass instead of an object that is no table."""
     if isinstance(data, dict):
         return "Pass a DataFrame: pandas.DataFrame([row]) of one row, pandas.DataFrame(columns) of columns"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.optional import require
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, message
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def _files(explanation: Explanation, folder: Path, report: bool, settings: Mappi
     return paths
 
 
-def _write_parquet(table: Any, path: Path) -> None:
+def _write_parquet(table: TableLike, path: Path) -> None:
     if hasattr(table, "write_parquet"):  # polars
         table.write_parquet(path)
         return
@@ -207,7 +208,7 @@ def _evaluator() -> type:
             dataset: Any,
             run_id: str,
             evaluator_config: Mapping[str, Any] | None = None,
-            model: Any = None,
+            model: Model = None,
             **kwargs: Any,
         ) -> Any:
             from exactshap.explainer import Explainer
@@ -224,7 +225,7 @@ def _evaluator() -> type:
     return ExplanationEvaluator
 
 
-def _raw(model: Any) -> Any:
+def _raw(model: Model) -> Any:
     """Return the model inside MLflow's wrapper, or its ``predict`` for sampling."""
     try:
         raw = model.get_raw_model()

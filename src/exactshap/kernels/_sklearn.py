@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Foreign
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.kernels._algebra import Constant, Kernel, Product, Sum, White
 from exactshap.kernels._component import Component
@@ -21,7 +22,7 @@ __all__ = ["from_pairwise", "from_sklearn"]
 ROUTE = "Use Explainer(model.predict, background) for sampled values with standard errors, or a kernel made of RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, DotProduct, +, * and integer powers"
 
 
-def from_sklearn(kernel: Any, n_features: int) -> Kernel:
+def from_sklearn(kernel: Foreign, n_features: int) -> Kernel:
     """Read a kernel object of ``sklearn.gaussian_process.kernels``; refuse those that are not products over columns.
 
     Parameters
@@ -57,21 +58,21 @@ def _not_a_product(shown: str, name: str) -> UnsupportedStructureError:
     )
 
 
-def _rbf(kernel: Any, n_features: int) -> Kernel:
+def _rbf(kernel: Foreign, n_features: int) -> Kernel:
     return RBF(bandwidth=kernel.length_scale)
 
 
-def _matern(kernel: Any, n_features: int) -> Kernel:
+def _matern(kernel: Foreign, n_features: int) -> Kernel:
     if kernel.nu == math.inf:
         return RBF(bandwidth=kernel.length_scale)
     return Matern(bandwidth=kernel.length_scale, nu=float(kernel.nu))
 
 
-def _dot_product(kernel: Any, n_features: int) -> Kernel:
+def _dot_product(kernel: Foreign, n_features: int) -> Kernel:
     return Linear(offset=float(kernel.sigma_0) ** 2)
 
 
-def _power(kernel: Any, n_features: int) -> Kernel:
+def _power(kernel: Foreign, n_features: int) -> Kernel:
     exponent = float(kernel.exponent)
     if exponent != int(exponent) or exponent < 1:
         raise UnsupportedStructureError(message("Only whole powers of kernels expand into products", f"Got {kernel}", ROUTE))
@@ -79,7 +80,7 @@ def _power(kernel: Any, n_features: int) -> Kernel:
     return Product((base,) * int(exponent))
 
 
-def _pairwise_object(kernel: Any, n_features: int) -> Kernel:
+def _pairwise_object(kernel: Foreign, n_features: int) -> Kernel:
     parameters = {"gamma": kernel.gamma, **(kernel.pairwise_kernels_kwargs or {})}
     return from_pairwise(kernel.metric, n_features, **parameters)
 

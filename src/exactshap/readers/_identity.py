@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from types import CodeType, MethodType
 from typing import Any
 
+from exactshap._runtime.types import Model
+
 __all__ = ["answering_method", "is_own_method", "library_class", "replaced", "sklearn_name"]
 
 _METHODS = ("predict_proba", "decision_function", "predict")  # what models answer rows with, probabilities first
@@ -35,7 +37,7 @@ _DEFINED_BY_THE_USER = {"gpytorch.models.exact_gp.ExactGP": ("forward",)}  # the
 _MISSING = object()
 
 
-def library_class(model: Any, package: str) -> type | None:
+def library_class(model: Model, package: str) -> type | None:
     """Return a model's class from a package, own or inherited, or None. It is the first in the order of inheritance.
 
     >>> library_class(True, "builtins")
@@ -44,7 +46,7 @@ def library_class(model: Any, package: str) -> type | None:
     return next((cls for cls in type(model).__mro__ if cls.__module__.split(".")[0] == package), None)
 
 
-def replaced(model: Any, known: type) -> tuple[str, ...]:
+def replaced(model: Model, known: type) -> tuple[str, ...]:
     """Return names on a prediction's way that a model redefines. Its code differs from that of ``known`` there.
 
     Methods, properties and special methods count, of subclasses, mixins and the instance itself; methods of fitting, scoring and
@@ -95,7 +97,7 @@ def _names_in(code: CodeType) -> set[str]:
     return set(code.co_names).union(*nested)
 
 
-def gives_labels(model: Any) -> bool:
+def gives_labels(model: Model) -> bool:
     """Say whether ``predict`` gives labels: classifiers and outlier detectors have scores besides."""
     return any(hasattr(model, score) for score in ("predict_proba", "decision_function", "score_samples"))
 
@@ -111,7 +113,7 @@ def _replaced_by_class(cls: type, known: type) -> Iterator[str]:
             yield name
 
 
-def _replaced_by_instance(model: Any, known: type) -> Iterator[str]:
+def _replaced_by_instance(model: Model, known: type) -> Iterator[str]:
     for name, value in getattr(model, "__dict__", {}).items():
         if callable(value) and _may_predict(name) and callable(getattr(known, name, None)):
             yield name
@@ -129,7 +131,7 @@ def _is_code(attribute: Any) -> bool:
     return callable(attribute) or hasattr(type(attribute), "__get__")
 
 
-def sklearn_name(model: Any) -> str:
+def sklearn_name(model: Model) -> str:
     """Return the name of the scikit-learn class that an object behaves as.
 
     It is its own or its parent's; "" if it is none of them.
@@ -147,7 +149,7 @@ def sklearn_name(model: Any) -> str:
     return "" if known is None or replaced(model, known) else known.__name__
 
 
-def answering_method(model: Any, changed: tuple[str, ...]) -> str | None:
+def answering_method(model: Model, changed: tuple[str, ...]) -> str | None:
     """Return the method to explain of a model with own methods. It is one of those, else the first that gives numbers."""
     there = [name for name in _METHODS if hasattr(model, name)]
     if "predict" in there and gives_labels(model):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputTypeError, message
 from exactshap.frames import Table, with_unique_index
 
@@ -59,7 +60,7 @@ class OwnCall:
     settings: Mapping[str, Any] = field(default_factory=dict)
     finish: Callable[[np.ndarray], np.ndarray] = _unchanged
 
-    def __call__(self, model: Any, rows: Any) -> np.ndarray:
+    def __call__(self, model: Model, rows: TableLike) -> np.ndarray:
         """Return the prediction of ``model``, or of whatever wraps it. The rows are of the kind that it was fitted with."""
         try:
             values = getattr(model, self.method)(with_unique_index(rows), **self.settings)
@@ -71,7 +72,7 @@ class OwnCall:
             raise
         return np.array(self.finish(joined_outputs(values)), float)  # a copy: some models return one array again and again
 
-    def of_table(self, model: Any, X: Table) -> np.ndarray:
+    def of_table(self, model: Model, X: Table) -> np.ndarray:
         """Return the same of a table."""
         return self(model, X.native)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.readers._request import Request
 
@@ -83,7 +84,7 @@ def _group_of_column(groups: Mapping[str, Any], feature_names: tuple[str, ...]) 
     return owner
 
 
-def _column_number(member: Any, feature_names: tuple[str, ...], group: Any) -> int:
+def _column_number(member: Model, feature_names: tuple[str, ...], group: Any) -> int:
     if isinstance(member, str):
         if member in feature_names:
             return feature_names.index(member)

@@ -8,9 +8,9 @@ import importlib
 import importlib.metadata
 import inspect
 from os import PathLike
-from typing import Any
 
 from exactshap._runtime.process_settings import without_lost_threads
+from exactshap._runtime.types import Model
 from exactshap.errors import ExplanationWarning, InputTypeError, UnsupportedModelError, message, warn
 from exactshap.readers._base import Reader
 from exactshap.readers._identity import answering_method, library_class, replaced
@@ -128,7 +128,7 @@ def registered() -> dict[str, str]:
     return dict(_REGISTRY)
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Find the reader of a model and bind it to the request.
 
     Parameters
@@ -177,7 +177,7 @@ def read(model: Any, request: Request) -> Reader:
     raise UnsupportedModelError(_unknown(model))
 
 
-def _is_conditional(model: Any, known: type | None, value_function: str) -> bool:
+def _is_conditional(model: Model, known: type | None, value_function: str) -> bool:
     """Return whether v(S) needs conditional means from outside the model's family.
 
     The family has no form of its own and does not pass them on.
@@ -189,7 +189,7 @@ def _is_conditional(model: Any, known: type | None, value_function: str) -> bool
     return module.startswith("exactshap.readers.") and not module.startswith((kernels, wrappers))
 
 
-def known_class(model: Any) -> type | None:
+def known_class(model: Model) -> type | None:
     """Return the library's class that a model's reader reproduces: the one nearest to the model's.
 
     >>> from sklearn.model_selection import GridSearchCV
@@ -204,18 +204,18 @@ def known_class(model: Any) -> type | None:
     return None
 
 
-def require_own_prediction(model: Any) -> None:
+def require_own_prediction(model: Model) -> None:
     """Refuse a model with prediction code of its own. Only the structure of its library's class is read there."""
     known = known_class(model)
     if known is not None and (changed := replaced(model, known)):
         raise UnsupportedModelError(_replacing(model, known, changed, "Pass a model that predicts as its library's class does"))
 
 
-def _module(model: Any) -> str:
+def _module(model: Model) -> str:
     return next(_REGISTRY[key] for key in map(_find, type(model).__mro__) if key is not None)
 
 
-def _read_method(model: Any, known: type, changed: tuple[str, ...], request: Request) -> Reader:
+def _read_method(model: Model, known: type, changed: tuple[str, ...], request: Request) -> Reader:
     """Explain a model with its own prediction code as a function. It takes rows to mix with."""
     method = answering_method(model, changed)
     if method is None or f"{known.__module__}.{known.__qualname__}" in _NOT_ON_TABLES:
@@ -232,7 +232,7 @@ def _read_method(model: Any, known: type, changed: tuple[str, ...], request: Req
     return read(getattr(model, method), dataclasses.replace(request, options=options))
 
 
-def _replacing(model: Any, known: type, changed: tuple[str, ...], do: str) -> str:
+def _replacing(model: Model, known: type, changed: tuple[str, ...], do: str) -> str:
     name = f"`{type(model).__module__}.{type(model).__qualname__}`"
     names = ", ".join(changed[:_METHODS_NAMED]) + (
         f" and {len(changed) - _METHODS_NAMED} more" if len(changed) > _METHODS_NAMED else ""
@@ -242,7 +242,7 @@ def _replacing(model: Any, known: type, changed: tuple[str, ...], do: str) -> st
     )
 
 
-def _unknown(model: Any) -> str:
+def _unknown(model: Model) -> str:
     """Return the error for an unknown model, with the way that is left; objects that cannot predict get another one."""
     name = f"`{type(model).__module__}.{type(model).__qualname__}`"
     ways = [way for way in dir(model) if way.startswith("predict")]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from exactshap._runtime.types import Model
+
 __all__ = [
     "fitted_names",
     "nameless",
@@ -13,7 +15,7 @@ __all__ = [
 ]
 
 
-def require_fitted(model: Any, *attributes: str) -> None:
+def require_fitted(model: Model, *attributes: str) -> None:
     """Raise scikit-learn's NotFittedError for a model that was not fitted."""
     if all(hasattr(model, attribute) for attribute in attributes):
         return
@@ -24,19 +26,19 @@ def require_fitted(model: Any, *attributes: str) -> None:
     )
 
 
-def fitted_names(model: Any) -> tuple[str, ...] | None:
+def fitted_names(model: Model) -> tuple[str, ...] | None:
     """Return the column names that the model was fitted with, or None."""
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else tuple(str(name) for name in names)
 
 
-def nameless(estimator: Any) -> Any:
+def nameless(estimator: Model) -> Any:
     """Return a copy that takes arrays without a warning about names."""
     twin = copy.copy(estimator)
     twin.__dict__.pop("feature_names_in_", None)
     return twin
 
 
-def writes_to_rows(estimator: Any) -> bool:
+def writes_to_rows(estimator: Model) -> bool:
     """Return whether an estimator writes to its input (``copy=False``). Estimators inside it count as well."""
     return any(not value for name, value in estimator.get_params().items() if name.rpartition("__")[2] == "copy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from exactshap._runtime.types import RandomState
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game, OracleGame
 from exactshap.semivalues import Hierarchy, Question, find
@@ -39,7 +40,7 @@ def solve(
     *,
     budget: int | None = None,
     tol: float | None = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
     method: str = "auto",
     **settings: Any,
 ) -> Solution:
@@ -112,7 +113,7 @@ def _solve(
     order: int,
     budget: int | None,
     tol: float | None,
-    random_state: Any,
+    random_state: RandomState,
     method: str,
     settings: dict[str, Any],
 ) -> Solution:

@@ -128,7 +128,7 @@ def _codes(piece: Table, j: int, numbers: dict[Any, int]) -> np.ndarray:
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], float)
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 

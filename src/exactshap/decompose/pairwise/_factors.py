@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._native import Handle
+from exactshap._runtime.types import RandomState
 from exactshap.decompose.pairwise._columns import encode_columns, lay_out
 from exactshap.decompose.pairwise._kernels import FactorArrays, add_all_distances
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean, message, warn
@@ -100,7 +101,7 @@ def read_factors(
     kernel: Any,
     bandwidth: Any,
     groups: Mapping[str, Any] | None,
-    random_state: Any,
+    random_state: RandomState,
     what: str = "",
 ) -> Factors:
     """Read pooled tables: encode the columns, choose kernels and bandwidths, put the columns in the order of the players."""
@@ -155,7 +156,12 @@ def _per_column(setting: Any, names: tuple[str, ...], what: str, default: Any) -
 
 
 def _bandwidths(
-    wanted: list[Any], names: tuple[str, ...], columns: np.ndarray, kernels: tuple[str, ...], random_state: Any, what: str
+    wanted: list[Any],
+    names: tuple[str, ...],
+    columns: np.ndarray,
+    kernels: tuple[str, ...],
+    random_state: RandomState,
+    what: str,
 ) -> np.ndarray:
     medians = _Medians(columns, [k for k, kernel in enumerate(kernels) if kernel != "categorical"], random_state)
     sigmas = np.ones(len(names))
@@ -227,7 +233,7 @@ class _Medians:
     others; 1 where all are 0 (the kernel is then 1 and the share exactly 0).
     """
 
-    def __init__(self, columns: np.ndarray, numeric: list[int], random_state: Any) -> None:
+    def __init__(self, columns: np.ndarray, numeric: list[int], random_state: RandomState) -> None:
         self._columns, self._numeric, self._random_state = columns, numeric, random_state
         self._known: dict[str, float] = {}
 

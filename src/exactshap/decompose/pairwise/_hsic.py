@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import RandomState, TableLike
 from exactshap.decompose.pairwise._columns import pooled_names, refuse_per_column
 from exactshap.decompose.pairwise._estimate import (
     Estimate,
@@ -31,8 +32,8 @@ __all__ = ["decompose_hsic"]
 
 
 def decompose_hsic(
-    X: Any,
-    Y: Any,
+    X: TableLike,
+    Y: TableLike,
     *,
     kernel_x: Any = "rbf",
     kernel_y: Any = "rbf",
@@ -45,7 +46,7 @@ def decompose_hsic(
     index: str | Semivalue = "shapley",
     order: int = 1,
     n_permutations: int = 0,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
     n_jobs: int | None = None,
     settings: PairwiseSettings | None = None,
 ) -> PairwiseDecomposition:
@@ -182,7 +183,7 @@ def _estimated(
     return average(run_in_waves(run or map, estimate_joint if joint else estimate_hsic, tasks))
 
 
-def _paired(X: Any, Y: Any, minimum: int) -> tuple[Table | StoredTable, Table | StoredTable]:
+def _paired(X: TableLike, Y: TableLike, minimum: int) -> tuple[Table | StoredTable, Table | StoredTable]:
     first: Table | StoredTable = as_rows(X)
     second: Table | StoredTable
     if isinstance(first, StoredTable) and _are_names(Y):
@@ -197,11 +198,11 @@ def _paired(X: Any, Y: Any, minimum: int) -> tuple[Table | StoredTable, Table | 
     return first, second
 
 
-def _are_names(Y: Any) -> bool:
+def _are_names(Y: TableLike) -> bool:
     return isinstance(Y, str) or (isinstance(Y, (list, tuple)) and bool(Y) and all(isinstance(name, str) for name in Y))
 
 
-def _two_dimensional(Y: Any) -> Any:
+def _two_dimensional(Y: TableLike) -> Any:
     """Return a series or a vector as a table of one column. A series becomes a frame, a vector an array."""
     import narwhals.stable.v2 as nw
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import RandomState, TableLike
 from exactshap.decompose.pairwise._columns import pooled_names
 from exactshap.decompose.pairwise._estimate import PairwiseSettings, Question, average, choose_method, fields_of, rows_of_blocks
 from exactshap.decompose.pairwise._factors import read_factors
@@ -22,8 +23,8 @@ __all__ = ["decompose_mmd"]
 
 
 def decompose_mmd(
-    X: Any,
-    Z: Any,
+    X: TableLike,
+    Z: TableLike,
     *,
     kernel: Any = "rbf",
     bandwidth: Any = "median",
@@ -32,7 +33,7 @@ def decompose_mmd(
     index: str | Semivalue = "shapley",
     order: int = 1,
     n_permutations: int = 0,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
     n_jobs: int | None = None,
     settings: PairwiseSettings | None = None,
 ) -> PairwiseDecomposition:
@@ -145,7 +146,7 @@ def decompose_mmd(
     )
 
 
-def _two_samples(X: Any, Z: Any) -> tuple[Table | StoredTable, Table | StoredTable]:
+def _two_samples(X: TableLike, Z: TableLike) -> tuple[Table | StoredTable, Table | StoredTable]:
     first, second = as_rows(X, what="X"), as_rows(Z, what="Z")
     for table, owner in ((first, "X"), (second, "Z")):
         if table.n_rows < 2:

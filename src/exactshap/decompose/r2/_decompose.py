@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from exactshap._runtime.types import Model, TableLike
 from exactshap.decompose.r2._input import prepare_problem, prepare_rows
 from exactshap.decompose.r2._result import R2Decomposition, R2Sums, require_variation
 from exactshap.decompose.r2._solving import check_game, forecast, solve, solve_sums, sums
@@ -57,8 +58,8 @@ class PartialR2:
 
     def __init__(
         self,
-        model: Any,
-        X: Any,
+        model: Model,
+        X: TableLike,
         y: Any,
         *,
         game: str = "residual",
@@ -97,8 +98,8 @@ class PartialR2:
 
 
 def decompose_r2(
-    model: Any,
-    X: Any,
+    model: Model,
+    X: TableLike,
     y: Any,
     *,
     game: Literal["residual", "ensemble"] = "residual",
@@ -201,7 +202,7 @@ def decompose_r2(
     return sums(problem, game, solved, seconds).result(solved.rows, backend)
 
 
-def _of_stored(model: Any, X: Any, y: Any, sample_weight: Any, per_row: bool, **settings: Any) -> R2Decomposition:
+def _of_stored(model: Model, X: TableLike, y: Any, sample_weight: Any, per_row: bool, **settings: Any) -> R2Decomposition:
     """Add up the parts of a stored table."""
     if per_row:
         do = "Pass per_row=False, or the rows in parts that fit"

@@ -12,6 +12,7 @@ import numpy as np
 
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.threads import map_in_threads, worker_count
+from exactshap._runtime.types import Model, TableLike
 from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
 from exactshap.decompose.r2._result import EPS, require_variation
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
@@ -131,7 +132,7 @@ class R2Problem:
 
 
 def prepare_problem(
-    model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None, n_jobs: int | None = None
+    model: Model, X: TableLike, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None, n_jobs: int | None = None
 ) -> R2Problem:
     """Check everything that the caller passed and return it as a :class:`R2Problem`."""
     problem = prepare_rows(model, X, y, sample_weight, groups, n_jobs)
@@ -140,7 +141,7 @@ def prepare_problem(
 
 
 def prepare_rows(
-    model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None, n_jobs: int | None = None
+    model: Model, X: TableLike, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None, n_jobs: int | None = None
 ) -> R2Problem:
     """Return what :func:`prepare_problem` does of rows that may be part of a table: their y may be constant."""
     without_lost_threads()
@@ -191,7 +192,7 @@ def encode_rows(ensemble: TreeModel, table: Table) -> np.ndarray:
     return table.numeric() if plain else encode(ensemble, table)
 
 
-def _own_predictions(model: Any, table: Table, ensemble: TreeModel, n_jobs: int | None) -> np.ndarray:
+def _own_predictions(model: Model, table: Table, ensemble: TreeModel, n_jobs: int | None) -> np.ndarray:
     """Return the model's own prediction of each row (n_rows,), some of them from each thread where there are many."""
     workers = 1 if table.n_rows * ensemble.trees.n_trees < WORTH_THREADS else worker_count(n_jobs)
     if workers == 1:
@@ -201,7 +202,7 @@ def _own_predictions(model: Any, table: Table, ensemble: TreeModel, n_jobs: int 
     return np.concatenate(list(map_in_threads(lambda part: _own_prediction(model, part, ensemble), parts, workers)))
 
 
-def _own_prediction(model: Any, table: Table, ensemble: TreeModel) -> np.ndarray:
+def _own_prediction(model: Model, table: Table, ensemble: TreeModel) -> np.ndarray:
     """Return what the model itself predicts, on the scale of y: the certificate is a comparison with it."""
     if ensemble.unit == "probability" and hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(table.native), float)[:, -1]
@@ -211,7 +212,7 @@ def _own_prediction(model: Any, table: Table, ensemble: TreeModel) -> np.ndarray
     return np.asarray(model.predict(table.native), float).reshape(-1)
 
 
-def target_of(model: Any, y: Any, n_rows: int) -> np.ndarray:
+def target_of(model: Model, y: Any, n_rows: int) -> np.ndarray:
     """Return y as float64; the labels of a binary classifier become 0 and 1."""
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model, TableLike
 from exactshap.decompose.r2._games import residual_rows_of, tree_decisions
 from exactshap.decompose.r2._input import R2Problem, encode_rows, target_of, weights_of
 from exactshap.decompose.r2._layout import EnsembleLayout
@@ -136,8 +137,8 @@ class LossDecomposition(Decomposition):
 
 
 def decompose_loss(
-    model: Any,
-    X: Any,
+    model: Model,
+    X: TableLike,
     y: Any,
     *,
     loss: str = "auto",
@@ -273,8 +274,8 @@ def _solve(problem: R2Problem, form: Loss, method: str) -> tuple[np.ndarray, tup
 
 
 def _prepare(
-    model: Any,
-    X: Any,
+    model: Model,
+    X: TableLike,
     y: Any,
     loss: str,
     parameters: tuple[float | None, float | None],
@@ -322,7 +323,7 @@ def _loss_of(ensemble: TreeModel, loss: str) -> str:
     return loss
 
 
-def _check_margin(model: Any, problem: R2Problem, form: Loss, margin: np.ndarray) -> None:
+def _check_margin(model: Model, problem: R2Problem, form: Loss, margin: np.ndarray) -> None:
     """Hold the response to our margins against the model's own predictions."""
     if isinstance(model, TreeModel):
         return

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap._runtime.estimator_checks import check_parameters, sample_weights
+from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.errors import InputError, message
 from exactshap.estimators.rkhs_weighting._instantiations import instantiation
 from exactshap.estimators.rkhs_weighting._problem import WeightingProblem
@@ -23,7 +24,7 @@ __all__ = ["RKHSWeightingClassifier"]
 LOSSES = ("logistic", "hinge")
 
 
-def _gives_probabilities(model: Any) -> bool:
+def _gives_probabilities(model: Model) -> bool:
     return bool(model.loss == "logistic")
 
 
@@ -92,7 +93,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         max_theta: float = 0.5,
         fit_intercept: bool = True,
         max_iter: int = 1000,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.base = base
         self.loss = loss
@@ -108,7 +109,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RKHSWeightingClassifier:
+    def fit(self, X: TableLike, y: Column, sample_weight: Column = None) -> RKHSWeightingClassifier:
         """Draw parameters and subsets, and fit coefficients to X and y. Rows X are (n_rows, n_features), labels y (n_rows,)."""
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
@@ -179,7 +180,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
             coefficients[place] = solve_triangular(factor, u[place], lower=True, trans="T")
         return coefficients, intercept
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: TableLike) -> np.ndarray:
         """Return f(x), of shape (n_rows,): log-odds of the second class for the logistic loss, a margin for the hinge."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
@@ -189,14 +190,14 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         return total
 
     @available_if(_gives_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: TableLike) -> np.ndarray:
         """Return the probability of each class, (n_rows, 2); for the logistic loss only."""
         from scipy.special import expit
 
         score = self.decision_function(X)
         return np.stack([expit(-score), expit(score)], axis=1)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return the class of each row, (n_rows,)."""
         check_is_fitted(self)
         return self.classes_[(self.decision_function(X) > 0).astype(int)]

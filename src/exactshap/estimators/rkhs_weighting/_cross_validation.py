@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from exactshap._runtime.estimator_checks import is_number
+from exactshap._runtime.types import RandomState
 from exactshap.errors import InputError, message
 from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, least_squares, moments_of, row_kernel
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
@@ -196,7 +197,7 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
         max_theta: float = 0.5,
         fit_intercept: bool = False,
         penalty_width: str = "subset",
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.base = base
         self.alphas = alphas

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from exactshap._runtime.types import Column, TableLike
 from exactshap.errors import InputError, message
 
 __all__ = ["prune", "targets_of"]
@@ -23,14 +24,14 @@ class Weighting(Protocol):
     rkhs_norm_: float
     theta_: float
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return f(x), of shape (n_rows,)."""
 
 
 Fitted = TypeVar("Fitted", bound=Weighting)
 
 
-def prune(model: Fitted, penalty: float | str, X: Any, y: Any, tolerance: float) -> Fitted:
+def prune(model: Fitted, penalty: float | str, X: TableLike, y: Column, tolerance: float) -> Fitted:
     """Return a pruned copy of a fitted weighting; see :meth:`RKHSWeightingRegressor.prune`."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -47,7 +48,7 @@ def prune(model: Fitted, penalty: float | str, X: Any, y: Any, tolerance: float)
     return _pruned(model, float(penalty))
 
 
-def targets_of(X: Any, y: Any) -> np.ndarray:
+def targets_of(X: TableLike, y: Column) -> np.ndarray:
     """Return y (n_rows,), as many finite numbers as X has rows: a column would be compared with every row."""
     from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
@@ -80,7 +81,7 @@ def _safe(model: Fitted, tolerance: float, penalty: str) -> Fitted:
     return copy.deepcopy(model)
 
 
-def _smart(model: Fitted, X: Any, y: Any, tolerance: float) -> Fitted:
+def _smart(model: Fitted, X: TableLike, y: Column, tolerance: float) -> Fitted:
     if X is None or y is None:
         raise InputError(message("penalty='smart' needs the training sample", "Got X=None or y=None", "Pass X= and y="))
     y = targets_of(X, y)

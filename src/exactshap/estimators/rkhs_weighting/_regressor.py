@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap._runtime.estimator_checks import check_parameters, is_number, sample_weights
+from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.errors import InputError, message
 from exactshap.estimators.rkhs_weighting._instantiation import evaluation_constant, largest_norms
 from exactshap.estimators.rkhs_weighting._instantiations import Instantiation, MonteCarlo, checked, instantiation
@@ -60,7 +61,7 @@ class NormalEquations:
         return a, center + float(rest)
 
 
-def _adds_up(model: Any) -> bool:
+def _adds_up(model: Model) -> bool:
     if model.solver == "least_squares" and not hasattr(model, "cv"):
         return True
     raise AttributeError("partial_fit is for solver='least_squares' and a penalty that is given: its normal equations add up")
@@ -70,7 +71,7 @@ class PartialFit:
     """What gives a weighting ``partial_fit``."""
 
     @available_if(_adds_up)
-    def partial_fit(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def partial_fit(self: Any, X: TableLike, y: Column, sample_weight: Column = None) -> Any:
         """Add rows to those of earlier calls, and fit to all. ``fit`` starts anew.
 
         The first call draws parameters and subsets as ``fit`` does with the same ``random_state``. The model is that of ``fit`` on all
@@ -190,7 +191,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         fit_intercept: bool = False,
         penalty_width: str = "subset",
         solver: str = "least_squares",
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.base = base
         self.subsets = subsets
@@ -206,7 +207,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         self.solver = solver
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RKHSWeightingRegressor:
+    def fit(self, X: TableLike, y: Column, sample_weight: Column = None) -> RKHSWeightingRegressor:
         """Draw parameters and subsets, and fit their coefficients.
 
         Parameters
@@ -291,7 +292,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         self.coef_ = np.concatenate(kept) if kept else np.zeros(0)
         self.rkhs_norm_ = math.sqrt(max(squared, 0.0))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return f(x), of shape (n_rows,)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
@@ -300,7 +301,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
             total += term(X[:, list(term.subset)])
         return total
 
-    def monte_carlo_error(self, X: Any) -> np.ndarray:
+    def monte_carlo_error(self, X: TableLike) -> np.ndarray:
         r"""Return the standard error (n_rows,) of predictions that average over draws.
 
         It is zero where expectations are in closed form.
@@ -323,7 +324,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         errors = [values.std(axis=1, ddof=1) / math.sqrt(values.shape[1]) for values in by_size.values()]
         return np.sum(errors, axis=0) if errors else np.zeros(len(X))
 
-    def generalization_bound(self, X: Any, y: Any, *, delta: float = 0.05, loss: str = "absolute") -> float:
+    def generalization_bound(self, X: TableLike, y: Column, *, delta: float = 0.05, loss: str = "absolute") -> float:
         r"""Return an upper bound of the expected loss. It holds with probability at least 1 - delta.
 
         .. math:: \mathrm{risk} \le \frac{1}{m} \sum_i \ell_i + \frac{2 \rho \|\alpha\| \theta}{\sqrt{m}}
@@ -354,7 +355,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         return float(losses.mean() + complexity + spread * math.sqrt(math.log(1.0 / delta) / (2.0 * len(y))))
 
     def prune(
-        self, penalty: float | str = "smart", *, X: Any = None, y: Any = None, tolerance: float = 0.01
+        self, penalty: float | str = "smart", *, X: TableLike = None, y: Column = None, tolerance: float = 0.01
     ) -> RKHSWeightingRegressor:
         r"""Return a copy with fewer terms: the Lasso in the RKHS norm.
 

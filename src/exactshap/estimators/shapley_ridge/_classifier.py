@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap._runtime.estimator_checks import check_parameters, is_number, sample_weights
+from exactshap._runtime.types import Column, RandomState, TableLike
 from exactshap.errors import InputError, message
 from exactshap.estimators.shapley_ridge._penalised_basis import (
     Basis,
@@ -79,7 +80,7 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
         value_function: str = "interventional",
         eta: Any = 1e-3,
         n_coalitions: int = 64,
-        random_state: Any = None,
+        random_state: RandomState = None,
         max_iter: int = 1000,
         tol: float = 1e-8,
     ) -> None:
@@ -95,7 +96,7 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ShapleyKernelClassifier:
+    def fit(self, X: TableLike, y: Column, sample_weight: Column = None) -> ShapleyKernelClassifier:
         """Fit the classifier to rows X (n_samples, n_features) and labels y (n_samples,)."""
         check_parameters(
             self,
@@ -141,13 +142,13 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
         self.mean_squared_values_ = float(np.einsum("ak,ab,bk->", beta, basis.gram, beta))
         self.functional_error_ = basis.relative_error
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: TableLike) -> np.ndarray:
         """Return log-odds of the second class, or one score per class. They are (n_samples,) or (n_samples, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(cross_kernel(self.kernel_, X, self.X_fit_) @ self.dual_coef_)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: TableLike) -> np.ndarray:
         """Return the probability of each class, (n_samples, n_classes)."""
         from scipy.special import expit, softmax
 
@@ -156,7 +157,7 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
             return np.asarray(softmax(scores, axis=1))
         return np.stack([expit(-scores), expit(scores)], axis=1)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return the most probable class of each row, (n_samples,)."""
         scores = self.decision_function(X)
         return self.classes_[scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)]

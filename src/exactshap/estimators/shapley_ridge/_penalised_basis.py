@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.estimator_checks import is_number
+from exactshap._runtime.types import Model
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed, message
 from exactshap.kernels import Component, Kernel, from_pairwise
 from exactshap.solvers.rkhs import (
@@ -27,7 +28,7 @@ PREDICTED_VALUES = 2**23  # kernel factors evaluated at once: 64 MiB
 MEMORY = 8.0 * 2**30  # bytes of functionals that a fit may hold
 
 
-def shared_checks(model: Any) -> list[tuple[str, bool, str]]:
+def shared_checks(model: Model) -> list[tuple[str, bool, str]]:
     """Return the conditions on the parameters that both estimators have."""
     return [
         ("gamma", model.gamma is None or is_number(model.gamma, above=True), "a float > 0 or None"),

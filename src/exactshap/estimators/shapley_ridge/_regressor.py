@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap._runtime.estimator_checks import check_parameters, sample_weights
+from exactshap._runtime.types import Column, RandomState, TableLike
 from exactshap.errors import InputError, message
 from exactshap.estimators.shapley_ridge._penalised_basis import (
     Basis,
@@ -122,7 +123,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         value_function: str = "interventional",
         eta: Any = 1e-3,
         n_coalitions: int = 64,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -135,7 +136,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.n_coalitions = n_coalitions
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ShapleyKernelRidge:
+    def fit(self, X: TableLike, y: Column, sample_weight: Column = None) -> ShapleyKernelRidge:
         """Fit the regressor.
 
         Parameters
@@ -153,13 +154,13 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.functional_error_ = problem.basis.relative_error
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return f(x), of shape (n_samples,) or (n_samples, n_targets)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(cross_kernel(self.kernel_, X, self.X_fit_) @ self.dual_coef_)
 
-    def path(self, X: Any, y: Any, shapley_penalties: Sequence[float], sample_weight: Any = None) -> RidgePath:
+    def path(self, X: TableLike, y: Column, shapley_penalties: Sequence[float], sample_weight: Column = None) -> RidgePath:
         """Return the solutions over a grid of penalties, without fitting the estimator. They cost little more than one.
 
         The penalty and the ridge are diagonalised together once; each further penalty costs one matrix-vector product.
@@ -175,7 +176,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             dual, squares = dual[:, :, 0], squares[:, 0]
         return RidgePath(penalties, dual, squares)
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, _Problem]:
+    def _prepare(self, X: TableLike, y: Column, sample_weight: Column) -> tuple[np.ndarray, _Problem]:
         """Validate, drop rows of weight zero, and set up the problem."""
         check_parameters(
             self, [*shared_checks(self), ("penalty_scale", self.penalty_scale in ("mean", "sum"), "'mean' or 'sum'")]

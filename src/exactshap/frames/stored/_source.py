@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from exactshap._runtime.optional import require
+from exactshap._runtime.types import TableLike
 from exactshap.errors import ExactshapError, InputError, message
 from exactshap.frames.stored._places import StoredFile
 
@@ -95,7 +96,7 @@ def read_schema(file: StoredFile, keep: tuple[str, ...]) -> Any:
     return schema
 
 
-def _key_type(value: Any) -> Any:
+def _key_type(value: object) -> Any:
     arrow = require("pyarrow", "scale", purpose="Reading data")
     return arrow.null() if value is None else arrow.scalar(value).type
 
@@ -129,7 +130,7 @@ def read_rows(file: SourceFile, start: int, stop: int, keep: tuple[str, ...]) ->
         raise
 
 
-def _with_keys(table: Any, keys: tuple[tuple[str, Any], ...]) -> Any:
+def _with_keys(table: TableLike, keys: tuple[tuple[str, Any], ...]) -> Any:
     arrow = require("pyarrow", "scale", purpose="Reading data")
     for name, value in keys:
         if name not in table.column_names:

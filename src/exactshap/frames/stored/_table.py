@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.optional import require
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored._places import StoredFile, find_files
@@ -119,7 +120,7 @@ class StoredTable:
         return f"StoredTable({self._called!r}: {self.n_rows:,} rows, {self.n_columns} columns)"
 
 
-def as_rows(native: Any, *, what: str = "X") -> Table | StoredTable:
+def as_rows(native: TableLike, *, what: str = "X") -> Table | StoredTable:
     """Return a table in memory, or the stored one at a path."""
     if isinstance(native, StoredTable):
         return native

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from exactshap._native import Handle
 from exactshap._runtime.calibration import clocked
+from exactshap._runtime.types import Model
 from exactshap.errors import ExplanationWarning, InputError, message, warn
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
@@ -62,7 +63,7 @@ class AdditiveReader(Reader):
     value_functions = VALUE_FUNCTIONS
     block_rows = 2**14  # a block's work arrays stay in a core's caches, and threads share 100,000 rows
 
-    def __init__(self, model: Any, request: Request, form: AdditiveForm, model_name: str = "") -> None:
+    def __init__(self, model: Model, request: Request, form: AdditiveForm, model_name: str = "") -> None:
         self.model, self.model_name, self.form = model, model_name or type(model).__name__, form
         self.own_call = form.own_call
         request.refuse_options(owner=self.model_name)

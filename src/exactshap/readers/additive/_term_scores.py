@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, message
 from exactshap.frames import as_table
 from exactshap.readers import Request, read
@@ -54,7 +55,7 @@ class TermScores:
         return f"TermScores of {len(self.values)} rows: {len(self.names)} terms ({', '.join(self.names[:5])}{', ...' if len(self.names) > 5 else ''})"
 
 
-def explain_terms(model: Any, X: Any, *, output: Any = "auto") -> TermScores:
+def explain_terms(model: Model, X: TableLike, *, output: Any = "auto") -> TermScores:
     r"""Return the terms of an additive model at some rows.
 
     .. math:: f(x) = f_0 + \sum_I f_I(x_I)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.readers import Request, outputs_of, select_outputs
@@ -104,7 +105,7 @@ class AdditiveModel:
     def _label(self, places: tuple[int, ...]) -> str:
         return str(places if self.feature_names is None else tuple(self.feature_names[j] for j in places))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return the sum of the terms, (n_rows,) or (n_rows, n_outputs)."""
         table = check_columns(as_table(X, allow_empty=True), self.feature_names, self.n_features, owner="AdditiveModel")
         rows = table.numeric()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._native import Handle
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, outputs_of, require_fitted, select_outputs
@@ -32,7 +33,7 @@ class _Cells:
     the twin's place where all columns are numbers and both agree on rows at and next to the cuts: 1,000 rows take a twentieth of the time.
     """
 
-    def __init__(self, twin: Any) -> None:
+    def __init__(self, twin: Model) -> None:
         self.twin = twin
         largest = max((scores.size for scores in twin.term_scores_), default=0)
         self.dtype = np.int32 if largest < 2**31 else np.int64
@@ -51,7 +52,7 @@ class _Cells:
         """Return the rows as numbers and the bins to search, or None."""
         return (np.ascontiguousarray(X.numeric()), self.bins) if self.bins is not None and _is_numbers(X) else None
 
-    def _by_twin(self, rows: Any) -> np.ndarray:
+    def _by_twin(self, rows: TableLike) -> np.ndarray:
         return self.twin.eval_terms(rows).astype(self.dtype, order="C")  # type: ignore[no-any-return]
 
     def _by_search(self, rows: np.ndarray) -> np.ndarray:
@@ -77,7 +78,7 @@ def _is_numbers(X: Table) -> bool:
     return X.is_plain or (X.names is None and X.native.dtype.kind in "fiub")
 
 
-def _response(model: Any) -> Response:
+def _response(model: Model) -> Response:
     """Return the second class's probability, or a log-link regression's mean."""
     if hasattr(model, "classes_"):
         if len(model.classes_) != 2:
@@ -89,7 +90,7 @@ def _response(model: Any) -> Response:
 
 
 @with_response(_response)
-def read(model: Any, request: Request) -> AdditiveReader:
+def read(model: Model, request: Request) -> AdditiveReader:
     """Read the intercept and the bins' scores of each term, in link space.
 
     Without a background, the training rows are one: the model keeps their joint histogram over the bins of each term, and
@@ -125,7 +126,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
     return AdditiveReader(model, request, form)
 
 
-def _outputs(model: Any) -> tuple[tuple[str, ...], str]:
+def _outputs(model: Model) -> tuple[tuple[str, ...], str]:
     """Return output names and unit: one margin for two classes, one score per class for more, the link of a regression."""
     if not hasattr(model, "classes_"):
         return ("target",), "target" if model.link_ == "identity" else f"{model.link_} of the target"
@@ -135,7 +136,7 @@ def _outputs(model: Any) -> tuple[tuple[str, ...], str]:
     return classes, "log-odds" if model.link_ == "vlogit" else "score before the softmax"
 
 
-def _refuse_unknown(model: Any) -> None:
+def _refuse_unknown(model: Model) -> None:
     if not np.all(np.isfinite(np.atleast_1d(model.intercept_))) or not all(np.isfinite(t).all() for t in model.term_scores_):
         raise UnsupportedStructureError(
             message(
@@ -146,20 +147,20 @@ def _refuse_unknown(model: Any) -> None:
         )
 
 
-def _fitted_names(model: Any) -> tuple[str, ...] | None:
+def _fitted_names(model: Model) -> tuple[str, ...] | None:
     """Return the names that the model was fitted with; None where interpret made them up (feature_0000, ...)."""
     names = tuple(str(name) for name in model.feature_names_in_)
     return None if names == tuple(f"feature_{j:04}" for j in range(len(names))) else names
 
 
-def _twin(model: Any, shapes: list[tuple[int, ...]]) -> Any:
+def _twin(model: Model, shapes: list[tuple[int, ...]]) -> Any:
     twin = copy.copy(model)
     twin.term_scores_ = [np.arange(np.prod(shape), dtype=float).reshape(shape) for shape in shapes]
     twin.intercept_ = 0.0
     return twin
 
 
-def _training(model: Any, request: Request) -> tuple[np.ndarray, ...] | None:
+def _training(model: Model, request: Request) -> tuple[np.ndarray, ...] | None:
     """Return the training rows' weight in each cell; None with a background."""
     if request.background is not None:
         return None
@@ -175,14 +176,14 @@ def _training(model: Any, request: Request) -> tuple[np.ndarray, ...] | None:
     return tuple(np.asarray(weights, float) for weights in model.bin_weights_)
 
 
-def _own_call(model: Any, chosen: list[int], single: bool) -> OwnCall:
+def _own_call(model: Model, chosen: list[int], single: bool) -> OwnCall:
     """Return the model's documented call, in the unit of its link."""
     if hasattr(model, "classes_"):
         return OwnCall("decision_function", finish=functools.partial(outputs_of, chosen, single))
     return OwnCall("predict", finish=functools.partial(_in_link_space, model))
 
 
-def _in_link_space(model: Any, values: np.ndarray) -> np.ndarray:
+def _in_link_space(model: Model, values: np.ndarray) -> np.ndarray:
     if model.link_ == "identity":
         return values
     from interpret.utils import link_func
@@ -190,5 +191,5 @@ def _in_link_space(model: Any, values: np.ndarray) -> np.ndarray:
     return np.asarray(link_func(values, model.link_, model.link_param_), float)
 
 
-def _predict(model: Any, call: OwnCall, X: Table) -> np.ndarray:
+def _predict(model: Model, call: OwnCall, X: Table) -> np.ndarray:
     return call(model, X.native)

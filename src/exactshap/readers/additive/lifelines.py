@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.readers import OwnCall, Reader, Request
 from exactshap.readers.additive.response import Response, with_response
@@ -23,7 +24,7 @@ class FrameCall(OwnCall):
 
     names: tuple[str, ...] = ()
 
-    def __call__(self, model: Any, rows: Any) -> np.ndarray:
+    def __call__(self, model: Model, rows: TableLike) -> np.ndarray:
         import pandas as pd
 
         if not isinstance(rows, pd.DataFrame):
@@ -32,7 +33,7 @@ class FrameCall(OwnCall):
         return super().__call__(model, rows)
 
 
-def _response(model: Any) -> Response:
+def _response(model: Model) -> Response:
     """Return the hazard relative to the baseline's, or the median time."""
     names = _names(model)
     if _is_cox(model):
@@ -41,7 +42,7 @@ def _response(model: Any) -> Response:
 
 
 @with_response(_response)
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     r"""Read a linear predictor, of which lifelines takes the means of the training rows off.
 
     .. math:: \log h(t \mid x) - \log h_0(t) = (x - \bar x) \cdot \beta, \qquad \log t_{1/2}(x) = b + x \cdot \beta
@@ -57,12 +58,12 @@ def read(model: Any, request: Request) -> Reader:
     return read_parts(model, request, parts, names, FrameCall(method, finish=parts.call([0], True).finish, names=names))
 
 
-def _is_cox(model: Any) -> bool:
+def _is_cox(model: Model) -> bool:
     """Say whether it is Cox's model as he wrote it, with a baseline hazard of any form."""
     return hasattr(model, "predict_log_partial_hazard") and hasattr(model, "params_")
 
 
-def _coefficients(model: Any) -> Any:
+def _coefficients(model: Model) -> Any:
     """Return the coefficients of the columns, as a Series; refuse what is no linear function of columns."""
     if not hasattr(model, "durations") and not hasattr(model, "params_"):
         from sklearn.exceptions import NotFittedError
@@ -80,7 +81,7 @@ def _coefficients(model: Any) -> Any:
     return of_columns.droplevel(0)
 
 
-def _refused(model: Any, why: str) -> UnsupportedStructureError:
+def _refused(model: Model, why: str) -> UnsupportedStructureError:
     way = "explain(lambda rows: model.predict_survival_function(rows, times=[t]).T, X, background)"
     do = f"Explain its survival probability at a time t: {way}, exact up to 12 players"
     return UnsupportedStructureError(
@@ -88,7 +89,7 @@ def _refused(model: Any, why: str) -> UnsupportedStructureError:
     )
 
 
-def _names(model: Any) -> tuple[str, ...]:
+def _names(model: Model) -> tuple[str, ...]:
     """Return the columns; refuse formulas, whose terms are none."""
     names = tuple(map(str, _coefficients(model).index))
     terms = [name for name in names if name == _INTERCEPT or any(mark in name for mark in "[(:")]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, finite_numbers, select_outputs
@@ -37,7 +38,7 @@ class _Basis:
         return np.asarray(self.term.build_columns(values[:, None]).toarray(), float)
 
 
-def _response(model: Any) -> Response:
+def _response(model: Model) -> Response:
     """Return the mean of the distribution, which pyGAM calls mu."""
     link, call = _RESPONSES.get(str(model.link)), OwnCall("predict_mu")
     if link is None:
@@ -46,7 +47,7 @@ def _response(model: Any) -> Response:
 
 
 @with_response(_response)
-def read(model: Any, request: Request) -> AdditiveReader:
+def read(model: Model, request: Request) -> AdditiveReader:
     """Read the linear predictor: intercept + sum over terms of a coefficient tensor on products of one-column bases."""
     if not hasattr(model, "coef_") or not hasattr(model, "statistics_"):
         from sklearn.exceptions import NotFittedError
@@ -75,7 +76,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
     return AdditiveReader(model, request, form)
 
 
-def _product(term: Any, coefficients: np.ndarray) -> ProductTerm:
+def _product(term: Foreign, coefficients: np.ndarray) -> ProductTerm:
     """Return one term as factors of one column each; ``by`` variables are factors of their own."""
     marginals = list(term) if term.istensor else [term]
     factors: list[Factor] = []
@@ -91,7 +92,7 @@ def _product(term: Any, coefficients: np.ndarray) -> ProductTerm:
     )
 
 
-def _factors(term: Any) -> list[Factor]:
+def _factors(term: Foreign) -> list[Factor]:
     if type(term).__name__ not in _KINDS:
         raise UnsupportedStructureError(
             message(f"A pyGAM term of type {type(term).__name__} is not known", f"Known: {', '.join(_KINDS)} and TensorTerm")
@@ -106,7 +107,7 @@ def _column(values: np.ndarray) -> np.ndarray:
     return values[:, None]
 
 
-def _encode(model: Any, names: tuple[str, ...] | None, X: Table, what: str) -> np.ndarray:
+def _encode(model: Model, names: tuple[str, ...] | None, X: Table, what: str) -> np.ndarray:
     """Return the rows as numbers; as in pyGAM, categories must be in the fitted range."""
     values = finite_numbers(X, what, type(model).__name__, names=names)
     for column, low, high in _categories(model):
@@ -123,7 +124,7 @@ def _encode(model: Any, names: tuple[str, ...] | None, X: Table, what: str) -> n
     return values
 
 
-def _categories(model: Any) -> Iterator[tuple[int, float, float]]:
+def _categories(model: Model) -> Iterator[tuple[int, float, float]]:
     """Yield column and range of every factor term, those inside tensors included."""
     for term in model.terms:
         for marginal in term if term.istensor else [term]:
@@ -132,6 +133,6 @@ def _categories(model: Any) -> Iterator[tuple[int, float, float]]:
                 yield int(marginal.feature), float(low), float(high)
 
 
-def _predict(model: Any, X: Table) -> np.ndarray:
+def _predict(model: Model, X: Table) -> np.ndarray:
     """Return the model's own linear predictor: its mean would lose all digits where a logistic curve is flat."""
     return np.asarray(model._linear_predictor(finite_numbers(X, "X", type(model).__name__)), float)

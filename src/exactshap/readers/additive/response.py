@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, UnsupportedStructureError, message, no_output
 from exactshap.expansions import Expansion, expand
 from exactshap.frames import Table
@@ -55,7 +56,7 @@ def probability(name: str) -> Response:
     return Response("logistic", OwnCall("predict_proba", finish=partial(outputs_of, [1], True)), f"probability of class {name}")
 
 
-def no_response(model: Any, why: str) -> UnsupportedStructureError:
+def no_response(model: Model, why: str) -> UnsupportedStructureError:
     """Return the error for a model whose response is no function of one sum."""
     way = "predict_proba" if hasattr(model, "predict_proba") else "predict"
     return UnsupportedStructureError(
@@ -72,7 +73,7 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
 
     def decorate(read: _Read) -> Callable[[Any, Request], Reader]:
         @wraps(read)
-        def read_either(model: Any, request: Request) -> Reader:
+        def read_either(model: Model, request: Request) -> Reader:
             if not isinstance(request.output, str) or request.output not in RESPONSES:
                 return read(model, request)
             score = read(model, replace(request, output="auto"))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.frames import Table
 from exactshap.readers import Reader, Request, finite_numbers, fitted_names, require_fitted
 from exactshap.readers.additive._additive import AdditiveReader
@@ -35,7 +36,7 @@ __all__ = ["read"]
 PAID_ROWS = 64  # an interpolant is built where its evaluations cost no more than explaining so many rows directly
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Read the functions f_J of a fitted weighting; those of two or three columns are interpolated for mixed coalitions."""
     require_fitted(model, "terms_")
     classes = getattr(model, "classes_", None)
@@ -118,7 +119,7 @@ class _OneColumn:
         return (self.base.expectation(self.parameters, wide) * self.coefficients).sum(axis=1)
 
 
-def _predict(model: Any, X: Table) -> np.ndarray:
+def _predict(model: Model, X: Table) -> np.ndarray:
     own = model.decision_function if hasattr(model, "classes_") else model.predict
     return np.asarray(own(X.native), float)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import (
@@ -45,12 +46,12 @@ class _Steps:
     linear: Any
 
 
-def recognise(pipeline: Any) -> bool:
+def recognise(pipeline: Model) -> bool:
     """Say whether steps are [scalers] + PolynomialFeatures + [scalers] + linear model."""
     return _steps(pipeline) is not None
 
 
-def _steps(pipeline: Any) -> _Steps | None:
+def _steps(pipeline: Model) -> _Steps | None:
     """Return the steps of scikit-learn's own classes, or None."""
     steps = [step for _, step in pipeline.steps if not (step is None or (isinstance(step, str) and step == "passthrough"))]
     names = [_full_name(step) for step in steps]
@@ -67,12 +68,12 @@ def _steps(pipeline: Any) -> _Steps | None:
     )
 
 
-def _full_name(step: Any) -> str:
+def _full_name(step: Model) -> str:
     known = library_class(step, "sklearn")
     return "" if known is None or replaced(step, known) else f"{known.__module__}.{known.__qualname__}"
 
 
-def read(pipeline: Any, request: Request) -> AdditiveReader:
+def read(pipeline: Model, request: Request) -> AdditiveReader:
     """Read f as a sum of monomials of the pipeline's input columns."""
     steps = _steps(pipeline)
     if steps is None:
@@ -115,13 +116,13 @@ def _encode(steps: _Steps, names: tuple[str, ...] | None, X: Table, what: str) -
     return values
 
 
-def _positional(transformer: Any, values: np.ndarray) -> np.ndarray:
+def _positional(transformer: Model, values: np.ndarray) -> np.ndarray:
     """Transform an array by position, whatever the transformer gives back."""
     result = transformer.transform(values)
     return np.asarray(result.toarray() if hasattr(result, "toarray") else result, float)
 
 
-def affine_of(scaler: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
+def affine_of(scaler: Model, width: int) -> tuple[np.ndarray, np.ndarray]:
     """Return slope and offset (width,) of a fitted scaler: u -> slope u + offset for each column."""
     name = sklearn_name(scaler)
     if name == "MinMaxScaler":
@@ -143,7 +144,7 @@ def _unscaled(parts: LinearParts, scalers: tuple[Any, ...]) -> tuple[np.ndarray,
     return coefficients, intercept, size
 
 
-def _blocks(basis: Any, coefficients: np.ndarray) -> tuple[tuple[TermBlock, ...], np.ndarray]:
+def _blocks(basis: Model, coefficients: np.ndarray) -> tuple[tuple[TermBlock, ...], np.ndarray]:
     """Return the terms of the basis, and what its constant columns add."""
     powers = np.asarray(basis.powers_, np.int64)
     constant = ~powers.any(axis=1)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.readers import (
@@ -63,7 +64,7 @@ class LinearParts:
         return outputs_of(chosen, single, values if self.link is None else self.link(values))
 
 
-def predict_in_double(model: Any, call: OwnCall, X: Table) -> np.ndarray:
+def predict_in_double(model: Model, call: OwnCall, X: Table) -> np.ndarray:
     """Return the model's own prediction, of arrays as float64."""
     return call(model, in_double(X).native)
 
@@ -73,7 +74,7 @@ def in_double(X: Table) -> Table:
     return X if X.is_frame else as_table(X.numeric())
 
 
-def _response(model: Any) -> Response:
+def _response(model: Model) -> Response:
     """Return the second class's probability, or a generalised linear model's mean."""
     parts = linear_parts(model)
     if not hasattr(model, "classes_"):
@@ -86,13 +87,13 @@ def _response(model: Any) -> Response:
 
 
 @with_response(_response)
-def read(model: Any, request: Request) -> AdditiveReader:
+def read(model: Model, request: Request) -> AdditiveReader:
     """Read a linear model: one term for each column."""
     return read_parts(model, request, linear_parts(model), fitted_names(model))
 
 
 def read_parts(
-    model: Any, request: Request, parts: LinearParts, names: tuple[str, ...] | None, call: OwnCall | None = None
+    model: Model, request: Request, parts: LinearParts, names: tuple[str, ...] | None, call: OwnCall | None = None
 ) -> AdditiveReader:
     """Read the parts of a linear model of any library; ``call`` is its documented one, where ``parts.call`` is not."""
     chosen, picked = select_outputs(parts.output_names, request.output, owner=type(model).__name__)
@@ -116,7 +117,7 @@ def read_parts(
 
 
 def read_side_by_side(
-    model: Any,
+    model: Model,
     request: Request,
     parts: Sequence[Reader],
     predict: Callable[[Table], np.ndarray],
@@ -164,7 +165,7 @@ def read_side_by_side(
     return AdditiveReader(model, request, form, model_name)
 
 
-def linear_parts(model: Any) -> LinearParts:
+def linear_parts(model: Model) -> LinearParts:
     """Return the parts of a fitted linear model, or refuse it."""
     name = sklearn_name(model)
     if name == "RANSACRegressor":
@@ -190,7 +191,7 @@ def linear_parts(model: Any) -> LinearParts:
     return LinearParts(coefficients, intercept, targets, "target")
 
 
-def _classifier_words(model: Any, n_outputs: int) -> tuple[tuple[str, ...], str]:
+def _classifier_words(model: Model, n_outputs: int) -> tuple[tuple[str, ...], str]:
     """Return output names and unit of a decision function: log-odds where the model is logistic."""
     classes = tuple(str(c) for c in model.classes_)
     multinomial = sklearn_name(model) in ("LogisticRegression", "LogisticRegressionCV")
@@ -202,7 +203,7 @@ def _classifier_words(model: Any, n_outputs: int) -> tuple[tuple[str, ...], str]
     return classes, "one-vs-rest log-odds" if logistic else "decision function"
 
 
-def _linear_inside(model: Any) -> Any:
+def _linear_inside(model: Model) -> Any:
     """Return the linear regressor inside RANSAC; its predictions are those of that regressor."""
     inner = model.estimator_
     known = known_class(inner)
@@ -217,7 +218,7 @@ def _linear_inside(model: Any) -> Any:
     )
 
 
-def _has_log_link(model: Any) -> bool:
+def _has_log_link(model: Model) -> bool:
     """Say whether a generalised linear model predicts exp(linear)."""
     name = sklearn_name(model)
     if name == "TweedieRegressor":

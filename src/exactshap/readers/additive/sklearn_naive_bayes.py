@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, require_fitted, select_outputs, sklearn_name
@@ -23,7 +24,7 @@ __all__ = ["read"]
 Likelihoods = Callable[[np.ndarray], np.ndarray]  # of rows: (n_classes, n_rows, n_columns)
 
 
-def _response(model: Any) -> Response:
+def _response(model: Model) -> Response:
     if len(model.classes_) != 2:
         raise no_response(model, f"It has {len(model.classes_)} classes")
     return probability(str(model.classes_[1]))
@@ -61,7 +62,7 @@ class _Classes:
 
 
 @with_response(_response)
-def read(model: Any, request: Request) -> AdditiveReader:
+def read(model: Model, request: Request) -> AdditiveReader:
     r"""Read the joint log-likelihood of each class, or the log-odds of two.
 
     .. math:: \log P(y_k) + \sum_j \log P(x_j \mid y_k)
@@ -100,7 +101,7 @@ def read(model: Any, request: Request) -> AdditiveReader:
 # -- one kind of likelihood each -----------------------------------------------------------------------------------------
 
 
-def _gaussian(model: Any) -> _Classes:
+def _gaussian(model: Model) -> _Classes:
     prior, densities = np.log(model.class_prior_), functools.partial(_log_densities, model.theta_, model.var_)
     return _Classes(prior, model.theta_.shape[1], functools.partial(_size, densities, prior), densities)
 
@@ -117,7 +118,7 @@ def _log_densities(mean: np.ndarray, variance: np.ndarray, rows: np.ndarray) -> 
     return densities
 
 
-def _counts(model: Any) -> _Classes:
+def _counts(model: Model) -> _Classes:
     """Read a multinomial or complement model, which is linear in the counts."""
     coefficients, prior = np.asarray(model.feature_log_prob_, float), np.asarray(model.class_log_prior_, float)
     if sklearn_name(model) == "ComplementNB" and len(prior) > 1:
@@ -130,7 +131,7 @@ def _linear(coefficients: np.ndarray, prior: np.ndarray, offset: float = 0.0) ->
     return _Classes(prior, coefficients.shape[1], functools.partial(_linear_size, sizes, least), coefficients=coefficients)
 
 
-def _bernoulli(model: Any) -> _Classes:
+def _bernoulli(model: Model) -> _Classes:
     """Read log p above the threshold, else log(1 - p); without one, linear between them."""
     present = np.asarray(model.feature_log_prob_, float)
     with np.errstate(divide="ignore"):
@@ -147,7 +148,7 @@ def _steps(present: np.ndarray, absent: np.ndarray, threshold: float, rows: np.n
     return np.where(rows > threshold, present[:, None, :], absent[:, None, :])
 
 
-def _categorical(model: Any) -> _Classes:
+def _categorical(model: Model) -> _Classes:
     prior = np.asarray(model.class_log_prior_, float)
     tables = tuple(np.asarray(table, float) for table in model.feature_log_prob_)
     likelihoods = functools.partial(_look_up, tables)
@@ -159,7 +160,7 @@ def _look_up(tables: tuple[np.ndarray, ...], rows: np.ndarray) -> np.ndarray:
     return np.stack([table[:, codes[:, j]] for j, table in enumerate(tables)], axis=2)
 
 
-def _categories(model: Any, encode: Callable[[Table, str], np.ndarray], X: Table, what: str) -> np.ndarray:
+def _categories(model: Model, encode: Callable[[Table, str], np.ndarray], X: Table, what: str) -> np.ndarray:
     """Return the rows as numbers; as in scikit-learn, each column must hold one of its categories."""
     values = encode(X, what)
     unknown = (values < 0.0) | (values.astype(int) >= np.asarray(model.n_categories_))

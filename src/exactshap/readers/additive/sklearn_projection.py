@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.readers import (
     Request,
     finite_numbers,
@@ -41,7 +42,7 @@ def recognise(steps: Sequence[Any]) -> bool:
     return all(name in _MAPS or name in _SCALERS for name in names) and not any(getattr(step, "clip", False) for step in steps)
 
 
-def _is_own(step: Any) -> bool:
+def _is_own(step: Model) -> bool:
     """Say whether a step behaves as a class of scikit-learn."""
     known = library_class(step, "sklearn")
     return known is not None and not replaced(step, known)
@@ -89,7 +90,7 @@ def _cancelled(sizes: np.ndarray, offset: float, rows: np.ndarray) -> np.ndarray
     return np.asarray((np.abs(rows) * sizes).sum(axis=1) + offset)
 
 
-def _map_of(step: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
+def _map_of(step: Model, width: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the matrix and the shift of a step: u -> u matrix + shift."""
     if sklearn_name(step) in _SCALERS:
         slope, shift = affine_of(step, width)
@@ -97,20 +98,20 @@ def _map_of(step: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
     return _MAPS[sklearn_name(step)](step)
 
 
-def _components(step: Any) -> tuple[np.ndarray, np.ndarray]:
+def _components(step: Model) -> tuple[np.ndarray, np.ndarray]:
     components = step.components_.toarray() if hasattr(step.components_, "toarray") else step.components_
     matrix = np.asarray(components, float).T
     return matrix, np.zeros(matrix.shape[1])
 
 
-def _centred(step: Any) -> tuple[np.ndarray, np.ndarray]:
+def _centred(step: Model) -> tuple[np.ndarray, np.ndarray]:
     matrix, _ = _components(step)
     if getattr(step, "mean_", None) is None:  # independent components that were not whitened
         return matrix, np.zeros(matrix.shape[1])
     return matrix, -np.asarray(step.mean_, float) @ matrix
 
 
-def _principal(step: Any) -> tuple[np.ndarray, np.ndarray]:
+def _principal(step: Model) -> tuple[np.ndarray, np.ndarray]:
     matrix, shift = _centred(step)
     scale = np.sqrt(step.explained_variance_) if step.whiten else np.ones(matrix.shape[1])
     return matrix / scale, shift / scale

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedModelError, message
 from exactshap.readers import Request
 from exactshap.readers.additive._additive import AdditiveReader
@@ -19,14 +20,14 @@ __all__ = ["read"]
 class StructuredModel(AdditiveModel):
     """Sum a model's partial models, and predict by the model's own call."""
 
-    def __init__(self, model: Any, n_features: int) -> None:
+    def __init__(self, model: Model, n_features: int) -> None:
         subsets = [tuple(int(j) for j in subset) for subset in model.get_all_unique_fs()]
         terms = [(subset, _of_columns(model.partial(list(subset)), subset, n_features)) for subset in subsets if subset]
         constants = [model.partial([])(np.zeros((1, n_features))) for subset in subsets if not subset]
         super().__init__(terms, float(np.sum(constants)), n_features=n_features)
         self.model = model
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return what the model itself returns."""
         rows = X.numeric() if hasattr(X, "numeric") else np.asarray(X, float)
         own = self.model.predict if hasattr(self.model, "predict") else self.model
@@ -46,7 +47,7 @@ def _of_columns(
     return term
 
 
-def read(model: Any, request: Request) -> AdditiveReader:
+def read(model: Model, request: Request) -> AdditiveReader:
     """Read the terms; the number of columns is the model's or the background's."""
     if request.background is None:
         do = "Pass reference rows: explain(model, X, background)"

@@ -238,7 +238,7 @@ def _from_objects(values: np.ndarray, name: str) -> np.ndarray:
         ) from error
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."
 

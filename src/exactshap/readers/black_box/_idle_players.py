@@ -36,7 +36,7 @@ def _same(one: Any, other: Any) -> bool:
     return alike and _kind(one) == _kind(other)
 
 
-def _kind(cell: Any) -> tuple[bool, bool]:
+def _kind(cell: object) -> tuple[bool, bool]:
     """Return what cells may differ in that compare as equal: whether it is a truth value, and whether it is a negative zero."""
     is_negative_zero = isinstance(cell, (float, np.floating)) and cell == 0.0 and math.copysign(1.0, cell) < 0.0
     return isinstance(cell, (bool, np.bool_)), is_negative_zero

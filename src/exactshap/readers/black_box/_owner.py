@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import RAISED, ExplanationWarning
 from exactshap.frames import Table
 from exactshap.readers import Reader, Request, is_own_method, joined_outputs, known_class, read
@@ -16,7 +17,7 @@ __all__ = ["CHECKED_ROWS", "owner_reader"]
 CHECKED_ROWS = 16  # background rows that a function is tried on before it is explained
 
 
-def owner_reader(model: Any, request: Request) -> Reader | None:
+def owner_reader(model: Model, request: Request) -> Reader | None:
     """Return the exact reader of a method's owner, or None. None unless the method is what that reader reproduces.
 
     It must be the very method of the owner's library, give numbers and not labels, and agree with the reader on background rows

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.progress import Asks, count_coalitions
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import (
     InputError,
     InputTypeError,
@@ -65,7 +66,7 @@ SAFETY = 8.0  # a function's own arithmetic may depend on the batch that a row i
 logger = logging.getLogger("exactshap")
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Read a function on rows; a bound method of a model that is known exactly is handed to that model's reader.
 
     The owner is used where the method is its library's own and the one that its reader reproduces, and said so at INFO; methods
@@ -225,7 +226,7 @@ class OfColumn:
     def __self__(self) -> Any:
         return getattr(self.function, "__self__", None)
 
-    def __call__(self, rows: Any) -> Any:
+    def __call__(self, rows: TableLike) -> Any:
         if hasattr(rows, "iloc"):
             return self.function(rows.iloc[:, 0])
         return self.function(rows[:, 0].tolist() if isinstance(rows, np.ndarray) else rows.to_series(0))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.threads import n_threads
+from exactshap._runtime.types import Model
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
 from exactshap.games import normalised_weights
@@ -26,7 +27,7 @@ READING_ROWS = 16  # background rows that the model's own reader is made with: o
 DRAWS, TREES = 256, 100  # of a coalition's mean under a copula; of a forest, as scikit-learn has them
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Read a model and explain it by conditional means. Its own reader gives predictions and names.
 
     Settings (keywords of ``Explainer``): ``eta`` (ridge of ``"observational"``, default "auto": chosen for each coalition),

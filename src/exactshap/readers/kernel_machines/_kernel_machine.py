@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.process_settings import without_warnings
+from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import Game, normalised_weights
@@ -56,7 +57,7 @@ class KernelReader(Reader):
 
     def __init__(
         self,
-        model: Any,
+        model: Model,
         request: Request,
         expansion: Expansion,
         predict: Callable[[Table], np.ndarray],

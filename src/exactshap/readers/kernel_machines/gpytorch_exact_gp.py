@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.kernels import RBF, Component, Constant, Kernel, Linear, Matern, Product, RationalQuadratic, ScaledMixture, Sum
@@ -21,7 +22,7 @@ from exactshap.readers.kernel_machines.machine import Expansion, Monomials, expa
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Read f(x) = m + sum_i alpha_i k(x, X_i). alpha is the mean cache of the model's own prediction strategy."""
     if model.train_inputs is None or len(model.train_inputs) != 1:
         raise UnsupportedStructureError(
@@ -76,7 +77,7 @@ class _Units:
         return self.target_scale * inner, self.target_shift + self.target_scale * (constant - float(inner @ self.offsets))
 
 
-def _units(model: Any, n_features: int) -> _Units:
+def _units(model: Model, n_features: int) -> _Units:
     """Return the units of a model: only scalings and shifts of columns, and of the target, keep the kernel a product."""
     offsets, widths, shift, scale = np.zeros(n_features), np.ones(n_features), 0.0, 1.0
     inputs, outcome = getattr(model, "input_transform", None), getattr(model, "outcome_transform", None)
@@ -102,13 +103,13 @@ def _no_units(what: str, transform: Any, known: str) -> UnsupportedStructureErro
 _AS_FUNCTION = "Use explain(lambda rows: model.posterior(torch.tensor(rows)).mean.detach().numpy()[:, 0], X, background)"
 
 
-def _cholesky(model: Any, kernel: Kernel, points: np.ndarray, scale: float = 1.0) -> np.ndarray:
+def _cholesky(model: Model, kernel: Kernel, points: np.ndarray, scale: float = 1.0) -> np.ndarray:
     """Return the float64 factor of K + noise. The noise is that of the model's own likelihood, in the units of the kernel."""
     noise = scale**2 * np.broadcast_to(_numbers(model.likelihood.noise), (len(points),))
     return np.linalg.cholesky(kernel(points.astype(float)) + np.diag(noise))
 
 
-def _alpha(model: Any, mean: np.ndarray) -> np.ndarray:
+def _alpha(model: Model, mean: np.ndarray) -> np.ndarray:
     """Return the coefficients of the training rows: the model's own, or those it has no need of.
 
     For a kernel of low rank (LinearKernel) gpytorch's strategy caches coefficients of columns instead.
@@ -124,7 +125,7 @@ def _alpha(model: Any, mean: np.ndarray) -> np.ndarray:
     return np.asarray(cho_solve((factor, True), _numbers(model.train_targets) - mean))
 
 
-def _predict_array(model: Any, inputs: Any) -> np.ndarray:
+def _predict_array(model: Model, inputs: Any) -> np.ndarray:
     import gpytorch
     import torch
 
@@ -133,7 +134,7 @@ def _predict_array(model: Any, inputs: Any) -> np.ndarray:
         return model(inputs).mean.detach().cpu().numpy().astype(float)
 
 
-def _predict(model: Any, X: Table) -> np.ndarray:
+def _predict(model: Model, X: Table) -> np.ndarray:
     import torch
 
     reference = model.train_inputs[0]
@@ -141,7 +142,7 @@ def _predict(model: Any, X: Table) -> np.ndarray:
     return _predict_posterior(model, inputs) if callable(getattr(model, "posterior", None)) else _predict_array(model, inputs)
 
 
-def _predict_posterior(model: Any, inputs: Any) -> np.ndarray:
+def _predict_posterior(model: Model, inputs: Any) -> np.ndarray:
     """Return what BoTorch's documented call says: in the units of the user, with the transforms that the model holds."""
     import torch
 
@@ -149,7 +150,7 @@ def _predict_posterior(model: Any, inputs: Any) -> np.ndarray:
         return model.posterior(inputs).mean[:, 0].detach().cpu().numpy().astype(float)  # type: ignore[no-any-return]
 
 
-def _mean_function(model: Any, n_features: int) -> tuple[np.ndarray, float]:
+def _mean_function(model: Model, n_features: int) -> tuple[np.ndarray, float]:
     """Return slopes (n_features,) and constant of the prior mean."""
     name, mean = type(model.mean_module).__name__, model.mean_module
     if name == "ZeroMean":
@@ -185,14 +186,14 @@ def _with_mean(expansion: Expansion, slopes: np.ndarray) -> Expansion:
     return replace(expansion, monomials=joined)
 
 
-def _read_kernel(kernel: Any, n_features: int, widths: np.ndarray) -> Kernel:
+def _read_kernel(kernel: Foreign, n_features: int, widths: np.ndarray) -> Kernel:
     if kernel.active_dims is None:
         return _read_form(kernel, n_features, widths)
     columns = tuple(int(j) for j in kernel.active_dims)
     return _Columns(_read_form(kernel, len(columns), widths[list(columns)]), columns)
 
 
-def _read_form(kernel: Any, n_features: int, widths: np.ndarray) -> Kernel:
+def _read_form(kernel: Foreign, n_features: int, widths: np.ndarray) -> Kernel:
     """Read a kernel on the columns it is given: a ScaleKernel takes over the active columns of the kernel inside it.
 
     ``widths`` are the columns' units: a distance in them is that many of the user's.
@@ -209,7 +210,7 @@ def _read_form(kernel: Any, n_features: int, widths: np.ndarray) -> Kernel:
     return _KERNELS[name](kernel, n_features, widths)
 
 
-def _numbers(tensor: Any) -> np.ndarray:
+def _numbers(tensor: Foreign) -> np.ndarray:
     return tensor.detach().cpu().numpy().astype(float).ravel()
 
 
@@ -227,12 +228,12 @@ _KERNELS: dict[str, Callable[[Any, int, np.ndarray], Kernel]] = {
 }
 
 
-def _rbf(kernel: Any, widths: np.ndarray) -> Kernel:
+def _rbf(kernel: Foreign, widths: np.ndarray) -> Kernel:
     lengthscale = _numbers(kernel.lengthscale)
     return RBF(bandwidth=lengthscale if (widths == 1.0).all() else lengthscale * widths)
 
 
-def _linear(kernel: Any, widths: np.ndarray) -> Kernel:
+def _linear(kernel: Foreign, widths: np.ndarray) -> Kernel:
     variance = _numbers(kernel.variance)
     if variance.size != 1:
         raise UnsupportedStructureError(
@@ -245,11 +246,11 @@ def _linear(kernel: Any, widths: np.ndarray) -> Kernel:
     return Linear(gamma=variance[0])
 
 
-def _matern(kernel: Any, widths: np.ndarray) -> Kernel:
+def _matern(kernel: Foreign, widths: np.ndarray) -> Kernel:
     return Matern(bandwidth=_numbers(kernel.lengthscale) * widths, nu=float(kernel.nu))
 
 
-def _rational_quadratic(kernel: Any, widths: np.ndarray) -> Kernel:
+def _rational_quadratic(kernel: Foreign, widths: np.ndarray) -> Kernel:
     return RationalQuadratic(bandwidth=_numbers(kernel.lengthscale) * widths, alpha=float(_numbers(kernel.alpha)[0]))
 
 

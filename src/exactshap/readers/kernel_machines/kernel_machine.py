@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table, as_table
 from exactshap.kernels import Kernel, from_sklearn
@@ -87,7 +88,7 @@ class KernelMachine:
             raise InputError(message(f"`feature_names` must hold {self.X_train.shape[1]} names", f"Got {feature_names!r}"))
         self.feature_names = None if feature_names is None else tuple(str(name) for name in feature_names)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return f(x), of shape (n_rows,) or (n_rows, n_outputs)."""
         if self.own_predict is not None:
             return np.asarray(self.own_predict(X), float)

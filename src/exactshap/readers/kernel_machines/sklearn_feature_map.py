@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.frames import Table
 from exactshap.games import ProductGame
 from exactshap.kernels import from_pairwise
@@ -29,7 +30,7 @@ from exactshap.readers.kernel_machines.machine import expand
 __all__ = ["read"]
 
 
-def read(feature_map: Any, linear: Any, parts: Any, request: Request) -> Reader:
+def read(feature_map: Model, linear: Any, parts: Any, request: Request) -> Reader:
     """Read ``Nystroem + linear`` or ``RBFSampler + linear``.
 
     The first is a kernel machine on the components, the second a sum of cosines.
@@ -58,12 +59,12 @@ def read(feature_map: Any, linear: Any, parts: Any, request: Request) -> Reader:
     return FourierReader(feature_map, request, coefficients, intercept, predict, **common)
 
 
-def _nystroem_parameters(feature_map: Any) -> dict[str, Any]:
+def _nystroem_parameters(feature_map: Model) -> dict[str, Any]:
     named = {"gamma": feature_map.gamma, "coef0": feature_map.coef0, "degree": feature_map.degree}
     return named | (feature_map.kernel_params or {})
 
 
-def _predict(feature_map: Any, linear: Any, call: OwnCall, X: Table) -> np.ndarray:
+def _predict(feature_map: Model, linear: Any, call: OwnCall, X: Table) -> np.ndarray:
     return call(linear, feature_map.transform(X.native))
 
 
@@ -77,7 +78,7 @@ class FourierReader(Reader):
 
     def __init__(
         self,
-        feature_map: Any,
+        feature_map: Model,
         request: Request,
         coefficients: np.ndarray,
         intercept: np.ndarray,

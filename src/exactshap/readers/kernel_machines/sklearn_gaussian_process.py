@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.kernels import from_sklearn
@@ -19,12 +20,12 @@ from exactshap.readers.kernel_machines.machine import Expansion, expand, merge
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Read a Gaussian process with a kernel made of products over columns."""
     return _classifier(model, request) if hasattr(model, "predict_proba") else _regressor(model, request)
 
 
-def _regressor(model: Any, request: Request) -> Reader:
+def _regressor(model: Model, request: Request) -> Reader:
     """Read f(x) = y_mean + y_std sum_i alpha_i k(x, X_i): ``normalize_y=True`` scales the expansion."""
     require_fitted(model, "alpha_")
     points = np.asarray(model.X_train_, float)
@@ -52,7 +53,7 @@ def _regressor(model: Any, request: Request) -> Reader:
     )
 
 
-def _classifier(model: Any, request: Request) -> Reader:
+def _classifier(model: Model, request: Request) -> Reader:
     """Read the latent mean of the Laplace approximation, per binary problem. It is f(x) = sum_i (y_i - pi_i) k(x, X_i)."""
     require_fitted(model, "base_estimator_")
     parts = _binary_problems(model)
@@ -78,11 +79,11 @@ def _classifier(model: Any, request: Request) -> Reader:
     )
 
 
-def _binary_problems(model: Any) -> list[Any]:
+def _binary_problems(model: Model) -> list[Any]:
     return list(getattr(model.base_estimator_, "estimators_", [model.base_estimator_]))
 
 
-def _latent_names(model: Any) -> tuple[str, ...]:
+def _latent_names(model: Model) -> tuple[str, ...]:
     classes = [str(c) for c in model.classes_]
     if len(classes) == 2:
         return (classes[1],)
@@ -103,7 +104,7 @@ def _latent_process(part: Any) -> Process:
     return Process.of(from_sklearn(part.kernel_, points.shape[1]), points, part.L_ / roots[:, None])
 
 
-def _latent(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+def _latent(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
     """Return the latent mean from the model's current kernels and modes. scikit-learn has no call for it alone."""
     values, parts = X.numeric(), _binary_problems(model)
     modes = (parts[k] for k in chosen)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model, TableLike
 from exactshap.frames import Table
 from exactshap.kernels import from_pairwise
 from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs, sklearn_name
@@ -20,7 +21,7 @@ from exactshap.readers.kernel_machines.machine import Expansion, expand
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Read a support vector machine: f(x) = b + sum over support vectors of dual coefficient times kernel."""
     name = sklearn_name(model)
     require_fitted(model, "support_")
@@ -31,7 +32,7 @@ def read(model: Any, request: Request) -> Reader:
     return _classifier(model, request)
 
 
-def _single(model: Any, request: Request, method: str, unit: str) -> Reader:
+def _single(model: Model, request: Request, method: str, unit: str) -> Reader:
     select_outputs((unit,), request.output, owner=type(model).__name__)
     expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
     call = OwnCall(method, finish=np.ravel)
@@ -47,7 +48,7 @@ def _single(model: Any, request: Request, method: str, unit: str) -> Reader:
     )
 
 
-def _classifier(model: Any, request: Request) -> Reader:
+def _classifier(model: Model, request: Request) -> Reader:
     """Read the decision function: one margin for two classes, all one-vs-one margins for more."""
     classes = [str(c) for c in model.classes_]
     if len(classes) == 2:
@@ -87,7 +88,7 @@ def _classifier(model: Any, request: Request) -> Reader:
     )
 
 
-def _one_versus_rest(model: Any, request: Request) -> Reader:
+def _one_versus_rest(model: Model, request: Request) -> Reader:
     """Explain scikit-learn's one-vs-rest view: votes plus a bounded confidence, not a sum of kernels, so by coalitions."""
     options = {**request.options, "exact_owner": False}
     function = functools.partial(_decision_function, model, "ovr")
@@ -96,7 +97,7 @@ def _one_versus_rest(model: Any, request: Request) -> Reader:
     return reader
 
 
-def _pairwise_coefficients(model: Any) -> np.ndarray:
+def _pairwise_coefficients(model: Model) -> np.ndarray:
     """Return the coefficients (n_support, n_pairs) of all pairs: libsvm stores those of class i against class j in row j - 1."""
     dual = np.asarray(_dense(model.dual_coef_))
     ends = np.concatenate([[0], np.cumsum(model.n_support_)])
@@ -109,7 +110,7 @@ def _pairwise_coefficients(model: Any) -> np.ndarray:
     return coefficients
 
 
-def _expansion(model: Any, coefficients: np.ndarray, intercept: np.ndarray) -> Expansion:
+def _expansion(model: Model, coefficients: np.ndarray, intercept: np.ndarray) -> Expansion:
     points = _support_vectors(model)
     kernel = from_pairwise(
         model.kernel,
@@ -121,7 +122,7 @@ def _expansion(model: Any, coefficients: np.ndarray, intercept: np.ndarray) -> E
     return expand(kernel, points, coefficients, intercept)
 
 
-def _support_vectors(model: Any) -> np.ndarray:
+def _support_vectors(model: Model) -> np.ndarray:
     """Return the support vectors; with a callable kernel scikit-learn keeps the training rows and the support's numbers."""
     if callable(model.kernel):
         return np.asarray(model._BaseLibSVM__Xfit, float)[model.support_]
@@ -132,15 +133,15 @@ def _dense(array: Any) -> Any:
     return array.toarray() if hasattr(array, "toarray") else array
 
 
-def _predict_shaped(call: OwnCall, model: Any, shape: str, X: Table) -> np.ndarray:
+def _predict_shaped(call: OwnCall, model: Model, shape: str, X: Table) -> np.ndarray:
     return call(_shaped(model, shape), X.native)
 
 
-def _decision_function(model: Any, shape: str, rows: Any) -> np.ndarray:
+def _decision_function(model: Model, shape: str, rows: TableLike) -> np.ndarray:
     return np.asarray(_shaped(model, shape).decision_function(rows), float)
 
 
-def _shaped(model: Any, shape: str) -> Any:
+def _shaped(model: Model, shape: str) -> Any:
     """Return the model as it is now, with another decision shape. A copy kept for later would miss a refit."""
     shaped = copy.copy(model)
     shaped.decision_function_shape = shape

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Foreign, Model
 from exactshap.trees import FlatTrees
 from exactshap.trees.ensemble import MISSING_NEVER
 
@@ -40,7 +41,7 @@ class Node:
     zero_is_missing: bool = False
 
 
-def own_trees(model: Any, library: str) -> list[Node] | None:
+def own_trees(model: Model, library: str) -> list[Node] | None:
     """Return the trees of the library's own dump, in its order; None where this second reading does not know their form."""
     readers: dict[str, Callable[[Any], Iterator[Node]]] = {
         "xgboost": _xgboost,
@@ -56,11 +57,11 @@ def own_trees(model: Any, library: str) -> list[Node] | None:
         return None
 
 
-def _leaf(value: Any, cover: float, share: float = 1.0) -> Node:
+def _leaf(value: object, cover: float, share: float = 1.0) -> Node:
     return Node(share * np.atleast_1d(np.asarray(value, float)), float(cover))
 
 
-def _xgboost(model: Any) -> Iterator[Node]:
+def _xgboost(model: Model) -> Iterator[Node]:
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     settings = json.loads(booster.save_config())["learner"]["gradient_booster"]
     dropout = settings.get("dart_train_param", {})  # of the tree booster itself, from XGBoost 3.4 on
@@ -81,7 +82,7 @@ def _xgboost(model: Any) -> Iterator[Node]:
         yield node(json.loads(text))
 
 
-def _lightgbm(model: Any) -> Iterator[Node]:
+def _lightgbm(model: Model) -> Iterator[Node]:
     dump = (model if hasattr(model, "dump_model") else model.booster_).dump_model()
     trees = dump["tree_info"]
     share = dump["num_tree_per_iteration"] / len(trees) if dump.get("average_output") else 1.0
@@ -102,7 +103,7 @@ def _lightgbm(model: Any) -> Iterator[Node]:
         yield node(tree["tree_structure"])
 
 
-def _catboost(model: Any) -> Iterator[Node]:
+def _catboost(model: Model) -> Iterator[Node]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")
@@ -130,7 +131,7 @@ def _catboost(model: Any) -> Iterator[Node]:
         yield node(len(splits), 0, {})
 
 
-def _sklearn(model: Any) -> Iterator[Node]:
+def _sklearn(model: Model) -> Iterator[Node]:
     if hasattr(model, "_predictors"):
         for stage in model._predictors:
             for predictor in stage:
@@ -145,7 +146,7 @@ def _sklearn(model: Any) -> Iterator[Node]:
             return value[:, 0]
         return np.concatenate([row[:n] / row[:n].sum() for row, n in zip(value, np.atleast_1d(model.n_classes_), strict=True)])
 
-    def node(tree: Any, q: int) -> Node:
+    def node(tree: Foreign, q: int) -> Node:
         cover = tree.weighted_n_node_samples[q]
         if tree.children_left[q] < 0:
             return _leaf(leaf_of(tree.value[q]), cover, share)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import BudgetError, ExactnessError, UnknownNameError, message, no_output
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
@@ -65,7 +65,7 @@ class TreeReader(Reader):
 
     def __init__(
         self,
-        model: Any,
+        model: Model,
         request: Request,
         ensemble: TreeModel,
         own_call: OwnCall,

@@ -7,8 +7,8 @@ the group that holds them all; without such a group the model is refused with th
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
+from exactshap._runtime.types import Model
 from exactshap.readers import OwnCall, Request
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
@@ -16,7 +16,7 @@ from exactshap.trees import convert
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> TreeReader:
+def read(model: Model, request: Request) -> TreeReader:
     """Read f(x) = bias + scale times the sum of trees. It is in the space of the objective's link."""
     ensemble = convert(model)
     # rankers take no type of prediction: theirs is the raw value

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.readers import OwnCall, Request
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
@@ -14,7 +14,7 @@ from exactshap.trees import convert
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> TreeReader:
+def read(model: Model, request: Request) -> TreeReader:
     """Read f(x) = sum of trees, or their mean in random-forest mode. It is in the space of the objective's link."""
     ensemble = convert(model)
     raw = {"raw_score": True}

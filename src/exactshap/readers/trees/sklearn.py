@@ -8,10 +8,10 @@ length h, which is the part of their score that is a sum of trees: score_samples
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request
@@ -22,7 +22,7 @@ from exactshap.trees.formats import average_path_length
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> TreeReader:
+def read(model: Model, request: Request) -> TreeReader:
     """Read f(x) as a sum of trees: leaf means or class shares, averaged or added up."""
     ensemble = convert(model)
     # histogram boosting takes any number; the others compare in single precision
@@ -30,7 +30,7 @@ def read(model: Any, request: Request) -> TreeReader:
     return TreeReader(model, request, ensemble, _own_call(model, ensemble), refuse)
 
 
-def _own_call(model: Any, ensemble: TreeModel) -> OwnCall:
+def _own_call(model: Model, ensemble: TreeModel) -> OwnCall:
     if hasattr(model, "score_samples"):
         return OwnCall("score_samples", finish=functools.partial(_path_length, model))
     if hasattr(model, "decision_function"):
@@ -40,12 +40,12 @@ def _own_call(model: Any, ensemble: TreeModel) -> OwnCall:
     return OwnCall("predict", finish=np.log) if ensemble.unit == "log of the target" else OwnCall("predict")
 
 
-def _path_length(model: Any, scores: np.ndarray) -> np.ndarray:
+def _path_length(model: Model, scores: np.ndarray) -> np.ndarray:
     # The score is rounded to eps; so is its logarithm, times c: our epsilon covers it, c is at most about 2 ln(n).
     return -np.log2(-scores) * average_path_length(np.array(model.max_samples_))
 
 
-def _refuse_cells(model: Any, X: Table) -> None:
+def _refuse_cells(model: Model, X: Table) -> None:
     """Refuse the first infinite or missing cell, in single precision. So the trees compare it."""
     with np.errstate(over="ignore"):
         numbers = X.numeric().astype(np.float32)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.readers import Offset, OwnCall, Request
 from exactshap.readers.trees._tree_reader import TreeReader
 
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> TreeReader:
+def read(model: Model, request: Request) -> TreeReader:
     """Read f(x) = constant + sum of trees."""
     ensemble = replace(model, epsilon=float(np.finfo(np.float64).eps))  # our own prediction adds in float64
     replaced = model.trees.constant if model.library == "xgboost" else 0.0  # XGBoost leaves base_score out, as it does itself

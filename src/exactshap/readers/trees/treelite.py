@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputTypeError, message
 from exactshap.readers import OwnCall, Request
 from exactshap.readers.trees._tree_reader import TreeReader
@@ -15,7 +16,7 @@ from exactshap.trees import convert
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> TreeReader:
+def read(model: Model, request: Request) -> TreeReader:
     """Read f(x) = base scores + sum of trees, before treelite's postprocessor."""
     return TreeReader(Served(model), request, convert(model), GtilCall("predict"))
 
@@ -23,7 +24,7 @@ def read(model: Any, request: Request) -> TreeReader:
 class Served:
     """A treelite model that travels between processes, which its own class does not."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -40,7 +41,7 @@ def _restored(serialised: bytes) -> Served:
 class GtilCall(OwnCall):
     """``treelite.gtil.predict(model, rows, pred_margin=True)``, whose cells of targets and classes become one axis."""
 
-    def __call__(self, model: Served, rows: Any) -> np.ndarray:
+    def __call__(self, model: Served, rows: TableLike) -> np.ndarray:
         import treelite
 
         served = model.model

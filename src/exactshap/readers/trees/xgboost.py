@@ -5,8 +5,7 @@ Estimators stop at their best iteration as their own ``predict`` does; a ``Boost
 
 from __future__ import annotations
 
-from typing import Any
-
+from exactshap._runtime.types import Model
 from exactshap.readers import Offset, OwnCall, Request
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
@@ -14,7 +13,7 @@ from exactshap.trees import convert
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> TreeReader:
+def read(model: Model, request: Request) -> TreeReader:
     """Read f(x) = base margin + sum of trees. It is in the space of the objective's link."""
     ensemble = convert(model)
     unchecked = {"validate_features": False}  # names were compared here: XGBoost refuses any if it was fitted without

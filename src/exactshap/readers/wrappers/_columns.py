@@ -10,10 +10,10 @@ import copy
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.readers import library_class, sklearn_name
@@ -56,7 +56,7 @@ class ColumnOwners:
     players: Sequence[int]
     names: Sequence[str]
 
-    def after(self, step: Any, owners: np.ndarray, rows: Table | None) -> np.ndarray:
+    def after(self, step: Model, owners: np.ndarray, rows: Table | None) -> np.ndarray:
         """Return the input column that each output column of ``step`` depends on: of a mixed one, the first of its player.
 
         Parameters
@@ -89,7 +89,7 @@ class ColumnOwners:
             return owners
         return owners[self._inputs_of_outputs(step, name, len(owners), rows)]
 
-    def _inputs_of_outputs(self, step: Any, name: str, n_columns: int, rows: Table | None) -> np.ndarray:
+    def _inputs_of_outputs(self, step: Model, name: str, n_columns: int, rows: Table | None) -> np.ndarray:
         known = library_class(step, "sklearn")
         if (
             name
@@ -117,7 +117,7 @@ class ColumnOwners:
             )
         return inputs
 
-    def _mixing(self, step: Any) -> UnsupportedStructureError:
+    def _mixing(self, step: Model) -> UnsupportedStructureError:
         return UnsupportedStructureError(
             message(
                 f"The step {type(step).__name__} is not known to work column by column",
@@ -128,13 +128,13 @@ class ColumnOwners:
             )
         )
 
-    def _after_pipeline(self, step: Any, owners: np.ndarray, rows: Table | None) -> np.ndarray:
+    def _after_pipeline(self, step: Model, owners: np.ndarray, rows: Table | None) -> np.ndarray:
         for _, part in step.steps:
             owners = self.after(part, owners, rows)
             rows = rows if rows is None or part in ("passthrough", None) else as_table(part.transform(rows.native))
         return owners
 
-    def _after_columns(self, step: Any, owners: np.ndarray, rows: Table | None) -> np.ndarray:
+    def _after_columns(self, step: Model, owners: np.ndarray, rows: Table | None) -> np.ndarray:
         after = np.empty(sum(part.stop - part.start for part in step.output_indices_.values()), int)
         for name, part, _ in step.transformers_:
             columns = np.asarray(step._transformer_to_input_indices[name], int)
@@ -148,13 +148,13 @@ class ColumnOwners:
         return after
 
 
-def takes_texts(step: Any) -> bool:
+def takes_texts(step: Model) -> bool:
     """Say whether a step takes a column of texts: scikit-learn's vectorizers, which hold no number of features when they are fitted."""
     known = library_class(step, "sklearn")
     return known is not None and known.__module__ == "sklearn.feature_extraction.text" and known.__name__ != "TfidfTransformer"
 
 
-def _n_outputs(step: Any, rows: Table | None) -> int:
+def _n_outputs(step: Model, rows: Table | None) -> int:
     try:
         return len(step.get_feature_names_out())
     except (AttributeError, ValueError, TypeError):
@@ -169,7 +169,7 @@ def _n_outputs(step: Any, rows: Table | None) -> int:
         return as_table(step.transform(rows.column(0) if takes_texts(step) else rows.native)).n_columns
 
 
-def _inputs_by_prefix(step: Any, n_columns: int) -> np.ndarray | None:
+def _inputs_by_prefix(step: Model, n_columns: int) -> np.ndarray | None:
     """Return each output's input by its name, or None.
 
     The name begins with the input's ("town_1" of "town"); None where the names do not say.
@@ -186,7 +186,7 @@ def _inputs_by_prefix(step: Any, n_columns: int) -> np.ndarray | None:
     return np.array(found, int)
 
 
-def _acts_on_columns_apart(step: Any, inputs: np.ndarray, rows: Table) -> bool:
+def _acts_on_columns_apart(step: Model, inputs: np.ndarray, rows: Table) -> bool:
     """Return whether changing a column changes only its own outputs. ``inputs`` says which those are; some rows are tried."""
     some = rows.take(slice(0, TRIED_ROWS))
     before = _cells(step.transform(some.native))
@@ -201,11 +201,11 @@ def _acts_on_columns_apart(step: Any, inputs: np.ndarray, rows: Table) -> bool:
     return True
 
 
-def _cells(rows: Any) -> np.ndarray:
+def _cells(rows: TableLike) -> np.ndarray:
     return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, object)
 
 
-def _refuse_functions(step: Any) -> None:
+def _refuse_functions(step: Model) -> None:
     if step.func is not None and not isinstance(step.func, np.ufunc):
         raise UnsupportedStructureError(
             message(
@@ -216,7 +216,7 @@ def _refuse_functions(step: Any) -> None:
         )
 
 
-def _owners_by_name(step: Any, n_columns: int) -> np.ndarray:
+def _owners_by_name(step: Model, n_columns: int) -> np.ndarray:
     anonymous = copy.copy(step)
     if hasattr(anonymous, "feature_names_in_"):
         del anonymous.feature_names_in_

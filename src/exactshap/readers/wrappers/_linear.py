@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from exactshap._runtime.types import Model
 from exactshap.readers import known_class, replaced
 from exactshap.readers.additive import linear_parts
 
@@ -17,7 +18,7 @@ _LINEAR = (
 _MACHINES = tuple(f"sklearn.svm._classes.{name}" for name in ("SVR", "NuSVR", "SVC", "NuSVC"))  # linear where their kernel is
 
 
-def linear_step(model: Any) -> Any:
+def linear_step(model: Model) -> Any:
     """Return the linear parts of a step that predicts one product, else None. None as well for one with a link.
 
     >>> from sklearn.linear_model import PoissonRegressor, Ridge

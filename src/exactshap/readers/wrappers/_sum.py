@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import Game
@@ -82,12 +83,12 @@ def total_of(members: Sequence[Member], arrays: Iterable[np.ndarray], constant: 
     return total
 
 
-def name_of_sum(model: Any, readers: Iterable[Reader]) -> str:
+def name_of_sum(model: Model, readers: Iterable[Reader]) -> str:
     """Return what a sum is called: its class, with the kinds of its models."""
     return f"{type(model).__name__}({', '.join(dict.fromkeys(reader.model_name for reader in readers))})"
 
 
-def read_member(model: Any, request: Request, owner: str, columns: Sequence[int] | None = None) -> Reader:
+def read_member(model: Model, request: Request, owner: str, columns: Sequence[int] | None = None) -> Reader:
     """Read one model of a sum for the sum's players; ``columns``: those that it was fitted on, as an array.
 
     A model that cannot be read is refused with the sum's own prediction as the way out.
@@ -178,7 +179,7 @@ class SumReader(Reader):
 
     def __init__(
         self,
-        model: Any,
+        model: Model,
         request: Request,
         members: Sequence[Member],
         own: Callable[[Table], Any],

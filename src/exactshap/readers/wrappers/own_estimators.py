@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedModelError, message
 from exactshap.frames import Table
 from exactshap.games import ProductGame
@@ -21,7 +22,7 @@ from exactshap.solvers import Solution
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Read an estimator of ``exactshap.estimators``."""
     for cls in type(model).__mro__:
         if cls.__name__ in _READERS:
@@ -35,14 +36,14 @@ def read(model: Any, request: Request) -> Reader:
     )
 
 
-def _shapley_ridge(model: Any, request: Request) -> Reader:
+def _shapley_ridge(model: Model, request: Request) -> Reader:
     """Read f(x) = sum_i a_i k(X_i, x)."""
     require_fitted(model, "dual_coef_")
     names = tuple(f"target {k}" for k in range(model.dual_coef_.shape[1])) if model.dual_coef_.ndim == 2 else ("target",)
     return _machine(model, request, names, "target", model.predict)
 
 
-def _shapley_classifier(model: Any, request: Request) -> Reader:
+def _shapley_classifier(model: Model, request: Request) -> Reader:
     """Read the decision function: the log-odds of the second class, or one score before the softmax for each class."""
     require_fitted(model, "dual_coef_")
     classes = tuple(str(c) for c in model.classes_)
@@ -51,7 +52,7 @@ def _shapley_classifier(model: Any, request: Request) -> Reader:
     return _machine(model, request, classes, "score before the softmax", model.decision_function)
 
 
-def _machine(model: Any, request: Request, names: tuple[str, ...], unit: str, predict: Callable[[Any], Any]) -> Reader:
+def _machine(model: Model, request: Request, names: tuple[str, ...], unit: str, predict: Callable[[Any], Any]) -> Reader:
     multiple = model.dual_coef_.ndim == 2
     dual = model.dual_coef_ if multiple else model.dual_coef_[:, None]
     chosen, single = select_outputs(names, request.output, owner=type(model).__name__)
@@ -73,7 +74,7 @@ def _predict(predict: Callable[[Any], Any], chosen: list[int], single: bool, X: 
     return values[:, 0] if single else values
 
 
-def _fanova(model: Any, request: Request) -> Reader:
+def _fanova(model: Model, request: Request) -> Reader:
     """Read f(x) = b + sum_i a_i prod_j (1 + c k~_j(X_ij, x_j)).
 
     By default its components are read, with a background the kernel machine.
@@ -89,7 +90,7 @@ class FanovaReader(Reader):
 
     value_functions = ("functional",)
 
-    def __init__(self, model: Any, request: Request) -> None:
+    def __init__(self, model: Model, request: Request) -> None:
         self.model, self.model_name, self.unit = model, type(model).__name__, "target"
         self.output_names, self.single_output, self.fitted_names = ("target",), True, fitted_names(model)
         request.refuse_options(owner=self.model_name)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs, sklearn_name
@@ -20,7 +21,7 @@ from exactshap.readers.wrappers._sum import Member, SumReader, name_of_sum
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Read the parts: kernel machines become outputs of one machine, others stand side by side."""
     require_fitted(model, "estimators_")
     names = _names(model)
@@ -55,12 +56,12 @@ def read(model: Any, request: Request) -> Reader:
     )
 
 
-def _adds_up_to_output(inner: Any, part: Reader) -> bool:
+def _adds_up_to_output(inner: Model, part: Reader) -> bool:
     """Return whether a part's values sum to its decision function. Or to its prediction, if it is a regressor."""
     return hasattr(inner, "decision_function") or (part.unit == "target" and not hasattr(inner, "classes_"))
 
 
-def _side_by_side(model: Any, request: Request, parts: list[Reader], chosen: list[int], single: bool) -> Reader:
+def _side_by_side(model: Model, request: Request, parts: list[Reader], chosen: list[int], single: bool) -> Reader:
     """Return the reader of parts of any family: output k is part k."""
     names, predict = _names(model), functools.partial(_predict, model, chosen, single)
     facts: dict[str, Any] = {
@@ -77,7 +78,7 @@ def _side_by_side(model: Any, request: Request, parts: list[Reader], chosen: lis
     return SumReader(model, request, members, predict, constant=np.zeros(len(parts)), n_columns=n_columns, **facts)
 
 
-def _names(model: Any) -> tuple[str, ...]:
+def _names(model: Model) -> tuple[str, ...]:
     if not hasattr(model, "classes_"):
         return tuple(f"target {k}" for k in range(len(model.estimators_)))
     classes = [str(c) for c in model.classes_]
@@ -86,7 +87,7 @@ def _names(model: Any) -> tuple[str, ...]:
     return (classes[1],) if len(model.estimators_) == 1 else tuple(classes)
 
 
-def _predict(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+def _predict(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
     """Return the model's own outputs: its decision function, or predictions; of pairs of classes, those of its parts."""
     rows = _bare(model, X).native
     if sklearn_name(model) == "OneVsOneClassifier":  # its own decision function counts votes
@@ -96,11 +97,11 @@ def _predict(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarra
     return values[:, 0] if single else values
 
 
-def _of_part(part: Any, rows: Any) -> Any:
+def _of_part(part: Any, rows: TableLike) -> Any:
     return (part.decision_function if hasattr(part, "decision_function") else part.predict)(rows)
 
 
-def _bare(model: Any, X: Table) -> Table:
+def _bare(model: Model, X: Table) -> Table:
     """Return the rows as the parts were fitted on them: without names where they know none."""
     if not X.is_frame or hasattr(model.estimators_[0], "feature_names_in_"):
         return X

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.readers import (
@@ -33,7 +34,7 @@ __all__ = ["read"]
 _FEATURE_MAPS = ("Nystroem", "RBFSampler")
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Read a fitted pipeline: its last step, with the input columns as players of the transformed columns."""
     steps = _flat(model)
     if not steps or not hasattr(steps[-1], "predict"):
@@ -46,7 +47,7 @@ def read(model: Any, request: Request) -> Reader:
     return _read_tail(steps, request) if start == 0 else PipelineReader(model, steps[:start], steps[start:], request)
 
 
-def _flat(model: Any) -> list[Any]:
+def _flat(model: Model) -> list[Any]:
     """Return the steps that rows to predict go through. Those of pipelines inside the pipeline are included."""
     steps: list[Any] = []
     for _, step in model.steps:
@@ -57,7 +58,7 @@ def _flat(model: Any) -> list[Any]:
     return steps
 
 
-def _is_imbalanced(step: Any) -> bool:
+def _is_imbalanced(step: Model) -> bool:
     """Say whether a step is a pipeline of imbalanced-learn."""
     return any(cls.__module__ == "imblearn.pipeline" for cls in type(step).__mro__)
 
@@ -88,7 +89,7 @@ def _read_tail(steps: list[Any], request: Request) -> Reader:
     return read_basis(tail, request)
 
 
-def _n_columns(step: Any, request: Request) -> int:
+def _n_columns(step: Model, request: Request) -> int:
     """Return how many columns the first step takes: steps of other libraries may know names only, or nothing."""
     if takes_texts(step):
         if type(step).__name__ != "HashingVectorizer":  # which learns nothing
@@ -110,7 +111,7 @@ def _n_columns(step: Any, request: Request) -> int:
 class PipelineReader(DelegatingReader):
     """Transformed columns grouped by the input column they come from; everything else is the inner reader's."""
 
-    def __init__(self, model: Any, front: list[Any], tail: list[Any], request: Request) -> None:
+    def __init__(self, model: Model, front: list[Any], tail: list[Any], request: Request) -> None:
         self.front = front
         fitted, n_columns = fitted_names(front[0]), _n_columns(front[0], request)
         model_name = " + ".join(type(step).__name__ for step in (*front, *tail))

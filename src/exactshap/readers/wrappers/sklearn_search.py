@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
 from exactshap.readers import DelegatingReader, Reader, Request, require_fitted, writes_to_rows
@@ -16,7 +15,7 @@ __all__ = ["read"]
 _INSIDE = {"BaseSearchCV": "best_estimator_", "BaseThresholdClassifier": "estimator_", "FrozenEstimator": "estimator"}
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Read the fitted model inside; a threshold changes labels, not the output that is explained."""
     inside = next(_INSIDE[cls.__name__] for cls in type(model).__mro__ if cls.__name__ in _INSIDE)
     if inside == "best_estimator_" and model.refit is False:
@@ -29,7 +28,7 @@ def read(model: Any, request: Request) -> Reader:
 class HolderReader(DelegatingReader):
     """Explain the model in an attribute of another by ``inner``; whatever is there at the moment predicts."""
 
-    def __init__(self, model: Any, inside: str, inner: Reader) -> None:
+    def __init__(self, model: Model, inside: str, inner: Reader) -> None:
         super().__init__(inner, model=model, model_name=inner.model_name)
         self.inside = inside
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted, select_outputs
@@ -18,13 +19,13 @@ from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Read the models inside and weigh them as the regressor does."""
     require_fitted(model, "estimators_")
     return next(_READERS[cls.__name__] for cls in type(model).__mro__ if cls.__name__ in _READERS)(model, request)
 
 
-def _voting(model: Any, request: Request) -> Reader:
+def _voting(model: Model, request: Request) -> Reader:
     r"""Read the weighted mean of its regressors."""
     weights = model._weights_not_none
     shares = np.ones(len(model.estimators_)) if weights is None else np.asarray(weights, float)
@@ -34,7 +35,7 @@ def _voting(model: Any, request: Request) -> Reader:
     return _sum(model, request, members)
 
 
-def _stacking(model: Any, request: Request) -> Reader:
+def _stacking(model: Model, request: Request) -> Reader:
     """Read a linear model of predictions, and of the rows with ``passthrough``."""
     parts = _linear(model)
     coefficients, request = np.asarray(parts.coefficients[:, 0], float), _of_sum(model, request)
@@ -46,7 +47,7 @@ def _stacking(model: Any, request: Request) -> Reader:
     return _sum(model, request, members, np.asarray(parts.intercept, float))
 
 
-def _linear(model: Any) -> Any:
+def _linear(model: Model) -> Any:
     """Return the parts of a stack's last step, or refuse it."""
     final = model.final_estimator_
     parts = linear_step(final)
@@ -61,7 +62,7 @@ def _linear(model: Any) -> Any:
     return parts
 
 
-def _rows_themselves(model: Any, coefficients: np.ndarray, request: Request) -> Reader:
+def _rows_themselves(model: Model, coefficients: np.ndarray, request: Request) -> Reader:
     """Read the part of a stack that is linear in the rows."""
     from sklearn.linear_model import LinearRegression
 
@@ -70,7 +71,7 @@ def _rows_themselves(model: Any, coefficients: np.ndarray, request: Request) -> 
     return read_member(linear, request, type(model).__name__, range(len(coefficients)))
 
 
-def _bagging(model: Any, request: Request) -> Reader:
+def _bagging(model: Model, request: Request) -> Reader:
     """Read the mean of regressors, each on its own columns."""
     request = _of_sum(model, request)
     chosen = [tuple(int(c) for c in columns) for columns in model.estimators_features_]
@@ -83,7 +84,7 @@ def _bagging(model: Any, request: Request) -> Reader:
     return _sum(model, request, members, outputs=outputs, single=single or single_model)
 
 
-def _of_sum(model: Any, request: Request) -> Request:
+def _of_sum(model: Model, request: Request) -> Request:
     """Give all models inside the same names and players."""
     names, n_columns, owner = fitted_names(model), _n_columns(model), type(model).__name__
     background = request.background
@@ -95,11 +96,11 @@ def _of_sum(model: Any, request: Request) -> Request:
     return replace(request, background=background, groups=None, players=named, feature_names=all_names)
 
 
-def _n_columns(model: Any) -> int:
+def _n_columns(model: Model) -> int:
     return int(model.n_features_in_)
 
 
-def _regressor(inner: Any, request: Request, model: Any, columns: tuple[int, ...] | None = None) -> Reader:
+def _regressor(inner: Model, request: Request, model: Model, columns: tuple[int, ...] | None = None) -> Reader:
     """Read one regressor; what is added up must be what it predicts, not something before a link."""
     owner = type(model).__name__
     reader = read_member(inner, request, owner, columns)
@@ -114,7 +115,7 @@ def _regressor(inner: Any, request: Request, model: Any, columns: tuple[int, ...
 
 
 def _sum(
-    model: Any,
+    model: Model,
     request: Request,
     members: list[Member],
     constant: np.ndarray | None = None,
@@ -139,7 +140,7 @@ def _sum(
     )
 
 
-def _predict(model: Any, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+def _predict(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
     values = np.asarray(model.predict(X.native), float).reshape(X.n_rows, -1)[:, chosen]
     return values[:, 0] if single else values
 

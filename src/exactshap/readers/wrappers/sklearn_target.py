@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
@@ -33,7 +34,7 @@ __all__ = ["read"]
 _AFFINE = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Read the inner regressor and undo the target's scaling of its values."""
     require_fitted(model, "regressor_")
     back = model.transformer_
@@ -59,7 +60,7 @@ def read(model: Any, request: Request) -> Reader:
 class AffineReader(DelegatingReader):
     """factor * f(x) + shift of another reader's model."""
 
-    def __init__(self, model: Any, inner: Reader, *, factor: float, shift: float) -> None:
+    def __init__(self, model: Model, inner: Reader, *, factor: float, shift: float) -> None:
         self.factor, self.shift = factor, shift
         call = OwnCall("predict", finish=functools.partial(outputs_of, list(range(inner.n_outputs)), inner.single_output))
         name = f"{type(model).__name__}({inner.model_name})"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
+from exactshap._runtime.types import Axes
 from exactshap._runtime.words import fields_html, fields_text, table_html, table_text
 from exactshap.errors import InputError, InputTypeError, MissingDependencyError, UnknownNameError, did_you_mean, message
 from exactshap.results.comparison._comparison import Comparison, compare
@@ -109,7 +110,7 @@ class Cohorts(Mapping[str, Comparison]):
         order = np.argsort(-np.ptp(means, axis=0), kind="stable")[:most]
         return ["feature", *self.labels], [[names[j], *(f"{mean:.4g}" for mean in means[:, j])] for j in order]
 
-    def plot(self, ax: Any = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
+    def plot(self, ax: Axes = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
         """Draw all groups' mean values with intervals, a colour each.
 
         Parameters

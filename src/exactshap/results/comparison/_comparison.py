@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
+from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, InputTypeError, MissingDependencyError, message
 from exactshap.results.comparison import _words as words
 from exactshap.results.comparison._bootstrap import bootstrap_deviations, interval
@@ -126,7 +127,7 @@ class Comparison:
                 columns["mmd_p"] = np.repeat(self.drift.p_adjusted, n_outputs)
         return columns
 
-    def plot(self, ax: Any = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
+    def plot(self, ax: Axes = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
         """Draw the differences with their intervals. Contributions to the MMD stand next to them where there are any.
 
         Parameters

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.optional import require
+from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.results.plots import displayed, escape, new_axes
 
@@ -15,7 +16,7 @@ __all__ = ["draw_cohorts", "draw_comparison"]
 _UP, _DOWN, _DATA = "#c44e52", "#4c72b0", "#8c8c8c"
 
 
-def draw_comparison(comparison: Any, ax: Any, *, output: int | str | None, max_display: int) -> Any:
+def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_display: int) -> Any:
     """Draw the largest differences; see :meth:`Comparison.plot`."""
     k = _output(comparison.output_names, output)
     difference, intervals = (array if k is None else array[:, k] for array in (comparison.difference, comparison.intervals))
@@ -43,7 +44,7 @@ def draw_comparison(comparison: Any, ax: Any, *, output: int | str | None, max_d
     return ax
 
 
-def _draw_drift(ax: Any, comparison: Any, order: np.ndarray) -> None:
+def _draw_drift(ax: Axes, comparison: Any, order: np.ndarray) -> None:
     drift, place = comparison.drift, np.arange(len(order))
     assert drift is not None
     ax.barh(place, drift.values[order], color=_DATA, zorder=2)
@@ -56,7 +57,7 @@ def _draw_drift(ax: Any, comparison: Any, order: np.ndarray) -> None:
     _finish(ax, place, None)
 
 
-def draw_cohorts(cohorts: Any, ax: Any, *, output: int | str | None, max_display: int) -> Any:
+def draw_cohorts(cohorts: Any, ax: Axes, *, output: int | str | None, max_display: int) -> Any:
     """Draw the means of all groups; see :meth:`Cohorts.plot`."""
     first = next(iter(cohorts.values()))
     k = _output(first.output_names, output)
@@ -78,7 +79,7 @@ def draw_cohorts(cohorts: Any, ax: Any, *, output: int | str | None, max_display
     return ax
 
 
-def _finish(ax: Any, place: np.ndarray, names: list[str] | None) -> None:
+def _finish(ax: Axes, place: np.ndarray, names: list[str] | None) -> None:
     if names is not None:
         ax.set_yticks(place, [escape(name) for name in names])
         ax.set_ylim(len(place) - 0.5, -0.5)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, MissingDependencyError, UnknownNameError, did_you_mean, message
 from exactshap.results.data._cells import cells
 from exactshap.results.data._names_elsewhere import SHAPIQ_NAMES
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["frame_kind", "shap_of_columns", "to_frame", "to_shap", "to_shapiq"]
 
 
-def frame_kind(data: Any) -> str | None:
+def frame_kind(data: TableLike) -> str | None:
     """Return which of three frame libraries a table comes from, or None. None for arrays.
 
     >>> frame_kind([[1.0]]) is None

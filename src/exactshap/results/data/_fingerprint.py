@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError
 from exactshap.results.data._cells import cell_text
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["fingerprint"]
 
 
-def fingerprint(data: Any) -> str:
+def fingerprint(data: TableLike) -> str:
     """Return the SHA-256 of a table's names and cells, in hexadecimal.
 
     Numbers and booleans count as float64 and everything else as text, so that a CSV file, a Parquet file, pandas and polars

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from exactshap._runtime.types import Column
 from exactshap.errors import InputError, message
 from exactshap.results.data._cells import cell_text
 
@@ -68,7 +69,7 @@ class Observed:
         return f"The error is {observed} less the {self.response_name}."
 
 
-def observe(explanation: ExplanationData, target: Any) -> Observed:
+def observe(explanation: ExplanationData, target: Column) -> Observed:
     """Compare predictions with what was observed, in the unit of the target.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 
 __all__ = ["checked", "player_numbers", "row_numbers", "take_rows"]
@@ -77,7 +78,7 @@ def _mask_facts(given: Mapping[str, Any]) -> dict[str, Any]:
     return found | {"mask_rows": tuple(int(row) for row in rows)}
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < 2**63
 
 
@@ -134,7 +135,7 @@ def _array(name: str, array: Any) -> np.ndarray:
     return result
 
 
-def _per_row(name: str, value: Any, n_rows: int) -> np.ndarray:
+def _per_row(name: str, value: object, n_rows: int) -> np.ndarray:
     array = _array(name, value)
     if array.ndim == 0:
         array = _array(name, np.full(n_rows, float(array)))
@@ -211,7 +212,7 @@ def _groups(groups: Any, names: tuple[str, ...]) -> dict[str, tuple[Any, ...]] |
     return {name: tuple(columns) for name, columns in groups.items()}
 
 
-def _check_data(data: Any, n_rows: int, n_columns: int | None) -> None:
+def _check_data(data: TableLike, n_rows: int, n_columns: int | None) -> None:
     if data is None:
         return
     shape = tuple(getattr(data, "shape", None) or (len(data),))
@@ -269,7 +270,7 @@ def _player_number(item: Any, names: tuple[str, ...]) -> int:
     return int(item) % len(names)
 
 
-def take_rows(data: Any, rows: np.ndarray) -> Any:
+def take_rows(data: TableLike, rows: np.ndarray) -> Any:
     """Return some rows of a table, in its own kind."""
     from exactshap.frames import as_table
 

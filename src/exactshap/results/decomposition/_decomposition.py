@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed
+from exactshap._runtime.types import Axes, TableLike
 from exactshap._runtime.words import fields_html, table_html
 from exactshap.errors import InputError, MissingDependencyError, message
 from exactshap.results.data import bibtex, cited_by_decomposition
@@ -172,7 +173,7 @@ class Shares:
 
     decomposition: Decomposition
 
-    def bar(self, ax: Any = None, *, max_display: int = 10) -> Any:
+    def bar(self, ax: Axes = None, *, max_display: int = 10) -> Any:
         """Draw the largest shares, the rest, and their cumulative sum. The rest is one bar.
 
         Parameters
@@ -211,7 +212,7 @@ def _half_width(one: Decomposition) -> np.ndarray | None:
     return None if one.std_error is None else np.stack([one.std_error, one.std_error])
 
 
-def frame_backend(native: Any) -> str | None:
+def frame_backend(native: TableLike) -> str | None:
     """Return the user's frame library ("pandas", "polars", ...), or None. None for an array."""
     import narwhals.stable.v2 as nw
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
+from exactshap._runtime.types import Column
 from exactshap._runtime.words import fields_html, fields_text
 from exactshap.errors import InputError, message
 from exactshap.results.data import (
@@ -131,7 +134,7 @@ class Explanation(ExplanationData):
             raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
-    def stability(self, delta: Any) -> Any:
+    def stability(self, delta: ArrayLike) -> Any:
         r"""Bound how far any value can move with the columns. No column moves by more than ``delta``.
 
         .. math:: |\phi_j(x) - \phi_j(x')| \le |f| \sqrt{c\, M_\mu L_\delta}, \qquad |x_k - x'_k| \le \delta_k
@@ -390,7 +393,7 @@ class Explanation(ExplanationData):
         title: str | None = None,
         data_name: str | None = None,
         command: str | None = None,
-        target: Any = None,
+        target: Column = None,
         max_display: int | None = None,
         n_rows: int | None = None,
         seed: int = 0,

@@ -15,6 +15,7 @@ import numpy as np
 
 from exactshap._runtime.files import atomic_write, check_suffix, open_regular
 from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, MissingDependencyError, ModelFormatError, message
 from exactshap.results.data import ExplanationData, frame_kind
 from exactshap.results.explanation._parquet import unpacked_bytes
@@ -66,7 +67,7 @@ def _parts(explanation: ExplanationData) -> tuple[dict[str, np.ndarray], dict[st
     return arrays, texts
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise InputTypeError(message("Explanations are saved as numbers and text only", f"Got {type(value).__name__} {value!r}"))
@@ -79,7 +80,7 @@ def _padded(sets: tuple[tuple[int, ...], ...], order: int) -> np.ndarray:
     return table
 
 
-def _add_data(data: Any, arrays: dict[str, np.ndarray], texts: dict[str, bytes]) -> str:
+def _add_data(data: TableLike, arrays: dict[str, np.ndarray], texts: dict[str, bytes]) -> str:
     kind = frame_kind(data)
     if kind is not None:
         texts[_PARQUET] = _parquet_bytes(data, kind)
@@ -92,7 +93,7 @@ def _add_data(data: Any, arrays: dict[str, np.ndarray], texts: dict[str, bytes])
     return "array"
 
 
-def _parquet_bytes(data: Any, kind: str) -> bytes:
+def _parquet_bytes(data: TableLike, kind: str) -> bytes:
     buffer = io.BytesIO()
     if kind == "polars":
         data.write_parquet(buffer)
@@ -158,7 +159,7 @@ def _read(file: BinaryIO, kind: type[Kind], allowance: _Allowance) -> Kind:
     return _assembled(kind, metadata, arrays, data, path)
 
 
-def _assembled(kind: type[Kind], metadata: dict[str, Any], arrays: dict[str, np.ndarray], data: Any, path: Any) -> Kind:
+def _assembled(kind: type[Kind], metadata: dict[str, Any], arrays: dict[str, np.ndarray], data: TableLike, path: Any) -> Kind:
     known = {field.name for field in fields(kind)}
     unknown = (set(metadata) - known.difference(_NOT_SAVED)) | (set(arrays) - known.difference(("data", "stability_bound")))
     if unknown:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.optional import require
+from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.results.data import called_here, cells, counted, index_title, row_name, shap_of_columns
 from exactshap.results.plots._pyplot import current, displayed, escape, fitted, new_axes, seeded
@@ -66,14 +67,14 @@ class PlotAccessor:
             raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
-    def waterfall(self, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
+    def waterfall(self, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw the path from the baseline to row ``i``'s prediction."""
         rows = self._single(output)
         ax = draw_waterfall(prepare_waterfall(rows, i, max_display=max_display), ax)
         ax.set_title(escape(_game(rows)), fontsize=11)
         return fitted(ax)
 
-    def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
+    def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw the strongest features' values, a dot per row, coloured by cell. Text stays grey."""
         rows = self._single(output)
         ax = new_axes(8.0, 0.4 * min(displayed(max_display), rows.n_players) + 2.0) if ax is None else ax
@@ -83,7 +84,7 @@ class PlotAccessor:
         ax.set_xlabel(escape(f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
         return fitted(_restore_names(ax))
 
-    def bar(self, i: int | None = None, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
+    def bar(self, i: int | None = None, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw each feature's mean magnitude, or the values of row ``i``."""
         rows = self._single(output)
         content = _shap_explanation(rows if i is None else rows[i])
@@ -99,7 +100,7 @@ class PlotAccessor:
         return fitted(_restore_names(ax))
 
     def scatter(
-        self, feature: int | str, *, color: int | str | None = None, output: int | str | None = None, ax: Any = None
+        self, feature: int | str, *, color: int | str | None = None, output: int | str | None = None, ax: Axes = None
     ) -> Any:
         """Draw a feature's values against its own numbers. Another feature may colour them."""
         rows = self._single(output)
@@ -108,14 +109,14 @@ class PlotAccessor:
         ax.set_title(escape(_game(rows)), fontsize=11)
         return fitted(ax)
 
-    def heatmap(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
+    def heatmap(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw every row as a column of colours under its prediction. Rows with similar values stand side by side."""
         rows = self._single(output)
         ax = draw_heatmap(prepare_heatmap(rows, max_display=max_display), ax)
         ax.set_title(escape(_game(rows)), fontsize=11)
         return fitted(ax)
 
-    def violin(self, *, max_display: int = 10, output: int | str | None = None, ax: Any = None) -> Any:
+    def violin(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw the strongest features' distributions of values over rows."""
         rows = self._single(output)
         ax = draw_violin(prepare_violin(rows, max_display=max_display), ax)
@@ -129,14 +130,14 @@ class PlotAccessor:
         level: float = 0.95,
         max_display: int = 10,
         output: int | str | None = None,
-        ax: Any = None,
+        ax: Axes = None,
     ) -> Any:
         """Draw values with credible intervals (Gaussian processes) or confidence intervals (sampled values)."""
         prepared = prepare_intervals(self._single(output), i, level=level, max_display=max_display)
         return fitted(draw_intervals(prepared, ax))
 
     def interactions(
-        self, i: int | None = None, *, max_display: int = 12, output: int | str | None = None, ax: Any = None
+        self, i: int | None = None, *, max_display: int = 12, output: int | str | None = None, ax: Axes = None
     ) -> Any:
         """Draw row ``i``'s matrix of pairs, or all rows' mean magnitudes."""
         return fitted(draw_interactions(prepare_interactions(self._single(output), i, max_display=max_display), ax=ax))
@@ -190,7 +191,7 @@ def _drawable(name: str) -> str:
     return escape(name).replace("=", _EQUALS)
 
 
-def _restore_names(ax: Any) -> Any:
+def _restore_names(ax: Axes) -> Any:
     labels = [label.get_text().replace(_EQUALS, "=") for label in ax.get_yticklabels()]
     if any(label.get_text() != text for label, text in zip(ax.get_yticklabels(), labels, strict=True)):
         ax.set_yticklabels(labels)

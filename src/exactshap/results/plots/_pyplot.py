@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.optional import require
+from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 
 __all__ = ["current", "displayed", "escape", "fitted", "new_axes", "seeded"]
@@ -23,7 +24,7 @@ def new_axes(width: float, height: float) -> Any:
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
-def fitted(ax: Any) -> Any:
+def fitted(ax: Axes) -> Any:
     """Wrap titles and labels that would leave the figure. Long names of players are wrapped before that."""
     for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
         text.set_wrap(True)
@@ -46,7 +47,7 @@ def displayed(max_display: Any) -> int:
     return int(max_display)
 
 
-def _make_current(plt: Any, ax: Any) -> None:
+def _make_current(plt: Any, ax: Axes) -> None:
     try:
         plt.sca(ax)
     except ValueError as error:
@@ -55,7 +56,7 @@ def _make_current(plt: Any, ax: Any) -> None:
 
 
 @contextmanager
-def current(ax: Any) -> Iterator[None]:
+def current(ax: Axes) -> Iterator[None]:
     """Make ``ax`` current for functions that draw there; then restore everything. They may resize its figure.
 
     The figure's ``set_size_inches`` does nothing in here, the interactive mode and the current axes are put back, and a

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 from exactshap.results.data import counted, row_name
 from exactshap.results.plots._pyplot import displayed, escape, new_axes
@@ -96,7 +97,7 @@ def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, 
     )
 
 
-def draw_interactions(prepared: InteractionMatrix, ax: Any = None) -> Any:
+def draw_interactions(prepared: InteractionMatrix, ax: Axes = None) -> Any:
     """Draw a prepared matrix of pairs.
 
     Parameters

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 from exactshap.results.data import index_title
 from exactshap.results.plots._pyplot import displayed, escape, new_axes
@@ -139,7 +140,7 @@ def _quantile(level: float) -> float:
     return float(ndtri((1.0 + level) / 2.0))
 
 
-def draw_intervals(prepared: Intervals, ax: Any = None) -> Any:
+def draw_intervals(prepared: Intervals, ax: Axes = None) -> Any:
     """Draw prepared intervals: blue where the interval excludes zero, grey where the sign is open.
 
     Parameters

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap._runtime.types import Axes
 from exactshap.results.plots._pyplot import displayed, escape, new_axes
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _similar_rows(values: np.ndarray, prediction: np.ndarray) -> np.ndarray:
     return order if prediction[order[0]] <= prediction[order[-1]] else order[::-1]
 
 
-def draw_heatmap(prepared: Heatmap, ax: Any = None) -> Any:
+def draw_heatmap(prepared: Heatmap, ax: Axes = None) -> Any:
     """Draw a prepared heatmap, with the line of predictions above it.
 
     Parameters
@@ -170,7 +171,7 @@ def prepare_violin(explanation: ExplanationData, *, max_display: int = 10) -> Vi
     return Violin(*_strongest(explanation, max_display))
 
 
-def draw_violin(prepared: Violin, ax: Any = None) -> Any:
+def draw_violin(prepared: Violin, ax: Axes = None) -> Any:
     """Draw prepared distributions, with their quartiles; values that are all equal are a mark.
 
     Parameters

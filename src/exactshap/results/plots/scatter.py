@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.optional import require
+from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 from exactshap.results.data import Cells, axis_name, cells
 from exactshap.results.plots._columns import as_days, shortened
@@ -105,7 +106,7 @@ def _axis(explanation: ExplanationData, shown: Cells, j: int) -> Axis:
     return Axis(name, shown.numbers[:, j], "text", tuple(sorted({text for text in shown.display[:, j] if text})))
 
 
-def draw_scatter(prepared: Scatter, ax: Any = None) -> Any:
+def draw_scatter(prepared: Scatter, ax: Axes = None) -> Any:
     """Draw prepared values as dots; rows without a cell are left out, and counted under the axis.
 
     Parameters
@@ -162,7 +163,7 @@ def _jitter(axis: Axis) -> np.ndarray | float:
     return np.random.default_rng(0).uniform(-_JITTER, _JITTER, len(axis.numbers))
 
 
-def _name_axis(axis: Any, content: Axis, *, letters: int, turned: bool) -> None:
+def _name_axis(axis: Axes, content: Axis, *, letters: int, turned: bool) -> None:
     """Label dates as short as they can be, and shorten categories.
 
     Categories are cut to some letters; of many every k-th is labelled.

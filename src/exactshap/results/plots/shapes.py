@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.results.data import cells, index_title
 from exactshap.results.plots._pyplot import escape, new_axes
@@ -164,7 +165,7 @@ def _missing_place(*places: np.ndarray, is_text: bool) -> float:
     return -1.0 if is_text or not len(known) else float(known.min()) - 0.12 * (width or 10.0)
 
 
-def draw_shape(shape: Shape, ax: Any = None) -> Any:
+def draw_shape(shape: Shape, ax: Axes = None) -> Any:
     """Draw a prepared shape: the values of one feature over its shape function.
 
     Parameters
@@ -207,7 +208,7 @@ def draw_shape(shape: Shape, ax: Any = None) -> Any:
     return ax
 
 
-def _name_places(shape: Shape, ax: Any) -> None:
+def _name_places(shape: Shape, ax: Axes) -> None:
     """Label categories under the axis, and "missing" where such rows are."""
     if shape.categories is None and shape.missing is None:
         return
@@ -221,7 +222,7 @@ def _name_places(shape: Shape, ax: Any) -> None:
     ax.set_xticks(list(names), [escape(name) for name in names.values()])
 
 
-def draw_shapes(shapes: list[Shape], axes: Any) -> Any:
+def draw_shapes(shapes: list[Shape], axes: Axes) -> Any:
     """Draw several shapes into an array of axes; axes that are left over are switched off.
 
     Parameters

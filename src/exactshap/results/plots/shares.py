@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Axes
 from exactshap.errors import MissingDependencyError, message
 from exactshap.results.plots._pyplot import displayed
 
@@ -100,7 +101,7 @@ def prepare_shares(
     )
 
 
-def draw_shares(bars: ShareBars, ax: Any = None) -> Any:
+def draw_shares(bars: ShareBars, ax: Axes = None) -> Any:
     """Draw prepared shares as bars, with the cumulative sum as a line.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Axes, TableLike
 from exactshap.errors import InputError, message
 from exactshap.frames import as_table
 from exactshap.results.plots._pyplot import escape, new_axes
@@ -42,7 +43,7 @@ class Marginal:
     caption: str = ""
 
 
-def prepare_marginals(X: Any, Z: Any, columns: Sequence[str], captions: Sequence[str] = ()) -> tuple[Marginal, ...]:
+def prepare_marginals(X: TableLike, Z: TableLike, columns: Sequence[str], captions: Sequence[str] = ()) -> tuple[Marginal, ...]:
     """Estimate the marginal distribution of some columns in two samples.
 
     Numbers: Gaussian kernel density estimates with Scott's bandwidth, on a common grid. Text, categories and constant
@@ -116,7 +117,7 @@ def _frequencies(samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray,
     return np.arange(len(shown), dtype=float), share, tuple(shown)
 
 
-def draw_marginals(marginals: Sequence[Marginal], labels: tuple[str, str] = ("X", "Z"), axes: Any = None) -> Any:
+def draw_marginals(marginals: Sequence[Marginal], labels: tuple[str, str] = ("X", "Z"), axes: Axes = None) -> Any:
     """Draw one panel per column: two filled densities, or pairs of bars for categories.
 
     Parameters
@@ -159,7 +160,7 @@ def draw_marginals(marginals: Sequence[Marginal], labels: tuple[str, str] = ("X"
     return panels
 
 
-def _draw(ax: Any, marginal: Marginal, labels: tuple[str, str]) -> None:
+def _draw(ax: Axes, marginal: Marginal, labels: tuple[str, str]) -> None:
     for s, (label, colour) in enumerate(zip(labels, _COLOURS, strict=True)):
         if marginal.categories is None:
             ax.plot(marginal.x, marginal.density[s], color=colour, label=escape(label))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 from exactshap.results.data import Cells, cells, counted, row_name
 from exactshap.results.plots._columns import as_days, shortened
@@ -130,7 +131,7 @@ def _number(cell: float) -> str:
     return f"{cell:,.0f}" if abs(cell) < 1e15 and cell == round(cell) else f"{cell:.4g}"
 
 
-def draw_waterfall(prepared: Waterfall, ax: Any = None) -> Any:
+def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
     """Draw a prepared waterfall; a value of zero has no bar.
 
     Parameters
@@ -203,7 +204,7 @@ def _arrow(start: float, value: float, place: int, head: float) -> tuple[list[fl
     return [start, neck, end, neck, start], [place - 0.36, place - 0.36, place, place + 0.36, place + 0.36]
 
 
-def _name_ends(prepared: Waterfall, ax: Any) -> None:
+def _name_ends(prepared: Waterfall, ax: Axes) -> None:
     """Write the prediction over its place, and the baseline under its own."""
     bottom = len(prepared.labels) - 0.4 + _FOOT
     for x in (prepared.prediction, prepared.baseline):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from exactshap._runtime.types import Column
 from exactshap.errors import InputError, message, printable
 from exactshap.results.data import index_title, value_function_sentence
 from exactshap.results.report._template import now, template
@@ -25,7 +26,7 @@ def render_interactive(
     title: str | None = None,
     data_name: str | None = None,
     command: str | None = None,
-    target: Any = None,
+    target: Column = None,
     seed: int = 0,
 ) -> str:
     """Return the interactive report as HTML text.

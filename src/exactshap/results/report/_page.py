@@ -9,6 +9,7 @@ import numpy as np
 
 from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
+from exactshap._runtime.types import Column
 from exactshap.errors import InputError, message, printable
 from exactshap.results.data import index_title, observe, value_function_sentence
 from exactshap.results.report import _figures as figures
@@ -33,7 +34,7 @@ def write_report(
     title: str | None = None,
     data_name: str | None = None,
     command: str | None = None,
-    target: Any = None,
+    target: Column = None,
     max_display: int | None = None,
     n_rows: int | None = None,
     seed: int = 0,
@@ -109,7 +110,7 @@ def render(
     title: str | None = None,
     data_name: str | None = None,
     command: str | None = None,
-    target: Any = None,
+    target: Column = None,
     max_display: int = 10,
     n_rows: int = 5,
     seed: int = 0,

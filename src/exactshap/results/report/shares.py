@@ -103,7 +103,7 @@ def _settings(shares: PairwiseDecomposition) -> dict[str, str]:
     return {"index": shares.index, **words}
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}: {_words(inner)}" for name, inner in value.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)

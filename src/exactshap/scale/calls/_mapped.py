@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.files import atomic_write, read_bounded
+from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, ModelFormatError, message, warn
 from exactshap.frames import Table, as_table
 from exactshap.results.data import counted, fingerprint
@@ -98,7 +99,7 @@ class MappedFunction:
                 raise InputError(message(f"{self.__name__} has no bytes to tell it from another function", do=do))
             self._folder.mkdir(parents=True, exist_ok=True)
 
-    def __call__(self, rows: Any) -> np.ndarray:
+    def __call__(self, rows: TableLike) -> np.ndarray:
         """Return the function's answers for some rows.
 
         Parameters
@@ -158,7 +159,7 @@ class _Attempt:
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
 
-    def __call__(self, rows: Any) -> tuple[np.ndarray | None, str]:
+    def __call__(self, rows: TableLike) -> tuple[np.ndarray | None, str]:
         try:
             return np.asarray(self.function(rows)), ""
         except Exception as error:

@@ -14,6 +14,7 @@ import numpy as np
 
 from exactshap._runtime.files import atomic_write, read_bounded
 from exactshap._runtime.optional import require
+from exactshap._runtime.types import TableLike
 from exactshap.errors import ExactshapError, InputError, ModelFormatError, message
 from exactshap.frames.stored import SourceFile, StoredFile, read_rows
 from exactshap.scale.partition import Partition
@@ -103,7 +104,7 @@ class Work:
             return None
         return parquet.read_table(io.BytesIO(content))
 
-    def _written(self, table: Any, importance: GlobalImportance, target: Path) -> str:
+    def _written(self, table: TableLike, importance: GlobalImportance, target: Path) -> str:
         parquet = require("pyarrow.parquet", "scale", purpose="Writing Parquet")
         if not self.part.writes_all:
             table = table.replace_schema_metadata({_IMPORTANCE: json.dumps(importance.to_json())})
@@ -149,7 +150,7 @@ class Work:
         return output.cast(self.part.schema), GlobalImportance.of(arrow.table(columns))
 
 
-def _stored(table: Any) -> GlobalImportance:
+def _stored(table: TableLike) -> GlobalImportance:
     """Return the importances in a partial result's metadata. Such a result holds only a part of its values."""
     return GlobalImportance.from_json(json.loads(table.schema.metadata[_IMPORTANCE]))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
+from exactshap._runtime.types import TableLike
 from exactshap.errors import ExactnessError, InputError, MissingDependencyError, UnknownNameError, did_you_mean, message
 from exactshap.results.data import frame_kind
 
@@ -186,7 +187,7 @@ def layout_of(
     return layout
 
 
-def join_columns(frame: Any, keep: Sequence[str], columns: dict[str, np.ndarray]) -> Any:
+def join_columns(frame: TableLike, keep: Sequence[str], columns: dict[str, np.ndarray]) -> Any:
     """Return a frame's kept columns and new ones. The frame is of the same library with the same index."""
     kind = frame_kind(frame)
     library = require(str(kind), "frames", purpose=f"A {kind} frame")

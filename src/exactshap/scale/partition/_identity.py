@@ -7,6 +7,7 @@ import pickle
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from exactshap._runtime.types import TableLike
 from exactshap.results.data import fingerprint
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class _Digest:
         self.pickler = _Pickler(self)
         self.pickler.fast = True  # no memo: equal parts and shared parts give the same bytes
 
-    def write(self, data: Any) -> int:
+    def write(self, data: TableLike) -> int:
         self.hash.update(data)
         return len(data)
 

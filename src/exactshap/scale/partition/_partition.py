@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.optional import require
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message, rows_from
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored import is_index
@@ -113,11 +114,11 @@ class Partition:
         self.layout = layout_of(explainer.reader, tuple(self.types), sampled=sampled, order=order, top_k=top_k, dtype=dtype)
         self._packed: tuple[str, bytes] | None = None
 
-    def __call__(self, table: Any) -> Any:
+    def __call__(self, table: TableLike) -> Any:
         """Return a table's explanation as a table of the same kind."""
         return self.explained(table)[0]
 
-    def explained(self, table: Any) -> tuple[Any, dict[str, np.ndarray]]:
+    def explained(self, table: TableLike) -> tuple[Any, dict[str, np.ndarray]]:
         """Return a table's output, and every column computed for it.
 
         Parameters
@@ -220,7 +221,7 @@ class Partition:
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
-    def _features(self, frame: Any) -> Table:
+    def _features(self, frame: TableLike) -> Table:
         """Return the columns of the model, as it was fitted: named ones, or an array where nobody has named them."""
         table = as_table(frame, allow_empty=True)
         names, reader = table.names or (), self.explainer.reader
@@ -267,7 +268,7 @@ def _restored(digest: str, data: bytes) -> Partition:
     return part
 
 
-def _kept_cells(frame: Any, keep: Sequence[str]) -> Callable[[int], str]:
+def _kept_cells(frame: TableLike, keep: Sequence[str]) -> Callable[[int], str]:
     """Return a function that names a row by its kept columns. Such as " (id=17)"."""
     table = as_table(frame, allow_empty=True)
 

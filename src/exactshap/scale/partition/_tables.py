@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
+from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.frames import Table, as_table
 from exactshap.results.data import frame_kind
@@ -15,7 +16,7 @@ from exactshap.results.data import frame_kind
 __all__ = ["as_frame", "check_types", "with_categories"]
 
 
-def as_frame(table: Any) -> tuple[Any, Callable[[Any], Any]]:
+def as_frame(table: TableLike) -> tuple[Any, Callable[[Any], Any]]:
     """Return a frame, and a function that gives its kind back; engines also pass record batches and mappings of arrays."""
     if isinstance(table, Mapping):
         kind = first_installed(FRAME_LIBRARIES)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, message, printable
 from exactshap.frames import as_table
 from exactshap.results.data import counted
@@ -60,7 +61,7 @@ class GlobalImportance:
     absolute_sums: ExactSums
 
     @classmethod
-    def of(cls, table: Any) -> GlobalImportance:
+    def of(cls, table: TableLike) -> GlobalImportance:
         """Return the importances of one output of :class:`Partition`.
 
         Parameters
@@ -158,7 +159,7 @@ class GlobalImportance:
         return printable("\n".join([*lines, f"  ({more} more)"] if more else lines))
 
 
-def value_columns(table: Any) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+def value_columns(table: TableLike) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """Return value columns' names and numbers, and which rows were explained. The numbers are (n_rows, n_columns)."""
     wide = as_table(table, allow_empty=True)
     names = wide.names or ()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.optional import require
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, message
 from exactshap.results.data import counted
 from exactshap.scale.statistics._importance import value_columns
@@ -52,7 +53,7 @@ class GlobalQuantiles:
     sketches: tuple[Any, ...]
 
     @classmethod
-    def of(cls, table: Any, relative_error: float = 0.01) -> GlobalQuantiles:
+    def of(cls, table: TableLike, relative_error: float = 0.01) -> GlobalQuantiles:
         """Return the sketches of one output of :class:`Partition`.
 
         Parameters

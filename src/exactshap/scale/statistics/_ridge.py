@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Column, TableLike
 from exactshap.errors import InputError, message
 
 __all__ = ["PartialRidge"]
@@ -58,7 +59,7 @@ class PartialRidge:
     True
     """
 
-    def __init__(self, features: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
+    def __init__(self, features: Any, X: TableLike, y: Column, sample_weight: Column = None) -> None:
         self._features = features
         target = np.asarray(y, float)
         weights = np.ones(len(target)) if sample_weight is None else np.asarray(sample_weight, float)
@@ -119,7 +120,7 @@ class _Moments:
         self.n_rows, self.weight, self.mean, self.products = n_rows, weight, mean, products
 
     @classmethod
-    def of(cls, features: Any, X: Any, y: np.ndarray, weights: np.ndarray, rows: slice) -> _Moments:
+    def of(cls, features: Any, X: TableLike, y: np.ndarray, weights: np.ndarray, rows: slice) -> _Moments:
         some = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
         values = features.transform(some)
         values = np.column_stack([values.toarray() if hasattr(values, "toarray") else values, y[rows]])

@@ -63,7 +63,7 @@ def checked_calls(game: Game, batch_size: Any, progress: Any) -> Calls:
     return Calls(game, batch_size, progress)
 
 
-def positive(name: str, value: Any) -> int:
+def positive(name: str, value: object) -> int:
     """Return an int >= 1, or refuse the parameter by its name."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise InputError(message(f"The {name!r} parameter must be an int >= 1", f"Got {value!r}"))

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.kernels import Component, Kernel
 from exactshap.semivalues import find
@@ -66,7 +68,7 @@ def machine_stability(
     parts: Sequence[tuple[Component, np.ndarray, np.ndarray]],
     monomials: tuple[np.ndarray, np.ndarray],
     reach: np.ndarray,
-    delta: Any,
+    delta: ArrayLike,
 ) -> Stability:
     r"""Bound the change of interventional Shapley values of a kernel machine.
 
@@ -129,7 +131,7 @@ def _power_change(powers: np.ndarray, change: np.ndarray, reach: np.ndarray) -> 
 
 
 def conditional_stability(
-    parts: Sequence[tuple[Component, np.ndarray, np.ndarray]], delta: Any, eta: float, players: Sequence[Sequence[int]]
+    parts: Sequence[tuple[Component, np.ndarray, np.ndarray]], delta: ArrayLike, eta: float, players: Sequence[Sequence[int]]
 ) -> Stability:
     r"""Bound the change of observational values with conditional mean embeddings.
 
@@ -188,7 +190,7 @@ def _squared_norm(component: Component, coefficients: np.ndarray, points: np.nda
     return total
 
 
-def _checked_change(delta: Any, n_features: int) -> np.ndarray:
+def _checked_change(delta: ArrayLike, n_features: int) -> np.ndarray:
     change = np.asarray(delta, float)
     if change.ndim > 1 or change.size not in (1, n_features):
         raise InputError(message(f"`delta` must be one number or one per column ({n_features})", f"Got shape {change.shape}"))
@@ -211,7 +213,9 @@ def _falls_to(part: Component, change: np.ndarray) -> float:
     return float(part.factors(np.zeros((1, len(change))), change[:, None]).prod())
 
 
-def functional_distance(kernel: Kernel, X: Any, X_moved: Any, background: Any, weights: Any = None) -> np.ndarray:
+def functional_distance(
+    kernel: Kernel, X: TableLike, X_moved: TableLike, background: TableLike, weights: Any = None
+) -> np.ndarray:
     r"""Return how far the functionals of two rows are apart, exactly: no row's Shapley value moves by more than this times ``|f|``.
 
     .. math:: \|\phi_{x,j} - \phi_{x',j}\|^2 = P_{jj}(x, x) - 2 P_{jj}(x, x') + P_{jj}(x', x')

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, message, warn
 from exactshap.trees.ensemble._flat import ZERO
 
@@ -37,7 +38,7 @@ class Columns(Protocol):
     def hashed(self) -> HashedColumns | None: ...
 
 
-def encode(model: Columns, table: Any) -> np.ndarray:
+def encode(model: Columns, table: TableLike) -> np.ndarray:
     """Return float64 (n_rows, n_features) for a :class:`~exactshap.frames.Table`: codes in categorical columns, NaN if missing.
 
     Arrays hold codes already (scikit-learn's hold categories). In frames, categorical columns hold the categories' names;
@@ -71,7 +72,7 @@ def _without_zeros(X: np.ndarray) -> np.ndarray:
     return np.where(np.abs(X) <= ZERO, 0.0, X)
 
 
-def readable(model: Columns, table: Any) -> Any:
+def readable(model: Columns, table: TableLike) -> Any:
     """Return the table in a form that the library's ``predict`` takes. The cells are the same.
 
     Numbers in pandas columns of objects (and, for LightGBM, of Arrow's dtypes) become float64. LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
@@ -105,7 +106,7 @@ def readable(model: Columns, table: Any) -> Any:
     return replace(table, native=frame.to_pandas())
 
 
-def _with_fixed_categories(table: Any, frame: Any) -> Any:
+def _with_fixed_categories(table: TableLike, frame: TableLike) -> Any:
     """Return the table with Enum in place of polars' Categorical columns. XGBoost refuses those from 3.4 on."""
     import narwhals.stable.v2 as nw
 
@@ -116,7 +117,7 @@ def _with_fixed_categories(table: Any, frame: Any) -> Any:
     return replace(table, native=frame.with_columns(*fixed).to_native())
 
 
-def _with_plain_numbers(model: Columns, table: Any, columns: list[int]) -> Any:
+def _with_plain_numbers(model: Columns, table: TableLike, columns: list[int]) -> Any:
     """Return the table with float64 where the library refuses a column's dtype. Such columns must hold numbers."""
     if columns:
         named = _named_categories(model, table)
@@ -135,7 +136,7 @@ def _with_plain_numbers(model: Columns, table: Any, columns: list[int]) -> Any:
     return replace(table, native=frame.with_columns(*series).to_native())
 
 
-def _named_categories(model: Columns, table: Any) -> dict[int, tuple[Any, ...]]:
+def _named_categories(model: Columns, table: TableLike) -> dict[int, tuple[Any, ...]]:
     """Return the categories of named columns, in the order of codes."""
     coded = [j for j, known in enumerate(model.categories) if known is not None]
     if model.library == "scikit-learn":  # it has an encoder of its own, for arrays too
@@ -152,7 +153,7 @@ def _named_categories(model: Columns, table: Any) -> dict[int, tuple[Any, ...]]:
     }
 
 
-def _lightgbm_categories(model: Columns, table: Any) -> dict[int, tuple[Any, ...]]:
+def _lightgbm_categories(model: Columns, table: TableLike) -> dict[int, tuple[Any, ...]]:
     """Match columns by position as LightGBM does, and names by its rule. By that rule white space becomes an underscore."""
     if model.feature_names is not None:
         wanted, got = list(model.feature_names), [re.sub(r"\s", "_", name) for name in table.names]
@@ -181,7 +182,7 @@ def _same(X: np.ndarray, missing: float, library: str) -> np.ndarray:
         return np.equal(X.astype(np.float32), np.float32(missing)) if library == "xgboost" else np.equal(X, missing)
 
 
-def _categorical_columns(table: Any) -> list[int]:
+def _categorical_columns(table: TableLike) -> list[int]:
     """Return a frame's columns of a categorical dtype. Ordered ones are narwhals' Enum."""
     if table.is_plain:
         return []
@@ -190,7 +191,7 @@ def _categorical_columns(table: Any) -> list[int]:
     return [j for j, name in enumerate(table.names) if str(schema[name]).startswith(("Categorical", "Enum"))]
 
 
-def _own_categories(table: Any, j: int) -> tuple[Any, ...]:
+def _own_categories(table: TableLike, j: int) -> tuple[Any, ...]:
     series = table.readable()[table.names[j]]
     if not str(series.dtype).startswith(("Categorical", "Enum")):
         raise InputError(
@@ -199,7 +200,7 @@ def _own_categories(table: Any, j: int) -> tuple[Any, ...]:
     return tuple(series.cat.get_categories().to_list())
 
 
-def _codes(table: Any, j: int, known: tuple[Any, ...], library: str) -> np.ndarray:
+def _codes(table: TableLike, j: int, known: tuple[Any, ...], library: str) -> np.ndarray:
     code = {value: float(c) for c, value in enumerate(known)}
     values = table.column(j).tolist()
     missing = [value is None or value != value or type(value).__name__ == "NAType" for value in values]

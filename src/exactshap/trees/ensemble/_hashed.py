@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.trees.ensemble._city_hash import city_hash_64
 
@@ -87,7 +88,7 @@ class HashedColumns:
     values: dict[int, np.ndarray]
     statistics: tuple[TargetStatistic, ...]
 
-    def encode(self, table: Any) -> np.ndarray:
+    def encode(self, table: TableLike) -> np.ndarray:
         """Return float64 (n_rows, n_columns + n_statistics): numbers, codes of categories, target statistics."""
         n = table.n_columns
         plain = [j for j in range(n) if j not in self.values]
@@ -136,7 +137,7 @@ def _together(
     )
 
 
-def category_hash(value: Any, where: str) -> int:
+def category_hash(value: object, where: str) -> int:
     """Return CatBoost's signed 32-bit hash of a category: text as UTF-8, whole numbers in decimals."""
     if isinstance(value, (bool, int, np.integer, np.bool_)):
         value = str(int(value))
@@ -155,7 +156,7 @@ def category_hash(value: Any, where: str) -> int:
     return low - (low >> 31 << 32)
 
 
-def _hashes(table: Any, j: int) -> np.ndarray:
+def _hashes(table: TableLike, j: int) -> np.ndarray:
     """Return the hash of each cell of a column, int64 (n_rows,); equal cells of one type are hashed once."""
     known_hashes: dict[tuple[type, Any], int] = {}
     where = table.label(j)

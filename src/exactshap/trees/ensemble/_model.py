@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, message, no_output
 from exactshap.trees.ensemble._encode import encode
 from exactshap.trees.ensemble._flat import FlatTrees
@@ -115,7 +116,7 @@ class TreeModel:
             where = f"{self.name} keeps no training weights in its nodes (first in tree {bad[0]})"
             raise UnsupportedStructureError(message(where, f"The path-dependent {game} is made of them", do))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return the float64 margin by our routing, (n_rows,) or (n_rows, n_outputs).
 
         ``X`` is an array of shape (n_rows, n_features), with codes in categorical columns, or a DataFrame with the columns

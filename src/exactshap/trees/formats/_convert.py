@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedModelError, message
 from exactshap.trees.ensemble import FlatTrees, TreeModel
 
@@ -26,7 +27,7 @@ _CONVERTERS = {
 }
 
 
-def convert(model: Any) -> TreeModel:
+def convert(model: Model) -> TreeModel:
     """Return a fitted tree model of any known library as :class:`TreeModel`. A :class:`TreeModel` is returned as it is.
 
     Parameters
@@ -68,7 +69,7 @@ def convert(model: Any) -> TreeModel:
     )
 
 
-def _route(model: Any) -> str:
+def _route(model: Model) -> str:
     """Return what to pass instead of a model without trees."""
     if type(model).__name__ == "Pipeline":
         last = model[-1]
@@ -80,7 +81,7 @@ def _route(model: Any) -> str:
     return "Pass a fitted model of one of these, or a file through exactshap.trees.load"
 
 
-def flatten(model: Any, output: Any = "auto") -> FlatTrees:
+def flatten(model: Model, output: Any = "auto") -> FlatTrees:
     """Return the flat trees of a fitted model; of a binary probability forest, those of the positive class.
 
     Parameters

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from exactshap._runtime.types import Json
 from exactshap.errors import ExactshapError, ModelFormatError, message
 
 __all__ = [
@@ -90,7 +91,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return document
 
 
-def field(document: Any, path: str, kind: type | tuple[type, ...] = dict) -> Any:
+def field(document: Json, path: str, kind: type | tuple[type, ...] = dict) -> Any:
     """Return the entry at a dotted ``path``, checked to be of a kind."""
     here = document
     for key in path.split("."):
@@ -146,7 +147,7 @@ def numbers(values: Any, what: str, dtype: type, length: int | None = None) -> n
         return array.astype(wanted)
 
 
-def number(document: Any, path: str) -> float:
+def number(document: Json, path: str) -> float:
     """Return the number at a dotted ``path``."""
     return float(numbers([field(document, path, (int, float))], path, np.float64)[0])
 

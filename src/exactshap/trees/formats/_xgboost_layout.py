@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Json
 from exactshap.errors import ExplanationWarning, ModelFormatError, UnsupportedStructureError, message, warn
 from exactshap.trees.formats._document import OF_NUMBERS, field, integer, numbers
 from exactshap.trees.formats._records import Records, records
@@ -94,7 +95,7 @@ _FIELDS = {  # of each object on the way to a prediction: entries that this vers
 }
 
 
-def checked_version(document: Any, *, live: bool) -> tuple[int, ...]:
+def checked_version(document: Json, *, live: bool) -> tuple[int, ...]:
     """Return the version that wrote a document; a newer one is read if it has no entry that this version does not know.
 
     Files of a newer minor version are warned about once, files of a newer major version refused: there is no prediction of the

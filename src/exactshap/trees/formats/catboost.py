@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Json, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import MAX_DEPTH, RawTree, TreeModel, build
 from exactshap.trees.formats._catboost_features import Features, Split, read_features
@@ -71,7 +72,7 @@ _UNITS = {  # of the raw formula values, by loss; a model that was fitted to ano
 _LEVELS = {"Quantile": "quantile", "MultiQuantile": "quantile", "LogLinQuantile": "quantile", "Expectile": "expectile"}
 
 
-def convert(model: Any) -> TreeModel:
+def convert(model: Model) -> TreeModel:
     """Return a live CatBoost model as :class:`TreeModel`, through its JSON export."""
     if not model.is_fitted():
         from sklearn.exceptions import NotFittedError
@@ -85,7 +86,7 @@ def convert(model: Any) -> TreeModel:
     return from_document(document, name=type(model).__name__, classes=classes)
 
 
-def _export(model: Any, path: str) -> None:
+def _export(model: Model, path: str) -> None:
     try:
         model.save_model(path, format="json")
     except Exception as error:  # CatBoostError, of a library that is not imported here
@@ -100,7 +101,7 @@ def _export(model: Any, path: str) -> None:
 
 @guarded("CatBoost model")
 def from_document(
-    document: Any, *, name: str = "CatBoost model", n_stages: int | None = None, classes: Any = None
+    document: Json, *, name: str = "CatBoost model", n_stages: int | None = None, classes: Any = None
 ) -> TreeModel:
     """Return the model that a parsed JSON export describes; ``n_stages`` keeps the first trees only."""
     features = read_features(document)
@@ -294,7 +295,7 @@ def _class_names(document: dict, n_outputs: int) -> Any:
     return names
 
 
-def _parsed(value: Any) -> Any:
+def _parsed(value: object) -> Any:
     """Return an entry that is an object or JSON text, by version."""
     return read_json(value.encode(), "model_info") if isinstance(value, str) else value
 

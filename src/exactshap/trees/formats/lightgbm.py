@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import MISSING_NEVER, RawTree, TreeModel, build
 from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, OF_NUMBERS, guarded, integer, rounds_read
@@ -31,7 +32,7 @@ _UNITS = {  # of the raw score, by objective; a model that was fitted to another
 }
 
 
-def convert(model: Any) -> TreeModel:
+def convert(model: Model) -> TreeModel:
     """Return a live ``Booster`` or ``LGBMModel`` as :class:`TreeModel`. It goes up to its best iteration as ``predict`` does."""
     if hasattr(model, "model_to_string"):
         return from_text(model.model_to_string(), name=type(model).__name__)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.trees.ensemble import RawTree, TreeModel, build
 
@@ -14,7 +15,7 @@ __all__ = ["convert"]
 _LOG_LINK = ("poisson", "gamma")
 
 
-def convert(model: Any) -> TreeModel:
+def convert(model: Model) -> TreeModel:
     """Return a fitted model of ``sklearn.tree`` or ``sklearn.ensemble`` as a :class:`TreeModel`."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -33,7 +34,7 @@ def convert(model: Any) -> TreeModel:
     return _average(model, list(getattr(model, "estimators_", [model])))
 
 
-def _raw(tree: Any, value: np.ndarray, columns: np.ndarray | None = None, output: int = -1) -> RawTree:
+def _raw(tree: Foreign, value: np.ndarray, columns: np.ndarray | None = None, output: int = -1) -> RawTree:
     feature = tree.feature
     if columns is not None:  # leaves have feature -2, which is no place among one column
         feature = np.where(feature >= 0, np.asarray(columns)[np.maximum(feature, 0)], -1)
@@ -50,7 +51,7 @@ def _raw(tree: Any, value: np.ndarray, columns: np.ndarray | None = None, output
     )
 
 
-def _model(model: Any, raw: list[RawTree], constant: Any, **facts: Any) -> TreeModel:
+def _model(model: Model, raw: list[RawTree], constant: Any, **facts: Any) -> TreeModel:
     trees = build(raw, n_features=model.n_features_in_, constant=constant, less_equal=True, single_precision=True)
     names = getattr(model, "feature_names_in_", None)
     return TreeModel(
@@ -63,7 +64,7 @@ def _model(model: Any, raw: list[RawTree], constant: Any, **facts: Any) -> TreeM
     )
 
 
-def _average(model: Any, estimators: list[Any]) -> TreeModel:
+def _average(model: Model, estimators: list[Any]) -> TreeModel:
     """Decision trees and forests: the mean of the trees' leaf values or class probabilities."""
     share = 1.0 / len(estimators)
     classes = getattr(model, "classes_", None)
@@ -93,7 +94,7 @@ def _leaf_shares(value: np.ndarray, n_classes: np.ndarray | None) -> np.ndarray:
     return np.concatenate([count / count.sum(axis=1, keepdims=True) for count in counts], axis=1)
 
 
-def _class_names(model: Any, classes: Any) -> tuple[str, ...]:
+def _class_names(model: Model, classes: Any) -> tuple[str, ...]:
     if model.n_outputs_ == 1:
         return tuple(map(str, classes))
     return tuple(f"target {k} = {label}" for k, labels in enumerate(classes) for label in labels)
@@ -103,7 +104,7 @@ def _output_names(n_outputs: int) -> tuple[str, ...]:
     return ("output",) if n_outputs == 1 else tuple(f"target {o}" for o in range(n_outputs))
 
 
-def _gradient_boosting(model: Any) -> TreeModel:
+def _gradient_boosting(model: Model) -> TreeModel:
     """Gradient boosting: the constant initial margin plus learning_rate times the trees, stage by stage, class by class."""
     classes = getattr(model, "classes_", None)
     n_stages, n_outputs = model.estimators_.shape
@@ -127,7 +128,7 @@ def _gradient_boosting(model: Any) -> TreeModel:
     )
 
 
-def _initial_margin(model: Any, n_outputs: int) -> np.ndarray:
+def _initial_margin(model: Model, n_outputs: int) -> np.ndarray:
     init = model.init_
     if isinstance(init, str) and init == "zero":
         return np.zeros(n_outputs)
@@ -142,7 +143,7 @@ def _initial_margin(model: Any, n_outputs: int) -> np.ndarray:
     return np.asarray(model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32)), float).reshape(-1)
 
 
-def _isolation_forest(model: Any) -> TreeModel:
+def _isolation_forest(model: Model) -> TreeModel:
     r"""Isolation forest: the average path length, the only part of the score that is a sum of trees.
 
     .. math:: h(x) = \frac1T \sum_k \mathrm{depth}_k(x) + c(n_{\mathrm{leaf}}), \quad \mathrm{score} = -2^{-h(x) / c(\psi)}
@@ -173,7 +174,7 @@ def _isolation_forest(model: Any) -> TreeModel:
     )
 
 
-def _node_depths(tree: Any) -> np.ndarray:
+def _node_depths(tree: Foreign) -> np.ndarray:
     """Return the number of edges above each node; scikit-learn numbers parents before children."""
     depth = np.zeros(tree.node_count)
     for q in np.flatnonzero(tree.children_left >= 0):
@@ -194,7 +195,7 @@ def average_path_length(n: np.ndarray) -> np.ndarray:
     return np.where(n <= 1, 0.0, np.where(n == 2, 1.0, c))
 
 
-def _histogram_boosting(model: Any) -> TreeModel:
+def _histogram_boosting(model: Model) -> TreeModel:
     """Return a fitted ``HistGradientBoosting*`` as a :class:`TreeModel`: baseline plus trees, in the space of its link."""
     columns, categories = _histogram_columns(model)
     n_outputs = model.n_trees_per_iteration_
@@ -232,7 +233,7 @@ def _histogram_boosting(model: Any) -> TreeModel:
     )
 
 
-def _histogram_columns(model: Any) -> tuple[np.ndarray, tuple[tuple[Any, ...] | None, ...]]:
+def _histogram_columns(model: Model) -> tuple[np.ndarray, tuple[tuple[Any, ...] | None, ...]]:
     """Return the model's column of each tree column, and the categories. Categorical columns come first in the trees."""
     n = model.n_features_in_
     preprocessor = getattr(model, "_preprocessor", None)
@@ -246,7 +247,7 @@ def _histogram_columns(model: Any) -> tuple[np.ndarray, tuple[tuple[Any, ...] | 
     return np.concatenate([np.flatnonzero(categorical), np.flatnonzero(~categorical)]), tuple(known)
 
 
-def _histogram_tree(predictor: Any, columns: np.ndarray, output: int) -> RawTree:
+def _histogram_tree(predictor: Model, columns: np.ndarray, output: int) -> RawTree:
     nodes = predictor.nodes
     leaf = nodes["is_leaf"].astype(bool)
     categorical = np.flatnonzero(nodes["is_categorical"].astype(bool) & ~leaf)

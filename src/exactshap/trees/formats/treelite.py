@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.trees.ensemble import RawTree, TreeModel, build
 
@@ -25,7 +26,7 @@ _UNITS = {  # of the margin, by what treelite does to it afterwards
 }
 
 
-def convert(model: Any) -> TreeModel:
+def convert(model: Model) -> TreeModel:
     """Return a ``treelite.Model`` as a :class:`TreeModel`: the margins of its targets and classes."""
     text = model.dump_as_json(pretty_print=False)
     dump = json.loads(text.replace('"threshold":,', '"threshold":null,'))  # as it writes infinite ones

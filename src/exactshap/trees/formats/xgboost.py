@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Json, Model
 from exactshap.errors import ExplanationWarning, ModelFormatError, message, warn
 from exactshap.trees.ensemble import RawForest, TreeModel, build
 from exactshap.trees.formats._document import (
@@ -39,7 +40,7 @@ __all__ = ["convert", "from_document"]
 MAX_SET_WORDS = 2**19  # of one bit set: categories up to 2^24, as many as float32 can tell apart
 
 
-def convert(model: Any) -> TreeModel:
+def convert(model: Model) -> TreeModel:
     """Return a live XGBoost model as :class:`TreeModel`, as it predicts itself.
 
     A ``Booster`` has all rounds, an ``XGBModel`` those up to the best.
@@ -60,7 +61,7 @@ def convert(model: Any) -> TreeModel:
     )
 
 
-def _warn_of_offset(name: str, booster: Any) -> None:
+def _warn_of_offset(name: str, booster: Model) -> None:
     """Warn of a model that was fitted with offsets. Not of one fitted to sampled rows: their mean is another one."""
     trained = json.loads(booster.save_config())["learner"]["gradient_booster"].get("tree_train_param", {})
     if float(trained.get("subsample", 1.0)) == 1.0:
@@ -71,7 +72,7 @@ def _warn_of_offset(name: str, booster: Any) -> None:
 
 @guarded("XGBoost model")
 def from_document(
-    document: Any,
+    document: Json,
     *,
     name: str = "XGBoost model",
     live: bool = False,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
 from exactshap._native import Handle
 from exactshap._runtime.shared import copied_state
+from exactshap._runtime.types import Model
 from exactshap.errors import InputError, message
 from exactshap.readers.additive.terms._blocks import Bound, Coalitions, Reference, by_size, coalitions
 from exactshap.solvers.additive import Bins, LookedUp, Lookups, Searched, Tables, fill_fold
@@ -55,7 +56,7 @@ class BinnedTerms:
             yield cells, weights[cells] / weights.sum()
 
 
-def numeric_bins(model: Any) -> Bins | None:
+def numeric_bins(model: Model) -> Bins | None:
     """Return the bins of an EBM of numeric columns, or None.
 
     ``bins_[j]`` holds the cuts of column j, for terms of one column, of two, ...: the last holds for all larger ones. A term's

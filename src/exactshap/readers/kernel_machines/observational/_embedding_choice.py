@@ -130,7 +130,7 @@ class Routes:
         )
 
 
-def _is(value: Any, word: str) -> bool:
+def _is(value: object, word: str) -> bool:
     return isinstance(value, str) and value == word
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from exactshap._runtime.optional import require
+from exactshap._runtime.types import Axes
 
 __all__ = ["charts"]
 
@@ -141,7 +142,7 @@ def _row(alt: Any) -> Any:
     return _rooted(alt, chart, limits)
 
 
-def _scatter(alt: Any, kind: str, scale: dict[str, Any], axis: Any = None) -> Any:
+def _scatter(alt: Any, kind: str, scale: dict[str, Any], axis: Axes = None) -> Any:
     """Draw a feature's or pair's values against the feature's cells. A brush chooses rows."""
     brush = alt.selection_interval(
         name="brush", mark=alt.BrushConfig(fill="var(--soft)", fillOpacity=0.15, stroke="var(--soft)")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap._runtime.types import Column
 from exactshap.errors import printable
 from exactshap.results.data import Cells, Observed, axis_name, cells, index_title, observe, row_name
 from exactshap.results.plots import as_days
@@ -63,7 +64,7 @@ class Packed:
     pairs: list[tuple[int, int]]
 
 
-def pack(explanation: ExplanationData, *, target: Any = None, seed: int = 0) -> Packed:
+def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) -> Packed:
     """Choose the rows of the page and pack their numbers.
 
     Parameters

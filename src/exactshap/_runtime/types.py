@@ -1,0 +1,20 @@
+"""Names for what comes in from outside, to be read in signatures; no library is imported to say them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = ["Axes", "Column", "Foreign", "Json", "Model", "RandomState", "TableLike"]
+
+# Classes of other libraries are known by dotted names, and no protocol covers them all: a type checker sees Any.
+Model: TypeAlias = Any  # a fitted model, transformer or function
+TableLike: TypeAlias = Any  # an array, a frame of any library, a sparse matrix or a path, before `frames.as_table` checks it
+Column: TypeAlias = Any  # an array, a list or a series of any library: one cell for each row
+Foreign: TypeAlias = Any  # a part of a model: its kernel, a term, a tree
+Axes: TypeAlias = Any  # matplotlib's, which is optional
+Json: TypeAlias = Any  # a parsed document that nobody has checked yet
+
+RandomState: TypeAlias = "int | Generator | None"
