@@ -55,3 +55,13 @@ def joint_values(function, first, second, index="shapley"):
         return np.array([function(np.prod(first[m[:d]], axis=0), np.prod(second[m[d:]], axis=0)) for m in masks])
 
     return solve(OracleGame(game, d + len(second)), index, method="enumeration").values
+
+
+def radial_values(function, profile, columns, sigmas, index="shapley", order=1):
+    """Values of all sets for the game S -> function(profile of the squared distance in the columns of S)."""
+    squares = ((columns[:, None, :] - columns[None, :, :]) / sigmas) ** 2
+
+    def game(masks):
+        return np.array([function(profile(squares[:, :, mask].sum(axis=2))) for mask in masks])
+
+    return solve(OracleGame(game, columns.shape[1]), index, order, method="enumeration").values

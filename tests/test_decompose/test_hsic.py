@@ -4,7 +4,8 @@ import pytest
 from exactshap import decompose_hsic
 from exactshap.decompose import PairwiseSettings
 from exactshap.errors import InputError, UnsupportedStructureError
-from pairwise_oracle import hsic, joint_values, matrices, values
+from exactshap.kernels import Matern, RationalQuadratic
+from pairwise_oracle import hsic, joint_values, matrices, radial_values, values
 from tolerances import conditioned, exact, roundings
 
 
@@ -36,12 +37,42 @@ def test_shares_are_those_of_all_coalitions(kernel, index, estimator):
     close(shares.total, hsic(players.prod(axis=0), L, estimator), 41, 4)
 
 
+@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+@pytest.mark.parametrize("kernel_y", [Matern(nu=2.5), "rbf"], ids=str)
+@pytest.mark.parametrize("kernel_x", [Matern(nu=0.5), RationalQuadratic(alpha=2.0)], ids=str)
+def test_radial_kernels_are_functions_of_one_distance(kernel_x, kernel_y, estimator):
+    X, y = variables()
+    settings = {"kernel_x": kernel_x, "kernel_y": kernel_y, "bandwidth_x": 1.2, "bandwidth_y": 0.8, "estimator": estimator}
+    found = decompose_hsic(X, y, **settings, n_permutations=19)
+    squares = ((y[:, None] - y) / 0.8) ** 2
+    L = np.exp(-squares / 2) if kernel_y == "rbf" else kernel_y.profile(squares)
+    close(found.values, radial_values(lambda K: hsic(K, L, estimator), kernel_x.profile, X, np.full(4, 1.2)), 41, 4)
+    plain = decompose_hsic(X, y, **settings)
+    close(plain.values, found.values, 41, 4)
+    close(plain.std_error, found.std_error, 41, 4)
+    assert 0.0 < found.details["error_bound"] < conditioned(1e4)
+    assert found.null_totals.shape == (19,)
+
+
+def test_permutations_of_a_radial_target_are_those_of_its_rows():
+    X, y = variables()
+    one = decompose_hsic(X, y, kernel_y=Matern(nu=0.5), bandwidth_x=1.2, bandwidth_y=0.8, n_permutations=19, random_state=3)
+    other = decompose_hsic(X, y, kernel_y="laplacian", bandwidth_x=1.2, bandwidth_y=0.8, n_permutations=19, random_state=3)
+    close(one.values, other.values, 41, 4)  # exp(-r) is one kernel by two names, in one column
+    close(one.null_totals, other.null_totals, 41, 4)
+
+
 @pytest.mark.parametrize("n", [5, 64, 130, 300])
 def test_blocks_and_padding_do_not_change_anything(n):
     X, y = variables(n, 3)
     shares = decompose_hsic(X, y, bandwidth_x=1.0, bandwidth_y=1.0)
     players, L = matrices(X, ["rbf"] * 3, np.ones(3)), matrices(y[:, None], ["rbf"], [1.0])[0]
     close(shares.values, values(lambda K: hsic(full(K, n), L), players), n, 3)
+
+
+def test_the_joint_game_refuses_radial_kernels():
+    with pytest.raises(UnsupportedStructureError, match="joint=True needs product kernels on both sides"):
+        decompose_hsic(*variables(), kernel_x=Matern(), joint=True)
 
 
 def test_several_targets_and_classes():

@@ -1,14 +1,16 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from exactshap import decompose_mmd
 from exactshap.decompose import PairwiseSettings
 from exactshap.errors import BudgetError, ExplanationWarning, InputError
-from exactshap.games import ProductGame
+from exactshap.games import OracleGame, ProductGame
+from exactshap.kernels import Matern, RationalQuadratic
 from exactshap.solvers import solve
-from pairwise_oracle import KERNELS, matrices, mmd, values
+from pairwise_oracle import KERNELS, matrices, mmd, radial_values, values
 from tolerances import conditioned, exact, roundings
 
 
@@ -34,6 +36,45 @@ def test_shares_are_those_of_all_coalitions(kernels, index, estimator):
     players = matrices(np.concatenate([X, Z]), kernels, sigmas)
     close(shares.values, values(lambda K: mmd(K * np.ones((54, 54)), 23, estimator), players, index), 54, 5)
     close(shares.total, mmd(players.prod(axis=0), 23, estimator), 54, 5)
+
+
+RADIAL = {"matern 1/2": Matern(nu=0.5), "matern 5/2": Matern(nu=2.5), "quadratic": RationalQuadratic(alpha=0.7)}
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+@pytest.mark.parametrize("name", RADIAL)
+@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 1), ("k-sii", 2)])
+def test_radial_kernels_are_functions_of_one_distance(name, estimator, index, order):
+    kernel, (X, Z), sigmas = RADIAL[name], samples(d=4), np.array([0.7, 1.1, 2.0, 1.5])
+    found = decompose_mmd(X, Z, kernel=kernel, bandwidth=list(sigmas), index=index, order=order, estimator=estimator)
+    expected = radial_values(lambda K: mmd(K, 23, estimator), kernel.profile, np.concatenate([X, Z]), sigmas, index, order)
+    close(found.values if order == 1 else found.set_values, expected, 54, 4)
+    assert 0.0 < found.details["error_bound"] < conditioned(1e4)
+    assert found.details["kernel"]["x0"] == str(kernel)
+
+
+def test_a_radial_kernel_beside_categories_permutations_and_tasks():
+    X, Z = samples(d=3)
+    X[:, 2], Z[:, 2] = np.arange(len(X)) % 3, np.arange(len(Z)) % 2
+    text = [pd.DataFrame({"a": rows[:, 0], "b": rows[:, 1], "c": rows[:, 2].astype(int).astype(str)}) for rows in (X, Z)]
+    both, kernel = np.concatenate([X, Z]), Matern(nu=1.5)
+    same = (both[:, None, 2] == both[None, :, 2]) * 1.0
+
+    def game(masks):
+        squares = ((both[:, None] - both[None]) / 1.2) ** 2
+        factor = [kernel.profile(squares[:, :, :2][:, :, mask[:2]].sum(axis=2)) * (same if mask[2] else 1.0) for mask in masks]
+        return np.array([mmd(K, 23) for K in factor])
+
+    found = decompose_mmd(*text, kernel=kernel, bandwidth=1.2, n_permutations=19)
+    close(found.values, solve(OracleGame(game, 3), method="enumeration").values, 54, 3)
+    assert found.p_value is not None
+    by_tasks = decompose_mmd(*text, kernel=kernel, bandwidth=1.2, settings=PairwiseSettings(map=map))
+    close(by_tasks.values, found.values, 54, 3)
+
+
+def test_the_bandwidths_of_a_radial_kernel_are_those_of_the_call():
+    with pytest.raises(InputError, match=r"Bandwidths of `kernel` are those of `bandwidth`. Got Matern\(bandwidth=2.0"):
+        decompose_mmd(*samples(), kernel=Matern(2.0))
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -15,6 +15,7 @@ from exactshap.kernels._component import ScaledMixture as ScaledMixture
 from exactshap.kernels._distance import RBF, Cauchy, Chi2, Laplacian
 from exactshap.kernels._dot_product import Linear, Polynomial
 from exactshap.kernels._radial import Matern, RationalQuadratic
+from exactshap.kernels._radial import Radial as Radial
 from exactshap.kernels._sklearn import from_pairwise, from_sklearn
 
 __all__ = [

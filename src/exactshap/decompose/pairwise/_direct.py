@@ -10,7 +10,7 @@ from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._kernels import PanelBlock, add_distances
 
-__all__ = ["direct_hsic", "direct_mmd", "direct_sums", "hsic_of_sums", "kernel_sum", "mmd_of_sums"]
+__all__ = ["direct_hsic", "direct_mmd", "direct_sums", "hsic_of_sums", "kernel_sum", "mmd_of_sums", "whole_kernel"]
 
 _ROWS = 128  # of one task
 
@@ -93,15 +93,15 @@ def _kernel_block(one: Factors, begin: int, start: int) -> tuple[slice, slice, n
     They are the rows from ``start``, those from ``begin`` on, and the whole kernel, 0 where i' <= i.
     """
     rows, others = slice(start, min(start + _ROWS, begin or one.n_rows)), slice(begin or start, one.n_rows)
-    kernel = _whole_kernel(one, rows, others)
+    kernel = whole_kernel(one, rows, others)
     if not begin:
         height = rows.stop - rows.start
         kernel[:, :height][np.tril_indices(height)] = 0.0
     return rows, others, kernel
 
 
-def _whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:
-    """Return the product kernel: one exponential of summed distances, not a product of factors."""
+def whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:
+    """Return the whole kernel: one function of summed distances, not a product of factors."""
     kinds = np.array(one.kernels)
     exponent = np.zeros((rows.stop - rows.start, others.stop - others.start))
     block = PanelBlock(rows.start, rows.stop, others.start, others.stop)
@@ -110,7 +110,11 @@ def _whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:
         if chosen.any():
             columns = one.columns if chosen.all() else one.columns[chosen]  # most often no copy
             add_distances(columns, -1.0 / one.bandwidths[chosen] ** power / power, power == 2, block, exponent)
-    kernel = np.exp(exponent, out=exponent)
+    if one.radial is None:
+        kernel = np.exp(exponent, out=exponent)
+    else:
+        exponent *= -2.0  # squared distances, for there are no other kinds than "rbf" and "categorical"
+        kernel = one.radial.profile(np.maximum(exponent, 0.0, out=exponent))
     for k in np.flatnonzero(kinds == "cauchy"):
         kernel /= 1.0 + (np.subtract.outer(one.columns[k, rows], one.columns[k, others]) / one.bandwidths[k]) ** 2
     for k in np.flatnonzero(kinds == "categorical"):

@@ -260,6 +260,9 @@ def joint_values(
     """
     if question.order == 1:
         return np.zeros(0), 0.0
+    if factors.radial is not None:
+        parts = [(w, joint_values(one, weights, boundary, question, n_sets, begin)) for w, one in factors.gaussians]
+        return np.sum([w * values for w, (values, _) in parts], axis=0), max(truncation for _, (_, truncation) in parts)
 
     def panel_values(panel: tuple[int, int]) -> tuple[np.ndarray, float]:
         out, truncation = np.zeros(n_sets), 0.0

@@ -17,6 +17,8 @@ from exactshap.decompose.pairwise._kernels import FactorArrays, add_all_distance
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean, message, warn
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable
+from exactshap.kernels import Radial
+from exactshap.solvers.product import shorten_mixture
 
 __all__ = ["KERNELS", "MEDIAN_ROWS", "Factors", "read_factors"]
 
@@ -33,7 +35,8 @@ class Factors:
     """Hold the one-column factors of a product kernel over pooled rows. They stand in the order of the players.
 
     ``columns (n_columns, n_rows)`` are numbers or category codes, ``kernels`` and ``bandwidths`` one per column, ``starts``
-    (n_players + 1,) the columns of each player, ``names`` one per player.
+    (n_players + 1,) the columns of each player, ``names`` one per player. With ``radial`` all "rbf" columns together have one factor,
+    that function of their distance.
     """
 
     columns: np.ndarray
@@ -42,6 +45,27 @@ class Factors:
     bandwidths: np.ndarray
     starts: np.ndarray
     names: tuple[str, ...]
+    radial: Radial | None = None
+
+    @functools.cached_property
+    def gaussians(self) -> tuple[tuple[float, Factors], ...]:
+        """Weights and product kernels that add up to this kernel; of a product kernel, itself."""
+        if self.radial is None:
+            return ((1.0, self),)
+        is_radial = np.array([kind == "rbf" for kind in self.kernels])
+        ranges = np.ptp(self.columns[is_radial], axis=1) / self.bandwidths[is_radial]
+        mixture = self.radial.mixture()
+        rates, weights, _ = shorten_mixture(mixture.rates, mixture.weights, float((ranges**2).sum()))
+        widths = [
+            np.where(is_radial, self.bandwidths / np.sqrt(2.0 * max(rate, 1e-300)), self.bandwidths) for rate in rates.tolist()
+        ]
+        parts = (replace(self, bandwidths=width, radial=None) for width in widths)
+        return tuple(zip(weights.tolist(), parts, strict=True))
+
+    @property
+    def error(self) -> float:
+        """How far the sum of all :attr:`gaussians` is off at most."""
+        return 0.0 if self.radial is None else self.radial.mixture().error + 1e-16
 
     @property
     def n_rows(self) -> int:
@@ -78,7 +102,8 @@ class Factors:
 
     def describe(self) -> dict[str, Any]:
         """Return the kernel and the bandwidth of each column, by name."""
-        kernels = dict(zip(self.column_names, self.kernels, strict=True))
+        names = [str(self.radial) if self.radial and name == "rbf" else name for name in self.kernels]
+        kernels = dict(zip(self.column_names, names, strict=True))
         sigmas = {
             n: float(s) for n, s, k in zip(self.column_names, self.bandwidths, self.kernels, strict=True) if k != "categorical"
         }
@@ -107,7 +132,12 @@ def read_factors(
     """Read pooled tables: encode the columns, choose kernels and bandwidths, put the columns in the order of the players."""
     from exactshap.readers import Request, players_of
 
-    wanted = _per_column(kernel, names, f"kernel{what}", default=None)
+    radial = kernel if isinstance(kernel, Radial) else None
+    if radial is not None and np.any(np.asarray(radial.bandwidth) != 1.0):
+        raise InputError(
+            message(f"Bandwidths of `kernel{what}` are those of `bandwidth{what}`", f"Got {radial}", f"Pass bandwidth{what}=")
+        )
+    wanted = _per_column(None if radial else kernel, names, f"kernel{what}", default=None)
     for name in wanted:
         if name is not None and name not in KERNELS:
             raise UnknownNameError(message(f"Unknown kernel {name!r} in `kernel{what}`", do=did_you_mean(str(name), KERNELS)))
@@ -134,6 +164,7 @@ def read_factors(
         bandwidths=_bandwidths(chosen, column_names, columns, kernels, random_state, f"bandwidth{what}"),
         starts=np.cumsum([0, *map(len, members)]).astype(np.int64),
         names=player_names,
+        radial=radial,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
-from exactshap.decompose.pairwise._direct import direct_hsic, direct_sums, hsic_of_sums
+from exactshap.decompose.pairwise._direct import direct_hsic, direct_sums, hsic_of_sums, whole_kernel
 from exactshap.decompose.pairwise._estimate import Estimate, Question, joint_values, residual_of
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._inference import jackknife_error
@@ -86,9 +86,20 @@ class CentredKernel:
 
     def block(self, block: PanelBlock) -> np.ndarray:
         """Return a block's centred kernel (height, padded), 0 outside i' > i."""
+        if self.factors.radial is not None:
+            return self._radial_block(block, np.arange(self.factors.n_rows))
         out = np.empty((block.height, block.padded))
         fill_products(self.factors.arrays, self.offsets, block, out)
         return out
+
+    def _radial_block(self, block: PanelBlock, order: np.ndarray) -> np.ndarray:
+        """Return a block of the centred kernel for rows in another order, by the closed form."""
+        rows, others = order[block.start : block.stop], order[block.first : block.last]
+        one = self.factors.take(np.concatenate([rows, others]))
+        kernel = whole_kernel(one, slice(0, block.height), slice(block.height, one.n_rows))
+        kernel -= self.offsets[rows][:, None] + self.offsets[others]
+        later = np.arange(block.first, block.last) > np.arange(block.start, block.stop)[:, None]
+        return np.pad(np.where(later, kernel, 0.0), ((0, 0), (0, block.padded - len(others))))
 
     def add_weighted(self, sweep: Sweep, block: PanelBlock, weighted: np.ndarray, plain: np.ndarray) -> None:
         """Add a block's contributions to the row sums of both sides. They are added times this kernel, and as they are."""
@@ -97,6 +108,8 @@ class CentredKernel:
 
     def permuted_block(self, block: PanelBlock, orders: np.ndarray) -> np.ndarray:
         """Return a block's centred kernel for permuted rows. It has shape (n_permutations, height * padded)."""
+        if self.factors.radial is not None:
+            return np.stack([self._radial_block(block, order) for order in orders]).reshape(len(orders), -1)
         out = np.empty((len(orders), block.height, block.padded))
         fill_permuted_weights(self.factors.arrays, self.offsets, orders, block, out)
         return out.reshape(len(orders), -1)
@@ -237,9 +250,9 @@ def _finished(x: Factors, target: CentredKernel, question: Question, rules: Rule
     values = norm * sums.weighted.sum(axis=1)
     residual = residual_of(direct, values, norm * joint, question)
     scale = 4.0 * norm * x.n_rows**2
-    tolerance = pair_tolerance(scale, x.n_rows, len(x.columns) + len(target.factors.columns))
+    tolerance = pair_tolerance(scale, x.n_rows, len(x.columns) + len(target.factors.columns)) + scale * x.error
     check_residual("HSIC", residual, tolerance)
-    bound = scale * max(rules.error_bound, truncation)
+    bound = scale * (max(rules.error_bound, truncation) + 2.0**question.order * x.error)
     return Estimate(values, _jackknife(sums, target, products), norm * sums.permuted, norm * joint, residual, tolerance, bound)
 
 
@@ -247,12 +260,16 @@ def _pair_sums(
     x: Factors, rules: Rules, target: CentredKernel, orders: np.ndarray, n_jobs: int | None, begin: int = 0
 ) -> _PairSums:
     """Return the sums over pairs, in one sweep: permutations only change the weights of the pair contributions."""
+    if x.radial is not None:
+        parts = [(w, _pair_sums(one, rules, target, orders, n_jobs, begin)) for w, one in x.gaussians]
+        names = ("weighted", "plain", "permuted")
+        return _PairSums(*(np.sum([w * getattr(part, name) for w, part in parts], axis=0) for name in names))
     sweep = Sweep(x, rules, begin=begin)
     shape = (x.n_players + 1, x.n_rows + LANES)
 
     def panel_sums(panel: tuple[int, int]) -> _PairSums:
         sums = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
-        if not len(orders):
+        if not len(orders) and target.factors.radial is None:
             for block in sweep.whole(panel):
                 target.add_weighted(sweep, block, sums.weighted, sums.plain)
             return sums

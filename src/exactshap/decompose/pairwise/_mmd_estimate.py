@@ -113,10 +113,10 @@ def _finished(
     sums, within, joint, truncation, direct = found
     values = scale.statistic(*_split(sums, scale.n))
     residual = residual_of(direct, values, joint, question)
-    tolerance = pair_tolerance(4.0, factors.n_rows, len(factors.columns))
+    tolerance = pair_tolerance(4.0, factors.n_rows, len(factors.columns)) + 4.0 * factors.error
     check_residual("MMD2", residual, tolerance)
     permuted = _permuted(sums, within, labels, scale)
-    bound = 4.0 * max(rules.error_bound, truncation)
+    bound = 4.0 * (max(rules.error_bound, truncation) + 2.0**question.order * factors.error)
     return Estimate(values, scale.jackknife(sums), permuted, joint, residual, tolerance, bound)
 
 
@@ -137,6 +137,9 @@ def _pair_sums(
     ``within[j, b]`` is :math:`p_b^\top G_j p_b` for the label vectors p, of shape (n_players + 1, n_permutations). The pair
     contributions G do not depend on the labels, so that all permutations of a block cost one matrix product.
     """
+    if factors.radial is not None:
+        parts = [(w, _pair_sums(one, rules, n, labels, n_jobs, begin)) for w, one in factors.gaussians]
+        return tuple(np.sum([w * part[i] for w, part in parts], axis=0) for i in range(2))  # type: ignore[return-value]
     sweep = Sweep(factors, rules, n, begin)
     shape = (2, factors.n_players + 1, factors.n_rows + LANES)
 

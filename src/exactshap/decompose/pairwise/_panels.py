@@ -198,10 +198,12 @@ class _Sweep:
 
 
 @contextmanager
-def showing(progress: Progress, statistic: str, n_rows: int, n_columns: int, n_blocks: int) -> Iterator[None]:
-    """Show how far the sweeps inside are: over ``n_blocks`` blocks of the rows."""
+def showing(
+    progress: Progress, statistic: str, n_rows: int, n_columns: int, n_blocks: int, n_kernels: int = 1
+) -> Iterator[None]:
+    """Show how far the sweeps inside are: over ``n_blocks`` blocks of the rows, one after the other for each kernel."""
     size = n_rows // n_blocks
-    total = max(1, n_blocks * size * (size + 1) // 2)
+    total = max(1, n_kernels * n_blocks * size * (size + 1) // 2)
 
     def text(done: int, seconds: float) -> str:
         left = f", about {duration(seconds * (total - done) / done)} left" if 0 < done < total else ""

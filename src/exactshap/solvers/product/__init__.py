@@ -18,6 +18,7 @@ from exactshap.solvers.product._functional import solve_functional as solve_func
 from exactshap.solvers.product._mixture import PreparedMixture as PreparedMixture
 from exactshap.solvers.product._mixture import mixture_rules as mixture_rules
 from exactshap.solvers.product._mixture import prepare_mixture as prepare_mixture
+from exactshap.solvers.product._mixture import shorten_mixture as shorten_mixture
 from exactshap.solvers.product._mixture import solve_mixture as solve_mixture
 from exactshap.solvers.product._quadrature import fill_interactions as fill_interactions
 from exactshap.solvers.product._quadrature import set_sums as set_sums

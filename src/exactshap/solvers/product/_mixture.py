@@ -19,7 +19,7 @@ from exactshap._native import Handle, kernel
 from exactshap.semivalues import Measure, Semivalue
 from exactshap.solvers.core import Solution, fine_bound
 
-__all__ = ["PreparedMixture", "mixture_rules", "prepare_mixture", "solve_mixture"]
+__all__ = ["PreparedMixture", "mixture_rules", "prepare_mixture", "shorten_mixture", "solve_mixture"]
 
 fill_mixture = kernel(
     "product.fill_mixture(inside, outside, background_weights, c, mixture, rules, values, empty, full, largest)"
@@ -87,6 +87,15 @@ def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
     tails = np.cumsum(weights[::-1])[::-1].copy()
     arrays = _MixtureArrays(rates, weights, tails, np.minimum(reaches, 1e300), low_rates, low_weights, _ALLOWED)
     return PreparedMixture(Handle(arrays), (n_rates + 2.0) * _ALLOWED)
+
+
+def shorten_mixture(rates: np.ndarray, weights: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return rates and weights of a mixture for squared distances up to ``reach``, and what its error grows by."""
+    arrays: _MixtureArrays = prepare_mixture(rates, weights).arrays.value  # type: ignore[assignment]
+    covered = int(np.flatnonzero(arrays.reaches >= reach).max(initial=0))
+    used = arrays.low_weights[covered] > 0.0
+    few = arrays.low_rates[covered][used], arrays.low_weights[covered][used]
+    return np.append(few[0], arrays.rates[covered:]), np.append(few[1], arrays.weights[covered:]), _ALLOWED
 
 
 def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
