@@ -48,6 +48,17 @@ _REGISTRY: dict[str, str] = {
     "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.*": "exactshap.readers.trees.sklearn",
     "xgboost.core.Booster": "exactshap.readers.trees.xgboost",
     "xgboost.sklearn.XGBModel": "exactshap.readers.trees.xgboost",
+    "sksurv.tree.tree.*": "exactshap.readers.trees.sksurv",
+    "sksurv.ensemble.forest.*": "exactshap.readers.trees.sksurv",
+    "sksurv.ensemble.boosting.GradientBoostingSurvivalAnalysis": "exactshap.readers.trees.sksurv",
+    "sksurv.ensemble.boosting.ComponentwiseGradientBoostingSurvivalAnalysis": "exactshap.readers.additive.sksurv",
+    "sksurv.linear_model.coxph.CoxPHSurvivalAnalysis": "exactshap.readers.additive.sksurv",
+    "sksurv.linear_model.coxnet.CoxnetSurvivalAnalysis": "exactshap.readers.additive.sksurv",
+    "sksurv.linear_model.aft.IPCRidge": "exactshap.readers.additive.sksurv",
+    "sksurv.svm.survival_svm.FastSurvivalSVM": "exactshap.readers.additive.sksurv",
+    "sksurv.svm.naive_survival_svm.NaiveSurvivalSVM": "exactshap.readers.additive.sksurv",
+    "sksurv.svm.survival_svm.FastKernelSurvivalSVM": "exactshap.readers.kernel_machines.sksurv_svm",
+    "sksurv.svm.minlip.MinlipSurvivalAnalysis": "exactshap.readers.kernel_machines.sksurv_svm",
     "treelite.model.Model": "exactshap.readers.trees.treelite",
     "lightgbm.basic.Booster": "exactshap.readers.trees.lightgbm",
     "lightgbm.sklearn.LGBMModel": "exactshap.readers.trees.lightgbm",
@@ -82,7 +93,8 @@ _NOT_ON_TABLES = (
 
 _KNOWN = (
     "kernel machines, Gaussian processes, linear models, trees, forests and boosting of scikit-learn; pipelines, searches and"
-    " scaled targets of them; XGBoost, LightGBM, CatBoost, EBM, pyGAM, gpytorch, BoTorch"
+    " scaled targets of them; XGBoost, LightGBM, CatBoost, EBM, pyGAM, gpytorch, BoTorch, treelite,"
+    " lifelines, scikit-survival"
 )
 
 

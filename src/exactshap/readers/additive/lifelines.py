@@ -9,7 +9,8 @@ import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.readers import OwnCall, Reader, Request
+from exactshap.readers import OwnCall, Request
+from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.response import Response, with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 
@@ -42,7 +43,7 @@ def _response(model: Model) -> Response:
 
 
 @with_response(_response)
-def read(model: Model, request: Request) -> Reader:
+def read(model: Model, request: Request) -> AdditiveReader:
     r"""Read a linear predictor, of which lifelines takes the means of the training rows off.
 
     .. math:: \log h(t \mid x) - \log h_0(t) = (x - \bar x) \cdot \beta, \qquad \log t_{1/2}(x) = b + x \cdot \beta

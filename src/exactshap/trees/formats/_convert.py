@@ -13,6 +13,9 @@ __all__ = ["convert", "flatten"]
 
 # module of any class in the model's MRO -> module with a function ``convert(model) -> TreeModel``
 _CONVERTERS = {
+    "sksurv.tree.tree": "exactshap.trees.formats.sksurv",
+    "sksurv.ensemble.forest": "exactshap.trees.formats.sksurv",
+    "sksurv.ensemble.boosting": "exactshap.trees.formats.sksurv",
     "sklearn.tree._classes": "exactshap.trees.formats.sklearn",
     "sklearn.ensemble._forest": "exactshap.trees.formats.sklearn",
     "sklearn.ensemble._gb": "exactshap.trees.formats.sklearn",

@@ -10,7 +10,7 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.trees.ensemble import RawTree, TreeModel, build
 
-__all__ = ["convert"]
+__all__ = ["convert", "model_of", "raw_tree"]
 
 _LOG_LINK = ("poisson", "gamma")
 
@@ -34,7 +34,8 @@ def convert(model: Model) -> TreeModel:
     return _average(model, list(getattr(model, "estimators_", [model])))
 
 
-def _raw(tree: Foreign, value: np.ndarray, columns: np.ndarray | None = None, output: int = -1) -> RawTree:
+def raw_tree(tree: Foreign, value: np.ndarray, columns: np.ndarray | None = None, output: int = -1) -> RawTree:
+    """Return scikit-learn's arrays of one tree, with other values of its nodes."""
     feature = tree.feature
     if columns is not None:  # leaves have feature -2, which is no place among one column
         feature = np.where(feature >= 0, np.asarray(columns)[np.maximum(feature, 0)], -1)
@@ -51,12 +52,13 @@ def _raw(tree: Foreign, value: np.ndarray, columns: np.ndarray | None = None, ou
     )
 
 
-def _model(model: Model, raw: list[RawTree], constant: Any, **facts: Any) -> TreeModel:
+def model_of(model: Model, raw: list[RawTree], constant: Any, *, library: str = "scikit-learn", **facts: Any) -> TreeModel:
+    """Return trees that compare in single precision as scikit-learn's do, with what an estimator knows of its columns."""
     trees = build(raw, n_features=model.n_features_in_, constant=constant, less_equal=True, single_precision=True)
     names = getattr(model, "feature_names_in_", None)
     return TreeModel(
         trees=trees,
-        library="scikit-learn",
+        library=library,
         name=type(model).__name__,
         feature_names=None if names is None else tuple(map(str, names)),
         tree_output=np.array([tree.output for tree in raw], np.int32),
@@ -69,10 +71,10 @@ def _average(model: Model, estimators: list[Any]) -> TreeModel:
     share = 1.0 / len(estimators)
     classes = getattr(model, "classes_", None)
     n_classes = None if classes is None else np.atleast_1d(model.n_classes_)
-    raw = [_raw(estimator.tree_, share * _leaf_shares(estimator.tree_.value, n_classes)) for estimator in estimators]
+    raw = [raw_tree(estimator.tree_, share * _leaf_shares(estimator.tree_.value, n_classes)) for estimator in estimators]
     n_outputs = raw[0].value.shape[1]
     names = _output_names(n_outputs) if classes is None else _class_names(model, classes)
-    return _model(
+    return model_of(
         model,
         raw,
         np.zeros(n_outputs),
@@ -109,14 +111,14 @@ def _gradient_boosting(model: Model) -> TreeModel:
     classes = getattr(model, "classes_", None)
     n_stages, n_outputs = model.estimators_.shape
     raw = [
-        _raw(stage[o].tree_, model.learning_rate * stage[o].tree_.value[:, 0, 0], output=o if n_outputs > 1 else -1)
+        raw_tree(stage[o].tree_, model.learning_rate * stage[o].tree_.value[:, 0, 0], output=o if n_outputs > 1 else -1)
         for stage in model.estimators_
         for o in range(n_outputs)
     ]
     names: tuple[str, ...] = (f"quantile {model.alpha:g}",) if model.loss == "quantile" else ("output",)
     if classes is not None:
         names = (str(classes[-1]),) if n_outputs == 1 else tuple(map(str, classes))
-    return _model(
+    return model_of(
         model,
         raw,
         _initial_margin(model, n_outputs),
@@ -160,8 +162,8 @@ def _isolation_forest(model: Model) -> TreeModel:
     for estimator, columns in zip(model.estimators_, model.estimators_features_, strict=True):
         tree = estimator.tree_
         length = _node_depths(tree) + average_path_length(tree.n_node_samples)
-        raw.append(_raw(tree, length / len(model.estimators_), columns))
-    return _model(
+        raw.append(raw_tree(tree, length / len(model.estimators_), columns))
+    return model_of(
         model,
         raw,
         np.zeros(1),

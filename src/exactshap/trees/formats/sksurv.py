@@ -1,0 +1,88 @@
+"""Survival trees, forests and boosting of scikit-survival as flat trees: risks, and curves with an output for each time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.trees.ensemble import TreeModel
+from exactshap.trees.formats.sklearn import model_of, raw_tree
+
+__all__ = ["CURVES", "convert", "curve_columns", "of_curve"]
+
+CURVES = {"cumulative hazard": 0, "survival": 1}  # its place among the values of a node
+
+
+def convert(model: Any) -> TreeModel:
+    """Return a fitted tree, forest or boosted model as its risk score."""
+    if hasattr(model, "init_"):
+        return _boosted(model)
+    at_events = np.asarray(_first(model).is_event_time_, bool)
+    raw = [raw_tree(tree, share * _risk(tree.value, at_events)) for tree, share in _trees(model)]
+    return model_of(model, raw, np.zeros(1), unit="sum of cumulative hazards: high is early", **_facts(("output",), len(raw)))
+
+
+def of_curve(model: Any, curve: str, columns: np.ndarray) -> TreeModel:
+    """Return the mean curve of the trees at some of ``model.unique_times_``."""
+    kind = CURVES[curve]
+    raw = []
+    for tree, share in _trees(model):
+        if tree.value.shape[1:] != (len(model.unique_times_), 2):
+            do = "Fit with low_memory=False, or explain the risk with output='auto'"
+            raise UnsupportedStructureError(message(f"This {type(model).__name__} kept no curves", "Got low_memory=True", do))
+        raw.append(raw_tree(tree, share * tree.value[:, columns, kind]))
+    unit = "probability of survival" if curve == "survival" else "cumulative hazard"
+    names = tuple(f"t = {time:.10g}" for time in np.asarray(model.unique_times_)[columns])
+    return model_of(model, raw, np.zeros(len(columns)), unit=unit, **_facts(names, len(raw)))
+
+
+def curve_columns(model: Any, times: Any) -> np.ndarray:
+    """Return the place of each time in the curve, which is constant up to the next of ``model.unique_times_``; None: all."""
+    known = np.asarray(model.unique_times_, float)
+    if times is None:
+        return np.arange(len(known))
+    wanted = np.atleast_1d(np.asarray(times, float))
+    places = np.searchsorted(known, wanted, side="right") - 1
+    if wanted.ndim != 1 or not len(wanted) or not ((places >= 0) & (wanted <= known[-1])).all():
+        raise InputError(message(f"`times` must lie between {known[0]:g} and {known[-1]:g}", f"Got {times!r:.100}"))
+    return np.unique(places)
+
+
+def _trees(model: Any) -> list[tuple[Any, float]]:
+    members = getattr(model, "estimators_", None)
+    return [(model.tree_, 1.0)] if members is None else [(member.tree_, 1.0 / len(members)) for member in members]
+
+
+def _first(model: Any) -> Any:
+    return model if hasattr(model, "is_event_time_") else model.estimators_[0]
+
+
+def _risk(value: np.ndarray, at_events: np.ndarray) -> np.ndarray:
+    """Return the sum of each node's cumulative hazards over the event times, which is all that ``low_memory`` keeps."""
+    return value[:, 0, :1] if value.shape[1] == 1 < len(at_events) else value[:, at_events, 0].sum(axis=1, keepdims=True)
+
+
+def _facts(names: tuple[str, ...], n_trees: int) -> dict[str, Any]:
+    return {
+        "library": "scikit-survival",
+        "output_names": names,
+        "single_output": len(names) == 1,
+        "tree_stage": np.zeros(n_trees, np.int32),
+        "boosted": False,
+        "objective": "survival",
+    }
+
+
+def _boosted(model: Any) -> TreeModel:
+    """Return the sum of the trees, whose dropped ones are weighed: what ``predict`` answers the exponential of for losses of times."""
+    if not isinstance(model.init_, str) or model.init_ != "zero" or model.dropout_rate > 0.0:
+        got = "Got dropout_rate > 0" if model.dropout_rate > 0.0 else f"Got init={type(model.init_).__name__}"
+        do = "Sample it: explain(model.predict, X, background)"
+        raise UnsupportedStructureError(message(f"{type(model).__name__} is read where it is a plain sum of trees", got, do))
+    members = [stage[0].tree_ for stage in model.estimators_]
+    raw = [raw_tree(tree, model.learning_rate * tree.value[:, 0, :1]) for tree in members]
+    unit = "log hazard: high is early" if model.loss == "coxph" else "log of the survival time"
+    facts = {**_facts(("output",), len(raw)), "tree_stage": np.arange(len(raw), dtype=np.int32), "boosted": True}
+    return model_of(model, raw, np.zeros(1), unit=unit, **facts)
