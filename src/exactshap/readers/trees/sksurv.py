@@ -15,7 +15,7 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.readers import OwnCall, Request, require_fitted
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
-from exactshap.trees.formats import sksurv as formats
+from exactshap.trees.formats import CURVES, curve_columns, of_curve
 
 __all__ = ["read"]
 
@@ -26,10 +26,10 @@ def read(model: Any, request: Request) -> TreeReader:
     .. math:: \hat H(t \mid x) = \tfrac1T \sum_k H_k(t \mid x), \qquad \mathrm{risk}(x) = \sum_{\text{events } t} \hat H(t \mid x)
     """
     require_fitted(model, "n_features_in_")
-    if isinstance(request.output, str) and request.output in formats.CURVES:
+    if isinstance(request.output, str) and request.output in CURVES:
         return _read_curve(model, request)
     if "times" in request.options:
-        do = f"Pass output={' or '.join(map(repr, formats.CURVES))} with it"
+        do = f"Pass output={' or '.join(map(repr, CURVES))} with it"
         raise InputError(message("`times` are those of a curve", f"Got output={request.output!r}", do))
     ensemble = convert(model)
     timed = ensemble.unit == "log of the survival time"
@@ -42,10 +42,10 @@ def _read_curve(model: Any, request: Request) -> TreeReader:
     if hasattr(model, "init_"):
         do = f"Sample it: explain(lambda rows: model.{method}(rows, return_array=True), X, background)"
         raise UnsupportedStructureError(message("The curves of boosted models are no sums of trees", do=do))
-    columns = formats.curve_columns(model, request.options.get("times"))
+    columns = curve_columns(model, request.options.get("times"))
     call = OwnCall(method, {"return_array": True}, functools.partial(_at_times, columns))
     options = {name: value for name, value in request.options.items() if name != "times"}
-    return TreeReader(model, replace(request, output="auto", options=options), formats.of_curve(model, curve, columns), call)
+    return TreeReader(model, replace(request, output="auto", options=options), of_curve(model, curve, columns), call)
 
 
 def _at_times(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
