@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.readers import Request, fitted_names, require_fitted
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
@@ -16,7 +17,7 @@ __all__ = ["read"]
 HAZARD, TIME, RANK = "log hazard: high is early", "log of the survival time", "risk score: high is early"
 
 
-def read(model: Any, request: Request) -> AdditiveReader:
+def read(model: Model, request: Request) -> AdditiveReader:
     """Read a risk score, or the log of a predicted time."""
     require_fitted(model, "coef_")
     kind = next(cls.__name__ for cls in type(model).__mro__ if cls.__name__ in _PARTS)
@@ -28,16 +29,16 @@ def read(model: Any, request: Request) -> AdditiveReader:
     return read_parts(model, request, parts, fitted_names(model))
 
 
-def _coxnet(model: Any) -> tuple[Any, Any, str]:
+def _coxnet(model: Model) -> tuple[Any, Any, str]:
     """Return those of the smallest penalty, by which ``predict`` goes."""
     return model.coef_[:, -1], -np.ravel(model.offset_)[-1], HAZARD
 
 
-def _componentwise(model: Any) -> tuple[Any, Any, str]:
+def _componentwise(model: Model) -> tuple[Any, Any, str]:
     return model.coef_[1:], model.coef_[0], HAZARD if model.loss == "coxph" else TIME
 
 
-def _fast_svm(model: Any) -> tuple[Any, Any, str]:
+def _fast_svm(model: Model) -> tuple[Any, Any, str]:
     """Return scores of ranks, or of times where the model was fitted to them too."""
     intercept = getattr(model, "intercept_", 0.0)
     if model.rank_ratio == 1:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.kernels import from_pairwise
 from exactshap.readers import OwnCall, Reader, Request, fitted_names, require_fitted, select_outputs
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
@@ -15,7 +15,7 @@ from exactshap.readers.kernel_machines.machine import expand
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> Reader:
+def read(model: Model, request: Request) -> Reader:
     """Read a score of ranks, -sum_i coef_i k(x, X_i), or the log of a time where the model was fitted to times too."""
     require_fitted(model, "coef_")
     select_outputs(("output",), request.output, owner=type(model).__name__)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.readers import OwnCall, Request, require_fitted
 from exactshap.readers.trees._tree_reader import TreeReader
@@ -20,7 +20,7 @@ from exactshap.trees.formats import CURVES, curve_columns, of_curve
 __all__ = ["read"]
 
 
-def read(model: Any, request: Request) -> TreeReader:
+def read(model: Model, request: Request) -> TreeReader:
     r"""Read f(x) as a mean of trees, or the sum of boosted ones.
 
     .. math:: \hat H(t \mid x) = \tfrac1T \sum_k H_k(t \mid x), \qquad \mathrm{risk}(x) = \sum_{\text{events } t} \hat H(t \mid x)
@@ -36,7 +36,7 @@ def read(model: Any, request: Request) -> TreeReader:
     return TreeReader(model, request, ensemble, OwnCall("predict", finish=np.log) if timed else OwnCall("predict"))
 
 
-def _read_curve(model: Any, request: Request) -> TreeReader:
+def _read_curve(model: Model, request: Request) -> TreeReader:
     curve = request.output
     method = f"predict_{curve.replace(' ', '_')}_function"
     if hasattr(model, "init_"):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import TreeModel
 from exactshap.trees.formats.sklearn import model_of, raw_tree
@@ -15,7 +16,7 @@ __all__ = ["CURVES", "convert", "curve_columns", "of_curve"]
 CURVES = {"cumulative hazard": 0, "survival": 1}  # its place among the values of a node
 
 
-def convert(model: Any) -> TreeModel:
+def convert(model: Model) -> TreeModel:
     """Return a fitted tree, forest or boosted model as its risk score."""
     if hasattr(model, "init_"):
         return _boosted(model)
@@ -24,7 +25,7 @@ def convert(model: Any) -> TreeModel:
     return model_of(model, raw, np.zeros(1), unit="sum of cumulative hazards: high is early", **_facts(("output",), len(raw)))
 
 
-def of_curve(model: Any, curve: str, columns: np.ndarray) -> TreeModel:
+def of_curve(model: Model, curve: str, columns: np.ndarray) -> TreeModel:
     """Return the mean curve of the trees at some of ``model.unique_times_``."""
     kind = CURVES[curve]
     raw = []
@@ -38,7 +39,7 @@ def of_curve(model: Any, curve: str, columns: np.ndarray) -> TreeModel:
     return model_of(model, raw, np.zeros(len(columns)), unit=unit, **_facts(names, len(raw)))
 
 
-def curve_columns(model: Any, times: Any) -> np.ndarray:
+def curve_columns(model: Model, times: Any) -> np.ndarray:
     """Return the place of each time in the curve, which is constant up to the next of ``model.unique_times_``; None: all."""
     known = np.asarray(model.unique_times_, float)
     if times is None:
@@ -50,12 +51,12 @@ def curve_columns(model: Any, times: Any) -> np.ndarray:
     return np.unique(places)
 
 
-def _trees(model: Any) -> list[tuple[Any, float]]:
+def _trees(model: Model) -> list[tuple[Any, float]]:
     members = getattr(model, "estimators_", None)
     return [(model.tree_, 1.0)] if members is None else [(member.tree_, 1.0 / len(members)) for member in members]
 
 
-def _first(model: Any) -> Any:
+def _first(model: Model) -> Any:
     return model if hasattr(model, "is_event_time_") else model.estimators_[0]
 
 
@@ -75,7 +76,7 @@ def _facts(names: tuple[str, ...], n_trees: int) -> dict[str, Any]:
     }
 
 
-def _boosted(model: Any) -> TreeModel:
+def _boosted(model: Model) -> TreeModel:
     """Return the sum of the trees, whose dropped ones are weighed: what ``predict`` answers the exponential of for losses of times."""
     if not isinstance(model.init_, str) or model.init_ != "zero" or model.dropout_rate > 0.0:
         got = "Got dropout_rate > 0" if model.dropout_rate > 0.0 else f"Got init={type(model.init_).__name__}"
