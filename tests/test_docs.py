@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tolerances import assert_close
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "papers").glob("*.md"))]
 FENCE = re.compile(r"(?:<!-- needs (\w+) -->\n\n)?^```(\S*)(.*?)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -101,6 +103,7 @@ def test_readme_is_one_screen_and_its_files_exist():
 def test_the_page_shows_the_tested_reader():
     """docs/extend.md shows the file as it is; it stays within its promised length."""
     check_shown(ROOT / "docs" / "examples" / "log_linear_reader.py", 45)
+    check_shown(ROOT / "docs" / "examples" / "scorecard_reader.py", 90)
 
 
 def check_shown(source, length):
@@ -122,3 +125,30 @@ def test_the_example_reader_passes_its_own_check(monkeypatch):
     check_reader(LogLinear([0.5, -0.2, 0.1, 0.3], 1.0), X[:4], X[10:])
     check_reader(LogLinear([0.5, -0.2, 0.1, 0.3], 1.0), X[:4], X[10:11], value_function="baseline", groups={"g": [0, 2]})
     assert "log_linear_reader" in sys.modules
+
+
+def test_the_fast_example_reader_gives_the_numbers_of_its_game(monkeypatch):
+    import numpy as np
+
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "examples"))
+    from scorecard_reader import Scorecard, ScorecardReader
+
+    from exactshap.frames import as_table
+    from exactshap.readers import Reader, Request
+    from exactshap.semivalues import find
+    from exactshap.testing import check_reader
+
+    random = np.random.default_rng(0)
+    X = random.normal(size=(20, 4))
+    model = Scorecard(500.0, [[-1.0, 0.0, 1.0]] * 4, 10.0 * random.normal(size=(4, 4)))
+    check_reader(model, X[:4], X[10:])
+    check_reader(model, X[:4], X[10:11], value_function="baseline", groups={"g": [0, 2]})
+    weights = np.arange(1.0, 11.0) / 55.0
+    reader = ScorecardReader(model, Request(background=as_table(X[10:]), weights=weights, groups={"g": [0, 2]}))
+    for index in ("shapley", "banzhaf", "leave-one-out", "k-sii"):
+        fast = reader.solve(as_table(X[:6]), find(index), 1)
+        slow = Reader.solve(reader, as_table(X[:6]), find(index), 1)
+        assert fast.sets == slow.sets
+        for name in ("values", "empty", "full"):
+            assert_close(getattr(fast, name), getattr(slow, name), fast.scale)
+        assert np.all(np.abs(fast.values) > 0)

@@ -197,7 +197,7 @@ def prepare_trees(
     -----
     The background costs O(n_background n_leaves depth) once. Then a row costs one table look-up for each player of each group
     of leaves, whatever the size of the background. Trees with paths of more than 15 players, and those for which it is forecast
-    to be faster, are answered without kept tables (see ``_tree_deep`` and ``_tree_leaves``): memory is then linear in the trees
+    to be faster, are answered without kept tables (``_path_engine``, ``_leaf_engine``): memory is then linear in the trees
     at any depth. With a background, leaves of up to about 15 players then cost O(n_background + n_rows), larger ones only the
     pairs of rows that a short prefix of their path leaves over.
     """
