@@ -346,12 +346,13 @@ def test_an_output_that_is_not_there_is_refused(case, wrong):
 def test_probabilities_of_what_adds_up_to_log_odds_are_answered_with_their_route():
     boosted = GradientBoostingClassifier(n_estimators=3).fit(A, LABELS)
     assert explain(boosted, A[:2]).unit == "log-odds of class yes"
+    assert explain(boosted, A[:2], A, output="probability").unit == "probability of class yes"
+    with pytest.raises(
+        UnknownNameError,
+        match=r"no output 'probability'.*sampled: explain\(model.predict_proba, X, background\)",
+    ):
+        explain(SVC().fit(A, LABELS), A[:2], A, output="probability")
     for model in (boosted, SVC().fit(A, LABELS)):
-        with pytest.raises(
-            UnknownNameError,
-            match=r"no output 'probability'.*sampled: explain\(model.predict_proba, X, background\)",
-        ):
-            explain(model, A[:2], A, output="probability")
         with pytest.raises(UnknownNameError, match=r"no output 'raw'.*Leave output= out"):
             explain(model, A[:2], A, output="raw")
     with pytest.raises(InputError, match=r"has 1 output\. Got output=1\. Available: 'yes' \(numbers start at 0\)"):

@@ -151,3 +151,6 @@ SINGLE_PRECISION_SUM = 1e-5
 # probabilities and rates of size 1 to 10 as sums of some 200 waves of size 1: 10 * (sqrt(200) + 6 factors) * eps * 16 on both sides, and
 # a bound of 1e-14 for what the waves leave out
 RESPONSE = 1e-12
+
+# the same of a library that adds up 12 trees and takes their logistic function or exponential in float32: 6e-8 * 12 leaves * sizes of 10
+SINGLE_RESPONSE = 1e-5

@@ -190,7 +190,9 @@ def test_classes_are_outputs_by_name_and_number():
         for output in (k, name):
             single = Explainer(model, Z, output=output)(X)
             np.testing.assert_array_equal(single.values, everything.values[:, :, k])
-    with pytest.raises(UnsupportedStructureError, match="response of ExplainableBoostingClassifier is no function of one sum"):
+    with pytest.raises(
+        UnsupportedStructureError, match="response of ExplainableBoostingClassifier is not known from its score"
+    ):
         Explainer(model, Z, output="probability")
 
 

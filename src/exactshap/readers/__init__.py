@@ -21,6 +21,8 @@ from exactshap.readers._identity import library_class as library_class
 from exactshap.readers._identity import replaced as replaced
 from exactshap.readers._identity import sklearn_name as sklearn_name
 from exactshap.readers._offset import with_offset as with_offset
+from exactshap.readers._oracle_games import RowGames as RowGames
+from exactshap.readers._oracle_games import solve_moving as solve_moving
 from exactshap.readers._own_call import Offset as Offset
 from exactshap.readers._own_call import OwnCall as OwnCall
 from exactshap.readers._own_call import joined_outputs as joined_outputs

@@ -15,8 +15,9 @@ from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, outputs_of, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
-from exactshap.readers.additive.response import Response, no_response, probability, with_response
+from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import BinnedTerms, numeric_bins, slices
+from exactshap.readers.responses import Response, no_response, probability
 from exactshap.solvers.additive import Bins, fill_cells
 
 __all__ = ["read"]

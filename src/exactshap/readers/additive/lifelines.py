@@ -11,8 +11,9 @@ from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.readers import OwnCall, Request
 from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive.response import Response, with_response
+from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
+from exactshap.readers.responses import Response
 
 __all__ = ["read"]
 

@@ -16,8 +16,9 @@ from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, finite_numbers, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
-from exactshap.readers.additive.response import Response, no_response, with_response
+from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import ProductTerm, ProductTerms
+from exactshap.readers.responses import Response, no_response
 
 __all__ = ["read"]
 

@@ -28,8 +28,9 @@ from exactshap.readers import (
 )
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
-from exactshap.readers.additive.response import Response, no_response, probability, with_response
+from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import LinearTerms
+from exactshap.readers.responses import Response, no_response, probability
 
 __all__ = ["LinearParts", "in_double", "linear_parts", "predict_in_double", "read", "read_parts", "read_side_by_side"]
 

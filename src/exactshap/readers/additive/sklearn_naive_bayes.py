@@ -15,9 +15,10 @@ from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, require_fitted, select_outputs, sklearn_name
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
-from exactshap.readers.additive.response import Response, no_response, probability, with_response
+from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import predict_in_double
 from exactshap.readers.additive.terms import ColumnTerms, LinearTerms, TermBlock
+from exactshap.readers.responses import Response, no_response, probability
 
 __all__ = ["read"]
 

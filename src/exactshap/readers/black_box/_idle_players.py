@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from exactshap.frames import Table
-from exactshap.games import OracleGame
-from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, player_sets, solve
 
-__all__ = ["moving_players", "single_values", "solve_moving"]
-
-FIXED_WAYS = frozenset({"estimator", "frontier", "pairing", "polynomial_order", "sampling", "surrogate", "tol"})
+__all__ = ["moving_players", "single_values"]
 
 
 def single_values(background: Table) -> dict[int, Any]:
@@ -46,35 +40,3 @@ def moving_players(players: Sequence[Sequence[int]], fixed: dict[int, Any], row:
     """Return players with columns where the row differs from the background. One different background row is enough."""
     idle = {j for j, value in fixed.items() if _same(row.column(j)[0], value)}
     return [place for place, columns in enumerate(players) if not idle.issuperset(columns)]
-
-
-def solve_moving(game: OracleGame, moving: list[int], semivalue: Semivalue, order: int, **settings: Any) -> Solution:
-    """Solve a game in which only the ``moving`` players matter: a semivalue gives exactly zero to the others."""
-    d = game.n_players
-    idle = [place for place in range(d) if place not in set(moving)]
-    live = sorted([*moving, *idle[: max(order - len(moving), 0)]])
-    if len(live) == d or FIXED_WAYS & settings.keys():
-        return solve(game, semivalue, order, **settings)
-
-    def value(masks: np.ndarray) -> np.ndarray:
-        among_all = np.zeros((len(masks), d), bool)
-        among_all[:, live] = masks
-        return game.value(among_all)
-
-    found = solve(OracleGame(value, len(live)), semivalue, order, **settings)
-    sets = player_sets(d, order)
-    number = {members: place for place, members in enumerate(sets)}
-    places = [number[tuple(live[j] for j in members)] for members in found.sets]
-
-    def among_all_sets(values: np.ndarray) -> np.ndarray:
-        out = np.zeros((len(sets), *values.shape[1:]))
-        out[places] = values
-        return out
-
-    return replace(
-        found,
-        sets=sets,
-        values=among_all_sets(found.values),
-        std_error=None if found.std_error is None else among_all_sets(found.std_error),
-        method=f"{found.method} of {len(live)} of {d} players, which differ from the background",
-    )

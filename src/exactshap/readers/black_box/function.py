@@ -24,17 +24,19 @@ from exactshap.games import OracleGame
 from exactshap.readers import (
     Reader,
     Request,
+    RowGames,
     choose_value_function,
     columns_of,
     names_of,
     players_of,
     rounding_of,
     select_outputs,
+    solve_moving,
 )
 from exactshap.readers.black_box._call import call, first_call, name_of, precision
 from exactshap.readers.black_box._cost import calls_cost, calls_forecast, calls_memory
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
-from exactshap.readers.black_box._idle_players import moving_players, single_values, solve_moving
+from exactshap.readers.black_box._idle_players import moving_players, single_values
 from exactshap.readers.black_box._owner import CHECKED_ROWS, owner_reader
 from exactshap.readers.black_box._repeats import rounding
 from exactshap.semivalues import Semivalue
@@ -255,24 +257,6 @@ class RowFunction:
         if reader.weights is None:
             return np.asarray(predicted.mean(axis=1))
         return np.einsum("cm...,m->c...", predicted, reader.weights)
-
-
-@dataclass(frozen=True, eq=False)
-class RowGames:
-    """The games of several rows, for value-by-value checks."""
-
-    games: tuple[OracleGame, ...]
-    n_players: int
-    n_outputs: int
-    single_output: bool
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.games)
-
-    def value(self, masks: np.ndarray) -> np.ndarray:
-        """Return v(S) of shape (n_rows, n_masks[, n_outputs])."""
-        return np.stack([game.value(masks) for game in self.games])
 
 
 def _named(wanted: Any, names: tuple[str, ...], owner: str) -> tuple[str, ...]:

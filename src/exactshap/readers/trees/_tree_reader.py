@@ -90,7 +90,7 @@ class TreeReader(Reader):
         self.output_names, self.single_output = ensemble.output_names, ensemble.single_output
         self.value_function = choose_value_function(request, self.value_functions, "path_dependent", owner=ensemble.name)
         self.players, self.player_names = players_of(request, self.feature_names)
-        self._tree_players = ensemble.tree_players(self.players, self.feature_names)
+        self.tree_players = ensemble.tree_players(self.players, self.feature_names)
         rows, self._largest_sum = None, largest_sum(ensemble.trees)
         if self.value_function == "path_dependent":
             ensemble.require_covers("value function", "Pass background=X_reference for the interventional one")
@@ -102,9 +102,7 @@ class TreeReader(Reader):
             self.weights = request.weights
             rows = encode(ensemble, self.background)
             self._check_background(self.predict(self.background), rows)
-        self._prepared = prepare_trees(
-            ensemble.trees, self._tree_players, rows, self.weights, memory_limit=request.memory_limit
-        )
+        self._prepared = prepare_trees(ensemble.trees, self.tree_players, rows, self.weights, memory_limit=request.memory_limit)
 
     def predict(self, X: Table) -> np.ndarray:
         assert self.own_call is not None
@@ -123,14 +121,14 @@ class TreeReader(Reader):
 
     def game(self, X: Table) -> ProductGame:
         rows = None if self.background is None else encode(self.ensemble, self.background)
-        return _leaf_game(self.ensemble.trees, self._tree_players, encode(self.ensemble, X), rows, self.weights)
+        return _leaf_game(self.ensemble.trees, self.tree_players, encode(self.ensemble, X), rows, self.weights)
 
     def bind(self, row: Table) -> TreeReader | None:
         """Leave the tables away: one reference row is not worth them."""
         if self.background is None:
             return None
         bound = self._rebound(row)
-        bound._prepared = prepare_trees(self.ensemble.trees, self._tree_players, encode(self.ensemble, row), memory_limit=0.0)
+        bound._prepared = prepare_trees(self.ensemble.trees, self.tree_players, encode(self.ensemble, row), memory_limit=0.0)
         return bound
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:

@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 import functools
+import re
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.readers import OwnCall, Request
-from exactshap.readers.trees._tree_reader import TreeReader
-from exactshap.trees import convert
+from exactshap.readers import OwnCall, Reader, Request
+from exactshap.readers.trees._response import read_trees
+from exactshap.trees import TreeModel, convert
 
 __all__ = ["read"]
 
+_LINKS = {
+    **dict.fromkeys(("binary", "cross_entropy", "multiclassova"), "logistic"),
+    **dict.fromkeys(("gamma", "poisson", "tweedie"), "exponential"),
+    "multiclass": "softmax",
+}
 
-def read(model: Model, request: Request) -> TreeReader:
-    """Read f(x) = sum of trees, or their mean in random-forest mode. It is in the space of the objective's link."""
+
+def read(model: Model, request: Request) -> Reader:
+    """Read f(x) = sum of trees (their mean in random-forest mode), in the space of the objective's link or in its unit."""
     ensemble = convert(model)
-    raw = {"raw_score": True}
-    if ensemble.boosted:
-        return TreeReader(model, request, ensemble, OwnCall("predict", raw))
-    n_rounds = ensemble.trees.n_trees // len(ensemble.output_names)
-    return TreeReader(model, request, ensemble, OwnCall("predict", raw, functools.partial(_mean_of_rounds, n_rounds)))
+    call = OwnCall("predict", {"raw_score": True})
+    if not ensemble.boosted:
+        n_rounds = ensemble.trees.n_trees // len(ensemble.output_names)
+        call = OwnCall("predict", {"raw_score": True}, functools.partial(_mean_of_rounds, n_rounds))
+    return read_trees(model, request, ensemble, call, functools.partial(_response, model))
+
+
+def _response(model: Model, ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
+    """Return the link, the documented call of the response, and its slope: LightGBM's parameter ``sigmoid``."""
+    link = _LINKS.get(ensemble.objective)
+    if link is None:
+        return None
+    booster: Any = getattr(model, "booster_", model)
+    slope = re.search(r"sigmoid:([0-9.eE+-]+)", booster.dump_model(num_iteration=1)["objective"])
+    call = OwnCall("predict_proba" if hasattr(model, "predict_proba") else "predict")
+    return link, call, float(slope[1]) if slope else 1.0
 
 
 def _mean_of_rounds(n_rounds: int, scores: np.ndarray) -> np.ndarray:

@@ -14,20 +14,30 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, Request
-from exactshap.readers.trees._tree_reader import TreeReader
+from exactshap.readers import OwnCall, Reader, Request
+from exactshap.readers.trees._response import read_trees
 from exactshap.trees import TreeModel, convert
 from exactshap.trees.formats import average_path_length
 
 __all__ = ["read"]
 
 
-def read(model: Model, request: Request) -> TreeReader:
-    """Read f(x) as a sum of trees: leaf means or class shares, averaged or added up."""
+def read(model: Model, request: Request) -> Reader:
+    """Read f(x) as a sum of trees: leaf means or class shares, averaged or added up; or what a link makes of it."""
     ensemble = convert(model)
     # histogram boosting takes any number; the others compare in single precision
     refuse = functools.partial(_refuse_cells, model) if ensemble.trees.single_precision else None
-    return TreeReader(model, request, ensemble, _own_call(model, ensemble), refuse)
+    return read_trees(model, request, ensemble, _own_call(model, ensemble), functools.partial(_response, model), refuse)
+
+
+def _response(model: Model, ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
+    """Return the link, the documented call of the response, and its slope."""
+    if ensemble.unit == "log of the target":
+        return "exponential", OwnCall("predict"), 1.0
+    if not (ensemble.boosted and hasattr(model, "predict_proba")):
+        return None
+    link = "logistic" if ensemble.single_output else "softmax"
+    return link, OwnCall("predict_proba"), 2.0 if ensemble.objective == "exponential" else 1.0
 
 
 def _own_call(model: Model, ensemble: TreeModel) -> OwnCall:

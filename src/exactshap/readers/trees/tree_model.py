@@ -7,14 +7,23 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.readers import Offset, OwnCall, Request
-from exactshap.readers.trees._tree_reader import TreeReader
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.readers import Offset, OwnCall, Reader, Request
+from exactshap.readers.trees._response import read_trees
+from exactshap.trees import TreeModel
 
 __all__ = ["read"]
 
 
-def read(model: Model, request: Request) -> TreeReader:
+def read(model: Model, request: Request) -> Reader:
     """Read f(x) = constant + sum of trees."""
     ensemble = replace(model, epsilon=float(np.finfo(np.float64).eps))  # our own prediction adds in float64
     replaced = model.trees.constant if model.library == "xgboost" else 0.0  # XGBoost leaves base_score out, as it does itself
-    return TreeReader(model, request, ensemble, OwnCall("predict"), offset=Offset(replaces=replaced))
+    return read_trees(model, request, ensemble, OwnCall("predict"), _response, offset=Offset(replaces=replaced))
+
+
+def _response(ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
+    """Refuse: there is no library that could say what it predicts in another unit."""
+    what = f"{ensemble.name} was read from a file: its response has no prediction to be held against"
+    do = f"Load it with {ensemble.library} and explain that model, or leave output= out for its {ensemble.unit}"
+    raise UnsupportedStructureError(message(what, f"Its predict gives the {ensemble.unit}", do))

@@ -5,19 +5,39 @@ Estimators stop at their best iteration as their own ``predict`` does; a ``Boost
 
 from __future__ import annotations
 
+import functools
+
 from exactshap._runtime.types import Model
-from exactshap.readers import Offset, OwnCall, Request
-from exactshap.readers.trees._tree_reader import TreeReader
-from exactshap.trees import convert
+from exactshap.readers import Offset, OwnCall, Reader, Request
+from exactshap.readers.trees._response import read_trees
+from exactshap.trees import TreeModel, convert
 
 __all__ = ["read"]
 
+_LINKS = {
+    **dict.fromkeys(("binary:logistic", "reg:logistic"), "logistic"),
+    **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie", "survival:aft", "survival:cox"), "exponential"),
+    **dict.fromkeys(("multi:softmax", "multi:softprob"), "softmax"),
+}
+_UNCHECKED = {"validate_features": False}  # names were compared here: XGBoost refuses any if it was fitted without
 
-def read(model: Model, request: Request) -> TreeReader:
-    """Read f(x) = base margin + sum of trees. It is in the space of the objective's link."""
+
+def read(model: Model, request: Request) -> Reader:
+    """Read f(x) = base margin + sum of trees, in the space of the objective's link or in its unit."""
     ensemble = convert(model)
-    unchecked = {"validate_features": False}  # names were compared here: XGBoost refuses any if it was fitted without
-    call = OwnCall("inplace_predict", {"predict_type": "margin", **unchecked})
     if hasattr(model, "get_booster"):
-        call = OwnCall("predict", {"output_margin": True, **unchecked})
-    return TreeReader(model, request, ensemble, call, offset=Offset("base_margin", ensemble.trees.constant))
+        call = OwnCall("predict", {"output_margin": True, **_UNCHECKED})
+    else:
+        call = OwnCall("inplace_predict", {"predict_type": "margin", **_UNCHECKED})
+    offset = Offset("base_margin", ensemble.trees.constant)
+    return read_trees(model, request, ensemble, call, functools.partial(_response, model), offset=offset)
+
+
+def _response(model: Model, ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
+    """Return the link, the documented call of the response, and its slope."""
+    link = _LINKS.get(ensemble.objective)
+    if hasattr(model, "predict_proba"):
+        return None if link is None else (link, OwnCall("predict_proba", _UNCHECKED), 1.0)
+    if link is None or ensemble.objective == "multi:softmax":  # which predicts the class itself
+        return None
+    return link, OwnCall("predict" if hasattr(model, "get_booster") else "inplace_predict", _UNCHECKED), 1.0

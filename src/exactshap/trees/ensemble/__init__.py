@@ -15,6 +15,7 @@ from exactshap.trees.ensemble._flat import NodeArrays as NodeArrays
 from exactshap.trees.ensemble._forest import RawForest as RawForest
 from exactshap.trees.ensemble._hashed import HashedColumns as HashedColumns
 from exactshap.trees.ensemble._hashed import TargetStatistic as TargetStatistic
+from exactshap.trees.ensemble._hybrids import Hybrids as Hybrids
 from exactshap.trees.ensemble._kernels import fill_decisions as fill_decisions
 from exactshap.trees.ensemble._kernels import sum_leaf_values as sum_leaf_values
 from exactshap.trees.ensemble._model import TreeModel as TreeModel

@@ -15,6 +15,7 @@ from exactshap._native import kernel
 __all__ = [
     "Above",
     "Edges",
+    "HybridTrees",
     "PathSlots",
     "fill_decisions",
     "fill_inside",
@@ -22,6 +23,7 @@ __all__ = [
     "fill_parents",
     "fill_paths",
     "fill_shares",
+    "sum_hybrids",
     "sum_leaf_values",
 ]
 
@@ -57,10 +59,22 @@ class Edges(NamedTuple):
     player: np.ndarray
 
 
+class HybridTrees(NamedTuple):
+    """What ``sum_hybrids`` reads of an ensemble: the player of each node, and the only output of each tree (-1: all)."""
+
+    tree_start: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    player: np.ndarray
+    value: np.ndarray
+    tree_output: np.ndarray
+
+
 fill_decisions = kernel("trees.fill_decisions(columns, nodes, out)")
 fill_leaves = kernel("trees.fill_leaves(X, tree_start, nodes, out)")
 sum_leaf_values = kernel("trees.sum_leaf_values(X, trees, out)")
 fill_parents = kernel("trees.fill_parents(left, right, parent, is_left)")
 fill_shares = kernel("trees.fill_shares(left, right, cover, out)")
 fill_paths = kernel("trees.fill_paths(leaves, edge_start, above, n_players, found)")
+sum_hybrids = kernel("trees.sum_hybrids(trees, row, background, members, out)")
 fill_inside = kernel("trees.fill_inside(decisions, edges, out)")

@@ -1,0 +1,158 @@
+r"""Sums over players in the unit that people read: a probability or a rate is an inverse link of a sum.
+
+.. math:: v_x(S) = \sum_z w_z\, g\Bigl(\beta + \sum_{j \in S} s_j(x) + \sum_{j \notin S} s_j(z)\Bigr)
+
+A sum of exponentials in place of g makes this a product game with as many terms (:mod:`exactshap.expansions`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from exactshap.expansions import Expansion, expand
+from exactshap.frames import Table
+from exactshap.games import ProductGame, normalised_weights
+from exactshap.readers import Reader
+from exactshap.readers.responses._links import Response, needs_rows, steepest
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution
+from exactshap.solvers.product import solve_terms
+
+__all__ = ["PlayerScores", "ResponseReader"]
+
+_BLOCK_BYTES = 2.0**25  # of factors at a time: those of a few rows and of a hundred background rows stay in a core's caches
+
+
+class PlayerScores(Protocol):
+    """A score that is a sum over players."""
+
+    intercept: float
+
+    def of(self, X: Table, what: str = "X") -> np.ndarray:
+        """Return s_j(x) of shape (n_rows, n_players); a row has the same bits in every batch."""
+
+    def sizes(self, X: Table) -> np.ndarray:
+        """Return the magnitudes (n_rows,) that are added up in the score."""
+
+
+class ResponseReader(Reader):
+    """An inverse link of a score that is a sum over players, bound to a background.
+
+    Parameters
+    ----------
+    inner : Reader
+        The score, of one output.
+    scores : PlayerScores
+        Its sum.
+    response : Response
+        With a link of :func:`exactshap.expansions.links`.
+    """
+
+    value_functions = ("interventional", "baseline")
+
+    def __init__(self, inner: Reader, scores: PlayerScores, response: Response) -> None:
+        for name in Reader.__annotations__:
+            if hasattr(inner, name):
+                setattr(self, name, getattr(inner, name))
+        self.inner, self.scores, self.unit, self.own_call = inner, scores, response.unit, response.call
+        self._link, self._slope, self._rows = str(response.link), response.slope, response.rows
+        self.offset = None  # it would change the slope of the link
+        # waves of scores up to 16; rounding grows with their root
+        self.n_terms, self.rounding, self.floor = max(100.0, inner.n_terms), None, 0.0
+        if inner.background is None:
+            raise needs_rows(response.unit)
+        self.weights = normalised_weights(inner.weights, inner.background.n_rows)
+        self._intercept = self._slope * scores.intercept
+        self._absent = self._scores(inner.background, "background")  # s_j(z), of shape (n_background, n_players)
+
+    def _scores(self, X: Table, what: str = "X") -> np.ndarray:
+        scores = self.scores.of(X, what)
+        return scores if self._slope == 1.0 else self._slope * scores
+
+    def predict(self, X: Table) -> np.ndarray:
+        """Return the model's own response."""
+        assert self.own_call is not None
+        return self.own_call.of_table(self.model, self._rows(X))
+
+    def game(self, X: Table) -> ProductGame:
+        """Return the product games of the rows, whose expansion holds for all of them."""
+        scores = self._scores(X)
+        expansion = expand(self._link, float(self._limits(scores).max(initial=0.0)))
+        inside, absent = (_waves(expansion.rates, one).transpose(0, 2, 1) for one in (scores, self._absent))
+        return ProductGame(self._coefficients(expansion), inside, absent, self.weights, expansion.constant)
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        """Solve the rows of each expansion; a row's own scores say which one is its."""
+        scores = self._scores(X)
+        sizes = self._sizes(X, scores)
+        limits = np.array([expand(self._link, limit).limit for limit in self._limits(scores).tolist()])
+        parts = [Solution.zeros(0, 0)] * X.n_rows
+        for limit in np.unique(limits):
+            chosen = np.flatnonzero(limits == limit)
+            part = self._solved(expand(self._link, float(limit)), scores[chosen], sizes[chosen], semivalue, order)
+            for place, row in enumerate(chosen.tolist()):
+                parts[row] = part.rows(slice(place, place + 1))
+        return (
+            Solution.join(parts, X.n_rows) if parts else self._solved(expand(self._link, 1.0), scores, sizes, semivalue, order)
+        )
+
+    def _solved(
+        self, expansion: Expansion, scores: np.ndarray, sizes: np.ndarray, semivalue: Semivalue, order: int
+    ) -> Solution:
+        """Add up blocks of terms, each over blocks of rows."""
+        coefficients, weights = self._coefficients(expansion), np.array(self.weights)
+        n_terms, (n_background, d) = len(expansion.rates), self._absent.shape
+        width = int(np.clip(_BLOCK_BYTES / (16.0 * d * n_background), 1, n_terms))
+        step = int(np.clip(_BLOCK_BYTES / (16.0 * d * width), 1, max(len(scores), 1)))
+        total = None
+        for start in range(0, n_terms, width):
+            terms = slice(start, start + width)
+            absent = _waves(expansion.rates[terms], self._absent)
+            c = np.ascontiguousarray(coefficients[None, terms])
+            rows = (
+                solve_terms(_waves(expansion.rates[terms], scores[i : i + step]), absent, c, weights, semivalue, order)
+                for i in range(0, max(len(scores), 1), step)
+            )
+            part = Solution.join(rows, len(scores))
+            total = part if total is None else total + part
+        assert total is not None
+        bound = np.asarray(total.error_bound) + 2.0**order * expansion.error
+        total = replace(total, error_bound=bound, scale=total.scale + sizes)
+        return total.finish(
+            d, semivalue, order, constant=np.array([expansion.constant]), single_output=True, with_residual=False
+        )
+
+    def _sizes(self, X: Table, scores: np.ndarray) -> np.ndarray:
+        """Return what is added up in the score (n_rows,), times the steepest place of g: rounding of the score, in the response."""
+        slope = steepest(self._link)
+        steep = np.exp(self._intercept + scores.sum(axis=1)) if slope is None else slope
+        return np.asarray(self._slope * self.scores.sizes(X) * steep)
+
+    def _coefficients(self, expansion: Expansion) -> np.ndarray:
+        """Return c_l exp(r_l beta)."""
+        return np.asarray(expansion.coefficients * np.exp(expansion.rates * self._intercept))
+
+    def _limits(self, scores: np.ndarray) -> np.ndarray:
+        """Return how far from 0 the score of a hybrid can be, for each row."""
+        limits = np.zeros(len(scores))
+        for z in self._absent:
+            low, high = (self._intercept + choose(scores, z).sum(axis=1) for choose in (np.minimum, np.maximum))
+            limits = np.maximum(limits, np.maximum(np.abs(low), np.abs(high)))
+        return limits
+
+    def bind(self, row: Table) -> ResponseReader:
+        bound = self._rebound(row)
+        bound.weights = np.ones(1)
+        bound._absent = self._scores(row, "background")
+        return bound
+
+    def memory(self, n_rows: int, order: int) -> float:
+        return super().memory(n_rows, order) + 4.0 * _BLOCK_BYTES
+
+
+def _waves(rates: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Return exp(r_l s_j) of shape (n_rows, n_players, n_terms)."""
+    return np.exp(scores[:, :, None] * rates)

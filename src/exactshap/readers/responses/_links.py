@@ -1,0 +1,108 @@
+"""Inverse links: what the scores of a model become in the unit that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from scipy.special import expit, ndtr, softmax
+
+from exactshap._runtime.types import Model
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.readers import OwnCall, outputs_of
+
+__all__ = ["Response", "link_of", "needs_rows", "no_response", "probability", "steepest"]
+
+
+def _same(table: Table) -> Table:
+    return table
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """What a model answers in the unit that people read.
+
+    Attributes
+    ----------
+    link : str or None
+        A name of :func:`link_of`; None where the score is the response.
+    call : OwnCall
+        The documented call that gives it.
+    unit : str
+    slope : float
+        The link's argument is so many times the score.
+    rows : callable
+        ``rows(table) -> table``, of the kind that the call takes.
+    """
+
+    link: str | None
+    call: OwnCall
+    unit: str
+    slope: float = 1.0
+    rows: Callable[[Table], Table] = field(default=_same)
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    return np.asarray(softmax(scores, axis=1))
+
+
+def _normalised(scores: np.ndarray) -> np.ndarray:
+    chances = expit(scores)
+    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+
+
+def _log_log(scores: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.asarray(-np.expm1(-np.exp(scores)))
+
+
+_LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "exponential": np.exp,
+    "logistic": expit,
+    "normal": ndtr,
+    "complementary log-log": _log_log,
+    "softmax": _softmax,
+    "one-vs-rest": _normalised,
+}
+_STEEPEST = {"logistic": 0.25, "normal": 0.4, "complementary log-log": 0.37, "softmax": 0.5, "one-vs-rest": 1.0}
+
+
+def link_of(name: str) -> Callable[[np.ndarray], np.ndarray]:
+    """Return an inverse link of scores (n, n_outputs, ...): elementwise, or over the second axis."""
+    return _LINKS[name]
+
+
+def steepest(name: str) -> float | None:
+    """Return the largest slope of an inverse link: what rounding of the score comes to; None where there is none."""
+    return _STEEPEST.get(name)
+
+
+def probability(name: str) -> Response:
+    """Return the response of a classifier of two classes whose score is the log-odds of the second, called ``name``."""
+    return Response("logistic", OwnCall("predict_proba", finish=partial(outputs_of, [1], True)), f"probability of class {name}")
+
+
+def no_response(model: Model, why: str) -> UnsupportedStructureError:
+    """Return the error for a model whose response is not known from its score."""
+    way = "predict_proba" if hasattr(model, "predict_proba") else "predict"
+    return UnsupportedStructureError(
+        message(
+            f"The response of {type(model).__name__} is not known from its score",
+            why,
+            f"Call the model: explain(model.{way}, X, background), sampled beyond 12 players",
+        )
+    )
+
+
+def needs_rows(unit: str) -> UnsupportedStructureError:
+    """Return the error for a response without reference rows."""
+    return UnsupportedStructureError(
+        message(
+            f"A {unit} needs reference rows: what a model keeps of its training rows does not say which cells occur together",
+            "Got background=None",
+            "Pass background=X_reference",
+        )
+    )

@@ -1,0 +1,243 @@
+r"""Responses that are no sum of products: coalitions are sampled, and the exact values of the score take most of the noise away.
+
+.. math:: v(S) = \sum_z w_z\, g\bigl(f(x_S, z_{\bar S})\bigr), \qquad
+    \phi(v) = B\, \phi(m) + \phi(v - B\, m), \qquad m(S) = \sum_z w_z f(x_S, z_{\bar S})
+
+:math:`\phi(m)` is exact. The slopes B are those of a least-squares fit of v to m over the coalitions, so that little is left to
+sample of :math:`v - B m`. Scores of hybrids are evaluated here, the model itself is not called for each coalition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from exactshap._runtime.calibration import clocked
+from exactshap._runtime.progress import Asks, count_coalitions
+from exactshap.errors import ExactnessError, InputError, message
+from exactshap.frames import Table
+from exactshap.games import OracleGame, normalised_weights
+from exactshap.readers import Reader, Request, RowGames, rounding_of, solve_moving
+from exactshap.readers.responses._links import Response, link_of, needs_rows, steepest
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Cost, Solution, choose, n_calls, player_sets, seconds_besides_calls
+
+__all__ = ["OPTIONS", "HybridScores", "SampledResponse"]
+
+OPTIONS = ("budget", "tol", "random_state")
+DEFAULT_BUDGET = 512  # benchmarks/bench_probabilities.py: relative squared errors of 2e-4 for 30 columns, of 7e-4 for 100
+ENUMERATED = 12  # players up to which all coalitions are visited, as of any function, unless a budget says less
+CHUNK_VALUES = 2**22  # scores of hybrids at a time: 32 MiB
+MOST_COALITIONS = 256  # at a time: what the routing kernel takes at once
+COALITIONS_OF_A_SLOPE = 4  # for each score at least, so that slopes are fitted to more than noise
+TIMED_COALITIONS = 32
+ROUNDING = 64.0  # units between the model's own arithmetic and that of its terms, as for the trees themselves
+
+
+class HybridScores(Protocol):
+    """Scores of rows that mix an explained row with every background row."""
+
+    def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:
+        """Return ``scores(masks) -> (n_background, n_outputs, n_masks)`` of one row, and the players that change any of them."""
+
+
+class SampledResponse(Reader):
+    """An inverse link of scores that have exact values, bound to a background.
+
+    Parameters
+    ----------
+    inner : Reader
+        The score, with a background.
+    hybrids : HybridScores
+        Of the same score.
+    response : Response
+    request : Request
+        Its options are ``budget``, ``tol`` and ``random_state``.
+    why : str
+        What keeps the values from being exact, for ``method``.
+    """
+
+    value_functions = ("interventional", "baseline")
+    block_rows = 16
+
+    def __init__(self, inner: Reader, hybrids: HybridScores, response: Response, request: Request, why: str) -> None:
+        request.refuse_options(OPTIONS, owner=f"The {response.unit} of {inner.model_name}")
+        if inner.background is None:
+            raise needs_rows(response.unit)
+        for name in Reader.__annotations__:
+            if hasattr(inner, name):
+                setattr(self, name, getattr(inner, name))
+        self.inner, self.hybrids, self.unit, self.own_call = inner, hybrids, response.unit, response.call
+        self._link, self._slope, self._rows, self._why = str(response.link), response.slope, response.rows, why
+        self.offset = None  # it would change the slope of the link
+        self.options = {"random_state": 0, **request.options}
+        self.rounding, self.floor = rounding_of(inner), 0.0
+        self._row_weights = normalised_weights(inner.weights, inner.background.n_rows)
+        coalitions, method = self._coalitions()
+        sentence = f"{method}: {coalitions:,.0f} coalitions for each row, {inner.background.n_rows:,} background rows for each"
+        self.asks = Asks(sentence, None if "tol" in self.options else coalitions)
+        self._check_link()
+
+    def _check_link(self) -> None:
+        """Compare the response of a few background rows with the model's own."""
+        assert self.background is not None
+        rows = self.background.take(slice(0, min(8, self.background.n_rows)))
+        own = self.predict(rows).reshape(rows.n_rows, -1)
+        ours = np.stack([self._game(rows.take([i]))[0](np.ones((1, self.n_players), bool))[0] for i in range(rows.n_rows)])
+        scores = np.abs(self.inner.predict(rows)).reshape(rows.n_rows, -1).max(axis=1, initial=1.0)
+        allowed = ROUNDING * rounding_of(self.inner) * (1.0 + scores) * np.abs(own).max(axis=1, initial=1e-300)
+        worst = np.abs(own - ours).max(axis=1)
+        if not np.all(worst <= allowed):
+            i = int(np.argmax(worst - allowed))
+            got = f"Background row {i}: {ours[i].tolist()} against its own {own[i].tolist()}"
+            do = f"Call the model: explain(model.{self.own_call.method}, X, background)"  # type: ignore[union-attr]
+            raise ExactnessError(message(f"The {self.unit} of {self.model_name} is not the {self._link} of its score", got, do))
+
+    def predict(self, X: Table) -> np.ndarray:
+        """Return the model's own response."""
+        assert self.own_call is not None
+        return self.own_call.of_table(self.model, self._rows(X))
+
+    def _game(self, row: Table) -> tuple[ControlledGame, list[int]]:
+        scores, live = self.hybrids.row(row)
+        assert self.background is not None
+        step = int(np.clip(CHUNK_VALUES // (self.background.n_rows * self.n_outputs), 1, MOST_COALITIONS))
+        return ControlledGame(scores, self._respond, self._row_weights, step), live
+
+    def _respond(self, scores: np.ndarray) -> np.ndarray:
+        return link_of(self._link)(scores if self._slope == 1.0 else self._slope * scores)
+
+    def game(self, X: Table) -> RowGames:
+        """Return the games of the rows, by their definition."""
+        games = tuple(OracleGame(self._output(self._game(X.take([i]))[0]), self.n_players) for i in range(X.n_rows))
+        return RowGames(games, self.n_players, self.n_outputs, self.single_output)
+
+    def _output(self, game: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+        return (lambda masks: game(masks)[:, 0]) if self.single_output else game
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        """Solve row by row what the exact values of the score leave over."""
+        if X.n_rows == 0:
+            shape = () if self.single_output else (self.n_outputs,)
+            return replace(
+                Solution.zeros(0, len(player_sets(self.n_players, order)), *shape), sets=player_sets(self.n_players, order)
+            )
+        score = self.inner.solve(X, semivalue, order)
+        return Solution.join((self._row(X.take([i]), score, i, semivalue, order) for i in range(X.n_rows)), X.n_rows)
+
+    def _row(self, row: Table, score: Solution, i: int, semivalue: Semivalue, order: int) -> Solution:
+        game, live = self._game(row)
+        settings = {name: value for name, value in self.options.items() if value is not None}
+        if "tol" not in settings:
+            enough = 2 ** max(len(live), 1)
+            settings["budget"] = settings.get("budget", max(DEFAULT_BUDGET, enough if len(live) <= ENUMERATED else 0))
+            game.is_exact = enough <= settings["budget"]
+        found = solve_moving(OracleGame(game.residual, self.n_players), live, semivalue, order, **settings)
+        ends = game(np.array([[False], [True]]).repeat(self.n_players, axis=1))
+        values = found.values.reshape(len(found.sets), self.n_outputs)
+        if game.slopes.any():
+            values = values + score.values[i].reshape(len(found.sets), self.n_outputs) @ game.slopes
+        steep = steepest(self._link)
+        steep = self._slope * (steep if steep is not None else float(np.abs(ends[1]).max()))
+        shape = found.values.shape
+        return replace(
+            found,
+            values=values.reshape(shape),
+            empty=ends[0].reshape(shape[1:]),
+            full=ends[1].reshape(shape[1:]),
+            method=self._method(found, game),
+            scale=float(found.scale) + steep * float(np.broadcast_to(score.scale, len(score.values))[i]),
+            error_bound=float(found.error_bound)
+            + float(np.abs(game.slopes).sum()) * float(np.broadcast_to(score.error_bound, len(score.values))[i]),
+        ).as_batch()
+
+    def _method(self, found: Solution, game: ControlledGame) -> str:
+        if found.std_error is None:
+            return f"{found.method}; from scores of hybrids"
+        control = "; exact values of the score as control variate" if game.slopes.any() else ""
+        return f"{found.method}: {self._why}{control}"
+
+    def _coalitions(self) -> tuple[float, str]:
+        """Return how many coalitions of a row are visited at most, and the method."""
+        budget, tol = self.options.get("budget"), self.options.get("tol")
+        if budget is None and tol is None and self.n_players > ENUMERATED:
+            budget = DEFAULT_BUDGET
+        method = "regression" if tol is not None else choose(OracleGame(len, self.n_players), budget=budget).method
+        return n_calls(self.n_players, budget, method, tol), method
+
+    def memory(self, n_rows: int, order: int) -> float:
+        coalitions, _ = self._coalitions()
+        return (
+            self.inner.memory(n_rows, order)
+            + super().memory(n_rows, order)
+            + 24.0 * CHUNK_VALUES
+            + 8.0 * coalitions * (3.0 * self.n_players + 4.0 * self.n_outputs)
+        )
+
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        """Time the scores of a few coalitions, and of one in addition."""
+        (coalitions, method), (game, _) = self._coalitions(), self._game(few.take(slice(0, 1)))
+        masks = np.random.default_rng(0).random((TIMED_COALITIONS, self.n_players)) < 0.5
+        seconds = min(clocked(lambda: game(masks)) for _ in range(2)) * coalitions / TIMED_COALITIONS
+        seconds += seconds_besides_calls(coalitions, method, self.n_players, order)
+        score = self.inner.cost(few, n_rows, semivalue, order, block_rows)
+        own = Cost(n_rows * seconds, exact=method == "enumeration", method=method)
+        return replace(own, seconds=own.seconds + score.seconds, bytes=self.memory(block_rows, order))
+
+
+@dataclass(eq=False)
+class ControlledGame:
+    """Responses of one row's coalitions, and what is left of them when scores are taken away.
+
+    Slopes are fitted once, to the first coalitions of which ``residual`` is asked: all that follow belong to one game.
+    """
+
+    scores: Callable[[np.ndarray], np.ndarray]
+    respond: Callable[[np.ndarray], np.ndarray]
+    weights: np.ndarray
+    step: int
+    is_exact: bool = False  # every coalition is visited: nothing is left to control
+    _slopes: np.ndarray | None = field(init=False, default=None)
+
+    @property
+    def slopes(self) -> np.ndarray:
+        """B of shape (n_scores, n_outputs)."""
+        return np.zeros((1, 1)) if self._slopes is None else self._slopes
+
+    def __call__(self, masks: np.ndarray) -> np.ndarray:
+        """Return v(S) of shape (n_masks, n_outputs)."""
+        return self._means(masks)[0]
+
+    def residual(self, masks: np.ndarray) -> np.ndarray:
+        """Return v(S) - m(S) B of shape (n_masks, n_outputs)."""
+        responses, scores = self._means(masks)
+        count_coalitions(len(masks))
+        if self._slopes is None:
+            self._slopes = np.zeros((scores.shape[1], responses.shape[1])) if self.is_exact else _fitted(responses, scores)
+        return np.asarray(responses - scores @ self._slopes if self._slopes.any() else responses)
+
+    def _means(self, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean responses and scores over the background, each of shape (n_masks, n_outputs)."""
+        responses: list[np.ndarray] = []
+        means: list[np.ndarray] = []
+        for start in range(0, len(masks), self.step):
+            scores = self.scores(masks[start : start + self.step])
+            with np.errstate(over="ignore", under="ignore"):
+                given = self.respond(scores)
+            for kept, values in ((responses, given), (means, scores)):
+                kept.append(np.einsum("zom,z->mo", values, self.weights))
+        result = np.concatenate(responses), np.concatenate(means)
+        if not np.isfinite(result[0]).all():
+            raise InputError(message("A response overflows", do="Explain the score itself: output='auto'"))
+        return result
+
+
+def _fitted(responses: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Return the slopes of a least-squares fit with a constant; none where there are too few coalitions."""
+    if len(scores) < COALITIONS_OF_A_SLOPE * (scores.shape[1] + 1):
+        return np.zeros((scores.shape[1], responses.shape[1]))
+    slopes, *_ = np.linalg.lstsq(scores - scores.mean(axis=0), responses - responses.mean(axis=0), rcond=1e-8)
+    return slopes

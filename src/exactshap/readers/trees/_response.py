@@ -1,0 +1,141 @@
+r"""Boosted trees in the unit that people read: probabilities, rates, hazard ratios.
+
+Where every tree splits on the columns of one player, the margin is a sum over players and its response exact. Other ensembles are
+sampled: margins of all hybrids of a row and the background come from one walk of all coalitions through each tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from exactshap._runtime.types import Model
+from exactshap.errors import UnknownNameError, no_output
+from exactshap.frames import Table
+from exactshap.readers import RESPONSES, Offset, OwnCall, Reader, Request, choose_value_function, outputs_of
+from exactshap.readers.responses import Response, ResponseReader, SampledResponse, no_response
+from exactshap.readers.trees._tree_reader import TreeReader
+from exactshap.trees import FlatTrees, TreeModel, apply
+from exactshap.trees.ensemble import Hybrids, encode, readable
+
+__all__ = ["Describe", "read_trees"]
+
+Describe = Callable[[TreeModel], tuple[str, OwnCall, float] | None]  # link, call and slope; None: no known response
+
+
+def read_trees(
+    model: Model,
+    request: Request,
+    ensemble: TreeModel,
+    own_call: OwnCall,
+    describe: Describe,
+    refuse: Callable[[Table], None] | None = None,
+    offset: Offset | None = None,
+) -> Reader:
+    """Read an ensemble's margin, or its response where ``output=`` asks for that."""
+    asks_response = isinstance(request.output, str) and request.output in RESPONSES
+    adds_up = ensemble.unit == "probability" or (request.output, ensemble.unit) == ("response", "target")
+    if not asks_response or adds_up:
+        return TreeReader(model, request, ensemble, own_call, refuse, offset)
+    no_such_output = UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
+    if request.output == "probability" and ensemble.unit == "target":
+        raise no_such_output
+    known = describe(ensemble)
+    if known is None:
+        raise no_response(model, f"Its objective is {ensemble.objective or 'unknown'}, its score a {ensemble.unit}")
+    link, call, slope = known
+    unit = _unit(ensemble, link)
+    if request.output == "probability" and not unit.startswith("probability"):
+        raise no_such_output
+    choose_value_function(request, SampledResponse.value_functions, None, owner=f"The {unit} of {ensemble.name}")
+    margin = TreeReader(model, replace(request, output="all", options={}), ensemble, own_call, refuse)
+    finish = partial(_finished, call.finish, len(ensemble.output_names), ensemble.single_output)
+    response = Response(link, replace(call, finish=finish), unit, slope, partial(readable, margin.ensemble))
+    owners = _owners(margin)
+    if owners is not None and link in ("exponential", "logistic"):
+        request.refuse_options(owner=f"The {unit} of {ensemble.name}")
+        return ResponseReader(margin, _StumpScores(margin, owners), response)
+    why = "trees join players" if owners is None else f"the {link} joins the scores of all classes"
+    return SampledResponse(margin, _TreeHybrids(margin), response, request, why)
+
+
+def _finished(finish: Callable[[np.ndarray], np.ndarray], n_outputs: int, single: bool, values: np.ndarray) -> np.ndarray:
+    """Return the responses of all outputs; of two classes that have one score, of the second."""
+    values = finish(values)
+    return (
+        outputs_of([values.size // max(len(values), 1) - 1], True, values) if single else values.reshape(len(values), n_outputs)
+    )
+
+
+def _unit(ensemble: TreeModel, link: str) -> str:
+    """Return the unit of the response."""
+    if link == "exponential":
+        return "hazard ratio" if "hazard" in ensemble.unit else "survival time" if "survival" in ensemble.unit else "target"
+    names = ensemble.output_names
+    if not ensemble.single_output or names == ("output",):
+        return "probability"
+    return f"probability of class {names[0]}"
+
+
+def _owners(margin: TreeReader) -> np.ndarray | None:
+    """Return the player (n_trees,) of each tree; None where a tree has several, or trees several outputs."""
+    trees = margin.ensemble.trees
+    if not margin.single_output:
+        return None
+    player, owners = _player_of_node(margin), np.zeros(trees.n_trees, int)
+    for k in range(trees.n_trees):
+        nodes = slice(trees.tree_start[k], trees.tree_start[k + 1])
+        members = np.unique(player[nodes][trees.feature[nodes] >= 0])
+        if len(members) > 1:
+            return None
+        owners[k] = members[0] if len(members) else 0
+    return owners
+
+
+def _player_of_node(margin: TreeReader) -> np.ndarray:
+    """Return the player that each node splits on, 0 at leaves."""
+    trees, owner = margin.ensemble.trees, np.zeros(margin.ensemble.trees.n_features, np.int32)
+    for player, columns in enumerate(margin.tree_players):
+        owner[list(columns)] = player
+    return np.ascontiguousarray(np.where(trees.feature >= 0, owner[trees.feature], 0), dtype=np.int32)
+
+
+class _StumpScores:
+    """Trees of one player each."""
+
+    def __init__(self, margin: TreeReader, owners: np.ndarray) -> None:
+        self._ensemble, self._owners, self._n_players = margin.ensemble, owners, margin.n_players
+        self.intercept = float(margin.ensemble.trees.constant[0])
+
+    def _leaves(self, X: Table) -> np.ndarray:
+        trees: FlatTrees = self._ensemble.trees
+        return trees.value[apply(trees, encode(self._ensemble, X)), 0]
+
+    def of(self, X: Table, what: str = "X") -> np.ndarray:
+        """Return the leaves of each player's trees, added up in the order of the trees."""
+        leaves, scores = self._leaves(X), np.zeros((X.n_rows, self._n_players))
+        for k, player in enumerate(self._owners):
+            scores[:, player] += leaves[:, k]
+        return scores
+
+    def sizes(self, X: Table) -> np.ndarray:
+        """Return the magnitudes that are added up in the margin."""
+        return np.asarray(np.abs(self._leaves(X)).sum(axis=1) + abs(self.intercept))
+
+
+class _TreeHybrids:
+    """Margins of hybrids of a row and the background."""
+
+    def __init__(self, margin: TreeReader) -> None:
+        self._ensemble = ensemble = margin.ensemble
+        assert margin.background is not None
+        background = encode(ensemble, margin.background)
+        self._hybrids = Hybrids(ensemble.trees, _player_of_node(margin), margin.n_players, background, ensemble.tree_output)
+
+    def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:
+        """Return the margins of one row's hybrids, and the players that send it another way than some background row."""
+        ways = self._hybrids.ways(encode(self._ensemble, X))
+        return partial(self._hybrids.margins, ways), self._hybrids.moving(ways)

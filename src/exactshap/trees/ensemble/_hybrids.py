@@ -1,0 +1,78 @@
+"""Margins of rows that mix an explained row with background rows, for many coalitions at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exactshap._native import Handle
+from exactshap.trees.ensemble._flat import FlatTrees
+from exactshap.trees.ensemble._kernels import HybridTrees, sum_hybrids
+from exactshap.trees.ensemble._routing import decisions
+
+__all__ = ["Hybrids"]
+
+KEPT_BYTES = 2.0**28  # of the background's ways through all nodes; larger ones are worked out for each call
+CHUNK_ROWS = 256  # background rows at a time
+BITS = 64
+
+
+class Hybrids:
+    r"""An ensemble bound to players and background rows.
+
+    .. math:: f(x_S, z_{\bar S}) = c + \sum_k v_{\mathrm{leaf}_k(x_S, z_{\bar S})}
+
+    Parameters
+    ----------
+    trees : FlatTrees
+    player : int32 array of shape (n_nodes,)
+        Of the column that each node splits on; anything at leaves.
+    n_players : int
+    background : array of shape (n_background, n_features)
+    tree_output : int32 array of shape (n_trees,)
+        The only output that each tree adds to, -1 for all.
+    """
+
+    def __init__(
+        self, trees: FlatTrees, player: np.ndarray, n_players: int, background: np.ndarray, tree_output: np.ndarray
+    ) -> None:
+        self._trees, self._player, self._n_players, self._background = trees, player, n_players, background
+        arrays = (trees.tree_start, trees.left, trees.right, player, trees.value, np.asarray(tree_output, np.int32))
+        self._arrays = Handle(HybridTrees(*map(np.ascontiguousarray, arrays)))
+        keeps = float(len(background)) * trees.n_nodes <= KEPT_BYTES
+        self._kept = [self._ways(part) for part in self._parts()] if keeps else None
+
+    def _parts(self) -> list[np.ndarray]:
+        return [self._background[i : i + CHUNK_ROWS] for i in range(0, len(self._background), CHUNK_ROWS)]
+
+    def _ways(self, rows: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(decisions(self._trees, rows).T)
+
+    def ways(self, row: np.ndarray) -> np.ndarray:
+        """Return which way one row (1, n_features) goes at each node."""
+        return self._ways(row)[0]
+
+    def _chunks(self) -> Any:
+        return self._kept if self._kept is not None else map(self._ways, self._parts())
+
+    def moving(self, ways: np.ndarray) -> list[int]:
+        """Return the players at one of whose nodes the row goes another way than some background row."""
+        differs = np.zeros(len(ways), bool)
+        for part in self._chunks():
+            differs |= (part != ways).any(axis=0)
+        return sorted(set(self._player[differs].tolist()))
+
+    def margins(self, ways: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        """Return the margins (n_background, n_outputs, n_masks) of a row's hybrids."""
+        n_words = -(-len(masks) // BITS)
+        bits = np.zeros((self._n_players, n_words * BITS), np.uint8)
+        bits[:, : len(masks)] = masks.T
+        members = np.packbits(bits, axis=1, bitorder="little").view("<u8").astype(np.uint64, copy=False)
+        out = np.empty((len(self._background), self._trees.n_outputs, len(masks)))
+        out[...] = self._trees.constant[:, None]
+        start = 0
+        for part in self._chunks():
+            sum_hybrids(self._arrays, ways, part, members, out[start : start + len(part)])
+            start += len(part)
+        return out

@@ -1,0 +1,141 @@
+// Margins of hybrid rows: the columns of a coalition from an explained row, the others from a background row.
+//
+// At a node of player p, of which row x goes left as dx and background row z as dz, the hybrid of coalition S goes left as
+//
+//   p in S ? dx : dz
+//
+// Coalitions are bits of words: one walk through a tree splits the set of them wherever dx != dz, so that what 256 coalitions share
+// is walked once. Every hybrid meets its leaves in the order of the trees: its margin has the bits of `sum_leaf_values`.
+
+#include <string.h>
+
+#include "routing.h"
+
+EXACTSHAP_BEGIN
+
+namespace {
+
+constexpr int64_t WORDS = 4, BITS = 64, COALITIONS = WORDS * BITS;
+
+/// A set of coalitions.
+struct Set {
+  uint64_t words[WORDS];
+
+  EXACTSHAP_INLINE bool is_empty() const {
+    uint64_t any = 0;
+    for (int64_t w = 0; w < WORDS; w++) any |= words[w];
+    return any == 0;
+  }
+};
+
+/// The trees, the player of each node (anything at leaves) and the only output that each tree adds to, -1 for all.
+struct HybridTrees {
+  In<int64_t, 1> tree_start;
+  In<int32_t, 1> left, right, player;
+  In<double, 2> value;
+  In<int32_t, 1> tree_output;
+  EXACTSHAP_FIELDS(tree_start, left, right, player, value, tree_output)
+
+  EXACTSHAP_INLINE int64_t n_trees() const { return tree_start.size[0] - 1; }
+  EXACTSHAP_INLINE bool fit(int64_t n_players) const {
+    const int64_t n = left.size[0];
+    if (tree_start.size[0] < 1 || right.size[0] != n || player.size[0] != n || value.size[0] != n) return false;
+    if (tree_output.size[0] != n_trees() || tree_start[0] != 0 || tree_start[n_trees()] != n) return false;
+    for (int64_t k = 0; k < n_trees(); k++)
+      if (tree_start[k] > tree_start[k + 1] || tree_output[k] < -1 || tree_output[k] >= value.size[1]) return false;
+    for (int64_t q = 0; q < n; q++) {
+      if ((left[q] < 0) != (right[q] < 0) || left[q] >= n || right[q] >= n) return false;
+      if (left[q] >= 0 && (left[q] <= q || right[q] <= q || player[q] < 0 || player[q] >= n_players)) return false;
+    }
+    return true;
+  }
+  EXACTSHAP_INLINE int64_t largest() const {
+    int64_t most = 0;
+    for (int64_t k = 0; k < n_trees(); k++) most = tree_start[k + 1] - tree_start[k] > most ? tree_start[k + 1] - tree_start[k] : most;
+    return most;
+  }
+};
+
+/// What is left to walk: a node and the coalitions that reach it.
+struct Visit {
+  int64_t node;
+  Set set;
+};
+
+/// Write the leaf of each coalition of `every` in one tree to `leaf (COALITIONS,)`.
+EXACTSHAP_INLINE void walk(int64_t root, const HybridTrees& trees, const uint8_t* of_row, const uint8_t* of_background,
+                           const Set* members, const Set& every, Visit* stack, int32_t* __restrict leaf) {
+  int64_t n = 1;
+  stack[0] = {root, every};
+  while (n > 0) {
+    Visit at = stack[--n];
+    int64_t q = at.node;
+    while (trees.left[q] >= 0) {
+      const bool row_left = of_row[q] != 0, background_left = of_background[q] != 0;
+      if (row_left == background_left) {
+        q = row_left ? trees.left[q] : trees.right[q];
+        continue;
+      }
+      const Set& with = members[trees.player[q]];
+      Set present, absent;
+      for (int64_t w = 0; w < WORDS; w++) {
+        present.words[w] = at.set.words[w] & with.words[w];
+        absent.words[w] = at.set.words[w] & ~with.words[w];
+      }
+      const int64_t ways[2] = {trees.right[q], trees.left[q]};
+      if (present.is_empty()) {
+        q = ways[background_left];
+      } else {
+        if (!absent.is_empty()) stack[n++] = {ways[background_left], absent};
+        at.set = present;
+        q = ways[row_left];
+      }
+    }
+    for (int64_t w = 0; w < WORDS; w++)
+      for (uint64_t bits = at.set.words[w]; bits != 0; bits &= bits - 1) leaf[w * BITS + __builtin_ctzll(bits)] = int32_t(q);
+  }
+}
+
+/// Add the margins of all hybrids to `out (n_background, n_outputs, n_coalitions)`.
+///
+/// `row (n_nodes,)` and `background (n_background, n_nodes)` say which way each row goes at each node, 1 left; bit c of
+/// `members (n_players, n_words)` whether the player is in coalition c.
+Status sum_hybrids(HybridTrees trees, In<uint8_t, 1> row, In<uint8_t, 2> background, In<uint64_t, 2> members, Out<double, 3> out,
+                   Context& context) {
+  const int64_t n_coalitions = out.size[2], n_players = members.size[0];
+  EXACTSHAP_REQUIRE(trees.fit(n_players) && row.size[0] == trees.left.size[0] && background.size[1] == row.size[0]);
+  EXACTSHAP_REQUIRE(out.size[0] == background.size[0] && out.size[1] == trees.value.size[1]);
+  EXACTSHAP_REQUIRE(members.size[1] * BITS >= n_coalitions && trees.left.size[0] < int64_t(1) << 31);
+  auto stack = context.empty<Visit>(trees.largest() + 1);
+  auto sets = context.empty<Set>(n_players);
+  auto leaf = context.empty<int32_t>(COALITIONS);
+  if (context.failed()) return Status::no_memory;
+  for (int64_t start = 0; start < n_coalitions; start += COALITIONS) {
+    const int64_t n = n_coalitions - start < COALITIONS ? n_coalitions - start : COALITIONS;
+    Set every;
+    for (int64_t w = 0; w < WORDS; w++) {
+      const int64_t left = n - w * BITS;
+      every.words[w] = left >= BITS ? ~uint64_t(0) : left > 0 ? (uint64_t(1) << left) - 1 : 0;
+      for (int64_t p = 0; p < n_players; p++) sets[p].words[w] = left > 0 ? members[p][start / BITS + w] : 0;
+    }
+    for (int64_t k = 0; k < trees.n_trees(); k++) {
+      const int64_t root = trees.tree_start[k], only = trees.tree_output[k];
+      if (root == trees.tree_start[k + 1]) continue;
+      for (int64_t i = 0; i < background.size[0]; i++) {
+        if (context.interrupted()) return Status::interrupted;
+        walk(root, trees, row.data, background[i].data, sets.data, every, stack.data, leaf.data);
+        for (int64_t o = only < 0 ? 0 : only; o < (only < 0 ? out.size[1] : only + 1); o++) {
+          double* const to = out[i][o].data + start;
+          for (int64_t c = 0; c < n; c++) to[c] += trees.value[leaf[c]][o];
+        }
+      }
+    }
+  }
+  return Status::done;
+}
+
+}  // namespace
+
+EXACTSHAP_END
+
+EXACTSHAP_KERNEL(trees, sum_hybrids, sum_hybrids)

@@ -1,0 +1,288 @@
+"""Probabilities and rates of boosted trees, against brute force with the model's own predict_proba and predict."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from exactshap import Explainer, explain, solve
+from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.games import OracleGame
+from exactshap.trees import decisions, flatten, margin
+from exactshap.trees.ensemble import Hybrids
+from oracles import interventional_values
+from tolerances import RESPONSE, SINGLE_RESPONSE
+
+RNG = np.random.default_rng(3)
+X = pd.DataFrame(RNG.normal(size=(300, 5)), columns=list("abcde"))
+SCORE = X.a * X.b + np.sin(2 * X.c) + 0.5 * X.d
+CLASSES = np.where(SCORE + 0.3 * RNG.normal(size=300) > 0, "yes", "no")
+THREE = np.array(["u", "v", "w"])[np.digitize(SCORE + 0.2 * RNG.normal(size=300), [-0.6, 0.6])]
+COUNTS = RNG.poisson(np.exp(0.4 * SCORE)).astype(float)
+ROWS, BACKGROUND = X[200:203], X[:20]
+
+
+def xgboost(name, **settings):
+    return getattr(pytest.importorskip("xgboost"), name)(n_estimators=12, max_depth=3, n_jobs=1, **settings)
+
+
+def lightgbm(name, **settings):
+    return getattr(pytest.importorskip("lightgbm"), name)(n_estimators=12, num_leaves=7, n_jobs=1, verbose=-1, **settings)
+
+
+def catboost(name, **settings):
+    settings = {"iterations": 12, "depth": 3, "thread_count": 1, "verbose": False, "allow_writing_files": False, **settings}
+    return getattr(pytest.importorskip("catboost"), name)(**settings)
+
+
+def numbered(labels):
+    return np.unique(labels, return_inverse=True)[1]
+
+
+TWO_CLASSES = {
+    "xgboost": lambda: xgboost("XGBClassifier").fit(X, numbered(CLASSES)),
+    "lightgbm": lambda: lightgbm("LGBMClassifier").fit(X, CLASSES),
+    "lightgbm, sigmoid": lambda: lightgbm("LGBMClassifier", sigmoid=2.0).fit(X, CLASSES),
+    "lightgbm, dart": lambda: lightgbm("LGBMClassifier", boosting_type="dart").fit(X, CLASSES),
+    "lightgbm, forest": lambda: lightgbm("LGBMClassifier", boosting_type="rf", subsample=0.5, subsample_freq=1).fit(X, CLASSES),
+    "catboost": lambda: catboost("CatBoostClassifier").fit(X, CLASSES),
+    "scikit-learn": lambda: GradientBoostingClassifier(n_estimators=12).fit(X, CLASSES),
+    "scikit-learn, exponential": lambda: GradientBoostingClassifier(n_estimators=12, loss="exponential").fit(X, CLASSES),
+    "histograms": lambda: HistGradientBoostingClassifier(max_iter=12).fit(X, CLASSES),
+    "pipeline": lambda: make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=12)).fit(X, CLASSES),
+}
+STUMPS = {
+    "xgboost": lambda: xgboost("XGBClassifier").set_params(max_depth=1).fit(X, numbered(CLASSES)),
+    "lightgbm": lambda: lightgbm("LGBMClassifier").set_params(num_leaves=2).fit(X, CLASSES),
+    "catboost": lambda: catboost("CatBoostClassifier", depth=1).fit(X, CLASSES),
+    "scikit-learn": lambda: GradientBoostingClassifier(n_estimators=12, max_depth=1, loss="exponential").fit(X, CLASSES),
+    "histograms": lambda: HistGradientBoostingClassifier(max_iter=12, max_leaf_nodes=2).fit(X, CLASSES),
+}
+MANY_CLASSES = {
+    "xgboost": lambda: xgboost("XGBClassifier").fit(X, numbered(THREE)),
+    "lightgbm": lambda: lightgbm("LGBMClassifier").fit(X, THREE),
+    "lightgbm, one against all": lambda: lightgbm("LGBMClassifier", objective="multiclassova").fit(X, THREE),
+    "catboost": lambda: catboost("CatBoostClassifier").fit(X, THREE),
+    "catboost, one against all": lambda: catboost("CatBoostClassifier", loss_function="MultiClassOneVsAll").fit(X, THREE),
+    "scikit-learn": lambda: GradientBoostingClassifier(n_estimators=12).fit(X, THREE),
+    "histograms": lambda: HistGradientBoostingClassifier(max_iter=12).fit(X, THREE),
+}
+RATES = {
+    "xgboost, poisson": lambda: xgboost("XGBRegressor", objective="count:poisson").fit(X, COUNTS),
+    "xgboost, gamma": lambda: xgboost("XGBRegressor", objective="reg:gamma").fit(X, COUNTS + 1),
+    "xgboost, tweedie": lambda: xgboost("XGBRegressor", objective="reg:tweedie").fit(X, COUNTS),
+    "xgboost, logistic": lambda: xgboost("XGBRegressor", objective="reg:logistic").fit(X, numbered(CLASSES)),
+    "xgboost, hazards": lambda: xgboost("XGBRegressor", objective="survival:cox").fit(X, COUNTS + 1),
+    "lightgbm, poisson": lambda: lightgbm("LGBMRegressor", objective="poisson").fit(X, COUNTS),
+    "lightgbm, tweedie": lambda: lightgbm("LGBMRegressor", objective="tweedie").fit(X, COUNTS),
+    "histograms, poisson": lambda: HistGradientBoostingRegressor(max_iter=12, loss="poisson").fit(X, COUNTS),
+    "histograms, gamma": lambda: HistGradientBoostingRegressor(max_iter=12, loss="gamma").fit(X, COUNTS + 1),
+}
+SINGLE = ("xgboost",)  # computed in single precision
+
+
+def tolerance(name):
+    return SINGLE_RESPONSE if name.startswith(SINGLE) else 100 * RESPONSE
+
+
+def check(explanation, function, name):
+    own = interventional_values(function, ROWS, BACKGROUND)
+    np.testing.assert_allclose(explanation.values, own, atol=tolerance(name))
+    np.testing.assert_allclose(explanation.prediction, function(ROWS), atol=tolerance(name))
+    assert explanation.exact
+    assert explanation.certificate().passed
+
+
+@pytest.mark.parametrize("name", TWO_CLASSES)
+def test_probabilities_of_two_classes_are_those_of_brute_force(name):
+    model = TWO_CLASSES[name]()
+    explainer = Explainer(model, BACKGROUND, output="probability")
+    explanation = explainer(ROWS)
+    check(explanation, lambda rows: model.predict_proba(rows)[:, 1], name)
+    assert explanation.unit == f"probability of class {model.classes_[1]}"
+    assert "enumeration" in explanation.method
+    assert explainer.verify(ROWS).passed
+
+
+@pytest.mark.parametrize("name", STUMPS)
+def test_trees_of_one_column_each_are_exact_by_expansion(name):
+    model = STUMPS[name]()
+    explanation = explain(model, ROWS, BACKGROUND, output="probability")
+    check(explanation, lambda rows: model.predict_proba(rows)[:, 1], name)
+    assert "quadrature" in explanation.method
+    assert 0.0 < explanation.error_bound.max() < 1e-12
+
+
+@pytest.mark.parametrize("name", MANY_CLASSES)
+def test_probabilities_of_many_classes_are_those_of_brute_force(name):
+    model = MANY_CLASSES[name]()
+    explanation = explain(model, ROWS, BACKGROUND, output="probability")
+    own = np.stack(
+        [interventional_values(lambda rows, k=k: model.predict_proba(rows)[:, k], ROWS, BACKGROUND) for k in range(3)], axis=2
+    )
+    np.testing.assert_allclose(explanation.values, own, atol=tolerance(name))
+    assert explanation.unit == "probability"
+    assert len(explanation.output_names) == 3
+    assert explanation.certificate().passed
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_rates_are_those_of_brute_force(name):
+    model = RATES[name]()
+    explanation = explain(model, ROWS, BACKGROUND, output="response")
+    check(explanation, model.predict, name)
+    unit = {"xgboost, hazards": "hazard ratio", "xgboost, logistic": "probability"}.get(name, "target")
+    assert explanation.unit == unit
+
+
+def test_rates_of_catboost_are_exponents():
+    model = catboost("CatBoostRegressor", loss_function="Poisson").fit(X, COUNTS)
+    explanation = explain(model, ROWS, BACKGROUND, output="response")
+    check(explanation, lambda rows: model.predict(rows, prediction_type="Exponent"), "catboost")
+
+
+def test_boosters_answer_as_their_estimators():
+    booster = lightgbm("LGBMClassifier").fit(X, CLASSES)
+    of_booster = explain(booster.booster_, ROWS, BACKGROUND, output="probability")
+    np.testing.assert_allclose(
+        of_booster.values, explain(booster, ROWS, BACKGROUND, output="probability").values, atol=RESPONSE
+    )
+    model = xgboost("XGBClassifier").fit(X, numbered(CLASSES))
+    of_booster = explain(model.get_booster(), ROWS, BACKGROUND, output="probability")
+    np.testing.assert_allclose(
+        of_booster.values, explain(model, ROWS, BACKGROUND, output="probability").values, atol=SINGLE_RESPONSE
+    )
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_margins_of_hybrids_are_those_of_mixed_rows(missing):
+    """The reference implementation: mixed rows, routed one by one."""
+    table = X.to_numpy().copy()
+    if missing:
+        table[RNG.random(table.shape) < 0.2] = np.nan
+    trees = flatten(HistGradientBoostingClassifier(max_iter=5).fit(table, THREE))
+    player = np.array([0, 1, 1, 0, 2], np.int32)
+    output = np.array([0, 1, 2] * 5, np.int32)
+    masks = RNG.random((300, 3)) < 0.5
+    for outputs in (output, np.full(15, -1, np.int32)):
+        hybrids = Hybrids(trees, player[np.maximum(trees.feature, 0)], 3, table[:9], outputs)
+        ways = hybrids.ways(table[100:101])
+        np.testing.assert_array_equal(ways, decisions(trees, table[100:101])[:, 0])
+        mixed = np.where(masks[:, None, player], table[100], table[None, :9]).reshape(-1, 5)
+        own = margin(trees, mixed).reshape(300, 9, 3).transpose(1, 2, 0)
+        np.testing.assert_array_equal(hybrids.margins(ways, masks), own)
+
+
+def test_the_background_comes_in_chunks():
+    trees = flatten(GradientBoostingClassifier(n_estimators=4).fit(X, CLASSES))
+    table, masks = X.to_numpy(), RNG.random((7, 5)) < 0.5
+    player = np.maximum(trees.feature, 0).astype(np.int32)
+    one = Hybrids(trees, player, 5, table, np.full(4, -1, np.int32))
+    other = Hybrids(trees, player, 5, np.concatenate([table] * 3), np.full(4, -1, np.int32))
+    np.testing.assert_array_equal(
+        np.tile(one.margins(one.ways(table[:1]), masks), (3, 1, 1)), other.margins(one.ways(table[:1]), masks)
+    )
+
+
+def wide(n_columns=16):
+    rng = np.random.default_rng(n_columns)
+    rows = rng.normal(size=(600, n_columns))
+    score = rows[:, 0] * rows[:, 1] + rows[:, 2] * (rows[:, 3] > 0) + 0.4 * rows[:, 4:].sum(axis=1)
+    classes = score + rng.logistic(size=600) > 0
+    return rows, HistGradientBoostingClassifier(max_iter=40, max_depth=4).fit(rows, classes)
+
+
+def test_sampled_values_are_close_and_say_so():
+    rows, model = wide()
+    exact = explain(model, rows[500:502], rows[:15], output="probability", budget=2**16)
+    assert exact.exact
+    sampled = explain(model, rows[500:502], rows[:15], output="probability")
+    assert not sampled.exact
+    assert "control variate" in sampled.method
+    assert "trees join players" in sampled.method
+    assert sampled.certificate().passed
+    errors = ((sampled.values - exact.values) ** 2).sum(axis=1) / (exact.values**2).sum(axis=1)
+    assert errors.max() < 5e-4
+    few = explain(model, rows[500:502], rows[:15], output="probability", budget=64)
+    assert few.std_error.max() > sampled.std_error.max()
+    assert explain(model, rows[500:501], rows[:15], output="probability", tol=1e-3).std_error.max() <= 1e-3
+
+
+def test_standard_errors_cover():
+    """Nine of ten values lie within two standard errors, over seeds and rows."""
+    rows, model = wide(13)
+    exact = explain(model, rows[500:506], rows[:10], output="probability", budget=2**13).values
+    inside = []
+    for seed in range(5):
+        sampled = explain(model, rows[500:506], rows[:10], output="probability", budget=150, random_state=seed)
+        inside.append(np.abs(sampled.values - exact) <= 2.0 * sampled.std_error)
+    assert np.mean(inside) > 0.9
+
+
+def test_the_score_takes_noise_away():
+    rows, model = wide()
+    exact = explain(model, rows[500:504], rows[:10], output="probability", budget=2**16).values
+    ours = explain(model, rows[500:504], rows[:10], output="probability", budget=100).values
+    plain = explain(lambda cells: model.predict_proba(cells)[:, 1], rows[500:504], rows[:10], budget=100).values
+    assert ((ours - exact) ** 2).sum() < 0.8 * ((plain - exact) ** 2).sum()
+
+
+def test_rows_do_not_depend_on_others():
+    rows, model = wide()
+    explainer = Explainer(model, rows[:10], output="probability", budget=100, n_jobs=2)
+    together = explainer(rows[:40])
+    for i in (0, 17, 39):
+        np.testing.assert_array_equal(explainer(rows[i : i + 1]).values[0], together.values[i])
+
+
+@pytest.mark.parametrize(("index", "order"), [("banzhaf", 1), ("k-sii", 2), ("stii", 2)])
+def test_other_questions_groups_and_weights(index, order):
+    model, weights = TWO_CLASSES["histograms"](), np.arange(1.0, 21.0)
+    explainer = Explainer(model, BACKGROUND, output="probability", groups={"ab": ["a", "b"]}, background_weights=weights)
+    explanation = explainer(ROWS[:1], index=index, order=order)
+    columns = [list(members) for members in explainer.reader.players]
+
+    def value(masks):
+        found = []
+        for mask in masks:
+            mixed = BACKGROUND.copy()
+            for inside, members in zip(mask, columns, strict=True):
+                for j in members if inside else ():
+                    mixed.iloc[:, j] = ROWS.iloc[0, j]
+            found.append(np.average(model.predict_proba(mixed)[:, 1], weights=weights))
+        return np.array(found)
+
+    own = solve(OracleGame(value, 4), index, order, method="enumeration")
+    got = explanation.values[0] if order == 1 else explanation.set_values[0]
+    np.testing.assert_allclose(got, own.values, atol=100 * RESPONSE)
+    assert explanation.certificate().passed
+
+
+def test_saturated_margins():
+    model = GradientBoostingClassifier(n_estimators=30, learning_rate=30.0, max_depth=2).fit(X, CLASSES)
+    assert np.abs(model.decision_function(BACKGROUND)).max() > 700
+    explanation = explain(model, ROWS, BACKGROUND, output="probability")
+    check(explanation, lambda rows: model.predict_proba(rows)[:, 1], "scikit-learn")
+
+
+def test_refusals_name_a_way():
+    model = GradientBoostingClassifier(n_estimators=3).fit(X, CLASSES)
+    with pytest.raises(InputError, match=r"needs reference rows.*Pass background="):
+        explain(model, ROWS, output="probability")
+    with pytest.raises(UnknownNameError, match="has no output 'probability'"):
+        explain(GradientBoostingRegressor(n_estimators=3).fit(X, COUNTS), ROWS, BACKGROUND, output="probability")
+    with pytest.raises(UnsupportedStructureError, match=r"its response is not known|not known from its score"):
+        explain(
+            xgboost("XGBRegressor", objective="binary:hinge").fit(X, numbered(CLASSES)), ROWS, BACKGROUND, output="response"
+        )
+    with pytest.raises(UnknownNameError, match="no setting 'estimator'"):
+        explain(model, ROWS, BACKGROUND, output="probability", estimator="process")
+    with pytest.raises(BudgetError, match="at least 2"):
+        explain(model, ROWS, BACKGROUND, output="probability", budget=1)
