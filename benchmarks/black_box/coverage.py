@@ -2,6 +2,7 @@
 
     python benchmarks/black_box/coverage.py run held-out 6 FILE.npz     a new game and a new seed each of 6 runs; single-threaded
     python benchmarks/black_box/coverage.py compare BEFORE.npz AFTER.npz
+    python benchmarks/black_box/coverage.py report FILE.npz             write results/black_box_coverage.md
 
 ``tuned`` families were looked at while the formula of the errors was chosen, ``held-out`` ones were run once, at the end. Values are
 known by enumeration up to 16 players, by recursion for games of a sum of weights, by structure for those of ``error_games``.
@@ -27,6 +28,8 @@ from exactshap.games import OracleGame
 from exactshap.solvers import solve
 
 DATA = Path(os.environ.get("EXACTSHAP_DATA", "data"))
+RESULTS = Path(__file__).parents[1] / "results" / "black_box_coverage.md"
+ROUNDING = 1e-9  # of the largest value: errors below are none
 BLOCK = 2048  # coalitions of portfolios that are valued at once
 
 
@@ -334,8 +337,27 @@ def compare(before, after):
         print(f"| {' | '.join(cell.split('/'))} | {numbers} |")
 
 
+def report(file):
+    stored_runs = dict(np.load(file))
+    n_runs = 1 + max(int(name.rsplit("/", 1)[1]) for name in stored_runs)
+    lines = [
+        "# Coverage of two standard errors",
+        "",
+        f"Eighteen families that no constant was tuned on, {n_runs} runs a cell, each with a new game and a new seed (`benchmarks/black_box/coverage.py`).",
+        "`error` is the root mean square error in units of the largest value, `width` the root mean square of the standard errors over it.",
+        "",
+        "| game | players | calls | error | coverage | width |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for cell in dict.fromkeys(name.rsplit("/", 1)[0] for name in stored_runs):
+        squares, covered, wide = summary(stored_runs, cell)
+        wide = "exact" if squares <= ROUNDING**2 else f"{wide:.2f}"
+        lines.append(f"| {' | '.join(cell.split('/'))} | {np.sqrt(squares):.2g} | {covered:.3f} | {wide} |")
+    RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "run":
         run({"tuned": TUNED, "held-out": HELD_OUT}[sys.argv[2]], int(sys.argv[3]), sys.argv[4])
     else:
-        compare(*sys.argv[2:])
+        {"compare": compare, "report": report}[sys.argv[1]](*sys.argv[2:])

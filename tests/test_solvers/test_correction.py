@@ -1,5 +1,6 @@
 """Values corrected by left-out residuals: the formula from its definition, what it mends, and its errors on games of jumps and kinks."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -60,7 +61,10 @@ def written_out(masks, process, linear, residuals):
             spread[some] = len(some) / (len(some) - 1)
     left = within @ residuals
     missed = linear @ (unseen[:, None] * left)
-    variance = linear**2 @ (unseen[:, None] * spread[:, None] * left**2)
+    answers = process.halves[0].half.target[process.order > 0]
+    alike = [np.mean([one == other for one, other in itertools.combinations(column, 2)]) for column in np.round(answers, 9).T]
+    surprises = np.array(alike) ** (PAIRS / D - 1) / (np.bincount(sizes)[sizes] + 1)[:, None]
+    variance = linear**2 @ (unseen[:, None] * (spread[:, None] * left**2 + surprises))
     order = np.argsort(process.order)[1:]  # where each pair stands in the process
     points = process.points
     gram = covariance(points, points, process.theta, -1) + (process.white + JITTER) * np.eye(len(points))

@@ -18,6 +18,11 @@ process is wrong about; the share :math:`\lambda` of what is beyond V, too, is n
 h stands for the d relevances that were fitted to the n pairs. The values and the squares of their errors are
 
 .. math:: \phi_j(m) + \lambda c_j, \qquad (1 - w)\, \sigma_j^2 + w V_j.
+
+Answers that repeat may be foretold by luck: with probability t where two pairs have the same answer with probability t, and in all pairs
+that tell of one relevance, n / d of which one fixes it, with :math:`t^{n / d - 1}`. A pair of a size of which :math:`n_s` were foretold is then as
+uncertain as a guess with probability :math:`1 / (n_s + 1)`, whose squared error is the mean square of the answers :math:`\bar y^2`: that much of
+them is added to each :math:`r_i^2` in V. It matters with some two pairs a player, for votes and the like.
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ __all__ = ["corrected"]
 
 TINIEST = 1e-300
 FITTED = 8.0  # pairs a player up to which relevances are believed nothing
+ALIKE_DIGITS = 9  # to which two answers are the same
 
 
 def corrected(
@@ -70,13 +76,24 @@ class Correction:
         left = sizes.centred(np.where(is_pair, residuals, 0.0))
         missed = every * (unseen * moves).T @ left
         missed -= missed.mean(axis=0)  # their sum is known
-        variance = every * (unseen * moves**2 * sizes.spread).T @ left**2
+        surprises = _luck(process, n_pairs / n_players) / (sizes.counts[:, None] + 1.0)
+        variance = every * (unseen * moves**2 * is_pair).T @ (sizes.spread * left**2 + surprises)
         weights = np.where(is_pair, sizes.centred(every * unseen * moves), 0.0)
         squares = np.maximum((missed**2).sum(axis=0), TINIEST)
         expected = process.variance_of_left_out(weights).sum(axis=0)
         share = np.maximum(1.0 - np.maximum(expected, variance.sum(axis=0)) / squares, 0.0)
         few = min(FITTED * n_players / n_pairs, 1.0)
         return cls(missed, variance, share, np.maximum(1.0 - expected / squares, few))
+
+
+def _luck(process: CubeProcess, pairs_a_player: float) -> np.ndarray:
+    """Return the probability (n_outputs,) that answers were foretold by luck, t^(n / d - 1)."""
+    answers = process.halves[0].half.target[process.order > 0]
+    rounded = np.round(answers / np.maximum(np.abs(answers).max(axis=0), TINIEST), ALIKE_DIGITS)
+    times = [np.unique(column, return_counts=True)[1] for column in rounded.T]
+    n = len(answers)
+    alike = np.array([(some * (some - 1)).sum() / max(n * (n - 1), 1) for some in times])
+    return np.asarray(alike ** max(pairs_a_player - 1.0, 0.0))
 
 
 @dataclass(frozen=True, eq=False)

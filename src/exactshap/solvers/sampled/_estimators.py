@@ -8,7 +8,6 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.solvers.core import Solution, set_sizes, sets_by_size
-from exactshap.solvers.sampled._calibration import held_to
 from exactshap.solvers.sampled._correction import corrected
 from exactshap.solvers.sampled._counts import scaled_weights, size_exponents
 from exactshap.solvers.sampled._frontier import (
@@ -30,10 +29,7 @@ __all__ = ["ESTIMATORS", "foretold"]
 
 COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
 COMPARED_COLUMNS = 600
-ENOUGH_PAIRS = 1.15  # pairs a player from which KernelSHAP's errors tell anything: with fewer they are huge
-CORRECTED_PAIRS = (
-    10  # a player, from which on left-out residuals correct the values; with fewer, few answers tell too little of jumps
-)
+ENOUGH_PAIRS = 1.5  # a player, from which on left-out residuals tell of errors: KernelSHAP of fewer hangs on single pairs
 ROUNDING = 16.0  # of eps times the largest call: 0.3 to 10 was seen, against values by hand
 ADDITIVE = 1e-10  # of the values: what KernelSHAP may miss of pairs left out, where rounding is all that it misses
 FOLDS = 5
@@ -51,8 +47,6 @@ def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: Po
         values, std_error = process.solve(*question)
         wary = process.wary()
         found = values, std_error if wary is process else np.maximum(std_error, wary.solve(*question)[1])
-    elif len(problem.masks) < CORRECTED_PAIRS * problem.n_players:
-        found = held_to(kernelshap.in_units(process.unit / _unit(problem)), process, *question)
     else:
         found = corrected(kernelshap, process, *question)
     return _above_rounding(problem, *found, "Gaussian process over coalitions")

@@ -10,7 +10,7 @@ k-additive frontier is kADD-SHAP.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,9 +30,8 @@ class PolynomialFit:
 
     ``values`` and ``std_error`` (n_players, n_outputs); ``errors`` (n_outputs,) are the cross-validated mean squared residuals, in the
     metric of the weights, infinite when the rows do not determine the polynomial. ``moves`` (n_rows, n_players) is by how much one more unit of a
-    row's target moves the values, ``unseen`` (n_rows,) the share of the row's stratum that no row shows. ``residuals`` (n_rows, n_outputs) are
-    those of rows that were left out, 0 where the others do not foretell one; ``left_out`` (n_outputs,) is the largest of them in units
-    of the largest target, then infinite.
+    row's target moves the values, ``unseen`` (n_rows,) the share of the row's stratum that no row shows. ``left_out``
+    (n_outputs,) is the largest residual of a row that was left out in units of the largest target, infinite where the others do not foretell one.
     """
 
     values: np.ndarray
@@ -42,7 +41,6 @@ class PolynomialFit:
     n_columns: int
     moves: np.ndarray
     unseen: np.ndarray
-    residuals: np.ndarray
     left_out: np.ndarray
 
     @property
@@ -52,11 +50,6 @@ class PolynomialFit:
     @property
     def error(self) -> float:
         return float(self.errors.sum())
-
-    def in_units(self, unit: np.ndarray) -> PolynomialFit:
-        """Return the fit of the targets divided by ``unit`` (n_outputs,): what it says is linear in them."""
-        values, std_error, residuals = (part / unit for part in (self.values, self.std_error, self.residuals))
-        return replace(self, values=values, std_error=std_error, residuals=residuals, errors=self.errors / unit / unit)
 
 
 def _reflected(columns: np.ndarray) -> np.ndarray:
@@ -100,7 +93,7 @@ def fit_polynomial(
     still = np.zeros((n, len(shares)))
     if width == 0:
         none = np.zeros(right.shape[1])
-        return PolynomialFit(base, np.zeros_like(base), none, 0, p, still, np.ones(n), np.zeros_like(right), none)
+        return PolynomialFit(base, np.zeros_like(base), none, 0, p, still, np.ones(n), none)
     if n >= width:
         q = matrix.copy(order="F")
         r = orthogonalise(q)
@@ -114,18 +107,13 @@ def fit_polynomial(
             left_out = _left_out(q, residual)
             std_error = _jackknife(left_out, np.sqrt(unseen) * moves, mirrored=mirrored)
             errors = (left_out**2).sum(axis=0) / n
-            residuals = left_out / root
-            worst = np.abs(residuals).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), 1e-300)
+            worst = np.abs(left_out / root).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), 1e-300)
             if (_leverage(q) > 1.0 - UNTOLD).any():
                 worst = np.full_like(worst, np.inf)
-            return PolynomialFit(
-                base + shares_left @ rest, std_error, errors, width, p, root * moves, unseen[:, 0], residuals, worst
-            )
+            return PolynomialFit(base + shares_left @ rest, std_error, errors, width, p, root * moves, unseen[:, 0], worst)
     rest, _, rank, _ = lstsq(matrix, right, check_finite=False)
     unknown = np.full((len(shares), right.shape[1]), np.inf)
-    return PolynomialFit(
-        base + shares_left @ rest, unknown, unknown[0], int(rank), p, still, np.ones(n), np.full_like(right, np.inf), unknown[0]
-    )
+    return PolynomialFit(base + shares_left @ rest, unknown, unknown[0], int(rank), p, still, np.ones(n), unknown[0])
 
 
 def _left_out(q: np.ndarray, residual: np.ndarray) -> np.ndarray:

@@ -54,8 +54,8 @@ def solve_regression(
     ================ ==================================================================== ============== =========
     auto             process or polynomial, by leave-one-out error; ``method`` says which any            placed
     process          Gaussian process over coalitions (all interaction orders, one        any            placed
-                     relevance per player), its exact values; errors of the posterior,
-                     held to KernelSHAP's, or with no player out of sight
+                     relevance per player), its exact values, corrected by
+                     left-out residuals; errors of both
     polynomial       PolySHAP of ``polynomial_order`` or ``frontier``; jackknife errors   Shapley        leverage
     unbiased         exact values of a ``surrogate`` plus an unbiased estimate of the     any            independent
                      cross-fitted residual; replicate standard errors

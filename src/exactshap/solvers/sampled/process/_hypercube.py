@@ -154,12 +154,6 @@ class CubeProcess:
         """(K^-1)_ii of each half at the rows that calibrate the errors, the last ones."""
         return [fitted.precisions(min(len(self.order), MAX_CHECKED)) for fitted in self.halves]
 
-    def solve(
-        self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...], relative_doubt: float | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the exact values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs)."""
-        return self.answer(self.ask(semivalue, order, sets), relative_doubt)
-
     def wary(self) -> CubeProcess:
         """Return the process that takes no player for less than rows could overlook: whom few have made invisible has an error, too."""
         n_rows, n_players = self.points.shape
@@ -180,36 +174,35 @@ class CubeProcess:
             found.append(Asked(fitted, joint, left, solve_lower(fitted.factor, root, transposed=True)))
         return found
 
-    def answer(self, asked: list[Asked], relative_doubt: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-        r"""Return the values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs).
+    def solve(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> tuple[np.ndarray, np.ndarray]:
+        r"""Return the exact values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs).
 
-        Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`. ``relative_doubt``
-        stands for the relevances having been fitted to the rows, for callers who hold the errors to another estimate, too.
+        Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`.
         """
+        asked = self.ask(semivalue, order, sets)
         values = error = np.zeros(())
         for half, precision in zip(asked, self._precisions, strict=True):
             fitted = half.fitted
-            variance = half.left[:, None] * fitted.variance * self._inflation(half, precision, relative_doubt)
+            variance = half.left[:, None] * fitted.variance * self._inflation(half, precision)
             values = values + (half.joint.cross.T @ fitted.dual) * fitted.half.scale
             error = np.hypot(error, np.sqrt(variance) * fitted.half.scale)
         return values, error
 
-    def _inflation(self, asked: Asked, precision: np.ndarray, doubt: float | None) -> np.ndarray:
+    def _inflation(self, asked: Asked, precision: np.ndarray) -> np.ndarray:
         r"""Return by how much the posterior's variances (n_outputs,) are too small, judged by leaving out every observation.
 
-        .. math:: c\, (1 + q) \max\Bigl\{\frac1m \sum_i z_i^2,\; \frac{\sum_i w_i z_i^2}{\sum_i w_i},\; 10^{-4}\Bigr\},
+        .. math:: c\, \Bigl[\max\Bigl\{\frac1m \sum_i z_i^2,\; \frac{\sum_i w_i z_i^2}{\sum_i w_i},\; 10^{-4}\Bigr\} + \frac dm\Bigr],
                   \qquad w_i = \sum_T (K^{-1} c_T)_i^2 / (K^{-1})_{ii}
 
         ``z`` are standardised residuals, ``w`` the variance by which the values would move without row i, :math:`c_T` the covariance
-        of the value of T with the rows. ``q`` (``doubt``) stands for the d relevances that were fitted to the rows; where it is None, d / m
-        is added to the largest instead. ``c`` (HEAVY_TAILS) stands for games that are rougher between the rows than at them.
+        of the value of T with the rows. d / m stands for the d relevances that were fitted to m rows, ``c`` (HEAVY_TAILS) for games that are rougher between the rows than at them.
         """
         fitted, checked = asked.fitted, slice(-len(precision), None)
         squares = fitted.dual[checked] ** 2 / precision[:, None] / np.maximum(fitted.variance, 1e-300)
         weights = (asked.influence[checked] ** 2).sum(axis=1) / precision
         weighted = weights @ squares / max(float(weights.sum()), 1e-300)
         told = np.maximum(np.maximum(squares.mean(axis=0), weighted), LEAST_TOLD)
-        return HEAVY_TAILS * (told + self.points.shape[1] / len(self.points) if doubt is None else told * (1.0 + doubt))
+        return HEAVY_TAILS * (told + self.points.shape[1] / len(self.points))
 
     def joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> Joint:
         """Return how the values of sets of one size vary, and with the rows."""
