@@ -31,7 +31,8 @@ __all__ = [
     "message",
 ]
 
-MAX_CHARACTERS = 300  # of each sentence of a message, and of all of a message about a file: both may echo what a stranger wrote
+# Characters of each sentence of a message, and of all of a message about a file: both may echo what a stranger wrote.
+MAX_CHARACTERS = 300
 _LOSSES = ("log_loss", "logloss", "brier", "loss", "squared_error", "mse", "absolute_error", "mae")  # as output= of a model
 # C0 and C1 controls but tab and newline, overrides of the writing direction, halves of a surrogate pair, non-characters
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")

@@ -22,7 +22,7 @@ def here(function, *lists):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(panels, "TASK_ROWS", 64)
-    monkeypatch.setattr(panels, "WAVE", 5)
+    monkeypatch.setattr(panels, "TASKS_AT_ONCE", 5)
 
 
 @pytest.fixture(scope="module")

@@ -192,7 +192,7 @@ def test_few_rows_go_without_tables_and_have_the_same_bits(index, background, n_
 def test_few_rows_of_tables_in_runs(background, monkeypatch):
     from exactshap.solvers.trees import _table_engine as _tree_tables
 
-    monkeypatch.setattr(_tree_tables, "CHUNK", 2**16)
+    monkeypatch.setattr(_tree_tables, "CHUNK_BYTES", 2**16)
     prepared = prepare(many_trees(), [(j,) for j in range(12)], background)
     engine = dataclasses.replace(prepared.tables, limit=0.0)
     columns = np.ascontiguousarray(MANY_ROWS[:60].T)
@@ -228,7 +228,7 @@ def test_tables_in_runs_agree_with_kept_ones(monkeypatch):
 
     prepared = prepare(many_trees(), [(j,) for j in range(12)], MANY_ROWS[:30])
     kept = solve_trees(prepared, MANY_ROWS[:50], SHAPLEY, 2)
-    monkeypatch.setattr(_tree_tables, "CHUNK", 2**16)
+    monkeypatch.setattr(_tree_tables, "CHUNK_BYTES", 2**16)
     apart = {"cache": BoundedCache(), "questions": BoundedCache()}
     in_runs = dataclasses.replace(prepared, tables=dataclasses.replace(prepared.tables, limit=0.0, **apart))
     filled = solve_trees(in_runs, MANY_ROWS[:50], SHAPLEY, 2)
@@ -297,7 +297,7 @@ def test_engine_depends_on_trees_only(monkeypatch):
     assert [type(e) for e in prepare_trees(many_trees(), players).engines(1)] == [TableEngine]
     leaf_by_leaf = prepare_trees(many_trees(), players, MANY_ROWS[:100], memory_limit=0)
     assert [type(e) for e in leaf_by_leaf.engines(1)] == [LeafEngine]
-    monkeypatch.setattr(_trees, "ADVANTAGE", 1.0)
+    monkeypatch.setattr(_trees, "MIN_ADVANTAGE", 1.0)
     half = prepare_trees(many_trees(), players, MANY_ROWS[:100], memory_limit=2**16)
     assert [type(e) for e in half.engines(1)] == [TableEngine, LeafEngine]
 

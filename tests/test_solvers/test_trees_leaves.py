@@ -86,7 +86,7 @@ def test_row_blocks_change_no_bit(most_dense, monkeypatch):
     deep = engine(wide_trees(), 14, BACKGROUND)
     columns = np.ascontiguousarray(ROWS.T)
     whole = deep.solve(columns, SHAPLEY, 1)
-    monkeypatch.setattr(_tree_leaves, "BLOCK", 77)
+    monkeypatch.setattr(_tree_leaves, "BLOCK_ROWS", 77)
     assert np.array_equal(deep.solve(columns, SHAPLEY, 1).values, whole.values)
 
 

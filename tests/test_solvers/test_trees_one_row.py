@@ -61,9 +61,9 @@ def test_a_row_has_the_bits_that_it_has_among_many(engine_of, index, n_outputs):
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("index", [*available(), beta(4, 1)], ids=str)
 @pytest.mark.parametrize("n_outputs", [1, 3])
-@pytest.mark.parametrize("chunk", [_tree_tables.CHUNK, 2**13])
+@pytest.mark.parametrize("chunk", [_tree_tables.CHUNK_BYTES, 2**13])
 def test_tables_answer_a_row_with_the_bits_that_it_has_among_many(setting, index, n_outputs, chunk, monkeypatch):
-    monkeypatch.setattr(_tree_tables, "CHUNK", chunk)  # the smaller one cuts the groups into several runs
+    monkeypatch.setattr(_tree_tables, "CHUNK_BYTES", chunk)  # the smaller one cuts the groups into several runs
     trees = random_trees(11, n_features=9, depth=5, n_outputs=n_outputs, zero_covers=n_outputs == 1)
     engine = prepare_trees(trees, [(j,) for j in range(9)], *SETTINGS[setting]).tables
     rows = random_rows(44, 300, 9)
@@ -179,7 +179,7 @@ def test_tables_beyond_any_cache_give_the_bits_of_a_row_however_rows_are_cut():
 @pytest.mark.parametrize("less_equal", [False, True])
 @pytest.mark.parametrize(("depth", "n_trees"), [(0, 3), (1, 4), (3, 9), (6, 7), (9, 3)])
 def test_splits_side_by_side_lead_a_row_where_splits_one_by_one_do(depth, n_trees, less_equal, single_precision, monkeypatch):
-    monkeypatch.setattr(_tree_tables, "CHUNK", 2**15)  # runs begin and end inside of trees
+    monkeypatch.setattr(_tree_tables, "CHUNK_BYTES", 2**15)  # runs begin and end inside of trees
     forest = complete_forest(depth, n_trees, 7)
     threshold = np.round(forest.threshold, 1)  # some rows lie on them
     trees = dataclasses.replace(forest, threshold=threshold, less_equal=less_equal, single_precision=single_precision)

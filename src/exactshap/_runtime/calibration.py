@@ -14,7 +14,8 @@ from exactshap._runtime.files import atomic_write
 
 __all__ = ["Sample", "clocked", "seconds_per_unit"]
 
-LONG = 0.1  # seconds of a sample that is not repeated
+# Seconds: a sample that takes longer is not repeated.
+SECONDS_OF_A_LONG_SAMPLE = 0.1
 _RATES: dict[str, float] = {}
 
 
@@ -37,7 +38,7 @@ def seconds_per_unit(name: str, sample: Callable[[], Sample]) -> float:
         if name not in _RATES:
             work, run = sample()
             warm_up = clocked(run, time.thread_time)  # loads the kernel
-            rate = min(clocked(run, time.thread_time) for _ in range(1 if warm_up > LONG else 5)) / work
+            rate = min(clocked(run, time.thread_time) for _ in range(1 if warm_up > SECONDS_OF_A_LONG_SAMPLE else 5)) / work
             _RATES.setdefault(name, rate)  # another thread's stays
             _keep()
     return _RATES[name]

@@ -23,7 +23,8 @@ from exactshap.errors import InputError, ModelFormatError, message
 __all__ = ["atomic_write", "check_regular", "check_suffix", "open_regular", "read_bounded"]
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{8}\.exactshap\.part")
-_SECONDS_UNTIL_STALE = 86_400.0  # where files cannot be locked, only their age tells
+# Where files cannot be locked, only the age of a draft tells that its writer is gone.
+_SECONDS_UNTIL_STALE = 86_400.0
 
 
 def check_suffix(path: str | os.PathLike[str], known: tuple[str, ...], what: str, do: str) -> None:

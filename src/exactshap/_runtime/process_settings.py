@@ -130,7 +130,8 @@ def single_threaded_blas() -> OfTheProcess:
     return _ONE_THREAD
 
 
-_FORKED: list[int] = []  # the thread that a forked process was left with, while nothing was done about it
+# The thread that a forked process was left with, while nothing was done about it.
+_FORKED: list[int] = []
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _FORKED.append(threading.get_ident()))
 

@@ -22,7 +22,8 @@ __all__ = [
 
 Progress = bool | Callable[[int, int], None] | None
 
-PATIENCE, RENEWAL = 2.0, 0.5  # seconds before the first word, and between two
+# Seconds before the first word, so that short calls stay silent, and between two.
+PATIENCE, RENEWAL = 2.0, 0.5
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ __all__ = [
 T = TypeVar("T")
 Result = TypeVar("Result")
 
-THREADED_VALUES = 2.0**14  # values of a coalition's largest matrix, below which threads cost more than they save
+# Values of a coalition's largest matrix: below that, threads cost more than they save.
+THREADED_VALUES = 2.0**14
 
 _JOBS: ContextVar[int | None] = ContextVar("n_jobs", default=None)
 

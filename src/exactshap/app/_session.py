@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["WhatIf"]
 
-_KEPT = 8  # explainers of other backgrounds and baseline rows: each is read once
+# Explainers of other backgrounds and baseline rows: each is read once.
+_KEPT = 8
 _FILTER = re.compile(r"""\s*(".+?"|'.+?'|.+?)\s*(==|!=|<=|>=|<|>)\s*(.+?)\s*""")
 _AND = re.compile(r"""\s+and\s+(?=(?:[^"]*"[^"]*")*[^"]*$)""")  # outside of quotes
-_MOVES = 200  # of a slider, at most
+# Steps of a slider, at most.
+_MOVES = 200
 _COMPARE = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 

@@ -17,7 +17,8 @@ __all__ = ["check_target", "load_model", "read_table", "take_columns", "write_ta
 
 _TABLES = (".csv", ".parquet")
 _BOOSTERS = (".json", ".ubj", ".txt")
-_BINARY_BOOSTERS = (".cbm", ".bst", ".model")  # their reader says how to save them as text
+# Files of these are not read: the error says how to save them as text.
+_BINARY_BOOSTERS = (".cbm", ".bst", ".model")
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _OWN_TYPES = {  # room -> estimators, and the classes of plain data that fitted estimators hold
     "exactshap.estimators": (

@@ -30,7 +30,8 @@ __all__ = [
     "ValueFunction",
 ]
 
-_MAX_GROUPS = 2**26  # bytes: names of some million columns
+# Bytes: names of some million columns.
+_MAX_GROUPS = 2**26
 
 Model = Annotated[Path, typer.Argument(help="Fitted model: .skops, a booster's file, or a pickle with --allow-pickle.")]
 Data = Annotated[Path, typer.Argument(help="Rows to explain: .csv or .parquet.")]

@@ -27,9 +27,12 @@ from exactshap.solvers.product import set_sums
 
 __all__ = ["decompose_conditional_hsic"]
 
-WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of the bandwidth of Z: narrower ones leave hardly any neighbours to learn from
-RIDGES = np.geomspace(1e-4, 1.0, 9) * 0.3  # times the number of rows
-MAX_ROWS = 5000  # matrices of n x n are held: d + 8 of them
+# Multiples of the bandwidth of Z that are tried: narrower ones leave hardly any neighbours to learn from.
+WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)
+# Ridges that are tried, times the number of rows.
+RIDGES = np.geomspace(1e-4, 1.0, 9) * 0.3
+# Rows: d + 8 matrices of n x n are held.
+MAX_ROWS = 5000
 
 
 def decompose_conditional_hsic(

@@ -114,9 +114,12 @@ class FanovaEffects:
     expected_total: float
 
 
-WIDTHS = (0.5, 1.0, 2.0)  # of median distances
-STRENGTHS = (0.1, 0.3, 1.0, 3.0)  # of interactions: c of the kernel, half a decade apart
-SMALLEST_NOISE = 1e-8  # of the process's variance
+# Length scales that are tried, as multiples of median distances.
+WIDTHS = (0.5, 1.0, 2.0)
+# Strengths of interactions that are tried, c of the kernel: half a decade apart.
+STRENGTHS = (0.1, 0.3, 1.0, 3.0)
+# Variance of the noise, relative to the process's.
+SMALLEST_NOISE = 1e-8
 
 
 class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]

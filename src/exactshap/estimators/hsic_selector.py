@@ -15,7 +15,8 @@ from exactshap.errors import InputError, message
 
 __all__ = ["HSICSelector"]
 
-CLASSES = 20  # distinct whole numbers of a target that is taken for class labels, at most
+# Distinct whole numbers of a target that is taken for class labels, at most.
+MAX_CLASSES = 20
 
 
 class HSICSelector(SelectorMixin, BaseEstimator):
@@ -181,4 +182,4 @@ def _is_classes(y: np.ndarray) -> bool:
     if y.dtype.kind in "bOUS":
         return True
     values = np.unique(y)
-    return len(values) <= CLASSES and bool(np.all(values == np.round(values)))
+    return len(values) <= MAX_CLASSES and bool(np.all(values == np.round(values)))

@@ -12,7 +12,8 @@ from exactshap.errors import InputError, InputTypeError, message
 
 __all__ = ["narwhals", "numeric_array", "numeric_column", "plain_numbers"]
 
-EXACT_INTEGERS = 2.0**53  # below, every integer is a float64
+# Below, every integer is a float64.
+EXACT_INTEGERS = 2.0**53
 
 
 def narwhals() -> Any:

@@ -16,8 +16,10 @@ from exactshap.frames._sparse import is_sparse, sparse_hybrid, stored_mask
 
 __all__ = ["Table", "with_unique_index"]
 
-REMEMBERED = 2**14  # cells: the numbers of frames up to this size are kept
-_LABEL = 60  # characters of a row's label in a message
+# Cells: the numbers of frames up to this size are kept, as solver and model of few rows read the same ones.
+MAX_REMEMBERED_CELLS = 2**14
+# Characters of a row's label in a message.
+_LABEL_CHARACTERS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +169,7 @@ class Table:
             return numbers if absent == 0.0 else np.where(stored_mask(self.native), numbers, absent)
         if not self.is_frame:
             return numeric_array(self.native, what)
-        if self.n_rows * self.n_columns > REMEMBERED:
+        if self.n_rows * self.n_columns > MAX_REMEMBERED_CELLS:
             return self._numbers(what)
         if "numbers" not in self.__dict__:  # of few rows: solver and model read the same ones
             self.__dict__["numbers"] = self._numbers(what)
@@ -175,7 +177,7 @@ class Table:
 
     def numeric_as_it_lies(self) -> np.ndarray:
         """Return the same numbers in any order of memory: those of a large frame mostly column by column, and not copied."""
-        is_large = self.is_frame and self.n_rows * self.n_columns > REMEMBERED
+        is_large = self.is_frame and self.n_rows * self.n_columns > MAX_REMEMBERED_CELLS
         return self._numbers("X", by_row=False) if is_large else self.numeric()
 
     def _numbers(self, what: str, *, by_row: bool = True) -> np.ndarray:
@@ -197,7 +199,7 @@ class Table:
         index: Any = self.native.index if self.dtypes else None
         if index is None or (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1):
             return f"row {i}"
-        return f"row {i} (label {printable(str(index[i]))[:_LABEL]})"
+        return f"row {i} (label {printable(str(index[i]))[:_LABEL_CHARACTERS]})"
 
     def hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None = None) -> Table:
         """Return rows with some columns from here and the rest from ``other``. Those from here have ``mask`` (n_columns,) True.

@@ -12,8 +12,10 @@ from exactshap.errors import BudgetError, InputError, message
 
 __all__ = ["Game", "all_masks", "check_masks", "frozen", "n_coalitions", "squeeze"]
 
-MAX_ENUMERATED_PLAYERS = 24  # players: 2^24 masks of 24 booleans are 400 MiB
-MAX_COUNTED_PLAYERS = 1000  # players: a float ends at 2^1024
+# Players: 2^24 masks of 24 booleans are 400 MiB.
+MAX_ENUMERATED_PLAYERS = 24
+# Players: a float ends at 2^1024.
+MAX_COUNTED_PLAYERS = 1000
 
 
 class Game(Protocol):

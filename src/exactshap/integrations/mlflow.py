@@ -24,10 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ExplanationEvaluator", "log_explanation"]
 
-_IMPORTANCES = 50  # features with a metric of their own, the strongest ones
-_NAME = re.compile(r"[\w\-. ]+(/[\w\-. ]+)*")  # a relative path of characters that MLflow allows in the name of a metric
-_NOT_IN_NAMES = re.compile(r"[^\w\-. ]")  # a feature is no folder: metrics "a" and "a/b" cannot both be files of a store
-_NAME_BYTES, _LABEL_BYTES = 80, 120  # MLflow allows 250 characters in all; file systems 255 bytes for one part of a path
+# Features with a metric of their own, the strongest ones.
+_MAX_METRICS = 50
+# A relative path of characters that MLflow allows in the name of a metric.
+_NAME = re.compile(r"[\w\-. ]+(/[\w\-. ]+)*")
+# A feature is no folder: metrics "a" and "a/b" cannot both be files of a store.
+_NOT_IN_NAMES = re.compile(r"[^\w\-. ]")
+# MLflow allows 250 characters in all; file systems 255 bytes for one part of a path.
+_NAME_BYTES, _LABEL_BYTES = 80, 120
 
 
 def log_explanation(
@@ -174,7 +178,7 @@ def _metrics(explanation: Explanation) -> dict[str, float]:
         metrics["max_std_error"] = float(explanation.std_error.max())
     strength = np.abs(explanation.values).mean(axis=0).reshape(explanation.n_players, -1).mean(axis=1)
     labels = _labels(explanation.feature_names)
-    for j in np.argsort(-strength, kind="stable")[:_IMPORTANCES]:
+    for j in np.argsort(-strength, kind="stable")[:_MAX_METRICS]:
         metrics[f"importance/{labels[j]}"] = float(strength[j])
     return metrics
 

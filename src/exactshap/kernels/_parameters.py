@@ -11,7 +11,8 @@ from exactshap.errors import BudgetError, InputError, InputTypeError, message
 
 __all__ = ["MAX_COMPONENTS", "check_finite", "check_positive", "check_size", "per_column"]
 
-MAX_COMPONENTS = 200_000  # products of one-column factors: seconds for each row
+# Products of one-column factors: so many take seconds for each row.
+MAX_COMPONENTS = 200_000
 
 
 def check_positive(value: ArrayLike, name: str, owner: str) -> None:

@@ -16,8 +16,10 @@ from exactshap.solvers import Cost, Solution, solve
 
 __all__ = ["HierarchicalReader", "reader_for"]
 
-WORK_BYTES = 2.0**27  # arrays of one block of the solver's sweep, all levels together
-CALLS = 2**12  # coalitions for each row of a function, without a budget
+# Bytes of the arrays of one block of the solver's sweep, all levels together.
+WORK_BYTES = 2.0**27
+# Coalitions for each row of a function, without a budget.
+DEFAULT_CALLS = 2**12
 
 
 class HierarchicalReader(DelegatingReader):
@@ -30,7 +32,7 @@ class HierarchicalReader(DelegatingReader):
     def solve(self, X: Table, semivalue: Any, order: int) -> Solution:
         if isinstance(semivalue, Semivalue):  # the certificate asks for Shapley values of its own rows
             return self.inner.solve(X, semivalue, order)
-        budget = self.options.get("budget") or CALLS if self.asks is not None else None
+        budget = self.options.get("budget") or DEFAULT_CALLS if self.asks is not None else None
         found = solve(self.inner.game(X), semivalue, order, budget=budget)
         scale = (
             self.inner.solve(X, find("shapley"), 1).scale if self.asks is None else found.scale

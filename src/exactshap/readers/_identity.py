@@ -12,8 +12,10 @@ from exactshap._runtime.types import Model
 
 __all__ = ["answering_method", "is_own_method", "library_class", "replaced", "sklearn_name"]
 
-_METHODS = ("predict_proba", "decision_function", "predict")  # what models answer rows with, probabilities first
-_CALLED_BY_PYTHON = ("__call__", "__getattr__", "__getattribute__")  # the special methods that a prediction may go through
+# What models answer rows with, probabilities first.
+_METHODS = ("predict_proba", "decision_function", "predict")
+# The special methods that a prediction may go through.
+_CALLED_BY_PYTHON = ("__call__", "__getattr__", "__getattribute__")
 _NEVER_PREDICTING = (  # public methods that no prediction goes through
     "fit",
     "partial_fit",
@@ -32,8 +34,10 @@ _NEVER_PREDICTING = (  # public methods that no prediction goes through
     "feature_names_in_",
 )
 _NEVER_PREDICTING_PREFIXES = ("_fit", "_repr", "_more_tags", "_get_tags", "_get_param_names", "_validate_params")
-_LABELS = ("sklearn", "exactshap", "interpret")  # their readers ask classifiers for anything but predict
-_DEFINED_BY_THE_USER = {"gpytorch.models.exact_gp.ExactGP": ("forward",)}  # the model itself, made of modules that are read
+# Libraries with readers that explain scores of classifiers, never the labels of ``predict``.
+_SCORED_LIBRARIES = ("sklearn", "exactshap", "interpret")
+# Methods that every model of a class defines itself, made of modules that are read.
+_DEFINED_BY_THE_USER = {"gpytorch.models.exact_gp.ExactGP": ("forward",)}
 _MISSING = object()
 
 
@@ -62,7 +66,7 @@ def replaced(model: Model, known: type) -> tuple[str, ...]:
     by_class = [name for name in _replaced_by_class(type(model), known) if name in reached]
     names = [*by_class, *_replaced_by_instance(model, known)]
     allowed = _DEFINED_BY_THE_USER.get(f"{known.__module__}.{known.__qualname__}", ())
-    labels = ("predict",) if known.__module__.split(".")[0] in _LABELS and gives_labels(model) else ()
+    labels = ("predict",) if known.__module__.split(".")[0] in _SCORED_LIBRARIES and gives_labels(model) else ()
     return tuple(dict.fromkeys(name for name in names if name not in (*allowed, *labels)))
 
 

@@ -81,7 +81,8 @@ _REGISTRY: dict[str, str] = {
     "exactshap.estimators.*": "exactshap.readers.wrappers.own_estimators",
 }
 _WAYS = ("predict_proba", "decision_function", "predict", "predict_expectation", "predict_median")  # the first is advised
-_METHODS_NAMED = 3  # in a message: more of them help nobody
+# Methods in a message: more of them help nobody.
+_METHODS_NAMED = 3
 _BUILT_IN = frozenset(_REGISTRY)
 _NOT_ON_TABLES = (
     "xgboost.core.Booster",

@@ -71,7 +71,8 @@ _SETTINGS_ELSEWHERE = {  # what shap and scikit-learn call them
     "nsamples": "budget",
     "seed": "random_state",
 }
-RESPONSES = ("probability", "response")  # output= of these asks for the unit that people read
+# Words for ``output=`` that mean the unit that people read.
+RESPONSES = ("probability", "response")
 _SETTINGS_ROUTES = {  # what there is instead of a setting of shap, shapiq or lightshap
     "approximate": "Values are exact or carry standard errors; there is no approximation to switch on",
     "check_additivity": "Every explanation is checked; on_inexact='warn' returns what does not add up, with a warning",
@@ -80,7 +81,8 @@ _SETTINGS_ROUTES = {  # what there is instead of a setting of shap, shapiq or li
     "max_order": "It is called 'order' here, and goes with the rows: explainer(X, index='k-sii', order=2)",
     "n_background_samples": "All rows of background= are used: pass as many as are wanted",
 }
-CONDITIONAL = ("observational", "observational-copula", "observational-forest")  # of any model with a background
+# Conditional means of any model with a background.
+CONDITIONAL = ("observational", "observational-copula", "observational-forest")
 _VALUE_FUNCTIONS_ELSEWHERE = {
     "conditional": "observational",
     "marginal": "interventional",

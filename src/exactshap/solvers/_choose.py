@@ -23,7 +23,8 @@ MAX_ENUMERATED_ORACLE = 12
 # them, then places alone, and more are only conditioned on; then those of both halves of the pairs, for sets of players
 SQUARES = ((5.7, 900), (2.3, 4000), (1.1, math.inf))
 SQUARES_OF_SETS = ((10.5, 1040), (3.7, 4000), (2.4, math.inf))
-ARRAYS_OF_SETS = 8.5  # of pairs and sets besides
+# Arrays of pairs and sets that are held besides.
+ARRAYS_OF_SETS = 8.5
 # Sets of players take so many times the seconds of single players, and so many sets as long again.
 SETS_OVER_SINGLES, SETS_TO_DOUBLE = 3.0, 700
 

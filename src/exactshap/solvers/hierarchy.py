@@ -82,7 +82,8 @@ def _descend(tree: Branch, semivalue: Semivalue, before: np.ndarray, weights: np
             found.masks[int(member)], found.weights[int(member)] = masks, product
 
 
-BLOCK_VALUES = 2**18  # values of one array: rows times background rows times terms
+# Values of one array: rows times background rows times terms.
+BLOCK_VALUES = 2**18
 
 Factors = dict[Branch | int | str, tuple[np.ndarray, np.ndarray]]
 
@@ -182,8 +183,10 @@ def _ordered(factors: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
     return [left * right for left, right in zip(before, reversed(after), strict=True)]
 
 
-MAX_COALITIONS = 2**16  # of product and additive games, with values that cost no calls
-MAX_CALLS = 2**12  # of an oracle without a budget: as many as enumeration of 12 players takes
+# Coalitions of product and additive games, with values that cost no calls.
+MAX_COALITIONS = 2**16
+# Calls of an oracle without a budget: as many as enumeration of 12 players takes.
+MAX_CALLS = 2**12
 
 
 def solve_hierarchy(

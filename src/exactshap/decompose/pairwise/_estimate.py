@@ -33,10 +33,14 @@ __all__ = [
 
 ESTIMATORS = ("unbiased", "biased")
 METHODS = ("auto", "exact", "blocks")
-MAX_EXACT_ROWS = 50_000  # pooled rows: beyond, even the plain shares of 20 columns take minutes
-PERMUTATIONS_OF_A_PASS = 28  # of a column over all pairs take as long as the shares themselves
-MAX_EXACT_WORK = 1.6e11  # permutations times pairs times columns: half a minute at 2e-10 s each
-MAX_SETS = 200_000  # sets of players: 1.6 MB of values, and minutes of work for a thousand rows
+# Pooled rows: beyond, even the plain shares of 20 columns take minutes.
+MAX_EXACT_ROWS = 50_000
+# So many permutations of a column over all pairs take as long as the shares themselves.
+PERMUTATIONS_OF_A_PASS = 28
+# Permutations times pairs times columns: half a minute at 2e-10 s each.
+MAX_EXACT_WORK = 1.6e11
+# Sets of players: 1.6 MB of values, and minutes of work for a thousand rows.
+MAX_SETS = 200_000
 Weights = Callable[[PanelBlock], np.ndarray]
 
 

@@ -27,7 +27,8 @@ KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}  # the numbe
 UNSEEN = 0.01
 # distances and bandwidths up to here, and down to its reciprocal, have squares that neither overflow nor vanish
 SQUARABLE = 2.0**500
-MEDIAN_ROWS = 2000  # the median distance is exact up to here, and that of a seeded subsample of this size beyond
+# Rows: the median distance is exact up to here, and that of a seeded subsample of this size beyond.
+MEDIAN_ROWS = 2000
 
 
 @dataclass(frozen=True, eq=False)

@@ -149,7 +149,8 @@ def row_sums_of(y: Factors, n_jobs: int | None, begin: int = 0) -> np.ndarray:
     return plain.off_diagonal(np.ones((1, y.n_rows)), n_jobs, begin)[0]
 
 
-_AT_ONCE = 32  # permutations that get their weights together: a block of them stays in cache
+# Permutations that get their weights together: a block of them stays in cache.
+_PERMUTATIONS_AT_ONCE = 32
 Run = Callable[..., Iterable[Any]]
 
 
@@ -278,8 +279,8 @@ def _pair_sums(
             add_sides(values, weights, sums.weighted, block.start, sums.weighted, block.first)
             add_sides(values, np.ones_like(weights), sums.plain, block.start, sums.plain, block.first)
             flat = values.reshape(shape[0], -1)
-            for start in range(0, len(orders), _AT_ONCE):
-                some = slice(start, start + _AT_ONCE)
+            for start in range(0, len(orders), _PERMUTATIONS_AT_ONCE):
+                some = slice(start, start + _PERMUTATIONS_AT_ONCE)
                 sums.permuted[:, some] += 2.0 * (flat @ target.permuted_block(block, orders[some]).T)
         return sums
 

@@ -21,7 +21,7 @@ from exactshap.solvers.core import RELATIVE_TRUNCATION, RuleArrays, bound
 
 __all__ = [
     "LANES",
-    "PANEL",
+    "PANEL_ROWS",
     "BlockPair",
     "PanelBlock",
     "Progress",
@@ -36,10 +36,14 @@ __all__ = [
     "showing",
 ]
 
-PANEL = 128  # rows of one task: it depends on nothing, so that any number of threads adds up in the same order
-TASK_ROWS = 4096  # rows of a block of pairs: a task of seconds, and a megabyte or so of columns
-WAVE = 128  # tasks that are made at a time
-_BLOCK_BYTES = 1 << 20  # a block of contributions stays in the second-level cache
+# Rows of one task: a constant, so that any number of threads adds up in the same order.
+PANEL_ROWS = 128
+# Rows of a block of pairs: a task of seconds, and a megabyte or so of columns.
+TASK_ROWS = 4096
+# Tasks that are made at a time: an executor's map would hold the arguments of all.
+TASKS_AT_ONCE = 128
+# A block of contributions stays in the second-level cache.
+_BLOCK_BYTES = 1 << 20
 _NODE_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 400, 512)
 
 
@@ -111,13 +115,13 @@ def run_in_waves(run: Callable[..., Iterable[Any]], function: Callable[[Any], An
         yield from map(function, tasks)
         return
     waiting = iter(tasks)
-    while wave := list(itertools.islice(waiting, WAVE)):
+    while wave := list(itertools.islice(waiting, TASKS_AT_ONCE)):
         yield from run(function, wave)
 
 
 def panels_of(n_rows: int, boundary: int | None = None) -> list[tuple[int, int]]:
     """Return the row ranges of the tasks; none crosses ``boundary`` (the first row of the second sample)."""
-    cuts = sorted({*range(0, n_rows, PANEL), n_rows, *([] if boundary is None else [boundary])})
+    cuts = sorted({*range(0, n_rows, PANEL_ROWS), n_rows, *([] if boundary is None else [boundary])})
     return list(itertools.pairwise(cuts))
 
 
@@ -129,7 +133,7 @@ def blocks_of(
     The later rows are those from ``begin`` on; no block crosses ``boundary``.
     """
     width = LANES * (8 if n_players < 2 else 2 if n_players < 64 else 1)
-    height = min(PANEL, max(4, _BLOCK_BYTES // (8 * width * (n_players + 1))))
+    height = min(PANEL_ROWS, max(4, _BLOCK_BYTES // (8 * width * (n_players + 1))))
     start, stop = panel
     for top in range(start, stop, height):
         cuts = [n_rows] if boundary is None or top >= boundary else [boundary, n_rows]

@@ -13,7 +13,8 @@ from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, ch
 
 __all__ = ["ExponentialSign", "Relu", "Sign", "SignPredictor", "directions", "inner_products", "moment", "norm_moment"]
 
-CANCELLING = -4.0  # below, 1 + erf S loses more than 5 bits and the scaled function takes over
+# Values of S: below, 1 + erf S loses more than 5 bits to cancellation and the scaled function takes over.
+SCALED_BELOW = -4.0
 
 fill_inner = kernel("rkhs_weighting.fill_inner(X, W, out)")
 
@@ -169,7 +170,7 @@ def _relu_bracket(S: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         gauss = np.exp(-S * S)
     result += gauss
-    far = S < CANCELLING
+    far = S < SCALED_BELOW
     if far.any():
         size = -S[far]
         result[far] = gauss[far] * (1.0 - math.sqrt(math.pi) * size * erfcx(size))

@@ -13,7 +13,7 @@ import numpy as np
 from exactshap.errors import InputError, message
 
 __all__ = [
-    "ROW_BLOCK",
+    "BLOCK_VALUES",
     "Instantiation",
     "MonteCarlo",
     "check_widths",
@@ -23,7 +23,8 @@ __all__ = [
     "largest_norms",
 ]
 
-ROW_BLOCK = 2**21  # values of one block of expectations: 16 MiB
+# Values of one block of expectations: 16 MiB.
+BLOCK_VALUES = 2**21
 
 
 class Instantiation(ABC):

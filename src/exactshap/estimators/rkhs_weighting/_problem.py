@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from exactshap.estimators.rkhs_weighting._instantiation import ROW_BLOCK, Instantiation, checked
+from exactshap.estimators.rkhs_weighting._instantiation import BLOCK_VALUES, Instantiation, checked
 
 __all__ = ["SOLVERS", "Group", "WeightingProblem", "WeightingTerm", "moments_of", "row_kernel"]
 
@@ -62,7 +62,7 @@ class WeightingProblem:
 
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield features (n, T), targets and weights of blocks of rows: memory stays flat in the number of rows."""
-        step = max(1, ROW_BLOCK * 4 // max(1, self.n_terms))
+        step = max(1, BLOCK_VALUES * 4 // max(1, self.n_terms))
         for i in range(0, len(self.X), step):
             rows = slice(i, i + step)
             yield self.features(rows), self.y[rows], self.weights[rows]
@@ -303,7 +303,7 @@ class WeightingTerm:
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return f_J (n_rows,) for the subset's columns, X (n_rows, len(subset))."""
-        step = max(1, ROW_BLOCK // max(1, len(self.coefficients)))
+        step = max(1, BLOCK_VALUES // max(1, len(self.coefficients)))
         blocks = [
             (self.base.expectation(self.parameters, X[i : i + step]) * self.coefficients).sum(axis=1)
             for i in range(0, len(X), step)

@@ -23,7 +23,8 @@ __all__ = [
     "subset_distribution",
 ]
 
-MAX_SUBSETS = 100_000  # subsets of columns: as many as anyone could draw terms for
+# Subsets of columns: as many as anyone could draw terms for.
+MAX_SUBSETS = 100_000
 
 
 class SubsetDistribution(ABC):

@@ -24,8 +24,10 @@ from exactshap.solvers.rkhs import (
 __all__ = ["Basis", "Functionals", "cross_kernel", "penalised_basis", "penalised_columns", "read_kernel", "shared_checks"]
 
 VALUE_FUNCTIONS = ("interventional", "observational")
-PREDICTED_VALUES = 2**23  # kernel factors evaluated at once: 64 MiB
-MEMORY = 8.0 * 2**30  # bytes of functionals that a fit may hold
+# Kernel factors evaluated at once: 64 MiB.
+PREDICTED_VALUES = 2**23
+# Bytes of functionals that a fit may hold.
+MAX_FUNCTIONAL_BYTES = 8.0 * 2**30
 
 
 def shared_checks(model: Model) -> list[tuple[str, bool, str]]:
@@ -139,11 +141,11 @@ def penalised_basis(
 
 def _refuse_too_large(n: int, d: int, n_columns: int) -> None:
     needed = 8.0 * n**2 * (d + n_columns + 6.0)
-    if needed > MEMORY:
+    if needed > MAX_FUNCTIONAL_BYTES:
         raise BudgetError(
             message(
                 f"Shapley-regularised learning from {n} rows does not fit in memory",
-                f"It would need {memory_needed(needed, MEMORY)}",
+                f"It would need {memory_needed(needed, MAX_FUNCTIONAL_BYTES)}",
                 "Fit on fewer rows, or penalise fewer columns with features=",
             )
         )

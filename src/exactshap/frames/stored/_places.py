@@ -22,8 +22,10 @@ from exactshap.errors import InputError, InputTypeError, message
 __all__ = ["StoredFile", "find_files", "kind_of"]
 
 _SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # the folder of rows without a key, as Hive, Spark and pyarrow name it
-_PIECE = 2**22  # bytes that are read at a time for a digest: one request of an object store
+# The folder of rows without a key, as Hive, Spark and pyarrow name it.
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+# Bytes that are read at a time for a digest: one request of an object store.
+_DIGEST_BYTES_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class StoredFile:
         """Return the digest of its bytes."""
         digest = hashlib.sha256()
         with self.open() as stream:
-            while piece := stream.read(_PIECE):
+            while piece := stream.read(_DIGEST_BYTES_AT_ONCE):
                 digest.update(piece)
         return digest.hexdigest()
 

@@ -19,7 +19,8 @@ from exactshap.frames.stored._places import StoredFile
 __all__ = ["SourceFile", "inspect", "parquet_file", "read_rows", "read_schema"]
 
 _STEP = 65_536  # rows that are decoded at a time
-_OPEN = threading.local()  # the stream that a thread reads from: the next batch is most often the next rows of the same file
+# The stream that a thread reads from: the next batch is most often the next rows of the same file.
+_OPEN = threading.local()
 _CHECKED: dict[
     tuple[str, str], tuple[int | None, ...]
 ] = {}  # path and digest -> the other state in which it has the same bytes

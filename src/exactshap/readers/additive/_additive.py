@@ -47,14 +47,22 @@ from exactshap.solvers.additive import (
 __all__ = ["AdditiveReader"]
 
 VALUE_FUNCTIONS = ("interventional", "baseline")
-LINEAR_ROWS = 2**18  # of a block of a linear model: copying its values takes as long as solving it
-TIMED_ROWS = 256  # rows of one timed evaluation of a forecast
-TIMED_CALLS = 5e4  # evaluations up to which a forecast solves rows
-CACHED_VALUES = 2**18  # coalition values of a piece of rows: 2 MiB, what stays in a core's caches
-MIN_PIECE_ROWS = 256  # rows of such a piece at least
-COARSE = 1e-6  # of the largest prediction: where rounding leaves more than that uncertain, values are approximate,
-COARSE_EPSILONS = 2**13  # of a model in single precision, so many of its rounding units
-CHECKED_ROWS = 8  # background rows on which the terms are compared with the model's own prediction when it is read
+# Rows of a block of a linear model: copying its values takes as long as solving it.
+LINEAR_ROWS = 2**18
+# Rows of one timed evaluation of a forecast.
+TIMED_ROWS = 256
+# Evaluations up to which a forecast solves rows.
+TIMED_CALLS = 5e4
+# Coalition values of a piece of rows: 2 MiB, what stays in a core's caches.
+CACHED_VALUES = 2**18
+# Rows of such a piece at least.
+MIN_PIECE_ROWS = 256
+# Part of the largest prediction: where rounding leaves more than that uncertain, values are approximate.
+COARSE = 1e-6
+# The same for a model in single precision, in its rounding units.
+COARSE_EPSILONS = 2**13
+# Background rows on which the terms are compared with the model's own prediction when it is read.
+CHECKED_ROWS = 8
 
 
 class AdditiveReader(Reader):
@@ -221,7 +229,7 @@ class AdditiveReader(Reader):
         """Return the bytes of a block: coalition values, copied once, the result, and one chunk of hybrid rows."""
         sets = len(player_sets(self.n_players, order))
         if self._streams:  # values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
-            n_rows += 0 if self._linear is not None else Monomials.TILE
+            n_rows += 0 if self._linear is not None else Monomials.TILE_ROWS
             return 8.0 * n_rows * (self.n_outputs * (sets + 12.0) + self.n_features + len(self._widths))
         coalition_values = sum(2.0**width for width in self._widths)
         calls = max((calls_of_row(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)

@@ -22,8 +22,10 @@ from exactshap.solvers.additive import Bins, fill_cells
 
 __all__ = ["read"]
 
-PROBES = 128  # rows on which our own search among the cuts is held against the model's
-CHUNK_ROWS = 2**16  # rows that the model bins at once, as floats: a large background is kept as whole numbers
+# Rows on which our own search among the cuts is compared with the model's.
+PROBED_ROWS = 128
+# Rows that the model bins at once, as floats: a large background is kept as whole numbers.
+CHUNK_ROWS = 2**16
 
 
 class _Cells:
@@ -64,12 +66,12 @@ class _Cells:
     def _compare(self, bins: Bins) -> None:
         """Take our own search if it agrees with the twin. The rows lie on cuts, next to them, beyond all, or are missing."""
         rng = np.random.default_rng(0)
-        rows = np.empty((PROBES, len(self.twin.bins_)))
+        rows = np.empty((PROBED_ROWS, len(self.twin.bins_)))
         for j in range(rows.shape[1]):
             ways = np.flatnonzero(bins.column == j)  # none of a column in no term
             cuts = np.concatenate([np.empty(0), *(bins.cuts[bins.cut_start[w] : bins.cut_start[w + 1]] for w in ways)])
             near = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, -1e300, 0.0, 1e300]])
-            rows[:, j] = rng.choice(near, PROBES)
+            rows[:, j] = rng.choice(near, PROBED_ROWS)
         self.bins = Handle(bins)
         if not np.array_equal(self._by_twin(rows), self._by_search(rows)):
             self.bins = None

@@ -33,7 +33,8 @@ from exactshap.solvers.additive import Stack
 __all__ = ["read"]
 
 
-PAID_ROWS = 64  # an interpolant is built where its evaluations cost no more than explaining so many rows directly
+# An interpolant is built where its evaluations cost no more than explaining so many rows directly.
+PAID_ROWS = 64
 
 
 def read(model: Model, request: Request) -> Reader:

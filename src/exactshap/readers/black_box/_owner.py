@@ -14,7 +14,8 @@ from exactshap.readers import Reader, Request, is_own_method, joined_outputs, kn
 
 __all__ = ["CHECKED_ROWS", "owner_reader"]
 
-CHECKED_ROWS = 16  # background rows that a function is tried on before it is explained
+# Background rows that a function is tried on before it is explained.
+CHECKED_ROWS = 16
 
 
 def owner_reader(model: Model, request: Request) -> Reader | None:

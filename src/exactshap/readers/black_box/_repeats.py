@@ -14,9 +14,12 @@ from exactshap.readers.black_box._hybrid_rows import hybrid_rows
 
 __all__ = ["rounding"]
 
-REPEATED = 16.0  # of eps and the largest answer: sums in another order
-SMALL_BATCHES, LARGE_BATCH = (1, 3), 128  # rows of a call
-CALLS_OF_EACH = 6  # small batches of each size
+# Rounding units of the largest answer: sums in another order differ by less.
+SUMMATION_EPSILONS = 16.0
+# Rows of a call. BLAS has kernels of its own for one row, for up to three, and for many.
+SMALL_BATCHES, LARGE_BATCH = (1, 3), 128
+# Small batches of each size.
+CALLS_OF_EACH = 6
 
 
 def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name: str, *, refuse: bool) -> float:
@@ -30,10 +33,10 @@ def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name:
     n, eps = rows.n_rows, precision(first)
     size = np.abs(np.asarray(first, float)).max(initial=0.0)
     moved = _moved(function, rows, first, name)
-    if moved <= REPEATED * eps * size:
+    if moved <= SUMMATION_EPSILONS * eps * size:
         return eps
     repeated = _difference(first, call(function, rows, name), np.arange(n))
-    if repeated > REPEATED * eps * size:
+    if repeated > SUMMATION_EPSILONS * eps * size:
         what = f"The same {n} rows differ by up to {repeated:.3g} between two calls"
         _say(f"{name} is not deterministic", what, "Fix its seed", refuse=refuse)
         return eps

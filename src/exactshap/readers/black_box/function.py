@@ -61,9 +61,12 @@ OPTIONS = (
     "output_names",
 )
 SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
-CELLS = 2**23  # cells of one batch of rows: 64 MiB
-ROWS, COALITIONS = 2**15, 512  # of one batch: a function that is slow is heard of within a row
-SAFETY = 8.0  # a function's own arithmetic may depend on the batch that a row is in
+# Cells of one batch of rows: 64 MiB.
+BATCH_CELLS = 2**23
+# Limits of one batch, so that a slow function shows progress within a row.
+BATCH_ROWS, BATCH_COALITIONS = 2**15, 512
+# Factor on the rounding: a function's own arithmetic may depend on the batch that a row is in.
+BATCH_ROUNDINGS = 8.0
 
 logger = logging.getLogger("exactshap")
 
@@ -120,7 +123,7 @@ class BlackBox(Reader):
         self._fixed = single_values(self.background)
         self._check_function(request)
         self.n_terms = float(self.background.n_rows)
-        self.rounding = SAFETY * rounding_of(self)
+        self.rounding = BATCH_ROUNDINGS * rounding_of(self)
 
     @functools.cached_property
     def asks(self) -> Asks:  # type: ignore[override]
@@ -210,7 +213,7 @@ class BlackBox(Reader):
     def batch_rows(self) -> int:
         """Return the most rows that the function gets at once. A single coalition may need more."""
         assert self.background is not None
-        most = min(CELLS // max(self.n_features, 1), ROWS, COALITIONS * self.background.n_rows)
+        most = min(BATCH_CELLS // max(self.n_features, 1), BATCH_ROWS, BATCH_COALITIONS * self.background.n_rows)
         return self.options["batch_size"] or max(most, 1)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:

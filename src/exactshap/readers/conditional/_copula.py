@@ -19,10 +19,14 @@ from exactshap.readers import Reader, columns_of
 
 __all__ = ["REPLICATES", "GaussianCopula"]
 
-REPLICATES = 8  # scramblings of the points; their spread is the standard error
-LARGEST_TIE = 0.1  # part of the rows that one value of a continuous column may hold
-CALL_ROWS = 2**16  # rows of one call of the model
-EIGENVALUE = 1e-9  # correlations of columns that determine each other are raised to it
+# Scramblings of the points; their spread is the standard error.
+REPLICATES = 8
+# Part of the rows that one value of a continuous column may hold.
+LARGEST_TIE = 0.1
+# Rows of one call of the model.
+CALL_ROWS = 2**16
+# Correlations of columns that determine each other are raised to it.
+SMALLEST_EIGENVALUE = 1e-9
 
 
 class GaussianCopula:
@@ -164,6 +168,6 @@ class BoundCopula:
 def _raised(matrix: np.ndarray) -> np.ndarray:
     """Return a covariance with eigenvalues of at least 1e-9."""
     eigenvalues, vectors = np.linalg.eigh(matrix)
-    if len(matrix) == 0 or eigenvalues[0] >= EIGENVALUE:
+    if len(matrix) == 0 or eigenvalues[0] >= SMALLEST_EIGENVALUE:
         return matrix
-    return np.asarray((vectors * np.maximum(eigenvalues, EIGENVALUE)) @ vectors.T)
+    return np.asarray((vectors * np.maximum(eigenvalues, SMALLEST_EIGENVALUE)) @ vectors.T)

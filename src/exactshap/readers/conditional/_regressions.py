@@ -89,10 +89,14 @@ def _words(column: np.ndarray) -> np.ndarray:
     return np.array([repr(cell) for cell in column])
 
 
-BANDWIDTHS = (1.0, 2.0, 4.0)  # in units of half the mean squared distance of two rows; narrower ones fit noise
-ETAS = np.logspace(-5.0, 1.0, 13)  # smaller ones extrapolate wildly beyond the background
-LEAF_ROWS = 5  # rows of a leaf at least, as random forests of regression have had since Breiman (2001)
-DIGITS = 40  # binary ones of predictions that forests see: a model's rounding should decide no split
+# Bandwidths that are tried, in units of half the mean squared distance of two rows; narrower ones fit noise.
+BANDWIDTHS = (1.0, 2.0, 4.0)
+# Ridges that are tried: smaller ones extrapolate wildly beyond the background.
+ETAS = np.logspace(-5.0, 1.0, 13)
+# Rows of a leaf at least, as random forests of regression have had since Breiman (2001).
+LEAF_ROWS = 5
+# Binary digits of predictions that forests see: a model's rounding should decide no split.
+FOREST_BITS = 40
 
 Fit = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]  # predict(points) -> (n_rows, n_outputs), and left-out predictions
 
@@ -159,7 +163,7 @@ class ForestRegression:
         from sklearn.ensemble import RandomForestRegressor
 
         forest = RandomForestRegressor(oob_score=True, **self.settings)
-        unit = 2.0 ** (np.ceil(np.log2(max(np.abs(targets).max(initial=0.0), 1e-300))) - DIGITS)
+        unit = 2.0 ** (np.ceil(np.log2(max(np.abs(targets).max(initial=0.0), 1e-300))) - FOREST_BITS)
         targets = np.rint(targets / unit) * unit
         forest.fit(known, targets[:, 0] if targets.shape[1] == 1 else targets, sample_weight=weights / weights.max())
         return lambda points: forest.predict(points).reshape(len(points), -1), forest.oob_prediction_.reshape(targets.shape)

@@ -23,8 +23,10 @@ __all__ = ["ConditionalReader", "read"]
 
 SAMPLED = ("budget", "random_state")
 OPTIONS = {"observational": ("eta",), "observational-copula": ("n_samples",), "observational-forest": ("n_trees",)}
-READING_ROWS = 16  # background rows that the model's own reader is made with: only its predictions are needed
-DRAWS, TREES = 256, 100  # of a coalition's mean under a copula; of a forest, as scikit-learn has them
+# Background rows that the model's own reader is made with: only its predictions are needed.
+READING_ROWS = 16
+# Draws for a coalition's mean under a copula; trees of a forest, as scikit-learn has them.
+DRAWS, TREES = 256, 100
 
 
 def read(model: Model, request: Request) -> Reader:

@@ -27,8 +27,10 @@ from exactshap.solvers.product import (
 
 __all__ = ["FoldedBackground"]
 
-SWEPT_GAUSSIANS = 25.0  # a sweep of a mixture takes as long as that many single Gaussians (benchmarks/bench_radial.py)
-FACTOR_VALUES = 2**18  # factors of one sub-block of rows: 2 MiB
+# A sweep of a mixture takes as long as that many single Gaussians (benchmarks/bench_radial.py).
+SWEPT_GAUSSIANS = 25.0
+# Factors of one sub-block of rows: 2 MiB.
+FACTOR_VALUES = 2**18
 
 
 class FoldedBackground(Strategy):

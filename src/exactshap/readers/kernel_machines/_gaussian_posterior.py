@@ -26,10 +26,14 @@ from exactshap.solvers.rkhs import (
 
 __all__ = ["GaussianPosterior", "Process", "WithPosterior", "attach"]
 
-LINEAR = ("interventional", "interventional-independent", "baseline")  # value functions that are linear in f given the kernel
-AUTOMATIC_OPERATIONS = 3e8  # for each row: about a fifth of a second
-MAX_OPERATIONS = 1e12  # for each row: about ten minutes
-FACTOR_OPERATIONS = 10.0  # an exponential, in multiplications
+# Value functions that are linear in f given the kernel.
+LINEAR_IN_F = ("interventional", "interventional-independent", "baseline")
+# Multiplications for each row, about a fifth of a second: an uncertainty that costs less comes by itself.
+AUTOMATIC_OPERATIONS = 3e8
+# Multiplications for each row: about ten minutes.
+MAX_OPERATIONS = 1e12
+# An exponential, in multiplications.
+FACTOR_OPERATIONS = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +93,11 @@ class GaussianPosterior:
 
     def refuse_unless_linear(self, value_function: str) -> None:
         """Refuse the uncertainty where the value function is not linear in f. It is refused only to a user who set it."""
-        if self.always and value_function not in LINEAR:
+        if self.always and value_function not in LINEAR_IN_F:
             raise UnknownNameError(
                 message(
                     f"uncertainty=True needs a value function that is linear in f, which {value_function!r} is not",
-                    do=did_you_mean(value_function, LINEAR),
+                    do=did_you_mean(value_function, LINEAR_IN_F),
                 )
             )
 
@@ -185,7 +189,7 @@ class WithPosterior(Strategy):
 
     def offered(self, order: int = 1) -> bool:
         """Return whether the uncertainty of values of this order will be computed."""
-        is_linear = self.machine.value_function in LINEAR
+        is_linear = self.machine.value_function in LINEAR_IN_F
         if not is_linear or order > 2 or not all(process.components for process in self.processes):
             return False
         if self.posterior.always:

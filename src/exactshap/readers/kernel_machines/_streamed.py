@@ -30,12 +30,17 @@ from exactshap.solvers.product import (
 
 __all__ = ["Streamed", "factor_seconds"]
 
-BLOCK_VALUES = 2**18  # factors of one sub-block of rows, all of which sweep a background: 2 MiB
-ALONE_VALUES = 2**16  # the same without a background: they stay in the second cache of a core, and their memory is used again
-SAMPLE_ROWS, SAMPLE_UNITS = 4, 2e6  # explained rows of a sample, and its work: some milliseconds
+# Factors of one sub-block of rows, all of which sweep a background: 2 MiB.
+BLOCK_VALUES = 2**18
+# The same without a background: they stay in the second cache of a core, and their memory is used again.
+ALONE_VALUES = 2**16
+# Explained rows of a sample, and its work: some milliseconds.
+SAMPLE_ROWS, SAMPLE_UNITS = 4, 2e6
 SAMPLE_TERMS, SAMPLE_BACKGROUND = (32, 512), 16
-BLOCK_WORK, BLOCK_ROWS = 2**26, (256, 4096)  # factors and rows of a block of a functional game that is swept
-MAX_EQUAL_COLUMNS = 24  # beyond, rows differ in their numbers of nodes, and are copied by it
+# Factors and rows of a block of a functional game that is swept.
+BLOCK_WORK, BLOCK_ROWS = 2**26, (256, 4096)
+# Columns: beyond, rows differ in their numbers of nodes and are copied by it.
+MAX_EQUAL_COLUMNS = 24
 
 
 class Streamed(Strategy):

@@ -20,7 +20,8 @@ from exactshap.trees.ensemble import MISSING_NEVER
 
 __all__ = ["Node", "dump_difference", "own_trees", "walked_values"]
 
-LARGEST_DUMPED = 1e300  # LightGBM's dump says this for all larger thresholds, infinite ones (missing or not) among them
+# LightGBM's dump says this for all larger thresholds, infinite ones (missing or not) among them.
+LARGEST_DUMPED = 1e300
 
 
 @dataclass

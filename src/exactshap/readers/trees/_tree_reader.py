@@ -37,7 +37,8 @@ from exactshap.trees.ensemble import encode, largest_sum, readable
 
 __all__ = ["TreeReader"]
 
-MAX_GAME_BYTES = 2.0**32  # of the game written out; beyond, ``game`` refuses
+# Bytes of the game written out; beyond, ``game`` refuses.
+MAX_GAME_BYTES = 2.0**32
 
 
 class TreeReader(Reader):

@@ -37,7 +37,8 @@ _BY_NAME = {  # the token of the input column can be read off get_feature_names_
     "TargetEncoder",
     "AdditiveChi2Sampler",
 }
-TRIED_ROWS = 32  # rows of the background on which a step that is not known is tried
+# Background rows on which a step that is not known is tried.
+TRIED_ROWS = 32
 _TOKEN = re.compile(r"xqcol(\d{7})")
 
 

@@ -15,7 +15,8 @@ _LINEAR = (
     "sklearn.svm._classes.LinearSV",
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
 )
-_MACHINES = tuple(f"sklearn.svm._classes.{name}" for name in ("SVR", "NuSVR", "SVC", "NuSVC"))  # linear where their kernel is
+# Machines that are linear where their kernel is.
+_MACHINES = tuple(f"sklearn.svm._classes.{name}" for name in ("SVR", "NuSVR", "SVC", "NuSVC"))
 
 
 def linear_step(model: Model) -> Any:

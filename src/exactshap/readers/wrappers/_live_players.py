@@ -15,7 +15,8 @@ from exactshap.solvers import Solution, player_sets
 
 __all__ = ["LiveGame", "LivePlayers", "read_live"]
 
-MIN_PLAYERS = 4  # players that are kept where there are as many: interactions of higher orders are refused for fewer
+# Players that are kept where there are as many: interactions of higher orders are refused for fewer.
+MIN_PLAYERS = 4
 
 
 def read_live(read: Callable[[Request], Reader], request: Request) -> Reader:

@@ -22,7 +22,8 @@ from exactshap.solvers import Cost, Solution
 __all__ = ["Member", "SumGame", "SumReader", "name_of_sum", "read_member", "total_of"]
 
 _NO_VALUES = np.empty(0)
-MOST_ROWS = 2**12  # of a block: the values of all outputs stay in a core's caches while members add to them
+# Rows of a block: the values of all outputs stay in a core's caches while members add to them.
+MAX_BLOCK_ROWS = 2**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +201,7 @@ class SumReader(Reader):
         self.single_output = single_output
         self.background, self.weights = request.background, request.weights
         self.value_function = self._one_value_function()
-        self.block_rows = min(MOST_ROWS, *(member.reader.block_rows for member in self.members))
+        self.block_rows = min(MAX_BLOCK_ROWS, *(member.reader.block_rows for member in self.members))
         self.threads_inside = any(member.reader.threads_inside for member in self.members)
         self._round()
 

@@ -6,7 +6,8 @@ import numpy as np
 
 __all__ = ["bootstrap_deviations", "interval"]
 
-_DRAWS_AT_ONCE = 2**22  # entries of a block of row counts: 32 MiB
+# Entries of a block of row counts: 32 MiB.
+_DRAWS_AT_ONCE = 2**22
 
 
 def bootstrap_deviations(values: np.ndarray, n_bootstrap: int, generator: np.random.Generator) -> np.ndarray:

@@ -18,7 +18,8 @@ from exactshap.results.data import ExplanationData, cell_text, counted, player_c
 __all__ = ["Cohorts", "by"]
 
 MAX_COHORTS = 30
-MAX_VALUES_UNBINNED = 10  # distinct numbers of a column up to which each is a group of its own
+# Distinct numbers of a column up to which each is a group of its own.
+MAX_VALUES_UNBINNED = 10
 MISSING = "missing"
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["data_drift"]
 
-MAX_EXACT_ROWS = 5000  # of both samples together: the statistic is quadratic in them
+# Rows of both samples together: the statistic is quadratic in them.
+MAX_EXACT_ROWS = 5000
 
 
 def data_drift(

@@ -23,7 +23,8 @@ _OF_ALL_OR_NONE = (
     "set_std",
     "approximation_error",
 )
-SHOWN_PARTS = 10  # of which the model's name speaks one by one
+# Parts that the model's name lists one by one.
+SHOWN_PARTS = 10
 
 
 def concat(parts: Iterable[ExplanationData], kind: type[Any], names: Sequence[str] | None) -> Any:

@@ -8,8 +8,10 @@ import numpy as np
 
 __all__ = ["all_within", "largest_of_rows", "within"]
 
-MAX_ROWS_ONE_BY_ONE = 10  # up to so many rows plain Python is quicker than steps of arrays
-CACHED_ROWS = 2**14  # the residuals and tolerances of so many rows stay in a core's caches while they are compared
+# Rows: up to so many, plain Python is quicker than steps of arrays.
+MAX_ROWS_ONE_BY_ONE = 10
+# The residuals and tolerances of so many rows stay in a core's caches while they are compared.
+CACHED_ROWS = 2**14
 
 
 def largest_of_rows(residual: np.ndarray) -> np.ndarray:

@@ -13,7 +13,8 @@ from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_y
 
 __all__ = ["checked", "player_numbers", "row_numbers", "take_rows"]
 
-_NUMBERS = "biufO"  # kinds of arrays: NumPy also makes numbers of texts and times, and of complex numbers with a warning
+# Kinds of arrays: NumPy also makes numbers of texts and times, and of complex numbers with a warning.
+_NUMBERS = "biufO"
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,9 +13,12 @@ from typing import Any
 __all__ = ["unpacked_bytes"]
 
 _MAGIC, _BYTE_ARRAY, _DELTA_BYTE_ARRAY = b"PAR1", 6, 7
-_WIDTH = 16  # bytes of one value or reference in memory, at most, but for text and for arrays of fixed length
-_COLUMN = 2**14  # bytes that the libraries hold for a column besides its cells: buffers, a decoder, its name
-_PLAIN_CHUNK = frozenset(range(2, 8))  # fields of a column chunk that is in this file, and not encrypted
+# Bytes of one value or reference in memory, at most, but for text and for arrays of fixed length.
+_WIDTH = 16
+# Bytes that the libraries hold for a column besides its cells: buffers, a decoder, its name.
+_COLUMN = 2**14
+# Fields of a column chunk that is in this file, and not encrypted.
+_PLAIN_CHUNK = frozenset(range(2, 8))
 
 
 def unpacked_bytes(content: bytes, shared: Collection[str] | None = ()) -> int:

@@ -24,12 +24,15 @@ __all__ = ["load", "save"]
 
 Kind = TypeVar("Kind", bound=ExplanationData)
 
-FORMAT, VERSION = "exactshap.explanation", 1  # written into files: it stays, wherever this module moves
-_MAX_JSON, _CHUNK = 2**26, 2**20  # bytes of the metadata, and of what is unpacked at a time
+# Written into files: it stays, wherever this module moves.
+FORMAT, VERSION = "exactshap.explanation", 1
+# Bytes of the metadata, and of what is unpacked at a time.
+_MAX_JSON, _CHUNK = 2**26, 2**20
 # Bytes that are unpacked unless max_bytes= says otherwise. Arrays are stored as they are, only the table is compressed: 200,000 rows of
 # five constant columns of 40 characters unpack to 4.9 times the file. Without the factor a file of 20 kB could ask for 8 GiB.
 _ALWAYS_BYTES, _MOST_TIMES, _MOST_BYTES = 2**28, 64, 2**33
-_NOT_SAVED = ("sets", "data", "stability_bound")  # among the metadata: two are arrays or frames, the third is a function
+# Left out of the metadata: two are arrays or frames, the third is a function.
+_NOT_SAVED = ("sets", "data", "stability_bound")
 _METADATA, _PARQUET, _CELLS = "metadata.json", "data.parquet", "data.json"
 
 

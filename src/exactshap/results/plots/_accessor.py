@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PlotAccessor"]
 
-_EQUALS = "\ue000"  # stands for "=" in names while shap draws: it cuts tick labels at that sign
+# Stands for "=" in names while shap draws: it cuts tick labels at that sign.
+_EQUALS = "\ue000"
 _SEED = 0
 
 

@@ -15,7 +15,8 @@ from exactshap.errors import InputError, message
 
 __all__ = ["current", "displayed", "escape", "fitted", "new_axes", "seeded"]
 
-NAME_WIDTH = 36  # letters of a line of a player's name
+# Letters of a line of a player's name.
+NAME_WIDTH = 36
 
 
 def new_axes(width: float, height: float) -> Any:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Heatmap", "Violin", "draw_heatmap", "draw_violin", "prepare_heatmap", "prepare_violin"]
 
-_MAX_ORDERED = 2000  # rows that are ordered by similarity, which costs their number squared
+# Rows that are ordered by similarity, which costs their number squared.
+_MAX_ORDERED = 2000
 
 
 @dataclass(frozen=True, eq=False)

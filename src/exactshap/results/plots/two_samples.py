@@ -15,7 +15,8 @@ from exactshap.results.plots._pyplot import escape, new_axes
 
 __all__ = ["Marginal", "draw_marginals", "prepare_marginals"]
 
-_COLOURS = ("#0072B2", "#D55E00")  # Okabe & Ito: distinct for colour-blind readers
+# Okabe & Ito: distinct for colour-blind readers.
+_COLOURS = ("#0072B2", "#D55E00")
 _POINTS, _MAX_CATEGORIES = 200, 10
 
 

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Waterfall", "draw_waterfall", "prepare_waterfall"]
 
-UP, DOWN = "#c8500a", "#0b6bb3"  # distinct for colour-blind readers, and in grey
-_HEAD = 0.012  # of an arrow, as a share of the axis
-_FOOT = 0.45  # room for the name of the baseline under the last bar, in bars
+# Distinct for colour-blind readers, and in grey.
+UP, DOWN = "#c8500a", "#0b6bb3"
+# Length of an arrow's head, as a share of the axis.
+_HEAD = 0.012
+# Room for the name of the baseline under the last bar, in bars.
+_FOOT = 0.45
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,8 @@ from exactshap.scale.partition import Carried, object_digest
 __all__ = ["MappedFunction"]
 
 
-_DIGEST_BYTES = 32  # SHA-256, after the array: NumPy reads such a file as well
+# SHA-256, after the array: NumPy reads such a file as well.
+_DIGEST_BYTES = 32
 
 
 class CallError(RuntimeError):

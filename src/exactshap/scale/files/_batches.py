@@ -22,7 +22,8 @@ from exactshap.scale.statistics import GlobalImportance
 
 __all__ = ["Batch", "Done", "Work", "cut", "elsewhere"]
 
-_IMPORTANCE = b"exactshap.importance"  # in the metadata of a result that does not hold every value with all its digits
+# Key in the metadata of a result that does not hold every value with all its digits.
+_IMPORTANCE = b"exactshap.importance"
 
 
 @dataclass(frozen=True)

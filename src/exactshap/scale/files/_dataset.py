@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["DatasetResult", "explain_dataset"]
 
-_MOST_ROWS = 100_000  # of a batch, by default: more saves nothing
-_COPIES = 6.0  # of a batch's cells in and out that are in memory at once: read, solved, certified, written
+# Rows of a batch by default, at most: more saves nothing.
+_MAX_BATCH_ROWS = 100_000
+# Copies of a batch's cells in and out that are in memory at once: read, solved, certified, written.
+_COPIES = 6.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -312,7 +314,7 @@ def _check_type(field: Any, before: Any, name: str, first: str, part: Partition)
 def _checked_batch_rows(part: Partition, batch_rows: int | None) -> int:
     if batch_rows is None:
         width = 8.0 * _COPIES * (part.explainer.reader.n_features + len(part.layout.keep) + len(part.layout.computed))
-        return int(max(1, min(_MOST_ROWS, part.explainer.memory_limit / 4 // width)))
+        return int(max(1, min(_MAX_BATCH_ROWS, part.explainer.memory_limit / 4 // width)))
     if isinstance(batch_rows, bool) or not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1:
         raise InputError(message("The 'batch_rows' parameter must be a positive int", f"Got {batch_rows!r}"))
     return int(batch_rows)

@@ -14,10 +14,12 @@ from exactshap.errors import InputError, ModelFormatError, message
 
 __all__ = ["Manifest", "check_place", "check_run"]
 
-NAME = "_manifest.json"  # readers of Parquet folders leave out names with an underscore
+# Readers of Parquet folders leave out names with an underscore.
+NAME = "_manifest.json"
 _FORMAT = 1
 _MAX_BYTES = 2**28
-_SHARE = 0.05  # of the time of a run that may go into writing the manifest again
+# Part of the time of a run that may go into writing the manifest again.
+_MANIFEST_TIME = 0.05
 
 
 def check_place(folder: Path, *, resume: bool) -> dict[str, Any] | None:
@@ -71,7 +73,7 @@ class Manifest:
         if self.outputs.get(name) == digest:
             return
         self.outputs[name] = digest
-        if time.perf_counter() - self.written >= self.seconds / _SHARE:
+        if time.perf_counter() - self.written >= self.seconds / _MANIFEST_TIME:
             self.write()
 
     def write(self) -> None:

@@ -12,7 +12,8 @@ from exactshap.frames import Table
 
 __all__ = ["REFUSALS", "explain_what_is_possible", "first_refused"]
 
-REFUSALS = (ValueError, TypeError)  # InputError and InputTypeError are such, and so is what models raise themselves
+# InputError and InputTypeError are such, and so is what models raise themselves.
+REFUSALS = (ValueError, TypeError)
 Solve = Callable[[np.ndarray], Any]  # row numbers -> result, or one of REFUSALS
 
 

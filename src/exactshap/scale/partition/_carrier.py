@@ -16,7 +16,8 @@ from exactshap._runtime.optional import first_installed
 
 __all__ = ["Carried", "pack", "unpack"]
 
-_KEPT = 4  # objects that a process keeps unpacked
+# Objects that a process keeps unpacked.
+_KEPT = 4
 _WORD = "unpacked"
 _UNPACKED = BoundedCache()
 

@@ -10,9 +10,12 @@ from exactshap.errors import InputError, message
 
 __all__ = ["ExactSums"]
 
-_UNIT = 1074  # every float64 is a whole number of 2^-1074
-_LOW = 26  # bits of the lower part of a mantissa
-_ROWS = 2**25  # sums of this many 27-bit numbers are whole numbers below 2^53, which float64 holds exactly
+# Every float64 is a whole number of 2^-1074.
+_UNIT = 1074
+# Bits of the lower part of a mantissa.
+_LOW_BITS = 26
+# Sums of this many 27-bit numbers are whole numbers below 2^53, which float64 holds exactly.
+_ROWS_AT_ONCE = 2**25
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,8 @@ class ExactSums:
         if not np.isfinite(values).all():
             raise InputError(message("A sum of values that are not finite has no value", do="Leave such rows out"))
         sums = magnitudes = cls.zeros(values.shape[1])
-        for start in range(0, len(values), _ROWS):
-            parts = [_units(column) for column in values[start : start + _ROWS].T]
+        for start in range(0, len(values), _ROWS_AT_ONCE):
+            parts = [_units(column) for column in values[start : start + _ROWS_AT_ONCE].T]
             sums += cls(tuple(above - below for above, below in parts))
             magnitudes += cls(tuple(above + below for above, below in parts))
         return sums, magnitudes
@@ -73,13 +76,13 @@ def _units(column: np.ndarray) -> tuple[int, int]:
     if not mantissa.any():
         return 0, 0
     smallest = int(exponent.min())
-    high = mantissa >> _LOW
-    low = mantissa - (high << _LOW)
+    high = mantissa >> _LOW_BITS
+    low = mantissa - (high << _LOW_BITS)
     places = 2 * (exponent - smallest) + (fraction < 0)
     sums = (np.bincount(places, weights=high), np.bincount(places, weights=low))
     total = [0, 0]
     for place in np.flatnonzero((sums[0] != 0) | (sums[1] != 0)):
-        units = (int(sums[0][place]) << _LOW) + int(sums[1][place])
+        units = (int(sums[0][place]) << _LOW_BITS) + int(sums[1][place])
         shift = int(place) // 2 + smallest - 53 + _UNIT
         total[int(place) % 2] += units << shift if shift >= 0 else units >> -shift  # subnormal numbers end in that many zeros
     return total[0], total[1]

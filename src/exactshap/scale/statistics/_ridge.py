@@ -11,7 +11,8 @@ from exactshap.errors import InputError, message
 
 __all__ = ["PartialRidge"]
 
-_ROWS = 8192  # rows that have their features made at a time
+# Rows that have their features made at a time.
+_ROWS_AT_ONCE = 8192
 
 
 class PartialRidge:
@@ -73,7 +74,7 @@ class PartialRidge:
             )
         if not (np.isfinite(target).all() and np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
             raise InputError(message("`y` must be finite, and weights not negative, finite and not all zero"))
-        parts = [_Moments.of(features, X, target, weights, slice(i, i + _ROWS)) for i in range(0, rows, _ROWS)]
+        parts = [_Moments.of(features, X, target, weights, slice(i, i + _ROWS_AT_ONCE)) for i in range(0, rows, _ROWS_AT_ONCE)]
         self._moments = sum(parts[1:], parts[0])
 
     def __add__(self, other: PartialRidge) -> PartialRidge:

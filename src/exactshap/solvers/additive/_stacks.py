@@ -31,7 +31,8 @@ __all__ = [
     "weight_alone",
 ]
 
-KEPT_QUESTIONS = 64  # of which what does not depend on the rows is kept: a service repeats them
+# Questions that keep what does not depend on the rows: a service repeats them.
+KEPT_QUESTIONS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,8 @@ class Monomials:
     """
 
     MOST_PLAYERS: ClassVar[int] = 8
-    TILE: ClassVar[int] = 64  # rows that are added up together, in memory of their own
+    # Rows that are added up together, in memory of their own.
+    TILE_ROWS: ClassVar[int] = 64
 
     subsets: tuple[tuple[int, ...], ...]
     rows: np.ndarray

@@ -36,7 +36,8 @@ from exactshap.semivalues import Atom, Beta, EndSlopes, Measure, Mixture, Signed
 
 __all__ = ["RELATIVE_TRUNCATION", "bound", "coarse_bound", "enough_nodes", "fine_bound"]
 
-RELATIVE_TRUNCATION = 2.0**-54  # below half a rounding unit of the result's scale: truncation hides behind rounding
+# Below half a rounding unit of the result's scale: truncation hides behind rounding.
+RELATIVE_TRUNCATION = 2.0**-54
 UNIFORM = Beta()
 
 _RHO = 1.0 + np.geomspace(1e-3, 1e3, 400)

@@ -13,7 +13,8 @@ from exactshap.errors import BudgetError, InputError, message
 
 __all__ = ["player_sets", "set_sizes", "sets_by_size"]
 
-MAX_SETS = 4_000_000  # a tile of 32 terms for each set is 1 GiB of work space
+# Sets: a tile of 32 terms for each set is 1 GiB of work space.
+MAX_SETS = 4_000_000
 
 
 def set_sizes(order: int) -> range:

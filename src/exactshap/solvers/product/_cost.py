@@ -17,9 +17,12 @@ from exactshap.solvers.product._quadrature import solve_terms
 
 __all__ = ["MAX_FOLDED_PLAYERS", "folded_cost", "folding_pays", "quadrature_cost", "quadrature_units"]
 
-MAX_FOLDED_PLAYERS = 20  # players: 2^20 values, 8 MiB, for each term and row
-WORTH_ROWS = 64  # a background is folded where that pays off within as many rows
-LANE_SETS = 32.0  # terms that have their sets worked on together
+# Players: 2^20 values, 8 MiB, for each term and row.
+MAX_FOLDED_PLAYERS = 20
+# A background is folded where that pays off within as many rows.
+WORTH_ROWS = 64
+# Terms that have their sets worked on together.
+LANE_SETS = 32.0
 
 
 def folding_pays(

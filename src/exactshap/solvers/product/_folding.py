@@ -37,7 +37,8 @@ fill_folded = kernel("product.fill_folded(b, weights, n_low, out)")
 fill_coalitions = kernel("product.fill_coalitions(a, folded, c, out)")
 fill_set_values = kernel("product.fill_set_values(table, sets, weights, out)")
 
-TABLE_VALUES = 2**22  # values of the tables that ``solve_folded`` holds at once: 32 MiB
+# Values of the tables that ``solve_folded`` holds at once: 32 MiB.
+TABLE_VALUES = 2**22
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,9 +36,12 @@ __all__ = [
 fill_product = kernel("rkhs.fill_product(factors, chosen, first, out)")
 mirror = kernel("rkhs.mirror(matrix)")
 
-ETAS = np.logspace(-7.0, 0.0, 15)  # ridges that are tried, relative to kernel values of at most 1
-RANK_CUTOFF = 1e-10  # eigenvalues of a landmark kernel below this share of the largest carry rounding, not information
-MAX_ROWS_FOR_ETA = 300  # rows: twelve eigenvalue problems of this size take half a second
+# Ridges that are tried, relative to kernel values of at most 1.
+ETAS = np.logspace(-7.0, 0.0, 15)
+# Eigenvalues of a landmark kernel below this share of the largest carry rounding, not information.
+RANK_CUTOFF = 1e-10
+# Rows: twelve eigenvalue problems of this size take half a second.
+MAX_ROWS_FOR_ETA = 300
 
 
 def subset_product(factors: np.ndarray, mask: np.ndarray, start: int = 0, stop: int | None = None) -> np.ndarray:

@@ -31,8 +31,10 @@ __all__ = [
     "splitting_pays",
 ]
 
-MAX_SPLIT_PLAYERS = 24  # players: two tables of 2^12 products for each term
-BLOCK_VALUES = 2**24  # functionals of all players held at once by the quadrature: 128 MiB
+# Players: two tables of 2^12 products for each term.
+MAX_SPLIT_PLAYERS = 24
+# Functionals of all players held at once by the quadrature: 128 MiB.
+BLOCK_VALUES = 2**24
 
 
 def player_functionals(

@@ -25,8 +25,10 @@ from exactshap.solvers.rkhs._gp_factors import Factors, KernelFactors
 
 __all__ = ["Uncertainty", "covariance_seconds", "interaction_variance", "shapley_covariance"]
 
-TILE = 16  # columns of a triangular solve come in whole tiles: a last tile of fewer columns would get other bits
-BLOCK_VALUES = 2**22  # functionals (rows x players x training rows) held at once: 32 MiB
+# Columns of a triangular solve come in whole tiles: a last tile of fewer columns would get other bits.
+TILE_COLUMNS = 16
+# Functionals (rows x players x training rows) held at once: 32 MiB.
+BLOCK_VALUES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +225,7 @@ def _whiten(cholesky: np.ndarray, functionals: np.ndarray) -> np.ndarray:
     """Return L^-1 Phi^T, laid out as (n_rows, n_sets, n_train)."""
     n_rows, n_sets, n_train = functionals.shape
     n_columns = n_rows * n_sets
-    columns = np.zeros((-(-n_columns // TILE) * TILE, n_train))
+    columns = np.zeros((-(-n_columns // TILE_COLUMNS) * TILE_COLUMNS, n_train))
     columns[:n_columns] = functionals.reshape(n_columns, n_train)
     solved = solve_lower(np.asfortranarray(cholesky, float), columns.T)
     return solved.T[:n_columns].reshape(n_rows, n_sets, n_train)

@@ -21,7 +21,8 @@ from exactshap.semivalues import find
 
 __all__ = ["Stability", "conditional_stability", "functional_distance", "machine_stability"]
 
-NORM_ROWS = 1024  # rows of a block of the kernel matrix that a norm is added up from
+# Rows of a block of the kernel matrix that a norm is added up from.
+NORM_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)

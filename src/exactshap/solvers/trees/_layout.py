@@ -42,10 +42,14 @@ __all__ = [
     "sum_by_tree",
 ]
 
-MAX_REGISTERS = 4  # of sums: where players are many, few of them are in one group
-MAX_BITS = 15  # codes are uint16, and a table of more than 32768 codes is not filled often enough to pay
-NOMINAL_ROWS = 2000.0  # how many rows a kept table is expected to serve
-LEAF_CELL = 0.6  # a step of the transform of a leaf's cell, in look-ups
+# Registers of sums: where players are many, few of them are in one group.
+MAX_REGISTERS = 4
+# Codes are uint16, and a table of more than 32768 codes is not filled often enough to pay.
+MAX_BITS = 15
+# How many rows a kept table is expected to serve.
+NOMINAL_ROWS = 2000.0
+# A step of the transform of a leaf's cell, in look-ups.
+LEAF_CELL_COST = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +111,7 @@ def forecast(trees: FlatTrees, shape: Structure) -> TableForecast:
     if trees.n_nodes:
         mark_groups(shape, trees.left, trees.right, MAX_BITS, NOMINAL_ROWS, cost, n_players, is_root)
     sums = np.zeros((4, trees.n_trees))
-    sum_forecast(trees.tree_start, shape, is_root, n_players, LEAF_CELL, sums)
+    sum_forecast(trees.tree_start, shape, is_root, n_players, LEAF_CELL_COST, sums)
     return TableForecast(
         is_root=is_root,
         fits=np.isfinite(cost[trees.tree_start[:-1]]),

@@ -39,14 +39,21 @@ __all__ = ["LeafEngine", "leaf_costs", "most_dense"]
 ROW_VISIT = (
     16.0  # a background row at one node that a row reaches with it, in table look-ups (benchmarks/growth.py: 8 ns and 0.5 ns)
 )
-BLOCK = 8192  # rows at a time: they share the subset sums of the dense leaves
-MAX_DENSE = 16  # players of a dense leaf: four tables of 512 KiB
-PATTERN_COST = 4.0  # a set that holds a pattern, in table look-ups (0.5 ns)
-LOOK_UP_COST = 2.0  # a player of a dense leaf for one row
-SCAN_COST = 0.25  # a background row of a sparse leaf for one row, most of them never looked at
-PAIR_COST = 150.0  # the rest of a sparse leaf for one row
+# Rows at a time: they share the subset sums of the dense leaves.
+BLOCK_ROWS = 8192
+# Players of a dense leaf: four tables of 512 KiB.
+MAX_DENSE = 16
+# A set that holds a pattern, in table look-ups (0.5 ns).
+PATTERN_COST = 4.0
+# A player of a dense leaf for one row, in look-ups.
+LOOK_UP_COST = 2.0
+# A background row of a sparse leaf for one row, in look-ups: most of them are never looked at.
+SCAN_COST = 0.25
+# The rest of a sparse leaf for one row, in look-ups.
+PAIR_COST = 150.0
 LOW_BITS = 8
-WIDTH = 32  # bits of a pattern of players
+# Bits of a pattern of players.
+PATTERN_BITS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +81,7 @@ class LeafEngine:
             return self._in_blocks(columns, semivalue)
         out = np.zeros((self.trees.n_outputs, self.n_players, columns.shape[1]))
         scale = np.full(columns.shape[1], single_leaves(self.trees) * self.weights.sum())
-        weights = path_weights(semivalue, 1, min(self.shape.n_path_players, WIDTH))[1]
+        weights = path_weights(semivalue, 1, min(self.shape.n_path_players, PATTERN_BITS))[1]
         steps = self.cache.get_or_make(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)
         background = Background(self.background, self.weights, weights, self.shape.player_of_column, *self._sizes)
         if columns.shape[1] <= self.one_by_one_rows:
@@ -82,7 +89,7 @@ class LeafEngine:
         else:
             self._sweep_blocks(columns, steps, background, out, scale)
         values, scale = np.ascontiguousarray(out.transpose(2, 1, 0)) * self.unit, scale * self.unit
-        if self.shape.n_path_players > WIDTH:
+        if self.shape.n_path_players > PATTERN_BITS:
             walked = _wide_leaves_only(self.walk).solve(columns, semivalue, 1)
             values, scale = values + walked.values, scale + walked.scale
         full = leaf_sums(self.trees, columns)
@@ -109,7 +116,7 @@ class LeafEngine:
         patterns = (
             n * 12.0 * levels
             if n_rows <= self.one_by_one_rows
-            else n * (9.0 * levels + 12.0) + min(n_rows, BLOCK) * 5.0 * levels
+            else n * (9.0 * levels + 12.0) + min(n_rows, BLOCK_ROWS) * 5.0 * levels
         )
         patterns += 32.0 * 2.0 ** self._sizes[0]
         return steps_bytes(self.trees) + patterns
@@ -146,8 +153,8 @@ class LeafEngine:
         self, columns: np.ndarray, steps: Handle, background: Background, out: np.ndarray, scale: np.ndarray
     ) -> None:
         given = Handle(background)
-        for start in range(0, columns.shape[1], BLOCK):
-            block = slice(start, start + BLOCK)
+        for start in range(0, columns.shape[1], BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
             part = np.ascontiguousarray(columns[:, block])
             values = np.zeros((*out.shape[:2], part.shape[1]))
             sweep_leaves(part, steps, given, values, scale[block])
@@ -178,16 +185,16 @@ def leaf_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndar
     """Return each tree's cost of a row leaf by leaf, in look-ups."""
     m = np.arange(shape.n_path_players + 1.0)
     costs = np.where(m <= most_dense(n_background), _dense_cost(m, n_background), _sparse_cost(n_background))[shape.distinct]
-    if shape.n_path_players > WIDTH:
+    if shape.n_path_players > PATTERN_BITS:
         walked = VISIT_COST * n_background * visit_shares(trees, shape)
-        costs = np.where(shape.distinct > WIDTH, walked, costs)
+        costs = np.where(shape.distinct > PATTERN_BITS, walked, costs)
     return sum_by_tree(trees, np.where(trees.feature < 0, costs, 0.0))
 
 
 def _wide_leaves_only(walk: WalkEngine) -> WalkEngine:
-    """Return walks that meet only the leaves of more than ``WIDTH`` players: the rest is cut off, with value 0."""
+    """Return walks that meet only the leaves of more than ``PATTERN_BITS`` players: the rest is cut off, with value 0."""
     trees, shape = walk.trees, walk.shape
-    needed = (trees.feature < 0) & (shape.distinct > WIDTH)
+    needed = (trees.feature < 0) & (shape.distinct > PATTERN_BITS)
     value = np.where(needed[:, None], trees.value, 0.0)
     for depth in range(int(shape.depth.max(initial=0)), 0, -1):
         level = np.flatnonzero((shape.depth == depth) & needed)

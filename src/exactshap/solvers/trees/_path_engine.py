@@ -50,12 +50,18 @@ __all__ = [
     "walk_costs",
 ]
 
-WORK_BYTES = 2**21  # products and sums of one sweep: within the second-level cache
-LANES = 128  # rows of one sweep at most
-ONE_BY_ONE_ROWS = 12  # coefficients of every split for all three states are not worth filling for so few rows
-NODE_COST = 4.0  # a split at one node of the rule, in table look-ups (measured: 1.2 ns, for one row 8 ns, and 0.5 ns)
-PAIR_COST, SET_COST = 1.5, 0.6  # of pairs, and of each set of players, in sweeps of single players (benchmarks/growth.py)
-VISIT_COST = 8.0  # a visit of a node in a walk, in table look-ups (measured: 4 ns and 0.5 ns)
+# Products and sums of one sweep: within the second-level cache.
+WORK_BYTES = 2**21
+# Rows of one sweep at most.
+MAX_SWEPT_ROWS = 128
+# Coefficients of every split for all three states are not worth filling for so few rows.
+ONE_BY_ONE_ROWS = 12
+# A split at one node of the rule, in table look-ups (measured: 1.2 ns, for one row 8 ns, and 0.5 ns).
+NODE_COST = 4.0
+# Costs of pairs, and of each set of players, in sweeps of single players (benchmarks/growth.py).
+PAIR_COST, SET_COST = 1.5, 0.6
+# A visit of a node in a walk, in table look-ups (measured: 4 ns and 0.5 ns).
+VISIT_COST = 8.0
 
 
 class OfSize(NamedTuple):
@@ -161,7 +167,7 @@ class PathEngine:
     def _lanes(self, nodes: np.ndarray, n_sums: int) -> int:
         """Return how many rows are swept at once. Their products and sums stay in the second-level cache."""
         n_levels = int(self.shape.depth.max(initial=1))
-        return int(np.clip(WORK_BYTES // (24 * n_levels * (nodes.shape[1] + 1) + 8 * n_sums), 4, LANES))
+        return int(np.clip(WORK_BYTES // (24 * n_levels * (nodes.shape[1] + 1) + 8 * n_sums), 4, MAX_SWEPT_ROWS))
 
     @property
     def steps(self) -> Handle:
@@ -177,7 +183,7 @@ class PathEngine:
             ("leaves",), lambda: sorted_leaves(paths(trees, self.shape.player_of_column)), keep=1
         )
         largest = float(question.binomials[min(self.shape.n_path_players, self.n_players), size])
-        n_lanes = int(np.clip(WORK_BYTES // (8 * max(largest, 1.0)), 1, LANES))
+        n_lanes = int(np.clip(WORK_BYTES // (8 * max(largest, 1.0)), 1, MAX_SWEPT_ROWS))
         sweep_leaf_sets(
             columns, forest_of(trees), leaves, SetRule(size, *of_size.rule, question.binomials, question.offsets), n_lanes, out
         )

@@ -34,9 +34,12 @@ from exactshap.trees import prepared as rounded
 
 __all__ = ["PreparedTrees", "prepare_trees", "solve_trees"]
 
-PAIR_ROWS = 400.0  # how many rows are expected to share a filling of tables for pairs, which else go by quadrature
-ADVANTAGE = 2.0  # tables must make an ensemble twice as fast: their memory is not free
-REFILLED_ROWS = 200.0  # how many rows of one call are expected to share tables that cannot be kept
+# How many rows are expected to share a filling of tables for pairs, which else go by quadrature.
+PAIR_ROWS = 400.0
+# Tables must make an ensemble twice as fast: their memory is not free.
+MIN_ADVANTAGE = 2.0
+# How many rows of one call are expected to share tables that cannot be kept.
+REFILLED_ROWS = 200.0
 
 
 def _deep_engine(
@@ -331,11 +334,11 @@ def choose_trees(tables: TableForecast, other_costs: np.ndarray, limit: float, *
     """Return which trees to answer by tables: those that are cheaper so and fit ``limit`` bytes together, the smallest first.
 
     Where not all of them fit, tables that are filled again for each call may be cheaper in total. There are no tables at all
-    unless the ensemble becomes ``ADVANTAGE`` times as fast.
+    unless the ensemble becomes ``MIN_ADVANTAGE`` times as fast.
     """
     background = tables.background_bytes if may_refill else np.zeros(len(other_costs))
     choices = [np.zeros(len(other_costs), bool)]
-    totals = [other_costs.sum() / ADVANTAGE]
+    totals = [other_costs.sum() / MIN_ADVANTAGE]
     options = [(NOMINAL_ROWS, tables.table_bytes + background)] + [(REFILLED_ROWS, background)] * may_refill
     for n_rows, needed in options:
         costs = tables.cost(n_rows)

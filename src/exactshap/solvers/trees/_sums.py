@@ -8,7 +8,8 @@ import numpy as np
 
 __all__ = ["ROWS_IN_TURN", "pairwise_sum", "row_blocks", "weighted_mean", "whole_weights"]
 
-ROWS_IN_TURN = 4096  # background rows that are added one after the other: rounding grows with their number
+# Background rows that are added one after the other: rounding grows with their number.
+ROWS_IN_TURN = 4096
 
 
 def whole_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:

@@ -33,18 +33,24 @@ from exactshap.trees import prepared as rounded
 
 __all__ = ["BackgroundTable", "TableEngine", "path_weights", "tabulate_background"]
 
-CHUNK = 2**26  # bytes of tables at a time where they are too large to be kept
-BLOCK = 1024  # rows at a time: their codes and decisions stay in cache
+# Bytes of tables at a time where they are too large to be kept.
+CHUNK_BYTES = 2**26
+# Rows at a time: their codes and decisions stay in cache.
+BLOCK_ROWS = 1024
 BLOCK_BYTES = 2**21
-WORK_BYTES = 3.5 * 2**20  # numbers of players of all codes while they are made, sums of one block
-CELL_BY_CELL_ROWS = 16  # that are answered cell by cell before tables are filled, at least
+# Numbers of players of all codes while they are made, and sums of one block.
+WORK_BYTES = 3.5 * 2**20
+# Rows that are answered cell by cell before tables are filled, at least.
+CELL_BY_CELL_ROWS = 16
 CELL_BY_CELL_FRACTION = (
     0.1  # of the steps of a filling are spent on rows before tables are filled: a service's first ones do not wait
 )
 # of tables for sets of players, in look-ups of single players, half a nanosecond (benchmarks/growth.py: 0.8 and 1.2 ns)
 SET_LOOK_UP, SET_FILLING = 1.7, 2.4
-ROOM = 7  # cells behind the last table, which the widest registers read and leave out
-BACKGROUND_BLOCK = 2**14  # background rows at a time
+# Cells behind the last table, which the widest registers read and leave out.
+ROOM = 7
+# Background rows at a time.
+BACKGROUND_BLOCK = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,10 +149,10 @@ class TableEngine:
         def make() -> OrderTables:
             rows = lay_rows(self.layout, self.n_players, order, self.trees.n_outputs)
             n_sets, is_kept = int(rows.offsets[order + 1]), rows.n_bytes <= self.limit
-            kept = "kept" if is_kept else f"in runs of {CHUNK / 2**20:.0f} MiB"
+            kept = "kept" if is_kept else f"in runs of {CHUNK_BYTES / 2**20:.0f} MiB"
             method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
             n_results = (n_sets + 1) * self.trees.n_outputs + 1
-            block = int(max(16, min(BLOCK, BLOCK_BYTES // (8 * n_results))))
+            block = int(max(16, min(BLOCK_ROWS, BLOCK_BYTES // (8 * n_results))))
             unsolved = replace(Solution.zeros(0, n_sets, self.trees.n_outputs, method=method), error_bound=0.0)
             runs, work = _runs(rows, self.layout.n_groups), self._work(order, len(rows.columns))
             return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, work, unsolved)
@@ -180,7 +186,7 @@ class TableEngine:
         """Return the bytes besides the rows: the tables of one semivalue (see ``background`` for the background's)."""
         tables = self.of_order(order)
         needed = float(tables.rows.n_bytes)
-        return WORK_BYTES + (needed if tables.is_kept else min(needed, 2.0 * CHUNK))
+        return WORK_BYTES + (needed if tables.is_kept else min(needed, 2.0 * CHUNK_BYTES))
 
     def work(self, order: int) -> tuple[float, float, float]:
         """Return the steps to fill tables, and to answer one row. A row has look-ups with tables, and steps without."""
@@ -258,7 +264,7 @@ class TableEngine:
 
 
 def _runs(rows: TableRows, n_groups: int) -> list[tuple[int, int]]:
-    """Cut the groups into runs of about ``CHUNK`` bytes; the cut, and so the bits, do not depend on the rows explained."""
-    number = rows.table_start[:-1] * 8 // CHUNK
+    """Cut the groups into runs of about ``CHUNK_BYTES`` bytes; the cut, and so the bits, do not depend on the rows explained."""
+    number = rows.table_start[:-1] * 8 // CHUNK_BYTES
     firsts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist()]
     return list(zip(firsts, [*firsts[1:], n_groups], strict=True)) if n_groups else []

@@ -25,7 +25,8 @@ __all__ = [
 
 MAX_DEPTH = 10_000
 MAX_NODES = 100_000_000
-MAX_CELLS = 2**29  # leaf values of all nodes and outputs: 4 GiB
+# Leaf values of all nodes and outputs: 4 GiB.
+MAX_CELLS = 2**29
 
 FAULTS = (  # as in layout.cpp: what can be wrong with a node, and the array that it stands in
     ("", ""),

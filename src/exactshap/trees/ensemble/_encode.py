@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, message, warn
-from exactshap.trees.ensemble._flat import ZERO
+from exactshap.trees.ensemble._flat import LIGHTGBM_ZERO
 
 if TYPE_CHECKING:
     from exactshap.trees.ensemble._hashed import HashedColumns
@@ -69,7 +69,7 @@ def encode(model: Columns, table: TableLike) -> np.ndarray:
 
 def _without_zeros(X: np.ndarray) -> np.ndarray:
     """Return rows as LightGBM's trees see them: what it takes for zero is dropped before."""
-    return np.where(np.abs(X) <= ZERO, 0.0, X)
+    return np.where(np.abs(X) <= LIGHTGBM_ZERO, 0.0, X)
 
 
 def readable(model: Columns, table: TableLike) -> Any:

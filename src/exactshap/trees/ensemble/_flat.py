@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["MISSING_LEFT", "MISSING_NEVER", "MISSING_RIGHT", "ZERO", "FlatTrees", "NodeArrays"]
+__all__ = ["LIGHTGBM_ZERO", "MISSING_LEFT", "MISSING_NEVER", "MISSING_RIGHT", "FlatTrees", "NodeArrays"]
 
 MISSING_RIGHT, MISSING_LEFT, MISSING_NEVER = 0, 1, 2
 SPECIAL = 1 << 30  # as in the kernel
-ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold: a float literal stored in a double
+# LightGBM's kZeroThreshold: a float literal stored in a double.
+LIGHTGBM_ZERO = float(np.float32(1e-35))
 
 
 class NodeArrays(NamedTuple):

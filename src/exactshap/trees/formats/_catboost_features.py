@@ -14,7 +14,8 @@ from exactshap.trees.formats._document import MAX_COLUMNS, field, integer, numbe
 __all__ = ["Features", "Split", "read_features"]
 
 _COUNTS = ("Counter", "FeatureFreq")
-_NOT_A_HASH = 2**64 - 1  # marks an empty place of a table
+# Marks an empty place of a table.
+_NOT_A_HASH = 2**64 - 1
 
 
 class Split(NamedTuple):

@@ -15,9 +15,9 @@ from exactshap._runtime.types import Json
 from exactshap.errors import ExactshapError, ModelFormatError, message
 
 __all__ = [
+    "CHARACTERS_OF_NUMBERS",
     "MAX_COLUMNS",
     "MAX_OUTPUTS",
-    "OF_NUMBERS",
     "always_fits",
     "bit_set",
     "field",
@@ -33,9 +33,12 @@ __all__ = [
 MAX_COLUMNS = 2**22
 MAX_OUTPUTS = 2**16
 _HUGE = re.compile(rb"[\[:,]\s*-?[0-9.]+[eE][+-]?[0-9]{4}")
-OF_NUMBERS = set("0123456789+-.eEnaif ")  # Python's own reader takes 1_0 and digits of other scripts, too
-EXACT = 2**53  # up to here every whole number is a float64
-MAX_WORDS = 2**26  # of all category bit sets together: 256 MiB
+# Python's own reader takes 1_0 and digits of other scripts, too.
+CHARACTERS_OF_NUMBERS = set("0123456789+-.eEnaif ")
+# Up to here every whole number is a float64.
+EXACT_INTEGERS = 2**53
+# Words of all category bit sets together: 256 MiB.
+MAX_WORDS = 2**26
 T = TypeVar("T")
 
 
@@ -131,7 +134,9 @@ def numbers(values: Any, what: str, dtype: type, length: int | None = None) -> n
     kinds = set(map(type, values)) if not whole and isinstance(values, list) else set()
     if bool in kinds:
         raise ModelFormatError(message(f"{what} must hold numbers", "Got a truth value"))
-    if int in kinds and any(type(value) is int and abs(value) > EXACT for value in values):  # CatBoost reads them as zeros
+    if int in kinds and any(
+        type(value) is int and abs(value) > EXACT_INTEGERS for value in values
+    ):  # CatBoost reads them as zeros
         raise ModelFormatError(message(f"{what} holds whole numbers beyond 2^53"))
     if array.ndim != 1 or array.dtype.kind not in ("iub" if whole else "iubf"):
         raise ModelFormatError(

@@ -22,13 +22,16 @@ from exactshap.trees.formats._records import Records, chained, every_or_none
 __all__ = ["Scanned", "read_ubj"]
 
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
-TYPED = 128  # as in ubj.h: added to the type of the numbers of a typed array
+# As in ubj.h: added to the type of the numbers of a typed array.
+TYPED = 128
 _STRUCT = {b"i": ">b", b"U": ">B", b"I": ">h", b"l": ">i", b"L": ">q", b"d": ">f", b"D": ">d"}
 _DTYPE = {marker: np.dtype(kind) for marker, kind in _NUMBERS.items()}
 _NATIVE = {marker: dtype.newbyteorder("=") for marker, dtype in _DTYPE.items()}
 _OF_TYPED = {TYPED + ord(marker): dtype for marker, dtype in _NATIVE.items()}
-SPARE_ROWS = 1000  # of the tape, for small files
-MAX_KEYS = 64  # as in ubj.h: of an object among many alike ones
+# Rows of the tape that are allocated for small files.
+SPARE_ROWS = 1000
+# As in ubj.h: keys of an object among many alike ones.
+MAX_KEYS = 64
 _CONSTANTS = {b"T": True, b"F": False, b"Z": None}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.types import Json
 from exactshap.errors import ExplanationWarning, ModelFormatError, UnsupportedStructureError, message, warn
-from exactshap.trees.formats._document import OF_NUMBERS, field, integer, numbers
+from exactshap.trees.formats._document import CHARACTERS_OF_NUMBERS, field, integer, numbers
 from exactshap.trees.formats._records import Records, records
 
 __all__ = [
@@ -36,7 +36,8 @@ _LOG = {  # objectives with the exponential of a margin as base_score, and what 
     "survival:cox": "log hazard",
 }
 _OF_MEANS = (*_LOGIT, "count:poisson", "reg:gamma", "reg:squarederror", "reg:tweedie")
-ROUNDING_OF_ROOT = 1e-3  # of the largest weight of a tree; some 1e-8 without offsets, and 0.05 and more with them
+# Part of the largest weight of a tree: some 1e-8 without offsets, and 0.05 and more with them.
+ROUNDING_OF_ROOT = 1e-3
 _LEVELS = {  # where a document keeps the levels of its outputs, and what each output is of the target
     "reg:quantileerror": ("quantile_loss_param", "quantile_alpha", "quantile"),
     _EXPECTILES: ("expectile_loss_param", "expectile_alpha", "expectile"),
@@ -240,7 +241,7 @@ def base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple
     Expectiles beyond the first are :math:`b_k = b_{k-1} + \ln(1 + e^{m_k})`, so that they cannot cross.
     """
     text = parameters.get("base_score", "5E-1")
-    if not set(str(text)) <= OF_NUMBERS | set("[],"):
+    if not set(str(text)) <= CHARACTERS_OF_NUMBERS | set("[],"):
         raise ModelFormatError(message("base_score must hold numbers", f"Got {str(text)[:40]!r}"))
     listed = isinstance(text, str) and text.startswith("[") and text.endswith("]")  # else the library reads one number
     parts = text[1:-1].split(",") if listed else [text] if isinstance(text, str) else np.atleast_1d(text).tolist()
@@ -318,6 +319,6 @@ def _levels(learner: dict, objective: str) -> tuple[str, ...]:
         return ()
     holder, entry, word = _LEVELS[objective]
     text = str((learner["objective"].get(holder) or {}).get(entry, "")).strip("[]()")
-    if not text or not set(text) <= OF_NUMBERS | {","}:
+    if not text or not set(text) <= CHARACTERS_OF_NUMBERS | {","}:
         return ()
     return tuple(f"{word} {float(level):g}" for level in text.split(","))

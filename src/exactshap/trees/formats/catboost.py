@@ -17,8 +17,8 @@ from exactshap.errors import ModelFormatError, UnsupportedStructureError, messag
 from exactshap.trees.ensemble import MAX_DEPTH, RawTree, TreeModel, build
 from exactshap.trees.formats._catboost_features import Features, Split, read_features
 from exactshap.trees.formats._document import (
+    CHARACTERS_OF_NUMBERS,
     MAX_OUTPUTS,
-    OF_NUMBERS,
     bit_set,
     field,
     guarded,
@@ -303,7 +303,7 @@ def _parsed(value: object) -> Any:
 def _output_names(n_outputs: int, classes: Any, objective: str, level: str) -> tuple[str, ...]:
     if objective == "RMSEWithUncertainty" and n_outputs == 2:
         return "mean", "log standard deviation"
-    levels = level.split(",") if level and objective in _LEVELS and set(level) <= OF_NUMBERS | {","} else []
+    levels = level.split(",") if level and objective in _LEVELS and set(level) <= CHARACTERS_OF_NUMBERS | {","} else []
     if len(levels) == n_outputs:
         return tuple(f"{_LEVELS[objective]} {float(one):g}" for one in levels)
     if n_outputs == 1:

@@ -11,13 +11,15 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import MISSING_NEVER, RawTree, TreeModel, build
-from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, OF_NUMBERS, guarded, integer, rounds_read
+from exactshap.trees.formats._document import CHARACTERS_OF_NUMBERS, MAX_COLUMNS, MAX_OUTPUTS, guarded, integer, rounds_read
 
 __all__ = ["convert", "from_text"]
 
 KNOWN_VERSIONS = ("v2", "v3", "v4")
-_KINDS = 11  # the largest decision_type: NaN is missing, goes left, and the split is one of categories
-_CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the next two are the missing type: 0 none, 1 zero, 2 NaN
+# The largest decision_type: NaN is missing, goes left, and the split is one of categories.
+_KINDS = 11
+# Bits of decision_type; the next two are the missing type: 0 none, 1 zero, 2 NaN.
+_CATEGORICAL, _DEFAULT_LEFT = 1, 2
 _OF_TREES = re.compile(
     "num_leaves|num_cat|num_features|split_feature|split_gain|threshold|decision_type|is_linear|(left|right)_child|shrinkage"
     "|leaf_(value|weight|count|const|features|coeff)|internal_(value|weight|count)|cat_(boundaries|threshold)"
@@ -185,7 +187,7 @@ def _numbers(entries: dict[str, str], name: str, where: str, kind: type, length:
     if name not in entries:
         raise ModelFormatError(message(f"{where}: {name} is missing"))
     try:
-        if not set(entries[name]) <= OF_NUMBERS:
+        if not set(entries[name]) <= CHARACTERS_OF_NUMBERS:
             raise ValueError
         values = np.array([kind(v) for v in entries[name].split()], np.int64 if kind is int else np.float64)
     except (ValueError, OverflowError):

@@ -37,7 +37,8 @@ from exactshap.trees.formats._xgboost_layout import (
 
 __all__ = ["convert", "from_document"]
 
-MAX_SET_WORDS = 2**19  # of one bit set: categories up to 2^24, as many as float32 can tell apart
+# Words of one bit set: categories up to 2^24, as many as float32 distinguishes.
+MAX_SET_WORDS = 2**19
 
 
 def convert(model: Model) -> TreeModel:

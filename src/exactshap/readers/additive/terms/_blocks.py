@@ -49,9 +49,12 @@ __all__ = [
     "weighted_mean",
 ]
 
-MAX_TERM_PLAYERS = 20  # 2^20 coalition values of one term and row are 8 MiB
-CHUNK_VALUES = 2**19  # values of one chunk of hybrid rows or basis products: 4 MiB, what stays in a core's caches
-BACKGROUND_CHUNK = 256  # background rows of one chunk of hybrids, fixed so that results do not depend on the block of rows
+# Players: 2^20 coalition values of one term and row are 8 MiB.
+MAX_TERM_PLAYERS = 20
+# Values of one chunk of hybrid rows or basis products: 4 MiB, what stays in a core's caches.
+CHUNK_VALUES = 2**19
+# Background rows of one chunk of hybrids, fixed so that results do not depend on the block of rows.
+BACKGROUND_CHUNK = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +222,8 @@ def _of_one_player(players: tuple[tuple[int, ...], ...], present: np.ndarray, ab
 
 # -- what evaluations cost, for forecasts --------------------------------------------------------------------------------
 
-QUICK = 0.002  # seconds; an evaluation that takes less is timed again on LARGER times as many rows
+# Seconds: an evaluation that takes less is timed again on LARGER times as many rows.
+MIN_TIMED_SECONDS = 0.002
 LARGER = 16
 
 
@@ -231,7 +235,7 @@ def calls_of_row(bound: object) -> float:
 def seconds_of_row(block: TermBlock, bound: object, rows: np.ndarray) -> float:
     """Return the seconds of one row, from one evaluation of a block."""
     seconds = clocked(lambda: block.evaluate(rows))
-    if seconds < QUICK:
+    if seconds < MIN_TIMED_SECONDS:
         rows = np.tile(rows, (LARGER, 1))
         seconds = clocked(lambda: block.evaluate(rows))
     return seconds / len(rows) / len(block.columns) * max(calls_of_row(bound), len(block.columns))

@@ -34,10 +34,13 @@ from exactshap._native import kernel
 
 __all__ = ["Growth", "Interpolant", "interpolate", "plan"]
 
-TARGET = 5e-12  # of the largest value on the surface; explanations promise 1e-8 of the largest value, for sums of terms
-N_PROBED = 256  # points that say how large the function is at least
+# Part of the largest value on the surface. Explanations promise 1e-8 of the largest value, for sums of terms.
+TARGET_ERROR = 5e-12
+# Points that say how large the function is at least.
+PROBED_POINTS = 256
 MAX_NODES = 256
-NARROW = ((8, 40), (10, 48), (12, 64))  # points of a narrow cell in each direction, and how many cells across a face at most
+# Points of a narrow cell in each direction, and how many cells across a face at most.
+NARROW_CELLS = ((8, 40), (10, 48), (12, 64))
 
 fill_homogeneous = kernel("additive.fill_homogeneous(X, coefficients, degree, out)")
 fill_hybrid_means = kernel("additive.fill_hybrid_means(X, background, weights, inside, coefficients, degree, out)")
@@ -89,9 +92,9 @@ class InterpolationPlan:
 
 
 def plan(growth: Growth, largest: float) -> InterpolationPlan | None:
-    """Return the cheapest grid with a bound below TARGET of ``largest``."""
-    half = 0.5 * TARGET * largest
-    for n_powers, most in NARROW:
+    """Return the cheapest grid with a bound below TARGET_ERROR of ``largest``."""
+    half = 0.5 * TARGET_ERROR * largest
+    for n_powers, most in NARROW_CELLS:
         n_cells = next((n for n in range(1, most + 1) if growth.interpolation_error(n_powers, 1.0 / n) <= half), None)
         spread = lebesgue(n_powers) ** (growth.n_columns - 1)
         n_nodes = next((n for n in range(2, MAX_NODES + 1) if spread * growth.interpolation_error(n, 1.0) <= half), None)
@@ -130,12 +133,12 @@ class Interpolant:
 def interpolate(
     function: Callable[[np.ndarray], np.ndarray], growth: Growth, most_evaluations: float = math.inf
 ) -> Interpolant | None:
-    """Return an interpolant with a proven error below :data:`TARGET`. The error is relative to the largest value.
+    """Return an interpolant with a proven error below :data:`TARGET_ERROR`. The error is relative to the largest value.
 
     None where no grid is fine enough, where the one that is takes more than ``most_evaluations``, or where the interpolant is
     not the function at a few points (the proof says nothing about functions that are not what they say).
     """
-    points = np.random.default_rng(0).uniform(-1.0, 1.0, size=(N_PROBED, growth.n_columns))
+    points = np.random.default_rng(0).uniform(-1.0, 1.0, size=(PROBED_POINTS, growth.n_columns))
     points /= np.abs(points).max(axis=1, keepdims=True)
     truth = np.asarray(function(points), float)
     largest = float(np.abs(truth).max())
@@ -144,7 +147,7 @@ def interpolate(
         return None
     values = _surface_values(function, growth.n_columns, grid.n_nodes)
     interpolant = Interpolant(_coefficients(values, grid), growth.degree, grid.error)
-    return interpolant if np.all(np.abs(interpolant(points) - truth) <= 10.0 * TARGET * largest) else None  # 10: rounding
+    return interpolant if np.all(np.abs(interpolant(points) - truth) <= 10.0 * TARGET_ERROR * largest) else None  # 10: rounding
 
 
 def _chebyshev_points(n: int) -> np.ndarray:

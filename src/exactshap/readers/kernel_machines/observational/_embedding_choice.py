@@ -23,7 +23,8 @@ from exactshap.errors import BudgetError, ExplanationWarning, InputError, memory
 
 __all__ = ["MAX_OPERATIONS", "Routes"]
 
-MAX_OPERATIONS = 1e13  # of all coalitions and 256 rows: some minutes on one core
+# Multiplications for all coalitions and 256 rows: some minutes on one core.
+MAX_OPERATIONS = 1e13
 MIN_LANDMARKS = 16
 ROWS = 256.0
 GIB = 2.0**30

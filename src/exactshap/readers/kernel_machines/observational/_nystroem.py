@@ -22,7 +22,8 @@ from exactshap.solvers.rkhs import FeatureRidge, pivoted_rows, subset_product, w
 __all__ = ["NystroemEmbedding", "landmarks_of"]
 
 DIAGONAL_ROWS = 64
-BLOCK_VALUES = 2**15  # features of one side of a coalition that are held at once: 256 KiB
+# Features of one side of a coalition that are held at once: 256 KiB.
+BLOCK_VALUES = 2**15
 
 
 class NystroemEmbedding:

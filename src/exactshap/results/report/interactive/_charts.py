@@ -16,7 +16,8 @@ _SHADES = list(range(-1, 9))
 _SHADE_COLOURS = ["var(--qx)", *(f"var(--q{k})" for k in range(9))]
 _WORDS = "words[datum.value]"
 _SHADE = "isValid(datum.colour) ? round(8 * clamp((datum.colour - range[0]) / (range[1] - range[0] || 1), 0, 1)) : -1"
-_EMBED = {"ast": True, "actions": False, "renderer": "svg", "logLevel": 1}  # no code is made of text, as the policy demands
+# No code is made of text, as the policy of the page demands.
+_EMBED = {"ast": True, "actions": False, "renderer": "svg", "logLevel": 1}
 _LABEL_LIMIT = "windowSize()[0] < 600 ? 140 : 190"
 _AXIS = {
     "labelColor": "var(--soft)",

@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Packed", "pack"]
 
-_MAX_ROWS = 20_000  # what a browser sums while a brush moves
-_MAX_BYTES = 6_700_000  # compressed; 4/3 of that as text, and 0.9 MB of scripts, stay below 10 MB
-_BYTES = {"values": 3.55, "cells": 2.65, "errors": 1.9, "pairs": 3.55, "rows": 24.0}  # one number of each kind, compressed
-_STATE = {"output": 0, "colour": -1, "pair": -1, "B": [], "sort": "", "up": False, "page": 0}  # what the page shows first
+# Rows: what a browser sums while a brush moves.
+_MAX_ROWS = 20_000
+# Compressed bytes; 4/3 of that as text, and 0.9 MB of scripts, stay below 10 MB.
+_MAX_BYTES = 6_700_000
+# Bytes of one number of each kind, compressed.
+_BYTES = {"values": 3.55, "cells": 2.65, "errors": 1.9, "pairs": 3.55, "rows": 24.0}
+# What the page shows first.
+_STATE = {"output": 0, "colour": -1, "pair": -1, "B": [], "sort": "", "up": False, "page": 0}
 _OBSERVED = ("probability", "predicted target", "observed", "error")  # facts of a row with a target
-_CELL_BITS, _ERROR_BITS = 16, 9  # of the mantissa: five and three digits
+# Bits of the mantissa: five and three digits.
+_CELL_BITS, _ERROR_BITS = 16, 9
 
 
 @dataclass(frozen=True)

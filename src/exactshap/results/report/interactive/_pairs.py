@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["players_of", "strongest_pairs", "tiles"]
 
-_PAIRED = 12  # players of the matrix of pairs
+# Players of the matrix of pairs.
+_PAIRED = 12
 
 
 def strongest_pairs(explanation: ExplanationData) -> list[list[int]]:
