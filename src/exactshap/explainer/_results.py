@@ -150,6 +150,6 @@ def _imprecise(explanation: Explanation, difference: float) -> str:
     if difference > 1e-5 * np.abs(explanation.prediction).max(initial=0.0):
         return ""
     return (
-        "The model may compute in lower precision than its float64 answers say: let a function return float32 numbers, their "
+        "The model may compute in lower precision than its float64 answers say: let a function return float32 numbers; their "
         "rounding is then allowed for. Else this is a bug: please report it with exactshap.show_versions()"
     )
