@@ -51,6 +51,8 @@ class Component:
         Further factors ``h(x (n, 1), y (1, m)) -> (n, m)``; ``is_normalised`` of one says that it is 1 at x = y.
     relative_error : float
         How far the sum of all components is off for this one, relative to s and its powers and functions: that of mixtures.
+    rounding : float
+        How many rounding units a library's own closed form of the kernel is off, relative to s: powers multiply those of their base.
     member_of : ScaledMixture or None
         The mixture that this Gaussian is one of and nothing else; all of them together are one radial kernel times a constant.
 
@@ -69,6 +71,7 @@ class Component:
     powers: np.ndarray | None = None
     functions: tuple[tuple[int, ColumnFunction], ...] = ()
     relative_error: float = 0.0
+    rounding: float = 0.0
     member_of: ScaledMixture | None = None
 
     def __mul__(self, other: Component) -> Component:
@@ -83,6 +86,7 @@ class Component:
             cauchy=self.cauchy + other.cauchy,
             powers=_add(self.powers, other.powers),
             functions=self.functions + other.functions,
+            rounding=self.rounding + other.rounding,
             relative_error=self.relative_error + other.relative_error + self.relative_error * other.relative_error,
         )
 

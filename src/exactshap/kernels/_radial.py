@@ -17,6 +17,7 @@ from exactshap.kernels._parameters import check_finite, check_positive, per_colu
 
 __all__ = ["Matern", "Radial", "RationalQuadratic"]
 
+_UNITS_OF_SHAPE = 16.0  # shape / 16 rounding units: tolerances count any unit more than 16 times
 _LARGEST_BESSEL = 10.0  # the smoothness beyond which the mixture has more correct digits than logarithms of Bessel functions
 _LARGEST_RATE = 1e300  # a product with 0 is 0, and with the square of any distance above 1e-149 is beyond the exponential
 
@@ -29,6 +30,11 @@ class Radial(Kernel):
 
     def __post_init__(self) -> None:
         check_positive(self.bandwidth, "bandwidth", type(self).__name__)
+
+    @property
+    @abstractmethod
+    def shape(self) -> float:
+        """Return nu or alpha."""
 
     @abstractmethod
     def profile(self, squared_distance: np.ndarray) -> np.ndarray:
@@ -47,7 +53,13 @@ class Radial(Kernel):
             rates = np.minimum((np.sqrt(mixture.rates)[:, None] / sigma) ** 2, _LARGEST_RATE)
         member_of = ScaledMixture(mixture, sigma)
         return tuple(
-            Component(amplitude=weight, squared=rate, relative_error=mixture.error, member_of=member_of)
+            Component(
+                amplitude=weight,
+                squared=rate,
+                relative_error=mixture.error,
+                rounding=self.shape / _UNITS_OF_SHAPE,
+                member_of=member_of,
+            )
             for weight, rate in zip(mixture.weights.tolist(), rates, strict=True)
         )
 
@@ -110,6 +122,10 @@ class Matern(Radial):
         super().__post_init__()
         _check_shape(self.nu, "nu", "Matern")
 
+    @property
+    def shape(self) -> float:
+        return float(self.nu)
+
     def mixture(self) -> GaussianMixture:
         return matern(float(self.nu))
 
@@ -168,6 +184,10 @@ class RationalQuadratic(Radial):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_shape(self.alpha, "alpha", "RationalQuadratic")
+
+    @property
+    def shape(self) -> float:
+        return float(self.alpha)
 
     def mixture(self) -> GaussianMixture:
         return rational_quadratic(float(self.alpha))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -208,11 +209,13 @@ class BoundMachine:
             self.n_players, semivalue, order, constant=constant, magnitude=self._peak(values), single_output=self.single_output
         )
 
-    def mixture_error(self, values: np.ndarray) -> np.ndarray:
+    def mixture_error(self, values: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Return how far any v(S) of some rows is off (n_rows,) because radial kernels are mixtures of Gaussians.
 
-        Gaussians, Laplacians and Cauchy factors are at most 1; powers and functions are as large as at the row or in the background.
+        Gaussians, Laplacians and Cauchy factors are at most 1; powers and functions are as large as at the row or in ``rows``, by
+        default the background.
         """
+        rows = self.background if rows is None else rows
         error, heights = np.zeros(len(values)), {}
         for part in self.expansion.parts:
             other = part.component.unbounded()
@@ -221,14 +224,16 @@ class BoundMachine:
             elif part.component.relative_error:
                 key = (id(part.points), *other.key)
                 if key not in heights:
-                    heights[key] = self._heights(values, other, part.points)
+                    heights[key] = self._heights(values, other, part.points, rows)
                 error += part.component.relative_error * (heights[key] @ np.abs(part.coefficients).max(axis=0))
         return error
 
-    def _heights(self, values: np.ndarray, component: Component, points: np.ndarray) -> np.ndarray:
+    def _heights(self, values: np.ndarray, component: Component, points: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
         """Return the largest magnitude (n_rows, n_terms) of a product at any hybrid of a row."""
         own = np.abs(component.factors(values, points))
-        absent = np.abs(component.factors(self.rows_and_weights()[0], points)).max(axis=0) if self.replaces_columns else 1.0
+        absent: Any = 1.0
+        if self.replaces_columns and rows is not None:
+            absent = np.abs(component.factors(rows, points)).max(axis=0)
         return np.asarray(np.maximum(own, absent).prod(axis=1))
 
     def _peak(self, values: np.ndarray) -> np.ndarray:
@@ -238,7 +243,8 @@ class BoundMachine:
         distance computed as |x|^2 + |y|^2 - 2 x.y is off by eps (|x|^2 + |y|^2), which the exponent inherits; no factor by more than 1.
         """
         expansion = self.expansion
-        peak = np.full(len(values), expansion.magnitude)
+        own = sum(part.magnitude * part.component.rounding for part in expansion.parts)
+        peak = np.full(len(values), expansion.magnitude + own)
         for part in expansion.parts if expansion.cancels else ():
             rate = part.component.squared
             if rate is not None and part.points is not None:

@@ -111,8 +111,21 @@ class ConditionalGames(Strategy):
             found,
             method=f"{found.method} of {self.embedding.describe()}",
             scale=scale,
+            error_bound=np.asarray(found.error_bound) + 2.0**order * self._mixture_error(values),
             approximation_error=self._approximation_error(game, values),
         )
+
+    def _mixture_error(self, values: np.ndarray) -> np.ndarray:
+        r"""Return how far any v(S) is off (n_rows,) because radial kernels are mixtures of Gaussians.
+
+        An embedding's weights :math:`(K + \Lambda)^{-1} k` of n rows add up in magnitude to at most
+        :math:`\sqrt{n / \min \Lambda}`, for a kernel that is 1 at x = x'.
+        """
+        if not self.machine.expansion.is_mixture:
+            return np.zeros(len(values))
+        embedding = self.embedding
+        total = np.sqrt(len(embedding.rows) * np.max(embedding.weights) / embedding.eta)
+        return max(1.0, float(total)) * self.machine.mixture_error(values, embedding.rows)
 
     def _approximation_error(self, game: ConditionalGame, values: np.ndarray) -> np.ndarray | None:
         """Estimate how far v(S) of a low-rank form is off, (n_rows,); None for the exact form.
