@@ -197,7 +197,9 @@ def test_the_module_is_the_command_and_its_help_is_light():
         (["model.joblib", "data.csv", *COMMON, "--drop", "zz"], "`data.csv` has no column 'zz'"),
         (["model.joblib", "nothing.csv", *COMMON], "No such file: nothing.csv"),
         (["nothing.skops", "data.csv"], "No such file: nothing.skops"),
-        (["model.joblib", "data.csv", *COMMON, "--rows", "a"], "--rows a is no choice of rows"),
+        (["model.joblib", "data.csv", *COMMON, "--rows", "1:2:3"], "--rows 1:2:3 is no choice of rows"),
+        (["model.joblib", "data.csv", *COMMON, "--rows", "agee > 1"], "The filter cannot be read. There is no column “agee”"),
+        (["model.joblib", "data.csv", *COMMON, "--rows", "age > 900"], "No row of data.csv has age > 900"),
         (["model.joblib", "data.csv", *COMMON, "--rows", "40"], "There is no row 40"),
         (["model.joblib", "data.csv", *COMMON, "--keep", "zz", "-o", "v.csv"], "`data.csv` has no column 'zz'"),
         (["data.csv", "data.csv"], "data.csv is not a model file that can be read. Got the suffix '.csv'"),
@@ -392,6 +394,17 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(files, name,
     monkeypatch.setattr(_work.Task, "explain", lambda *arguments: pytest.fail("it was explained"))
     assert run("report", files / "model.pkl", files / "rows.csv", "--out", files / name) == 2
     assert text in " ".join(capsys.readouterr().err.split())
+
+
+def test_rows_are_chosen_by_a_filter(files, fitted):
+    _, X, y = fitted
+    assert (
+        run("explain", "model.joblib", "data.csv", *COMMON, "--rows", "age > 0 and y < 1", "--keep", "id", "-o", "some.csv")
+        == 0
+    )
+    table = pandas.read_csv("some.csv")
+    wanted = np.flatnonzero((X["age"] > 0) & (y < 1))
+    assert list(table["row"]) == list(table["id"]) == list(wanted)
 
 
 def test_two_explanations_or_the_groups_of_one_are_compared(files, capsys):

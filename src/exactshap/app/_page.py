@@ -35,8 +35,9 @@ def page(what_if: WhatIf) -> Any:
     background = what_if.background is not None
     filters = (
         [
-            ui.input_text("where", "Background rows", placeholder="age > 40 and sex == F"),
+            ui.input_text("where", "Background rows", placeholder="age > 40 and sex = F"),
             ui.input_action_button("apply", "Apply"),
+            ui.output_ui("slip"),
         ]
         if background
         else []
@@ -84,14 +85,21 @@ def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
     """Return what runs for each visitor."""
 
     def run(input: Any, output: Any, session: Any) -> None:
-        row, where = reactive.value(0), reactive.value("")
+        row, where, slipped = reactive.value(0), reactive.value(""), reactive.value("")
         baseline: reactive.Value[int | None] = reactive.value(None)
         unheard: dict[int, Any] = {}
 
         @reactive.effect
         @reactive.event(input.apply)
         def _filtered() -> None:
-            where.set(input.where() or "")
+            wanted = input.where() or ""
+            slipped.set(slip_of(what_if, wanted))
+            if not slipped():
+                where.set(wanted)
+
+        @render.ui
+        def slip() -> Any:
+            return ui.p(f"{slipped()} The rows stay as they were.", class_="failed", role="alert") if slipped() else None
 
         @render.data_frame
         def rows() -> Any:
@@ -130,6 +138,15 @@ def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
             return ui.HTML(answer_html(explanation, 1000.0 * (time.perf_counter() - started), row(), baseline()))
 
     return run
+
+
+def slip_of(what_if: WhatIf, where: str) -> str:
+    """Return why a filter of the background cannot be used; "" if it can."""
+    try:
+        what_if.explainer(where)
+    except ExactshapError as error:
+        return str(error)
+    return ""
 
 
 def _positions(what_if: WhatIf, input: Any) -> list[Any]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +12,7 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.frames import Table, as_table
+from exactshap.results.data import filtered_rows
 
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
@@ -22,11 +21,8 @@ __all__ = ["WhatIf"]
 
 # Explainers of other backgrounds and baseline rows: each is read once.
 _KEPT = 8
-_FILTER = re.compile(r"""\s*(".+?"|'.+?'|.+?)\s*(==|!=|<=|>=|<|>)\s*(.+?)\s*""")
-_AND = re.compile(r"""\s+and\s+(?=(?:[^"]*"[^"]*")*[^"]*$)""")  # outside of quotes
 # Steps of a slider, at most.
 _MOVES = 200
-_COMPARE = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 class WhatIf:
@@ -88,7 +84,7 @@ class WhatIf:
                     message("A filter chooses background rows", "There is no background", "Pass --background FILE")
                 )
             return None if self.background is None else self.background.native
-        keep = np.flatnonzero(matches(self.background, where, self.names))
+        keep = np.flatnonzero(filtered_rows(self.background, self.names, where))
         if not keep.size:
             raise InputError(message(f"No background row has {where}", do="Widen the filter"))
         return self.background.take(keep).native
@@ -118,7 +114,7 @@ class WhatIf:
         i : int
         changes : dict of column to cell, optional
         where : str, default=""
-            Background rows to keep: comparisons joined by "and", such as ``age > 40 and sex == F``; "" keeps all.
+            Background rows to keep, such as ``age > 40 and sex = F``, in the language of the pages' filters; "" keeps all.
         baseline_row : int, optional
             A row of the data to compare with, instead of the background.
 
@@ -204,34 +200,3 @@ def _grid(low: float, high: float, whole: bool) -> dict[str, float]:
     step = next(size for size in (1.0, 2.0, 5.0, 10.0) if size * 10.0**-places >= 0.999 * smallest) * 10.0**-places
     ends = (math.floor(low / step) * step, math.ceil(high / step) * step, step)
     return dict(zip(("low", "high", "step"), (round(end, places) for end in ends), strict=True))
-
-
-def matches(table: Table, where: str, names: tuple[str, ...]) -> np.ndarray:
-    """Return which rows (n_rows,) a filter keeps: comparisons of a column with a value, joined by "and"; nothing is evaluated.
-
-    A name or a text that holds "and" or a sign stands in quotes: ``"cut and colour" > 3``.
-    """
-    keep = np.ones(table.n_rows, bool)
-    for part in _AND.split(where.strip()):
-        comparison = _FILTER.fullmatch(part)
-        if comparison is None:
-            do = 'Write comparisons such as age > 40 and sex == F, with a name that holds "and" in quotes'
-            raise InputError(message(f"{part!r} is no comparison", do=do))
-        name, sign, text = comparison.groups()
-        name = name if name in names else name.strip("'\"")
-        if name not in names:
-            raise UnknownNameError(message(f"There is no column {name!r}", do=did_you_mean(name, names)))
-        cells, text = table.column(names.index(name)), text.strip("'\"")
-        keep &= _compared(cells, sign, text, name)
-    return keep
-
-
-def _compared(cells: np.ndarray, sign: str, text: str, name: str) -> np.ndarray:
-    if cells.dtype.kind in "fiu":
-        try:
-            return _COMPARE[sign](cells.astype(float), float(text))
-        except ValueError:
-            raise InputError(message(f"Column {name!r} holds numbers", f"Got {text!r}")) from None
-    if sign not in ("==", "!="):
-        raise InputError(message(f"Column {name!r} holds text", f"Got {sign}", "Compare it with == or !="))
-    return np.array([_COMPARE[sign](str(cell), text) for cell in cells], bool)

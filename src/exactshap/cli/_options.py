@@ -50,7 +50,9 @@ Groups = Annotated[Path | None, typer.Option(help='Groups of columns as players,
 Budget = Annotated[
     int | None, typer.Option(min=1, help="Calls of a function, or of the game, that sampling may use for a row.")
 ]
-Rows = Annotated[str | None, typer.Option(help="Which rows: 7, 0:100, or 3,5,8; all by default.")]
+Rows = Annotated[
+    str | None, typer.Option(help="Which rows: 7, 0:100, 3,5,8, or a filter such as 'age > 40 and sex = F'; all by default.")
+]
 Jobs = Annotated[int | None, typer.Option(help="Threads; results are the same bits for every number.")]
 Seed = Annotated[int, typer.Option(help="Of random choices.")]
 Stages = Annotated[
@@ -108,25 +110,24 @@ def read_groups(path: Path | None) -> dict[str, list[str]] | None:
     return groups
 
 
-def row_choice(text: str | None) -> slice | list[int] | None:
-    """Return what ``--rows`` means: one row, a range without its end, or a list.
+def row_choice(text: str | None) -> slice | list[int] | str | None:
+    """Return what ``--rows`` means: one row, a range without its end, a list, or a filter.
 
-    >>> row_choice("0:100"), row_choice("3,5"), row_choice("7")
-    (slice(0, 100, None), [3, 5], [7])
+    >>> row_choice("0:100"), row_choice("3,5"), row_choice("7"), row_choice("age > 40")
+    (slice(0, 100, None), [3, 5], [7], 'age > 40')
     """
     from exactshap.errors import InputError, message
 
-    if text is None:
-        return None
+    if text is None or any(sign not in "0123456789:,- " for sign in text):
+        return text
     try:
         if ":" in text:
             start, stop = (int(part) if part.strip() else None for part in text.split(":"))
             return slice(start, stop)
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise InputError(
-            message(f"--rows {text} is no choice of rows", do="Write --rows 7, --rows 0:100 or --rows 3,5,8")
-        ) from None
+        do = "Write --rows 7, --rows 0:100, --rows 3,5,8, or a filter: --rows 'age > 40'"
+        raise InputError(message(f"--rows {text} is no choice of rows", do=do)) from None
 
 
 def output_choice(text: str) -> int | str:

@@ -13,9 +13,11 @@ import numpy as np
 from exactshap._runtime.types import TableLike
 from exactshap.cli._io import load_model, read_table, take_columns
 from exactshap.errors import InputError, message
+from exactshap.results.data import filtered_rows
 
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer
+    from exactshap.frames import Table
     from exactshap.results.explanation import Explanation
 
 __all__ = ["Task", "command_line"]
@@ -33,8 +35,8 @@ class Task:
         Columns of the files that are not features: the target, identifiers.
     settings : dict
         Keyword arguments of Explainer.
-    rows : slice or list of int, or None
-        Which rows of the data; None means all.
+    rows : slice, list of int, str or None
+        Which rows of the data, as numbers or as a filter; None means all.
     keep : tuple of str
         Columns of the data that are written with the values.
     """
@@ -47,7 +49,7 @@ class Task:
     trust: bool = False
     n_stages: int | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    rows: slice | list[int] | None = None
+    rows: slice | list[int] | str | None = None
     keep: tuple[str, ...] = ()
 
     def explainer(self) -> tuple[Explainer, Any]:
@@ -57,21 +59,32 @@ class Task:
         self._refuse_unknown(X, explainer.reader.fitted_names)
         return explainer, X
 
-    def row_numbers(self, n_rows: int) -> np.ndarray:
-        """Return which rows of a file of ``n_rows`` are explained."""
+    def row_numbers(self, table: Table) -> np.ndarray:
+        """Return which rows of the whole table are explained."""
+        everything = np.arange(table.n_rows)
+        if isinstance(self.rows, str):
+            kept = filtered_rows(table, table.names or (), self.rows)
+            if not kept.any():
+                raise InputError(message(f"No row of {self.data.name} has {self.rows}", do="Widen the filter of --rows"))
+            return everything[kept]
         if self.rows is None or isinstance(self.rows, slice):
-            return np.arange(n_rows)[self.rows or slice(None)]
-        outside = next((i for i in self.rows if not -n_rows <= i < n_rows), None)
+            return everything[self.rows or slice(None)]
+        outside = next((i for i in self.rows if not -table.n_rows <= i < table.n_rows), None)
         if outside is not None:
-            raise InputError(message(f"There is no row {outside}", f"{self.data.name} has {n_rows} rows, numbered from 0"))
-        return np.arange(n_rows)[self.rows]
+            raise InputError(
+                message(f"There is no row {outside}", f"{self.data.name} has {table.n_rows} rows, numbered from 0")
+            )
+        return everything[self.rows]
 
     def table(self) -> Any:
         """Read the chosen rows, with all columns."""
+        whole = self._whole()
+        return whole.native if self.rows is None else whole.take(self.row_numbers(whole)).native
+
+    def _whole(self) -> Table:
         from exactshap.frames import as_table
 
-        whole = as_table(read_table(self.data), what=self.data.name, allow_empty=True)
-        return whole.native if self.rows is None else whole.take(self.row_numbers(whole.n_rows)).native
+        return as_table(read_table(self.data), what=self.data.name, allow_empty=True)
 
     def labelled(self, explanation: Explanation) -> Any:
         """Return the values as a frame: row, kept columns, ``phi_<feature>``, baseline, prediction, residual, standard errors."""
@@ -79,7 +92,7 @@ class Task:
         from exactshap.scale import output_columns
 
         table = as_table(self.table())
-        numbers = self.row_numbers(as_table(read_table(self.data)).n_rows)
+        numbers = self.row_numbers(self._whole())
         names = table.names or ()
         take_columns(table.native, self.keep, what=self.data.name)  # says which one is not there
         kept = {name: table.column(names.index(name)) for name in self.keep}

@@ -6,6 +6,7 @@ Below pictures and reports, which take this data; :class:`exactshap.Explanation`
 from __future__ import annotations
 
 from exactshap.results.data._cells import Cells as Cells
+from exactshap.results.data._cells import as_days as as_days
 from exactshap.results.data._cells import axis_name as axis_name
 from exactshap.results.data._cells import cell_text as cell_text
 from exactshap.results.data._cells import cells as cells
@@ -24,6 +25,8 @@ from exactshap.results.data._conversion import to_shapiq as to_shapiq
 from exactshap.results.data._explanation_data import ExplanationData as ExplanationData
 from exactshap.results.data._facts import facts as facts
 from exactshap.results.data._facts import headline as headline
+from exactshap.results.data._filter import filter_grammar as filter_grammar
+from exactshap.results.data._filter import filtered_rows as filtered_rows
 from exactshap.results.data._fingerprint import fingerprint as fingerprint
 from exactshap.results.data._named_values import NamedValues as NamedValues
 from exactshap.results.data._names_elsewhere import called_here as called_here

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from exactshap.frames import Table
     from exactshap.results.data._explanation_data import ExplanationData
 
-__all__ = ["Cells", "axis_name", "cell_text", "cells", "player_columns", "row_name"]
+__all__ = ["Cells", "as_days", "axis_name", "cell_text", "cells", "player_columns", "row_name"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,3 +144,21 @@ def cell_text(value: object) -> str:
         return str(value)
     missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
     return "" if missing else str(value)
+
+
+def as_days(texts: np.ndarray) -> np.ndarray | None:
+    """Return days since 1970 for a column of ISO dates, or None. Empty cells are NaN; None if any text is no date.
+
+    >>> as_days(np.array(["1970-01-02", ""], object)), as_days(np.array(["1", "x"], object))
+    (array([ 1., nan]), None)
+    """
+    known = texts != ""
+    if not known.any() or any(not isinstance(text, str) or len(text) < 10 or text[4:5] != "-" for text in texts[known]):
+        return None
+    days = np.full(len(texts), np.nan)
+    try:
+        moments = np.array([text.replace(" ", "T")[:23] for text in texts[known]], dtype="datetime64[ms]")
+    except ValueError:
+        return None
+    days[known] = moments.astype(np.int64) / 86_400_000
+    return days

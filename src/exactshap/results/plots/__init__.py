@@ -6,7 +6,6 @@ Nothing here calls ``plt.show()``, resizes a figure that was passed in, or touch
 from __future__ import annotations
 
 from exactshap.results.plots._accessor import PlotAccessor
-from exactshap.results.plots._columns import as_days as as_days
 from exactshap.results.plots._pyplot import displayed as displayed
 from exactshap.results.plots._pyplot import escape as escape
 from exactshap.results.plots._pyplot import new_axes as new_axes

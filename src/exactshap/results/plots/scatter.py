@@ -10,8 +10,8 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
-from exactshap.results.data import Cells, axis_name, cells
-from exactshap.results.plots._columns import as_days, shortened
+from exactshap.results.data import Cells, as_days, axis_name, cells
+from exactshap.results.plots._columns import shortened
 from exactshap.results.plots._pyplot import escape, new_axes
 
 if TYPE_CHECKING:

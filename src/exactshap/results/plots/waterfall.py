@@ -9,8 +9,8 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
-from exactshap.results.data import Cells, cells, counted, row_name
-from exactshap.results.plots._columns import as_days, shortened
+from exactshap.results.data import Cells, as_days, cells, counted, row_name
+from exactshap.results.plots._columns import shortened
 from exactshap.results.plots._pyplot import displayed, escape, new_axes
 
 if TYPE_CHECKING:

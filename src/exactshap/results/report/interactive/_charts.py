@@ -59,9 +59,11 @@ def charts() -> dict[str, dict[str, Any]]:
     }
 
 
-def _places(alt: Any, data: str) -> Any:
+def _places(alt: Any, data: str, **extent: Any) -> Any:
     """Return the vertical axis of bars: places 0, 1, 2, ... that stand for the rows of ``data``."""
-    axis = alt.Axis(title=None, labelExpr=f"data('{data}')[datum.value].word", domain=False, ticks=False, labelPadding=8)
+    axis = alt.Axis(
+        **extent, title=None, labelExpr=f"data('{data}')[datum.value].word", domain=False, ticks=False, labelPadding=8
+    )
     return alt.Y("place:O", axis=axis, scale=alt.Scale(paddingInner=0.35, paddingOuter=0.2))
 
 
@@ -111,9 +113,10 @@ def _row(alt: Any) -> Any:
     base = (
         alt.Chart(alt.NamedData(name="row"))
         .transform_calculate(sign=sign, said="datum.word + ': ' + datum.text")
-        .encode(y=_places(alt, "row"))
+        .encode(y=_places(alt, "row", minExtent=alt.ExprRef("extent")))
     )
     limits = alt.param(name="limits", value=[0, 1])
+    same = (alt.param(name="extent", value=0), alt.param(name="widest", value=""))  # what A and B take at either side
     across = alt.Scale(domain=alt.ExprRef("limits"), nice=False, zero=False)
     colour = alt.Color("sign:N", legend=None, scale=alt.Scale(domain=["up", "down"], range=["var(--plus)", "var(--minus)"]))
     bars = (
@@ -139,8 +142,11 @@ def _row(alt: Any) -> Any:
     words = base.mark_text(aria=False, align="left", dx=8, color="var(--ink)", fontSize=11).encode(
         x=alt.value("width"), text="text:N"
     )
-    chart = alt.layer(bars, ends, whiskers, words).properties(padding={"left": 2, "top": 4, "bottom": 2, "right": 4})
-    return _rooted(alt, chart, limits)
+    room = base.mark_text(aria=False, align="left", dx=8, fontSize=11, opacity=0).encode(
+        x=alt.value("width"), text=alt.value(alt.ExprRef("widest"))
+    )
+    chart = alt.layer(bars, ends, whiskers, words, room).properties(padding={"left": 2, "top": 4, "bottom": 2, "right": 4})
+    return _rooted(alt, chart, limits, *same)
 
 
 def _scatter(alt: Any, kind: str, scale: dict[str, Any], axis: Axes = None) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["rounded"]
+__all__ = ["is_rounded", "rounded"]
 
 _FULL_BITS = 23  # of a float32's mantissa
 
@@ -26,3 +26,10 @@ def rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
     half = np.uint32(1) << (drop - np.uint32(1))
     kept = ((words + half) >> drop) << drop
     return np.where(np.isfinite(single), kept.view(np.float32), single)
+
+
+def is_rounded(numbers: np.ndarray) -> bool:
+    """Return whether :func:`rounded` changes a column, so that a filter's bound must be rounded as well."""
+    with np.errstate(over="ignore", under="ignore"):
+        single = np.asarray(numbers).astype(np.float32)
+    return not np.array_equal(single.astype(float), numbers, equal_nan=True)

@@ -12,9 +12,8 @@ import numpy as np
 
 from exactshap._runtime.types import Column
 from exactshap.errors import printable
-from exactshap.results.data import Cells, Observed, axis_name, cells, index_title, observe, row_name
-from exactshap.results.plots import as_days
-from exactshap.results.report.interactive._columns import rounded
+from exactshap.results.data import Cells, Observed, as_days, axis_name, cells, index_title, observe, row_name
+from exactshap.results.report.interactive._columns import is_rounded, rounded
 from exactshap.results.report.interactive._pairs import players_of, strongest_pairs, tiles
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ _BYTES = {"values": 3.55, "cells": 2.65, "errors": 1.9, "pairs": 3.55, "rows": 2
 # What the page shows first.
 _STATE = {"output": 0, "colour": -1, "pair": -1, "B": [], "sort": "", "up": False, "page": 0}
 _OBSERVED = ("probability", "predicted target", "observed", "error")  # facts of a row with a target
+_FACTS = ("baseline", "prediction", *_OBSERVED, "residual")
 # Bits of the mantissa: five and three digits.
 _CELL_BITS, _ERROR_BITS = 16, 9
 
@@ -113,6 +113,7 @@ def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) 
         **_names(explanation, rows),
         "kinds": kinds,
         "texts": texts,
+        "coarse": [] if shown is None else [is_rounded(shown.numbers[:, j]) for j in range(explanation.n_players)],
         "ranges": [_range(column) for column in arrays.get("cells", ())],
         "pairs": pairs,
         "strength": strength,
@@ -120,7 +121,7 @@ def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) 
         "tile_signals": {"words": [printable(explanation.feature_names[j])[:200] for j in tiled], "height": 30 * len(tiled)},
         "state": _STATE | {"feature": int(np.argmax(strength[0])), "A": [place]},
         "rounding": float(explanation.tolerance.min()),  # of a sum: a value below it is none
-        "facts": [name for name in ("baseline", "prediction", *_OBSERVED, "residual") if name in arrays],
+        "facts": [name for name in _FACTS if name in arrays],
     }
     named = [(first, second) for first, second, _ in pairs]
     said = "" if observed is None else observed.sentence
@@ -254,7 +255,7 @@ def _block(info: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
     """Return one block; the bytes of an array's numbers are sorted by their place in the number, which compresses better."""
     offset, places, pieces = 0, {}, []
     for name, array in arrays.items():
-        size = 8 if name in ("baseline", "prediction", "residual") else 4
+        size = 8 if name in _FACTS else 4
         flat = np.ascontiguousarray(array, f"<f{size}").ravel()
         places[name] = [offset, flat.size, size]
         offset += flat.nbytes

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from exactshap._runtime.optional import require
+from exactshap.results.data import filter_grammar
 
 __all__ = ["content_policy", "own_script", "vega"]
 
@@ -25,8 +26,10 @@ def vega() -> str:
 
 @functools.cache
 def own_script() -> str:
-    """Return the page's own script."""
-    return _inline((Path(__file__).parent / "page.js").read_text(encoding="utf-8"))
+    """Return the page's own script: the language of filters, and what the page does."""
+    folder = Path(__file__).parent
+    filters, page = ((folder / name).read_text(encoding="utf-8") for name in ("filter.js", "page.js"))
+    return _inline(f"const GRAMMAR = {filter_grammar().strip()};\n{filters}{page}")
 
 
 def _inline(script: str) -> str:

@@ -94,11 +94,14 @@ function drawRows() {
   const paths = shown.map((s) => path(s, top, order.slice(top.length)));
   const ends = paths.flat().flatMap((row) => [row.start, row.stop, row.low, row.high]).filter(Number.isFinite);
   const low = Math.min(...ends), high = Math.max(...ends), room = 0.03 * (high - low) || 1, limits = [low - room, high + room];
-  $("B").hidden = !b;
+  for (const id of ["B", "difference"]) $(id).hidden = !b;
+  $("first").hidden = state.A.length !== 1 || state.A[0] !== info.state.A[0];
+  const same = b ? sameRoom(paths.flat()) : { extent: 0, widest: "" };
   for (const [k, { slot, rows }] of shown.entries()) {
     $(`title-${slot}`).textContent = `${slot}: ${title(rows)}${info.outputs.length ? `, output ${info.outputs[state.output]}` : ""}`;
-    show(`row-${slot}`, charts.row, { row: paths[k] }, { limits, height: 23 * paths[k].length });
+    show(`row-${slot}`, charts.row, { row: paths[k] }, { limits, ...same, height: 23 * paths[k].length });
   }
+  if (b) drawDifference(a, b, top, order.slice(top.length));
   const line = (name, said, of) => [name, ...shown.flatMap((s) => [said(s), of(s)]), ...(b ? [of(a) - of(b)] : [])];
   const columns = ["feature", ...shown.flatMap(({ slot }) => [`cell, ${slot}`, `value, ${slot}`]), ...(b ? ["A \u2212 B"] : [])];
   state.table = [columns, ...order.map((j) => line(names[j], (s) => cellOf(j, s.rows), (s) => s.values[j]))];
@@ -107,6 +110,27 @@ function drawRows() {
   const largest = order.slice(0, 3).map((j) => `${names[j]} ${signed(a.values[j])}`).join(", ");
   $("said").textContent = `${shown.map((s) => `${s.slot}: ${title(s.rows)}`).join("; ")}. Largest values: ${largest}.`;
   return drawMarks();
+}
+const pen = document.createElement("canvas").getContext("2d");
+function sameRoom(rows) { // so that one length means one number in both pictures
+  const family = "system-ui, -apple-system, Segoe UI, Roboto, DejaVu Sans, sans-serif";
+  const widest = (size, texts) => {
+    pen.font = `${size}px ${family}`;
+    return texts.map((text) => [pen.measureText(text).width, text]).sort((x, y) => y[0] - x[0])[0];
+  };
+  const label = widest(12, rows.map(({ word }) => word))[0];
+  return { extent: Math.min(label, innerWidth < 600 ? 140 : 190) + 12, widest: widest(11, rows.map(({ text }) => text))[1] };
+}
+function drawDifference(a, b, top, rest) { // each bar from zero: how much of A's output over B's is the feature's
+  const of = (j) => a.values[j] - b.values[j], sum = (js) => js.reduce((all, j) => all + of(j), 0);
+  const bar = (word, value, j) => ({ word, j, start: 0, stop: value, text: signed(value) });
+  const bars = top.map((j) => bar(short(names[j], 28), of(j), j));
+  if (rest.length) bars.push(bar(`${rest.length} other features`, sum(rest)));
+  if (Math.abs(a.baseline - b.baseline) > info.rounding) bars.push(bar("baseline", a.baseline - b.baseline));
+  const row = bars.map((one, place) => ({ ...one, place })), ends = [0, ...row.map(({ stop }) => stop)];
+  const low = Math.min(...ends), high = Math.max(...ends), room = 0.03 * (high - low) || 1;
+  $("title-difference").textContent = `A \u2212 B: ${signed(a.prediction - b.prediction)} in the prediction`;
+  show("row-difference", charts.row, { row }, { limits: [low - room, high + room], height: 23 * row.length });
 }
 const set = (slot, rows) => { state[slot] = rows; return drawRows(); };
 const choose = (rows) => set(document.querySelector("[name=slot]:checked").value, rows);
@@ -141,29 +165,29 @@ function brushed(box) {
   if (rows.length && x1 > x0) choose(rows);
 }
 
-// One filter box: a word, or conditions such as "age > 40 and city = Bonn".
-const TESTS = { "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b,
-  "=": (a, b) => a === b, "!=": (a, b) => a !== b };
+// One filter box, in the language of filter.js.
 const wordsOf = (i) => [labels[i], ...players.filter((j) => kinds[j] === "text").map((j) => cell(j, cells(j)[i]))];
-const bare = (text) => text.replace(/^"(.*)"$/, "$1"), AND = /\band\b(?=(?:[^"]*"[^"]*")*[^"]*$)/; // no "and" in quotes
-function condition(text) {
-  const [, name, sign, wanted] = (/^(".+?"|.+?)\s*(<=|>=|!=|=|<|>)\s*(.+)$/.exec(text) ?? []).map(bare);
-  if (!sign) return (i) => wordsOf(i).some((word) => word.toLowerCase().includes(bare(text)));
-  const j = names.findIndex((other) => other.toLowerCase() === name), fact = facts.includes(name);
-  if (!fact && !kinds[j]) throw new Error(`There is no feature \u201c${name}\u201d.`);
-  if (!fact && (wanted === "missing" || kinds[j] === "text"))
-    return (i) => TESTS[sign](cell(j, cells(j)[i]).toLowerCase(), wanted);
-  const bound = Math.fround(kinds[j] === "date" ? Date.parse(wanted) / 864e5 : wanted), numbers = fact ? column(name) : cells(j);
-  if (Number.isNaN(bound)) throw new Error(`\u201c${wanted}\u201d is no ${kinds[j] ?? "number"}.`);
-  return (i) => TESTS[sign](numbers[i], bound);
-}
+const coarse = (x) => { // as the cells of a column that was rounded to 16 bits of mantissa
+  const words = new Uint32Array(Float32Array.of(x).buffer);
+  words[0] = ((words[0] + 64) >>> 7) << 7;
+  return new Float32Array(words.buffer)[0];
+};
+const columns = {
+  names: [...names.filter((_, j) => kinds[j]), ...facts], words: wordsOf,
+  find: (name) => {
+    const lower = name.toLowerCase(), j = names.includes(name) ? names.indexOf(name) : names.findIndex((x) => x.toLowerCase() === lower);
+    const numbers = kinds[j] ? cells(j) : facts.includes(lower) && column(lower), kind = kinds[j] ?? "number";
+    const bound = kind === "date" ? Math.fround : info.coarse[j] ? coarse : Number;
+    const value = kind === "text" ? (i) => texts[j][numbers[i]].toLowerCase() : (i) => numbers[i];
+    return numbers ? { name: names[j] ?? lower, kind, bound, known: (i) => !Number.isNaN(numbers[i]), cell: value } : null;
+  },
+};
 function filter() {
   try {
-    const conditions = $("filter").value.toLowerCase().split(AND).map((part) => part.trim()).filter(Boolean).map(condition);
-    const shown = [...labels.keys()].filter((i) => conditions.every((holds) => holds(i)));
+    const text = $("filter").value, shown = [...labels.keys()].filter(text.trim() ? readFilter(text, columns) : () => true);
     if (shown.length) Object.assign(state, { shown, page: 0 });
     $("filtered").textContent = shown.length ? `${count(shown)} of ${n.toLocaleString("en-US")}` : "No such row: filter unchanged.";
-  } catch (error) { $("filtered").textContent = error.message; }
+  } catch (error) { $("filtered").textContent = `${error.message}. Rows unchanged.`; }
   return drawFeature();
 }
 
@@ -200,7 +224,7 @@ const acts = {
   copy, before: () => drawTable(-1), after: () => drawTable(1),
   filter: () => { clearTimeout(state.waiting); state.waiting = setTimeout(filter, 200); },
   "filtered-A": () => set("A", state.shown), "filtered-B": () => set("B", state.shown), "clear-B": () => set("B", []),
-  "others-B": () => { const taken = new Set(state.A); set("B", state.shown.filter((i) => !taken.has(i))); },
+  "others-B": () => { const taken = new Set(state.A); set("B", [...labels.keys()].filter((i) => !taken.has(i))); },
   feature: (j) => pick(j), colour: (j) => pick(state.feature, j, state.pair),
   pair: (p) => (p < 0 ? pick(state.feature) : pick(...pairs[p].slice(0, 2), p)),
   output: (k) => { state.output = k; drawFeature(); drawRows(); drawPairs(); },

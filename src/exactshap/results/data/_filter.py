@@ -1,0 +1,294 @@
+"""The one language of filters. ``filter.json`` holds its words, signs and messages; ``filter.js`` reads it in the page.
+
+::
+
+    any       = all { "or" all }
+    all       = one { "and" one }
+    one       = "(" any ")" | search | name comparison
+    comparison = sign value | ["not"] "in" "(" value { "," value } ")" | ["not"] "between" value "and" value | "is" ["not"] "missing"
+
+Names and values are words, or stand in quotes. Upper and lower case are the same. A missing cell satisfies ``is missing`` and
+nothing else. A search is a word alone: it finds rows with a text or label that holds it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, message
+from exactshap.results.data._cells import as_days, cell_text
+
+if TYPE_CHECKING:
+    from exactshap.frames import Table
+
+__all__ = ["filter_grammar", "filtered_rows"]
+
+_COMPARE = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_EXAMPLE = 'Write conditions such as: age > 40 and city = Bonn; a name or text with "and" or a sign in it stands in quotes'
+_SHOWN = 8  # columns that a message lists
+
+
+def filter_grammar() -> str:
+    """Return the table of the language as JSON, as the page takes it."""
+    return (Path(__file__).parent / "filter.json").read_text(encoding="utf-8")
+
+
+@functools.cache
+def _grammar() -> dict[str, Any]:
+    return dict(json.loads(filter_grammar()))
+
+
+def filtered_rows(table: Table, names: Sequence[str], where: str) -> np.ndarray:
+    """Return which rows (n_rows,) of a table a filter keeps. Nothing in it is evaluated as code.
+
+    Parameters
+    ----------
+    table : Table
+    names : sequence of str
+        Of its columns.
+    where : str
+        "" keeps all.
+
+    Returns
+    -------
+    kept : array of bool
+
+    Raises
+    ------
+    InputError
+        If the filter cannot be read; the message names the slip.
+
+    Examples
+    --------
+    >>> from exactshap.frames import as_table
+    >>> table = as_table(np.array([[30.0, 1.0], [50.0, 2.0], [np.nan, 3.0]]))
+    >>> filtered_rows(table, ["age", "size"], "age between 40 and 60 or size in (1, 7)")
+    array([ True,  True, False])
+    """
+    if not where.strip():
+        return np.ones(table.n_rows, bool)
+    columns = _Columns(table, names)
+    try:
+        return _holds(_Parser(where, names).tree(), columns)
+    except _Slip as slip:
+        raise slip.error() from None
+
+
+class _Slip(Exception):
+    def __init__(self, kind: str, *words: str) -> None:
+        self.kind = kind
+        self.text = _grammar()["slips"][kind].format(*words)
+
+    def error(self) -> InputError:
+        kind = UnknownNameError if self.kind == "column" else InputError
+        return kind(message("The filter cannot be read", self.text, _EXAMPLE))
+
+
+def _fail(kind: str, *words: str) -> NoReturn:
+    raise _Slip(kind, *words)
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str  # "text" (in quotes), "sign", "word" or "end"
+    text: str
+
+    def reads(self, *words: str) -> bool:
+        return self.kind in ("word", "sign") and self.text.lower() in words
+
+
+def _tokens(where: str) -> Iterator[_Token]:
+    for quoted, sign, word, other in re.findall(_grammar()["token"], where):
+        if other:
+            _fail("quote", where[where.index(other) :])
+        yield _Token("text", quoted[1:-1]) if quoted else _Token("sign", sign) if sign else _Token("word", word)
+    yield _Token("end", "")
+
+
+class _Parser:
+    """Turn a filter into nested lists of "or", "and", "compare", "missing" and "search"."""
+
+    def __init__(self, where: str, names: Sequence[str]) -> None:
+        self.tokens, self.at, self.names = list(_tokens(where)), 0, names
+
+    def tree(self) -> list[Any]:
+        tree = self._any()
+        if self._next.kind != "end":
+            _fail("extra", self._next.text)
+        return tree
+
+    @property
+    def _next(self) -> _Token:
+        return self.tokens[self.at]
+
+    def _take(self, *words: str) -> bool:
+        taken = self._next.reads(*words)
+        self.at += taken
+        return taken
+
+    def _expect(self, word: str) -> None:
+        if not self._take(word):
+            _fail("word", self._place(), word)
+
+    def _place(self) -> str:
+        words = _grammar()
+        if self.at == 0:
+            return str(words["start"])
+        return str(words["after"].format(self.tokens[self.at - 1].text))
+
+    def _any(self) -> list[Any]:
+        parts = [self._all()]
+        while self._take("or"):
+            parts.append(self._all())
+        return ["or", *parts]
+
+    def _all(self) -> list[Any]:
+        parts = [self._one()]
+        while self._take("and"):
+            parts.append(self._one())
+        return ["and", *parts]
+
+    def _one(self) -> list[Any]:
+        if self._take("("):
+            inner = self._any()
+            self._expect(")")
+            return inner
+        name, _ = self._phrase("ends_name")
+        if name is None:
+            if self._next.kind == "end" or self._next.reads("and", "or", ")"):
+                _fail("condition", self._place())
+            _fail("extra", self._next.text)
+        sign = _grammar()["signs"].get(self._next.text) if self._next.kind == "sign" else None
+        if sign is not None:
+            self.at += 1
+            value, bare = self._value()
+            is_missing = bare and value.lower() == "missing" and sign in ("=", "!=")
+            return ["missing", name, sign == "!="] if is_missing else ["compare", name, sign, value]
+        if self._next.reads("in", "not", "between", "is"):
+            return self._words_of(name)
+        if name.lower() in (other.lower() for other in self.names):
+            _fail("sign", name)
+        return ["search", name]
+
+    def _words_of(self, name: str) -> list[Any]:
+        if self._take("is"):
+            negative = self._take("not")
+            self._expect("missing")
+            return ["missing", name, negative]
+        negative = self._take("not")
+        if self._take("between"):
+            low, _ = self._value()
+            self._expect("and")
+            high, _ = self._value()
+            signs = ("<", ">") if negative else (">=", "<=")
+            return ["or" if negative else "and", ["compare", name, signs[0], low], ["compare", name, signs[1], high]]
+        self._expect("in")
+        bracket, values = self._take("("), [self._value()[0]]
+        while self._take(","):
+            values.append(self._value()[0])
+        if bracket:
+            self._expect(")")
+        return ["and" if negative else "or", *(["compare", name, "!=" if negative else "=", value] for value in values)]
+
+    def _value(self) -> tuple[str, bool]:
+        value, bare = self._phrase("ends_value")
+        if value is None:
+            _fail("value", self._place())
+        return value, bare
+
+    def _phrase(self, ends: str) -> tuple[str | None, bool]:
+        """Return words up to the next sign or keyword, or a text in quotes; and whether it stood without quotes."""
+        if self._next.kind == "text":
+            self.at += 1
+            return self.tokens[self.at - 1].text, False
+        words = []
+        while self._next.kind == "word" and not self._next.reads(*_grammar()[ends]):
+            words.append(self._next.text)
+            self.at += 1
+        return (" ".join(words) if words else None), True
+
+
+class _Columns:
+    """The columns of a table as numbers, days or lower-case texts, each looked at when a filter names it."""
+
+    def __init__(self, table: Table, names: Sequence[str]) -> None:
+        self.table, self.names = table, list(names)
+
+    def number(self, name: str) -> int:
+        lower = [other.lower() for other in self.names]
+        if name not in self.names and name.lower() not in lower:
+            shown = ", ".join(self.names[:_SHOWN]) + (" and others" if len(self.names) > _SHOWN else "")
+            _fail("column", name, shown)
+        return self.names.index(name) if name in self.names else lower.index(name.lower())
+
+    def column(self, j: int) -> tuple[str, np.ndarray]:
+        try:
+            return "number", self.table.select([j]).numeric()[:, 0]
+        except (InputError, InputTypeError):
+            texts = self.texts(j)
+            days = as_days(texts)
+            return ("text", np.array([text.lower() for text in texts], object)) if days is None else ("date", days)
+
+    def texts(self, j: int) -> np.ndarray:
+        return np.array([cell_text(cell) for cell in self.table.column(j)], object)
+
+    def search(self, word: str) -> np.ndarray:
+        labels = getattr(self.table.native, "index", None)
+        named = [] if labels is None or callable(labels) else list(labels)
+        found = np.array([word in _label(i, named) for i in range(self.table.n_rows)], bool)
+        for j in range(len(self.names)):
+            kind, cells = self.column(j)
+            if kind == "text":
+                found |= np.array([word in text for text in cells], bool)
+        return found
+
+
+def _label(i: int, named: Sequence[object]) -> str:
+    """Return a row's number and label in lower case, as the page names it."""
+    return f"row {i} ({named[i]})".lower() if named and str(named[i]) != str(i) else f"row {i}"
+
+
+def _holds(tree: Sequence[Any], columns: _Columns) -> np.ndarray:
+    kind, *parts = tree
+    if kind in ("or", "and"):
+        return np.asarray((np.any if kind == "or" else np.all)([_holds(part, columns) for part in parts], axis=0))
+    if kind == "search":
+        return columns.search(parts[0].lower())
+    j = columns.number(parts[0])
+    name, (holds, cells) = columns.names[j], columns.column(j)
+    known = cells != "" if holds == "text" else ~np.isnan(cells)
+    if kind == "missing":
+        return np.asarray(known == parts[1])
+    _, sign, value = parts
+    if holds == "text":
+        if sign not in ("=", "!="):
+            _fail("order", name, sign)
+        return np.asarray(known & _COMPARE[sign](cells, value.lower()).astype(bool))
+    bound = _number(value, _grammar()["truth"]) if holds == "number" else _day(value)
+    if bound is None:
+        _fail(holds, name, value)
+    return np.asarray(known & _COMPARE[sign](cells, bound))
+
+
+def _number(text: str, truth: Mapping[str, int]) -> float | None:
+    if text.lower() in truth:
+        return float(truth[text.lower()])
+    return float(text) if re.search(_grammar()["number"], text, re.IGNORECASE | re.ASCII) else None
+
+
+def _day(text: str) -> float | None:
+    if not re.search(_grammar()["date"], text, re.ASCII):
+        return None
+    try:
+        return float(np.datetime64(text.replace(" ", "T"), "ms").astype(np.int64)) / 86_400_000
+    except ValueError:
+        return None
