@@ -15,7 +15,7 @@ from exactshap.results.report import render_interactive
 from exactshap.results.report.interactive import charts, own_script, pack
 from exactshap.results.report.interactive._columns import rounded
 from explanation_factory import bilinear, linear
-from tolerances import FOUR_DIGITS, FOUR_DIGITS_ADDED, roundings
+from tolerances import FOUR_DIGITS, FOUR_DIGITS_ADDED, PIXELS, roundings
 
 pytest.importorskip("jinja2")
 pytest.importorskip("altair")
@@ -319,7 +319,7 @@ def test_a_group_is_compared_with_all_other_rows_on_one_scale(browser, path, wid
             for slot in "AB"
         ]
         assert len(places[0]) > 1
-        assert places[0] == pytest.approx(places[1], abs=1.5)  # pixels
+        assert places[0] == pytest.approx(places[1], abs=PIXELS)
         page.click("#clear-B")
         assert page.locator("#difference").is_hidden()
 

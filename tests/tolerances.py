@@ -136,6 +136,9 @@ FOUR_DIGITS_ADDED = 5e-3
 INVERTED = 1e-12
 """Values of order 1 from matrices of ridge regressions, whose condition is at most 1e4 in these tests: eps times that."""
 
+PIXELS = 1.5
+"""Places of lines in two drawings of a page: a line is a pixel wide, and browsers round texts to whole ones."""
+
 CUBIC = 1e-6
 """A ratio of bounds that are cubic but for the curvature that is added to flat parabolas, a 1e-10 of them."""
 
