@@ -280,7 +280,8 @@ def no_output(owner: str, output: object, names: Iterable[str]) -> str:
     return message(f"{owner} has no output {output!r}", do=hint)
 
 
-RAISED: ContextVar[tuple[type[Warning], ...]] = ContextVar("what `warn` raises", default=())  # filters are those of all threads
+# A variable of the context: the filters of `warnings` are those of all threads.
+RAISED: ContextVar[tuple[type[Warning], ...]] = ContextVar("what `warn` raises", default=())
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:

@@ -59,5 +59,6 @@ def raise_if_cancelled() -> None:
 
 def raise_interruption() -> None:
     """Raise what ended a kernel: the exception of a signal's handler, or ``KeyboardInterrupt`` for a cancelled thread."""
-    ctypes.PyDLL(None, handle=library()._handle).exactshap_raise()  # keeps the lock, and raises what it finds set
+    # The call keeps the interpreter's lock, and raises the signal that it finds set.
+    ctypes.PyDLL(None, handle=library()._handle).exactshap_raise()
     raise KeyboardInterrupt

@@ -27,11 +27,14 @@ class BoundedCache(dict[tuple[Any, ...], Any]):
 
         Threads wait for each other only where they ask for the same item, and no item needs itself: so none waits for ever.
         """
-        with STEP:  # for looks only, never while an item is made: what is made may ask other caches
+        # The lock is held for looks only, never while an item is made: what is made may ask other caches
+        with STEP:
             if key in self:
-                item = self[key] = self.pop(key)  # moved to the end: the least recently used item leaves first
+                # Moved to the end: the least recently used item leaves first
+                item = self[key] = self.pop(key)
                 return item
-            place = os.getpid(), *key  # a process that was forked meanwhile has no thread that makes it
+            # A process that was forked meanwhile has no thread that makes it
+            place = os.getpid(), *key
             making = self._making.setdefault(place, threading.Lock())
         with making:
             with STEP:

@@ -82,7 +82,8 @@ def read_bounded(path: str | os.PathLike[str], max_bytes: int) -> bytes:
         if size > max_bytes:
             got = f"It has {size} bytes; the limit is {max_bytes}"
             raise ModelFormatError(message(f"{name!r} is too large", got, "Raise max_bytes="))
-        content = file.read(size + 1)  # one more: files of the system (/proc) claim to be empty, others may grow
+        # One byte more than the size: files of the system (/proc) claim to be empty, others may grow
+        content = file.read(size + 1)
     if len(content) > size:
         got = f"It has more than the {size} bytes that the system announced"
         raise ModelFormatError(message(f"{name!r} is still growing", got, "Copy it and read the copy"))
@@ -128,7 +129,8 @@ def _locked_draft(target: Path) -> tuple[Path, int]:
             return draft, os.open(os.devnull, os.O_RDONLY)
         with suppress(OSError):  # a file system without locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:  # else another save took it for stale before it was locked
+        # Otherwise another save took the draft for stale before it was locked
+        if os.fstat(descriptor).st_nlink:
             return draft, descriptor
         os.close(descriptor)
 

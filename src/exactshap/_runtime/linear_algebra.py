@@ -28,7 +28,8 @@ __all__ = [
 ]
 
 _ITEM = np.dtype(np.float64).itemsize
-_LOWER, _UPPER, _PLAIN = b"L", b"U", b"N"  # which triangle; a diagonal that is not taken for ones
+# Options of LAPACK: which triangle; a diagonal that is not taken for ones.
+_LOWER, _UPPER, _PLAIN = b"L", b"U", b"N"
 # SciPy's signature of a routine with 32-bit integers, which is what is called here: characters, integers and doubles by address.
 # Builds with 64-bit integers (ILP64) have other signatures and are not called.
 _KNOWN = re.compile(r"void \(((char|int|\w+_d) \*(, )?)+\)")

@@ -10,7 +10,8 @@ __all__ = ["STEP", "copied_state"]
 
 # for microseconds, while nothing is made or waited for; a finalizer may come within, on the same thread
 STEP = threading.RLock()
-if hasattr(os, "register_at_fork"):  # in a child the threads of its parent are gone: none of them may hold it
+# In a child the threads of its parent are gone: none of them may hold it
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=STEP.acquire, after_in_parent=STEP.release, after_in_child=STEP.release)
 
 

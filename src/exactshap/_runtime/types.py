@@ -11,8 +11,10 @@ __all__ = ["Axes", "Column", "Foreign", "Json", "Model", "RandomState", "TableLi
 
 # Classes of other libraries are known by dotted names, and no protocol covers them all: a type checker sees Any.
 Model: TypeAlias = Any  # a fitted model, transformer or function
-TableLike: TypeAlias = Any  # an array, a frame of any library, a sparse matrix or a path, before `frames.as_table` checks it
-Column: TypeAlias = Any  # an array, a list or a series of any library: one cell for each row
+# An array, a frame of any library, a sparse matrix or a path, before `frames.as_table` checks it
+TableLike: TypeAlias = Any
+# An array, a list or a series of any library: one cell for each row
+Column: TypeAlias = Any
 Foreign: TypeAlias = Any  # a part of a model: its kernel, a term, a tree
 Axes: TypeAlias = Any  # matplotlib's, which is optional
 Json: TypeAlias = Any  # a parsed document that nobody has checked yet

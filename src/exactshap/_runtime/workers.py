@@ -22,5 +22,6 @@ def map_on_workers(function: Callable[..., Any], tasks: Iterable[Sequence[Any]])
 
     if effective_n_jobs(None) < 2:
         return None
-    found: Iterator[Any] = iter(Parallel()(delayed(function)(*task) for task in tasks))  # not every backend has generators
+    # Not every backend has generators
+    found: Iterator[Any] = iter(Parallel()(delayed(function)(*task) for task in tasks))
     return found

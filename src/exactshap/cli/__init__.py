@@ -47,7 +47,8 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit; ``arguments`` are those of the process by default."""
     if arguments is None:
-        atexit.register(gc.freeze)  # a process that ends would look for garbage among all that the libraries made
+        # A process that ends would look for garbage among all that the libraries made
+        atexit.register(gc.freeze)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]

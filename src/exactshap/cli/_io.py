@@ -20,7 +20,8 @@ _BOOSTERS = (".json", ".ubj", ".txt")
 # Files of these are not read: the error says how to save them as text.
 _BINARY_BOOSTERS = (".cbm", ".bst", ".model")
 _PICKLES = (".pkl", ".pickle", ".joblib")
-_OWN_TYPES = {  # room -> estimators, and the classes of plain data that fitted estimators hold
+# Room -> estimators, and the classes of plain data that fitted estimators hold
+_OWN_TYPES = {
     "exactshap.estimators": (
         "FanovaGaussianProcess",
         "HSICSelector",

@@ -22,7 +22,8 @@ def console(*, stderr: bool = False) -> Any:
 
     class Screen(Console):
         def render(self, *arguments: Any, **settings: Any) -> Iterator[Any]:
-            for segment in super().render(*arguments, **settings):  # text of files goes through here, rich's own escapes do not
+            # Text of files goes through here, rich's own escapes do not
+            for segment in super().render(*arguments, **settings):
                 yield segment if segment.control else segment._replace(text=printable(segment.text))
 
     return Screen(stderr=stderr, markup=False, highlight=False, soft_wrap=True)

@@ -34,7 +34,8 @@ __all__ = ["FanovaEffects", "FanovaGaussianProcess", "FanovaValues", "log_rule",
 def squared_shares(h: np.ndarray) -> np.ndarray:
     """Return the sum over all U with i and j of prod h_U / |U|^2. It is (n_rows, d, d), from non-negative h (n_rows, d)."""
     u, weights = log_rule(-(-h.shape[1] // 2))
-    factors = 1.0 + u[None, :, None] * h[:, None, :]  # (n_rows, n_nodes, d), at least 1: dividing by them loses nothing
+    # (n_rows, n_nodes, d), at least 1: dividing by them loses nothing
+    factors = 1.0 + u[None, :, None] * h[:, None, :]
     product = weights * factors.prod(axis=2)
     ratios = h[:, None, :] / factors
     found: np.ndarray = (ratios * (u * product)[:, :, None]).transpose(0, 2, 1) @ ratios
@@ -237,7 +238,8 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         whitened = whitened.T.reshape(functionals.shape)
         own = self._own(X)
         covariance = self.variance_ * (squared_shares(own) + constant**2 - whitened @ whitened.transpose(0, 2, 1))
-        fixed = 1.0 if constant == 0.0 else 0.0  # the section of f_empty, which "functional" leaves out
+        # The section of f_empty, which "functional" leaves out
+        fixed = 1.0 if constant == 0.0 else 0.0
         moving = np.prod([1.0 + h for h in sections], axis=0) - fixed
         variance = self.variance_ * (np.prod(1.0 + own, axis=1) - fixed - self._explained(moving))
         baseline = fixed * (self._shift + float(self.dual_coef_.sum()))

@@ -25,10 +25,12 @@ from exactshap.solvers import Cost, player_sets
 
 __all__ = ["Forecast", "cut_rows", "forecast", "refused_beyond_memory"]
 
-LOOKED_AT, MOST_PATTERNS = 65_536, 16  # rows searched for odd cells in one go; rows timed for the patterns of these, at most
+# Rows searched for odd cells in one go; rows timed for the patterns of these, at most
+LOOKED_AT, MOST_PATTERNS = 65_536, 16
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
 PIECES = 4  # of the rows for each thread: with fewer, some would wait for the last
-SMALLEST = 16  # pieces of a full block at most: smaller ones take longer to hand out than to solve
+# Pieces of a full block at most: smaller ones take longer to hand out than to solve
+SMALLEST = 16
 QUICK = 0.005  # seconds of a prediction up to which it is timed again for more rows
 
 

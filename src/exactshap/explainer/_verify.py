@@ -18,7 +18,8 @@ from exactshap.solvers import Solution, solve
 __all__ = ["Verification", "verify"]
 
 SOLVED_ROWS = 4  # rows compared with the definition: each costs all coalitions
-SAME_READING = 1e-7  # dumps print float32 and counts with about eight digits; covers are sums of them
+# Dumps print float32 and counts with about eight digits; covers are sums of them
+SAME_READING = 1e-7
 
 
 @dataclass(frozen=True, repr=False)

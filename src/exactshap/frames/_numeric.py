@@ -57,7 +57,8 @@ def numeric_column(series: TableLike, what: str) -> np.ndarray:
                 return whole
         values = series.cast(narwhals().Float64).to_numpy()
         return np.asarray(values, float)
-    if series.null_count() == len(series):  # whatever dtype a library gives to a column of gaps
+    # Whatever dtype a library gives to a column of gaps
+    if series.null_count() == len(series):
         return np.full(len(series), np.nan)
     if str(dtype) in ("Object", "Unknown"):
         return _numeric_object(np.asarray(series.to_numpy(), object), f"column {series.name!r}", what)
@@ -88,7 +89,8 @@ def _too_large(what: str, largest: Any) -> InputError:
 
 
 def _exact_float64(array: np.ndarray, what: str) -> np.ndarray:
-    values = array.astype(np.float64, copy=not array.flags.aligned)  # kernels read whole numbers, a file's may lie anywhere
+    # Kernels read whole numbers, a file's may lie anywhere
+    values = array.astype(np.float64, copy=not array.flags.aligned)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
         limit = 2**53
         if max(abs(int(array.max())), abs(int(array.min()))) > limit and not np.array_equal(values.astype(array.dtype), array):

@@ -57,7 +57,8 @@ class Table:
         self.__dict__.update(native=native, names=names, n_rows=n_rows, n_columns=n_columns)
 
     def __getstate__(self) -> dict[str, Any]:
-        return dict(self.__dict__)  # a copy: other threads may ask for more of its properties meanwhile
+        # A copy: other threads may ask for more of its properties meanwhile
+        return dict(self.__dict__)
 
     @property
     def is_frame(self) -> bool:
@@ -119,7 +120,8 @@ class Table:
         """Return some rows in the same container; all of them are this table. ``rows`` is a slice or an integer array."""
         if isinstance(rows, slice) and rows.indices(self.n_rows) == (0, self.n_rows, 1):
             return self
-        if isinstance(rows, slice) and not self.is_frame:  # a view: nobody writes to what the user passed
+        # A view: nobody writes to what the user passed
+        if isinstance(rows, slice) and not self.is_frame:
             part = self.native[rows]
             return Table(part, None, part.shape[0], self.n_columns)
         if self.dtypes and isinstance(rows, slice):  # a view here, too
@@ -135,7 +137,8 @@ class Table:
 
     def copy(self) -> Table:
         """Return the same rows in memory of their own."""
-        own = getattr(self.native, "copy", None) or getattr(self.native, "clone", None)  # arrow tables cannot be written to
+        # Arrow tables cannot be written to
+        own = getattr(self.native, "copy", None) or getattr(self.native, "clone", None)
         is_array = not self.is_frame and not self.is_sparse
         native = np.array(self.native) if is_array else self.native if own is None else own()
         return Table(native, self.names, self.n_rows, self.n_columns)
@@ -217,7 +220,8 @@ class Table:
         rest = [(j, name) for j, name in enumerate(self.names or ()) if not mask[j]]
         of = {j: other if cells is None else other.select([j]).take(cells[:, j]) for j, _ in rest}
         columns = [of[j].series_like(here, j if cells is None else 0, name) for j, name in rest]
-        native = self.labelled(here.with_columns(*columns).to_native())  # whole columns: their dtype, categories and gaps stay
+        # Whole columns: their dtype, categories and gaps stay
+        native = self.labelled(here.with_columns(*columns).to_native())
         return Table(native, self.names, self.n_rows, self.n_columns)
 
     def _sparse_hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None) -> Table:

@@ -51,7 +51,8 @@ def as_table(data: TableLike, *, what: str = "X", allow_empty: bool = False) -> 
         return data
     if data is None:
         raise InputTypeError(message(f"`{what}` must be a table", "Got None", _TABLE))
-    if type(data) is np.ndarray:  # most rows of a service: not of a subclass, which may be more than numbers
+    # Most calls of a service pass plain arrays; not a subclass, which may be more than numbers
+    if type(data) is np.ndarray:
         table = _rectangle(data, data, what)
     elif is_sparse(data):
         table = Table(to_csr(data), None, *data.shape)
@@ -109,7 +110,8 @@ def _warn_of_byte_order(what: str, do: str) -> None:
     warn(message(text, "XGBoost predicts from such bytes as they are", f"Predict and explain {do}"), ExplanationWarning)
 
 
-_latest: tuple[Any, tuple[str, ...]] = None, ()  # the labels of the latest pandas frame, and its checked names
+# The labels of the latest pandas frame, and its checked names
+_latest: tuple[Any, tuple[str, ...]] = None, ()
 
 
 def _pandas_names(data: TableLike, what: str) -> tuple[str, ...]:
@@ -178,7 +180,8 @@ def _refuse_sparse_columns(data: TableLike, what: str) -> None:
 def _array_table(data: TableLike, what: str) -> Table:
     if np.ma.is_masked(data):
         raise InputError(message(f"`{what}` has masked cells", "NumPy drops their mask", "Pass data.filled(np.nan)"))
-    if callable(getattr(data, "detach", None)):  # a tensor that may record gradients, or lie on another device
+    # A tensor that may record gradients, or lie on another device
+    if callable(getattr(data, "detach", None)):
         data = data.detach().cpu()
     try:
         array = np.asarray(data)
@@ -222,7 +225,8 @@ def _route(data: TableLike) -> str:
     """Return what to pass instead of an object that is no table."""
     if isinstance(data, dict):
         return "Pass a DataFrame: pandas.DataFrame([row]) of one row, pandas.DataFrame(columns) of columns"
-    if isinstance(held := getattr(data, "data", None), np.ndarray) and held.ndim == 2:  # shap.kmeans, shap.maskers.Independent
+    # shap.kmeans, shap.maskers.Independent
+    if isinstance(held := getattr(data, "data", None), np.ndarray) and held.ndim == 2:
         weights = ", and background_weights=object.weights" if hasattr(data, "weights") else ""
         return f"Pass the rows that it holds: object.data{weights}"
     return _TABLE

@@ -82,7 +82,8 @@ def log_explanation(
     mlflow = require("mlflow", "mlflow", purpose="Logging to MLflow")
     metrics = {f"{name}.{key}": value for key, value in _metrics(explanation).items()}
     with tempfile.TemporaryDirectory() as folder:
-        paths = _files(explanation, Path(folder), report, settings)  # all of them are there before the first is logged
+        # All files are written before the first is logged.
+        paths = _files(explanation, Path(folder), report, settings)
         run = run_id or (mlflow.active_run() or mlflow.start_run()).info.run_id
         client = mlflow.MlflowClient()
         for path in paths:

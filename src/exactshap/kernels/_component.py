@@ -142,7 +142,8 @@ class Component:
         factors : array of shape (n, n_features, m)
             C-contiguous, without the amplitude. NumPy's vectorised exponential does the heavy part.
         """
-        X, Y = np.ascontiguousarray(X), np.ascontiguousarray(Y)  # rows of frames come by columns, and NumPy keeps their order
+        # Rows of frames come by columns, and NumPy keeps their order
+        X, Y = np.ascontiguousarray(X), np.ascontiguousarray(Y)
         exponent = self._exponent(X, Y)
         result = np.ones((X.shape[0], *Y.shape)) if exponent is None else np.exp(exponent, out=exponent)
         for scales in self.cauchy:

@@ -76,7 +76,8 @@ class Coalitions:
         ``game(k)`` is the game of k rows: the rows of a block share work.
         """
         masks = some_coalitions(self.n_players, np.random.default_rng(0), TIMED_COALITIONS)
-        masks = np.concatenate([masks, ~masks])  # a coalition and its complement may share work
+        # A coalition and its complement may share work
+        masks = np.concatenate([masks, ~masks])
         one, some = game(1), game(n_timed)
         one.value(masks[:1])  # loads the kernels
         clock = time.thread_time if worker_count(asked_jobs()) == 1 else time.perf_counter  # where others work, they count

@@ -30,7 +30,8 @@ class HierarchicalReader(DelegatingReader):
         self.options = getattr(inner, "options", {})
 
     def solve(self, X: Table, semivalue: Any, order: int) -> Solution:
-        if isinstance(semivalue, Semivalue):  # the certificate asks for Shapley values of its own rows
+        # The certificate asks for Shapley values of its own rows
+        if isinstance(semivalue, Semivalue):
             return self.inner.solve(X, semivalue, order)
         budget = self.options.get("budget") or DEFAULT_CALLS if self.asks is not None else None
         found = solve(self.inner.game(X), semivalue, order, budget=budget)

@@ -127,7 +127,8 @@ def _may_predict(name: str) -> bool:
     """Say whether a prediction may go through an attribute."""
     if name.startswith("__"):
         return name in _CALLED_BY_PYTHON
-    requests = name.startswith("set_") and name.endswith("_request")  # scikit-learn makes these for every subclass
+    # scikit-learn makes these for every subclass
+    requests = name.startswith("set_") and name.endswith("_request")
     return not (name in _NEVER_PREDICTING or name.startswith(_NEVER_PREDICTING_PREFIXES) or requests)
 
 

@@ -70,7 +70,8 @@ class OwnCall:
                     message(f"{type(model).__name__} refuses sparse rows", f"{error}", "Pass X.toarray()")
                 ) from error
             raise
-        return np.array(self.finish(joined_outputs(values)), float)  # a copy: some models return one array again and again
+        # A copy: some models return one array again and again
+        return np.array(self.finish(joined_outputs(values)), float)
 
     def of_table(self, model: Model, X: Table) -> np.ndarray:
         """Return the same of a table."""

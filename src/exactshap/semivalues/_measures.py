@@ -311,7 +311,8 @@ def chebyshev_points(n: int) -> np.ndarray:
 def chebyshev_functionals(moments: list[Fraction]) -> np.ndarray:
     """Return the functional of T_k(2 t - 1), k = 0, 1, ..., from moments. T_k has whole coefficients."""
     found = []
-    previous, current = [-1, 2], [1]  # T_1 = T_{-1} begins the recursion T_{k+1} = 2 (2 t - 1) T_k - T_{k-1}
+    # T_1 = T_{-1} begins the recursion T_{k+1} = 2 (2 t - 1) T_k - T_{k-1}
+    previous, current = [-1, 2], [1]
     for _ in moments:
         found.append(float(sum((c * moment for c, moment in zip(current, moments, strict=False)), Fraction(0))))
         following = [0, *(4 * c for c in current)]

@@ -51,7 +51,8 @@ class Semivalue:
         _check_measure(self.name, self.of_size(1, 1), self.mass)
 
     def __hash__(self) -> int:
-        return hash(self.name)  # equal ones have equal names; the measure's own hash costs more than a look-up should
+        # Equal ones have equal names; the measure's own hash costs more than a look-up should
+        return hash(self.name)
 
     def of_size(self, size: int, order: int) -> Measure:
         """Return the measure for sets of ``size`` within a request of ``order``."""

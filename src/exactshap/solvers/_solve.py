@@ -123,7 +123,8 @@ def _solve(
 
         return solve_hierarchy(game, question, order, budget=budget, method=method, **settings)
     if method == "auto" and isinstance(game, OracleGame) and settings.keys() - set(BATCHES):
-        method = "regression"  # a setting of the sampled solver asks for it, even where all coalitions could be called
+        # A setting of the sampled solver asks for it, even where all coalitions could be called
+        method = "regression"
     method = method_of(game, question, order, budget=budget, method=method)
     _check_settings(settings, method)
     if method == "quadrature":

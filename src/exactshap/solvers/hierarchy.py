@@ -158,7 +158,8 @@ class _Sweep:
     def summed(self, terms: np.ndarray) -> np.ndarray:
         """Return the sum over terms and background mean, (n_rows, n_outputs)."""
         terms = np.broadcast_to(terms, (self.a.shape[0], len(self.weights), self.game.n_terms))
-        by_row = [(self.weights @ row) @ self.game.c for row in terms]  # a row's bits do not depend on the others
+        # A row's bits do not depend on the others
+        by_row = [(self.weights @ row) @ self.game.c for row in terms]
         return np.real(np.array(by_row))
 
     def heights(self) -> np.ndarray:

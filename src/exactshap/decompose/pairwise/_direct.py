@@ -113,7 +113,8 @@ def whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:
     if one.radial is None:
         kernel = np.exp(exponent, out=exponent)
     else:
-        exponent *= -2.0  # squared distances, for there are no other kinds than "rbf" and "categorical"
+        # Squared distances, for there are no other kinds than "rbf" and "categorical"
+        exponent *= -2.0
         kernel = one.radial.profile(np.maximum(exponent, 0.0, out=exponent))
     for k in np.flatnonzero(kinds == "cauchy"):
         kernel /= 1.0 + (np.subtract.outer(one.columns[k, rows], one.columns[k, others]) / one.bandwidths[k]) ** 2

@@ -22,7 +22,8 @@ from exactshap.solvers.product import shorten_mixture
 
 __all__ = ["KERNELS", "MEDIAN_ROWS", "Factors", "read_factors"]
 
-KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}  # the numbers that the compiled kernels know
+# The numbers that the compiled kernels know
+KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}
 # Share of the bandwidth: where a column's rows differ by less, its factors are above exp(-UNSEEN^2 / 2).
 UNSEEN = 0.01
 # distances and bandwidths up to here, and down to its reciprocal, have squares that neither overflow nor vanish

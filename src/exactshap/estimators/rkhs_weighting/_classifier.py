@@ -164,7 +164,8 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         except LinAlgError:
             text = "The penalty of the coefficients is numerically singular"
             raise InputError(message(text, f"Got alpha={self.alpha!r}, ridge={self.ridge!r}", "Raise ridge")) from None
-        rows = np.concatenate([whitened for _, _, whitened in parts]).T  # f = rows u + b, and u'u is the penalty
+        # F = rows u + b, and u'u is the penalty
+        rows = np.concatenate([whitened for _, _, whitened in parts]).T
         strength = 1.0 / (2.0 * float(weights.sum()))
         if self.loss == "logistic":
             solver = LogisticRegression(

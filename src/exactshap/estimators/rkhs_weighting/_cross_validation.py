@@ -118,7 +118,8 @@ def _by_rows(problem: WeightingProblem, folds: Sequence[Fold], intercept: bool) 
         total = float(problem.weights[train].sum())
         center = float(problem.weights[train] @ problem.y[train]) / total if intercept else 0.0
         c = _solve_rows(K[np.ix_(train, train)], root[train] * (problem.y[train] - center), total)
-        offset = center + float(root[train] @ c) if intercept else 0.0  # residuals are m c: their mean is added, as in fit
+        # Residuals are m c: their mean is added, as in fit
+        offset = center + float(root[train] @ c) if intercept else 0.0
         predicted = K[np.ix_(out, train)] @ c  # times the root of its weight
         y, w = problem.y[out], problem.weights[out]
         errors = ((root[out] * (y - offset) - predicted) ** 2).sum()

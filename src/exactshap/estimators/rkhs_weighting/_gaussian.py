@@ -105,7 +105,8 @@ class _Gaussian(_Directions):
 def directions(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return x / |x| (0 where x = 0) and |x|."""
     largest = np.abs(X).max(axis=1, initial=0.0)
-    scaled = X / np.where(largest > 0, largest, 1.0)[:, None]  # squares of huge and tiny values stay in range
+    # Squares of huge and tiny values stay in range
+    scaled = X / np.where(largest > 0, largest, 1.0)[:, None]
     lengths = np.sqrt((scaled**2).sum(axis=1))
     return scaled / np.where(lengths > 0, lengths, 1.0)[:, None], lengths * largest
 

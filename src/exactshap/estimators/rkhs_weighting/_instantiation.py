@@ -58,7 +58,8 @@ class Instantiation(ABC):
     (10,)
     """
 
-    degree: int | None = None  # phi(w, s x) = s ** degree phi(w, x) for s > 0, where the base predictor is homogeneous
+    # phi(w, s x) = s ** degree phi(w, x) for s > 0, where the base predictor is homogeneous
+    degree: int | None = None
     one_column: bool = False
 
     @abstractmethod

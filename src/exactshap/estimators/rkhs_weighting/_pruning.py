@@ -40,7 +40,8 @@ def prune(model: Fitted, penalty: float | str, X: TableLike, y: Column, toleranc
     if isinstance(penalty, str):
         if penalty not in ("sure", "safe", "smart"):
             raise InputError(message("`penalty` must be a number, 'sure', 'safe' or 'smart'", f"Got {penalty!r}"))
-        with warnings.catch_warnings():  # what is kept is held against the tolerance, however far the Lasso came
+        # What is kept is compared with the tolerance, however far the Lasso came.
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return _smart(model, X, y, tolerance) if penalty == "smart" else _safe(model, tolerance, penalty)
     if not (np.isfinite(penalty) and penalty >= 0):
@@ -76,7 +77,8 @@ def _safe(model: Fitted, tolerance: float, penalty: str) -> Fitted:
         tried = list(10.0 ** np.arange(2.0, -16.0, -0.5))
     for beta in tried:
         candidate = _pruned(model, float(beta))
-        if theta * _distance(model, candidate) <= tolerance:  # held against the bound, however far the Lasso came
+        # Compared with the bound, however far the Lasso came.
+        if theta * _distance(model, candidate) <= tolerance:
             return candidate
     return copy.deepcopy(model)
 
@@ -107,7 +109,8 @@ def _pruned(model: Fitted, penalty: float) -> Fitted:
         start += len(a)
         gram = term.base.kernel(term.parameters, term.parameters, len(term.subset))
         root = np.linalg.cholesky(gram + 1e-8 * np.eye(len(a))).T
-        scale = n_terms / len(a)  # the Lasso of scikit-learn divides by its own number of rows
+        # The Lasso of scikit-learn divides by its own number of rows
+        scale = n_terms / len(a)
         lasso_fit = Lasso(alpha=max(penalty * scale, 1e-15), fit_intercept=False, max_iter=10_000, tol=1e-8)
         new = lasso_fit.fit(root, root @ a).coef_
         used = new != 0

@@ -63,7 +63,8 @@ class StoredFile:
         """Return the file's size and times, which change when it is written. None for a time that is not known."""
         if self.filesystem is None:
             facts = check_regular(self.path)
-            return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns  # the last one cannot be set to an earlier time
+            # The last one cannot be set to an earlier time
+            return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
         facts = self.filesystem.get_file_info(self.path)
         return facts.size, facts.mtime_ns
 

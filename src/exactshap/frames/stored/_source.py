@@ -178,7 +178,8 @@ def _batches(file: StoredFile, group: int, keep: tuple[str, ...]) -> Iterator[An
     if file.kind == "parquet":
         with parquet_file(file) as opened:
             schema = opened.schema_arrow.remove_metadata()
-            for number in range(group, opened.num_row_groups):  # one by one: of several the library holds all
+            # One by one: of several the library holds all
+            for number in range(group, opened.num_row_groups):
                 for batch in opened.iter_batches(_STEP, row_groups=[number]):
                     yield batch.cast(schema) if batch.schema != schema else batch.replace_schema_metadata()
         return

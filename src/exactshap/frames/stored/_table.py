@@ -112,7 +112,8 @@ class StoredTable:
         arrow = require("pyarrow", "scale", purpose="Reading data")
         for stored in self._files:
             with parquet_file(stored) as file:
-                for group in range(file.num_row_groups):  # one by one: of several the library holds all
+                # One by one: of several the library holds all
+                for group in range(file.num_row_groups):
                     for batch in file.iter_batches(_STEP, row_groups=[group], columns=list(self.names)):
                         yield as_table(arrow.Table.from_batches([batch]).select(list(self.names)), allow_empty=True)
 

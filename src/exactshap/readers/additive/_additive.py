@@ -69,7 +69,8 @@ class AdditiveReader(Reader):
     """Read a sum of small terms; the background is folded in once."""
 
     value_functions = VALUE_FUNCTIONS
-    block_rows = 2**14  # a block's work arrays stay in a core's caches, and threads share 100,000 rows
+    # A block's work arrays stay in a core's caches, and threads share 100,000 rows
+    block_rows = 2**14
 
     def __init__(self, model: Model, request: Request, form: AdditiveForm, model_name: str = "") -> None:
         self.model, self.model_name, self.form = model, model_name or type(model).__name__, form
@@ -107,7 +108,8 @@ class AdditiveReader(Reader):
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
         alone = self._bound[0] if len(self._bound) == 1 else None
         self._linear: Handle | None = alone.linear if isinstance(alone, BoundLinear) else None
-        self._searched: Searched | None = getattr(alone, "searched", None)  # bins, which the solver may search itself
+        # Bins, which the solver may search itself
+        self._searched: Searched | None = getattr(alone, "searched", None)
 
     def _choose(self, request: Request) -> str:
         if request.background is None and self.form.has_training and request.value_function in ("auto", "interventional"):
@@ -228,7 +230,8 @@ class AdditiveReader(Reader):
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of a block: coalition values, copied once, the result, and one chunk of hybrid rows."""
         sets = len(player_sets(self.n_players, order))
-        if self._streams:  # values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
+        # Values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
+        if self._streams:
             n_rows += 0 if self._linear is not None else Monomials.TILE_ROWS
             return 8.0 * n_rows * (self.n_outputs * (sets + 12.0) + self.n_features + len(self._widths))
         coalition_values = sum(2.0**width for width in self._widths)

@@ -100,7 +100,8 @@ def explain_terms(model: Model, X: TableLike, *, output: Any = "auto") -> TermSc
     """
     table = as_table(X)
     try:
-        reader = read(model, Request(background=table.take([0]), output=output))  # terms need none: one row stands in for it
+        # Terms need none: one row stands in for it
+        reader = read(model, Request(background=table.take([0]), output=output))
     except InputError as error:
         raise type(error)(str(error).replace("background", "X", 1)) from error
     if not isinstance(reader, AdditiveReader):

@@ -61,7 +61,8 @@ def _steps(pipeline: Model) -> _Steps | None:
     place = bases[0]
     if any(name not in _SCALERS for s, name in enumerate(names[:-1]) if s != place):
         return None
-    if any(getattr(step, "clip", False) for step in steps[place + 1 : -1]):  # cuts single basis columns off: not affine
+    # Cuts single basis columns off: not affine
+    if any(getattr(step, "clip", False) for step in steps[place + 1 : -1]):
         return None
     return _Steps(
         tuple(map(nameless, steps[:place])), nameless(steps[place]), tuple(map(nameless, steps[place + 1 : -1])), steps[-1]

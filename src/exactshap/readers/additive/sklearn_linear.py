@@ -181,7 +181,8 @@ def linear_parts(model: Model) -> LinearParts:
         return LinearParts(coefficients, offset, ("decision function",), "decision function", "decision_function")
     n_outputs = coefficients.shape[1]
     intercept = np.broadcast_to(np.atleast_1d(np.asarray(model.intercept_, float)), (n_outputs,))
-    if hasattr(model, "x_weights_"):  # partial least squares move the rows to their mean first
+    # Partial least squares move the rows to their mean first
+    if hasattr(model, "x_weights_"):
         intercept = np.ravel(nameless(model).predict(np.zeros((1, len(coefficients)))))
     if hasattr(model, "classes_"):
         names, unit = _classifier_words(model, n_outputs)

@@ -106,7 +106,8 @@ def _components(step: Model) -> tuple[np.ndarray, np.ndarray]:
 
 def _centred(step: Model) -> tuple[np.ndarray, np.ndarray]:
     matrix, _ = _components(step)
-    if getattr(step, "mean_", None) is None:  # independent components that were not whitened
+    # Independent components that were not whitened
+    if getattr(step, "mean_", None) is None:
         return matrix, np.zeros(matrix.shape[1])
     return matrix, -np.asarray(step.mean_, float) @ matrix
 

@@ -139,7 +139,8 @@ def _returned(
     except Exception as error:
         if isinstance(error, ValueError) and "read-only" in str(error):
             raise InputError(message(f"{name} changes its input", f"{error}", "Let it work on a copy: f(X.copy())")) from error
-        begun = getattr(error, "row", None)  # the first row of the call that failed, where the function cuts rows into calls
+        # The first row of the call that failed, where the function cuts rows into calls
+        begun = getattr(error, "row", None)
         where = "" if begun is None else f", in the call that begins at row {begun}"
         if columns is not None:
             first = _inside(columns[(begun or 0) * len(columns) // rows.n_rows], names)
@@ -181,7 +182,8 @@ def _checked_output(
 ) -> np.ndarray:
     if returned is None:
         raise InputTypeError(message(f"{name} must return one number a row", "Got None", "Let it return what it computes"))
-    if callable(getattr(returned, "detach", None)):  # a tensor that may record gradients, or lie on another device
+    # A tensor that may record gradients, or lie on another device
+    if callable(getattr(returned, "detach", None)):
         returned = returned.detach().cpu()
     returned, outputs = _as_columns(returned, rows.n_rows)
     if outputs is not None and rows.names is not None and set(rows.names) < set(outputs):

@@ -101,7 +101,8 @@ class BlackBox(Reader):
     """
 
     value_functions = ("interventional", "baseline")
-    block_rows = 4  # a row costs many calls: small blocks give progress something to say, and threads enough to share
+    # A row costs many calls: small blocks give progress something to say, and threads enough to share
+    block_rows = 4
 
     def __init__(self, function: Callable[..., Any], request: Request) -> None:
         self.model, self.model_name = function, name_of(function)

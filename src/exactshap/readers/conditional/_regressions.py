@@ -53,7 +53,8 @@ def _column(background: Table, j: int, weights: np.ndarray) -> _Number | _Catego
     values = _numbers(background, j)
     if values is None:
         levels, places = np.unique(_words(background.column(j)), return_inverse=True)
-        together = float(np.sum(np.bincount(places, weights) ** 2))  # the chance that two rows have one level
+        # The chance that two rows have one level
+        together = float(np.sum(np.bincount(places, weights) ** 2))
         return _Category(tuple(levels), 1.0 / np.sqrt(1.0 - together) if len(levels) > 1 else 0.0)
     missing = np.isnan(values)
     if missing.all():
@@ -98,7 +99,8 @@ LEAF_ROWS = 5
 # Binary digits of predictions that forests see: a model's rounding should decide no split.
 FOREST_BITS = 40
 
-Fit = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]  # predict(points) -> (n_rows, n_outputs), and left-out predictions
+# predict(points) -> (n_rows, n_outputs), and left-out predictions
+Fit = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]
 
 
 class RidgeRegression:
@@ -129,7 +131,8 @@ class RidgeRegression:
         for width in BANDWIDTHS:
             scale = 0.5 / (width**2 * spread)
             matrix = root * np.exp(-scale * squared) * root.T
-            eigenvalues, vectors = np.linalg.eigh(matrix)  # SciPy's keeps other threads waiting
+            # SciPy's keeps other threads waiting
+            eigenvalues, vectors = np.linalg.eigh(matrix)
             vectors = np.asfortranarray(vectors)  # and gives columns, which the products below take as they lie
             inverses = 1.0 / (np.maximum(eigenvalues, 0.0)[:, None] + self.etas)
             dual = np.einsum("za,ak,ae->ezk", vectors, vectors.T @ (root * centred), inverses, optimize=True)
@@ -141,7 +144,8 @@ class RidgeRegression:
 
         def predict(points: np.ndarray) -> np.ndarray:
             similar = np.exp(-scale * cdist(points, known, "sqeuclidean"))
-            return mean + np.einsum("xz,zk->xk", similar, coefficients)  # not BLAS, in which a row's bits depend on the others
+            # Not BLAS, in which a row's bits depend on the others
+            return mean + np.einsum("xz,zk->xk", similar, coefficients)
 
         return predict, left_out
 

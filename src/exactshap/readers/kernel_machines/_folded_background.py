@@ -46,7 +46,8 @@ class FoldedBackground(Strategy):
         self.kept = d <= MAX_FOLDED_PLAYERS and 2**d * machine.n_terms <= machine.table_values
         self._shapley = find("shapley")
         self._usual = self._forecast_pays(self._shapley, 1)
-        self.block_rows = 1024 if self._usual and not self.kept else None  # tables are made again for each block of rows
+        # Without kept tables, they are made again for each block of rows: so blocks are large.
+        self.block_rows = 1024 if self._usual and not self.kept else None
 
     def pays(self, semivalue: Semivalue, order: int) -> bool:
         """Say whether this way is taken, whatever the rows are."""

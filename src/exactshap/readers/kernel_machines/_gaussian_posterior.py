@@ -212,7 +212,8 @@ class WithPosterior(Strategy):
         for process in self.processes:
             n = float(len(process.points))
             shared = m * d * (m + n) + rows * d * (m + n)
-            largest = m * d * max(m, n) * float(merged)  # factors that are merged from a copy
+            # Factors that are merged from a copy
+            largest = m * d * max(m, n) * float(merged)
             block = min(rows * n * d, max(BLOCK_VALUES, n * d))
             needed = max(needed, 8.0 * (len(process.components) * shared + 2.0 * largest + 4.0 * block))
         return needed

@@ -136,7 +136,8 @@ class KernelReader(Reader):
         table = Table(rows, None, *rows.shape) if self.background is None else self.background
         shares = weights if self.weights is None else self.weights
         total = np.zeros(self.n_outputs)
-        with without_warnings:  # the training rows come as an array, also where the model was fitted with names
+        # The training rows come as an array, also where the model was fitted with names
+        with without_warnings:
             for start in range(0, table.n_rows, PREDICTED_ROWS):
                 block = slice(start, start + PREDICTED_ROWS)
                 predictions = np.asarray(self.predict(table.take(block)), float)

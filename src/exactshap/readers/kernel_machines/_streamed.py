@@ -48,7 +48,8 @@ class Streamed(Strategy):
 
     def __init__(self, machine: BoundMachine) -> None:
         self.machine = machine
-        if self._exponentials:  # rows hold nothing meanwhile: blocks of a tenth of a second, that threads may share
+        # Rows hold nothing meanwhile: blocks of a tenth of a second, that threads may share
+        if self._exponentials:
             self.block_rows = int(np.clip(BLOCK_WORK // max(1, machine.n_terms * machine.n_columns), *BLOCK_ROWS))
 
     @functools.cached_property
@@ -72,7 +73,8 @@ class Streamed(Strategy):
         if order == 1 and self._exponentials:
             solve = functools.partial(solve_functional, functional_rules(semivalue, machine.n_players), values)
             return functools.reduce(operator.add, map(solve, self._exponentials))
-        total, values = None, np.ascontiguousarray(values)  # factors have the layout of the rows
+        # Factors have the layout of the rows
+        total, values = None, np.ascontiguousarray(values)
         for block, weights, absent in machine.tiles():
             step = max(1, self._block_values // max(1, absent.shape[2] * max(machine.n_players, machine.n_columns)))
             rows = (
@@ -109,7 +111,8 @@ class Streamed(Strategy):
         machine, columns = self.machine, self.machine.n_columns
         width = min(machine.widest, max(1, machine.tile_values // (8 * columns)))
         tile = min(max(machine.tile_values, width * columns), len(machine.mixture) * width * columns)
-        tiles = 1.0 if tile < machine.tile_values // 2 else 2.0  # the next one is made while the last is held
+        # The next one is made while the last is held
+        tiles = 1.0 if tile < machine.tile_values // 2 else 2.0
         rows = min(max(self._block_values, width * columns), n_rows * width * columns)
         if order == 1 and self._exponentials:
             tiles, rows = 0.0, 0  # none is made
@@ -145,7 +148,8 @@ class Streamed(Strategy):
             solve = self._sample(block, rows, m, semivalue, order)
             method = machine.finish(solve(), rows, semivalue, order).method  # the first loads the kernels
             sweep = min(clocked(solve) for _ in range(2)) / len(rows) / m * n_background
-            moving = n_background if machine.replaces_columns else 0  # background rows with factors of their own
+            # Background rows with factors of their own
+            moving = n_background if machine.replaces_columns else 0
             made = n_blocks * moving + n_rows
             factors = 0.0 if order == 1 and self._exponentials else factor_seconds(machine, block, rows) * made
             share = whole.coefficients.shape[1] / width

@@ -108,7 +108,8 @@ class FourierReader(Reader):
         """Return exp(i sum of the player's columns w_jl x_j), (n_rows, n_terms, n_players)."""
         phases = np.zeros((len(X), self.frequencies.shape[1], self.n_players))
         for p, columns in enumerate(self.players):
-            for j in columns:  # a matrix product would give a row other bits alone than in a batch
+            # A matrix product would give a row other bits alone than in a batch
+            for j in columns:
                 phases[:, :, p] += X[:, j, None] * self.frequencies[j]
         return np.exp(1j * phases)
 

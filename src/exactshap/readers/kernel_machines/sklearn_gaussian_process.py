@@ -100,7 +100,8 @@ def _latent_expansion(part: Any) -> Expansion:
 def _latent_process(part: Any) -> Process:
     """Read the Laplace approximation: W^-1 is the noise, and its B = I + W^1/2 K W^1/2 = L L' gives K + W^-1 = L' L'^T."""
     points = np.asarray(part.X_train_, float)
-    roots = np.maximum(part.W_sr_, 1e-100)  # a saturated probability has W = 0: infinite noise, no information
+    # A saturated probability has W = 0: infinite noise, no information
+    roots = np.maximum(part.W_sr_, 1e-100)
     return Process.of(from_sklearn(part.kernel_, points.shape[1]), points, part.L_ / roots[:, None])
 
 

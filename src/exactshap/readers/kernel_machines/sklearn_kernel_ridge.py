@@ -21,7 +21,8 @@ def read(model: Model, request: Request) -> Reader:
     dual = np.asarray(model.dual_coef_, float)
     dual = dual[:, None] if dual.ndim == 1 else dual
     named = {"gamma": model.gamma, "coef0": model.coef0, "degree": model.degree}
-    parameters = (model.kernel_params or {}) if callable(model.kernel) else named  # as scikit-learn passes them on
+    # As scikit-learn passes them on
+    parameters = (model.kernel_params or {}) if callable(model.kernel) else named
     kernel = from_pairwise(model.kernel, model.n_features_in_, **parameters)
     names = ("target",) if model.dual_coef_.ndim == 1 else tuple(f"target {k}" for k in range(dual.shape[1]))
     chosen, single = select_outputs(names, request.output, owner="KernelRidge")

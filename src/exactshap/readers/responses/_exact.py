@@ -66,7 +66,8 @@ class ResponseReader(Reader):
             raise needs_rows(response.unit)
         self.weights = normalised_weights(inner.weights, inner.background.n_rows)
         self._intercept = self._slope * scores.intercept
-        self._absent = self._scores(inner.background, "background")  # s_j(z), of shape (n_background, n_players)
+        # s_j(z), of shape (n_background, n_players)
+        self._absent = self._scores(inner.background, "background")
 
     def _scores(self, X: Table, what: str = "X") -> np.ndarray:
         scores = self.scores.of(X, what)

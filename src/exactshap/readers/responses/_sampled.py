@@ -28,13 +28,17 @@ from exactshap.solvers import Cost, Solution, choose, n_calls, player_sets, seco
 __all__ = ["OPTIONS", "HybridScores", "SampledResponse"]
 
 OPTIONS = ("budget", "tol", "random_state")
-DEFAULT_BUDGET = 512  # benchmarks/bench_probabilities.py: relative squared errors of 2e-4 for 30 columns, of 7e-4 for 100
-ENUMERATED = 12  # players up to which all coalitions are visited, as of any function, unless a budget says less
+# benchmarks/bench_probabilities.py: relative squared errors of 2e-4 for 30 columns, of 7e-4 for 100
+DEFAULT_BUDGET = 512
+# Players up to which all coalitions are visited, as of any function, unless a budget says less
+ENUMERATED = 12
 CHUNK_VALUES = 2**22  # scores of hybrids at a time: 32 MiB
 MOST_COALITIONS = 256  # at a time: what the routing kernel takes at once
-COALITIONS_OF_A_SLOPE = 4  # for each score at least, so that slopes are fitted to more than noise
+# For each score at least, so that slopes are fitted to more than noise
+COALITIONS_OF_A_SLOPE = 4
 TIMED_COALITIONS = 32
-ROUNDING = 64.0  # units between the model's own arithmetic and that of its terms, as for the trees themselves
+# Units between the model's own arithmetic and that of its terms, as for the trees themselves
+ROUNDING = 64.0
 
 
 class HybridScores(Protocol):

@@ -193,7 +193,8 @@ def dump_difference(trees: FlatTrees, own: list[Node], outputs: np.ndarray) -> f
             if node.below is None or node.above is None:
                 value = trees.value[q] if len(node.value) == trees.n_outputs else trees.value[q, max(int(output), 0)]
                 worst = max(worst, float(np.abs(value - node.value).max()) / largest)
-                if trees.cover.any() and node is not alone:  # libraries count nothing at a tree that is one leaf
+                # Libraries count nothing at a tree that is one leaf
+                if trees.cover.any() and node is not alone:
                     worst = max(worst, abs(float(trees.cover[q]) - node.cover) / whole)
                 continue
             if not _same_split(trees, q, node):

@@ -23,7 +23,8 @@ from exactshap.trees.ensemble import Hybrids, encode, readable
 
 __all__ = ["Describe", "read_trees"]
 
-Describe = Callable[[TreeModel], tuple[str, OwnCall, float] | None]  # link, call and slope; None: no known response
+# Link, call and slope; None: no known response
+Describe = Callable[[TreeModel], tuple[str, OwnCall, float] | None]
 
 
 def read_trees(

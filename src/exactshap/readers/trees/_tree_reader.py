@@ -77,7 +77,8 @@ class TreeReader(Reader):
         if isinstance(request.output, str) and request.output in RESPONSES:
             if ensemble.unit != "probability" and (request.output, ensemble.unit) != ("response", "target"):
                 raise UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
-            request = replace(request, output="auto")  # what the trees add up is the response
+            # What the trees add up is the response
+            request = replace(request, output="auto")
         self.model, self.model_name = model, ensemble.name
         self._column = ensemble.output_number(request.output)
         self.unit = _unit(ensemble, self._column)

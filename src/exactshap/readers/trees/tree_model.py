@@ -17,8 +17,10 @@ __all__ = ["read"]
 
 def read(model: Model, request: Request) -> Reader:
     """Read f(x) = constant + sum of trees."""
-    ensemble = replace(model, epsilon=float(np.finfo(np.float64).eps))  # our own prediction adds in float64
-    replaced = model.trees.constant if model.library == "xgboost" else 0.0  # XGBoost leaves base_score out, as it does itself
+    # Our own prediction adds in float64
+    ensemble = replace(model, epsilon=float(np.finfo(np.float64).eps))
+    # XGBoost leaves base_score out, as it does itself
+    replaced = model.trees.constant if model.library == "xgboost" else 0.0
     return read_trees(model, request, ensemble, OwnCall("predict"), _response, offset=Offset(replaces=replaced))
 
 

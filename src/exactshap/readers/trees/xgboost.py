@@ -19,7 +19,8 @@ _LINKS = {
     **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie", "survival:aft", "survival:cox"), "exponential"),
     **dict.fromkeys(("multi:softmax", "multi:softprob"), "softmax"),
 }
-_UNCHECKED = {"validate_features": False}  # names were compared here: XGBoost refuses any if it was fitted without
+# Names were compared here: XGBoost refuses any if it was fitted without
+_UNCHECKED = {"validate_features": False}
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -38,6 +39,7 @@ def _response(model: Model, ensemble: TreeModel) -> tuple[str, OwnCall, float] |
     link = _LINKS.get(ensemble.objective)
     if hasattr(model, "predict_proba"):
         return None if link is None else (link, OwnCall("predict_proba", _UNCHECKED), 1.0)
-    if link is None or ensemble.objective == "multi:softmax":  # which predicts the class itself
+    # Such a model predicts the class itself.
+    if link is None or ensemble.objective == "multi:softmax":
         return None
     return link, OwnCall("predict" if hasattr(model, "get_booster") else "inplace_predict", _UNCHECKED), 1.0

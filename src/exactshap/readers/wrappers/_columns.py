@@ -222,6 +222,7 @@ def _owners_by_name(step: Model, n_columns: int) -> np.ndarray:
     if hasattr(anonymous, "feature_names_in_"):
         del anonymous.feature_names_in_
     if hasattr(anonymous, "feature_name_combiner"):
-        anonymous.feature_name_combiner = "concat"  # the user's own may leave out the column
+        # The user's own may leave out the column
+        anonymous.feature_name_combiner = "concat"
     names = anonymous.get_feature_names_out([f"xqcol{j:07d}" for j in range(n_columns)])
     return np.array([int(_TOKEN.search(name).group(1)) for name in names], int)  # type: ignore[union-attr]

@@ -232,7 +232,8 @@ class SumReader(Reader):
             return np.asarray(self._own(X), float)
         except ValueError:
             for member in self.members:
-                member.reader.predict(member.rows(X))  # refuses by row and column what the ensemble refuses
+                # Refuses by row and column what the ensemble refuses
+                member.reader.predict(member.rows(X))
             raise
 
     def game(self, X: Table) -> Any:
@@ -244,7 +245,8 @@ class SumReader(Reader):
         members, parts = self.members, list[Solution]()
 
         def solved() -> Iterator[np.ndarray]:
-            for member in members:  # no values are held until the last member's: fresh memory costs more than adding up
+            # No values are held until the last member's: fresh memory costs more than adding up
+            for member in members:
                 part = member.reader.solve(member.rows(X), semivalue, order)
                 parts.append(replace(part, values=_NO_VALUES))
                 yield part.values

@@ -65,7 +65,8 @@ def draw_cohorts(cohorts: Any, ax: Axes, *, output: int | str | None, max_displa
     order = np.argsort(-np.ptp(means, axis=0), kind="stable")[: displayed(max_display)]
     ax = new_axes(7.0, 0.5 * len(order) + 1.8) if ax is None else ax
     colours = require("matplotlib", "plots", purpose="Plotting").colormaps["viridis"](np.linspace(0.0, 0.9, len(cohorts)))
-    spread = min(0.3, 0.1 * (len(cohorts) - 1))  # the marks of a player stand closer together than two players
+    # The marks of a player stand closer together than two players
+    spread = min(0.3, 0.1 * (len(cohorts) - 1))
     shifts = np.linspace(-spread, spread, len(cohorts))
     for g, label in enumerate(cohorts):
         place = np.arange(len(order)) + shifts[g]

@@ -78,7 +78,8 @@ def player_columns(explanation: ExplanationData, table: Table) -> list[tuple[int
 def _number(column: int | str, table: Table) -> int:
     if not isinstance(column, str):
         return int(column)
-    names = table.names or tuple(f"x{j}" for j in range(table.n_columns))  # what readers call the columns of arrays
+    # What readers call the columns of arrays
+    names = table.names or tuple(f"x{j}" for j in range(table.n_columns))
     if column not in names:
         raise InputError(message(f"A group names column {column!r}, which `data` does not have", f"Got {names}"))
     return names.index(column)

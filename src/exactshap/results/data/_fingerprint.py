@@ -54,4 +54,5 @@ def _column_bytes(table: Table, j: int) -> bytes:
         numbers = table.select([j]).numeric()[:, 0]
     except (InputError, InputTypeError):
         return "\x1f".join(cell_text(value) for value in table.column(j).tolist()).encode(errors="surrogatepass")
-    return np.where(np.isnan(numbers), np.nan, numbers + 0.0).tobytes()  # one NaN; minus zero and zero are one number
+    # One NaN; minus zero and zero are one number
+    return np.where(np.isnan(numbers), np.nan, numbers + 0.0).tobytes()

@@ -210,7 +210,8 @@ def _are_labels(numbers: np.ndarray) -> bool:
 
 
 def _are_probabilities(numbers: np.ndarray) -> bool:
-    return bool(np.all((numbers >= -0.5) & (numbers <= 1.5)))  # a regression on labels leaves [0, 1] by a little
+    # A regression on labels leaves [0, 1] by a little
+    return bool(np.all((numbers >= -0.5) & (numbers <= 1.5)))
 
 
 def _sigmoid(score: np.ndarray) -> np.ndarray:

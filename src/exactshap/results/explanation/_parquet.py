@@ -79,7 +79,8 @@ def _pages(content: bytes, position: int, end: int) -> Iterator[tuple[dict[int, 
         position = reader.position + header[3]
         if min(header[2], header[3]) < 0 or position > end:
             raise ValueError("A Parquet page is outside of its column")
-        page = header.get(5) or header.get(8) or header.get(7) or {1: 0}  # data, data of version 2, dictionary
+        # Data, data of version 2, dictionary
+        page = header.get(5) or header.get(8) or header.get(7) or {1: 0}
         if page[1] < 0:
             raise ValueError("A Parquet page announces a negative number of values")
         yield header, page[1]

@@ -114,7 +114,8 @@ def _parquet_bytes(data: TableLike, kind: str) -> bytes:
 
 def load(path: str | Path, kind: type[Kind], *, max_bytes: int | None) -> Kind:
     """Read an explanation of this class; see :meth:`Explanation.load`."""
-    with open_regular(path) as file:  # whatever is wrong from here on is wrong with the content
+    # Whatever is wrong from here on is wrong with the content
+    with open_regular(path) as file:
         try:
             return _read(file, kind, _Allowance(path, _default_limit(file) if max_bytes is None else max_bytes))
         except (ModelFormatError, MissingDependencyError):
@@ -205,7 +206,8 @@ def _metadata(archive: zipfile.ZipFile, allowance: _Allowance) -> dict[str, Any]
     if size > _MAX_JSON:
         raise _damaged(path, f"{_METADATA} has {size:,} bytes")
     metadata = _json(archive, _METADATA, allowance)
-    json.dumps(metadata, ensure_ascii=False).encode()  # half a character that is escaped would break the next save
+    # Half a character that is escaped would break the next save
+    json.dumps(metadata, ensure_ascii=False).encode()
     if not isinstance(metadata, dict) or metadata.pop("format", None) != FORMAT:
         raise ModelFormatError(message(f"{path} is not a saved Explanation", "Its metadata names another format"))
     version = metadata.pop("version", None)
@@ -267,7 +269,8 @@ def _read_parquet(content: bytes, kind: str, n_rows: int, allowance: _Allowance)
         if reader == "pyarrow":
             table = _read_arrow(content, n_rows, allowance)
             return table.to_pandas() if kind == "pandas" else table
-        allowance.spend(unpacked_bytes(content, shared=None))  # text is views there: a cell that is repeated is kept once
+        # Text is views there: a cell that is repeated is kept once
+        allowance.spend(unpacked_bytes(content, shared=None))
         return library.read_parquet(io.BytesIO(content), n_rows=n_rows + 1)
     except ModelFormatError:
         raise

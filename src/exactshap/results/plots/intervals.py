@@ -107,7 +107,8 @@ def prepare_intervals(
     if rest:
         labels.append(f"{rest} other{'s' if rest > 1 else ''}")
     variance = np.einsum("lj,rjk,lk->rl", mixing, np.nan_to_num(covariance), mixing)
-    if kind == "confidence" and rest > 1:  # sampled values depend on each other in an unknown way
+    # Sampled values depend on each other in an unknown way
+    if kind == "confidence" and rest > 1:
         variance[:, -1] = np.nan
     return Intervals(
         labels=tuple(labels),

@@ -212,7 +212,8 @@ def _name_ends(prepared: Waterfall, ax: Axes) -> None:
     bottom = len(prepared.labels) - 0.4 + _FOOT
     for x in (prepared.prediction, prepared.baseline):
         ax.plot([x, x], [-0.6, bottom], color="gray", linestyle=":", linewidth=0.8, zorder=0)
-    over = ax.secondary_xaxis("top")  # a title given later makes room for the labels of an axis, not for texts
+    # A title given later makes room for the labels of an axis, not for texts
+    over = ax.secondary_xaxis("top")
     over.set_xticks([prepared.prediction], [_named("f(x)", prepared.prediction)], fontsize=10)
     over.tick_params(length=0, pad=3)
     over.spines["top"].set_visible(False)

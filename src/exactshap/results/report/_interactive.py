@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["render_interactive"]
 
-_SCRIPT_PLACES = ("@@vega@@", "@@script@@")  # the second one is a module: strict, and it may await
+# The second one is a module: strict, and it may await
+_SCRIPT_PLACES = ("@@vega@@", "@@script@@")
 
 
 def render_interactive(

@@ -184,7 +184,8 @@ def _kept(place: Path | None) -> tuple[np.ndarray | None, bool]:
 
 
 def _keep(place: Path | None, answer: np.ndarray) -> None:
-    if place is None or answer.dtype.kind not in "fiub":  # what is not numbers is refused by the reader
+    # What is not numbers is refused by the reader
+    if place is None or answer.dtype.kind not in "fiub":
         return
     buffer = io.BytesIO()
     np.save(buffer, answer, allow_pickle=False)

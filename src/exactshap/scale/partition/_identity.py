@@ -56,7 +56,8 @@ class _Digest:
     def __init__(self) -> None:
         self.hash = hashlib.sha256()
         self.pickler = _Pickler(self)
-        self.pickler.fast = True  # no memo: equal parts and shared parts give the same bytes
+        # No memo: equal parts and shared parts give the same bytes
+        self.pickler.fast = True
 
     def write(self, data: TableLike) -> int:
         self.hash.update(data)

@@ -72,7 +72,8 @@ def _units(column: np.ndarray) -> tuple[int, int]:
     Mantissas have 53 bits and are added up exponent by exponent.
     """
     fraction, exponent = np.frexp(np.ascontiguousarray(column))
-    mantissa = np.ldexp(np.abs(fraction), 53).astype(np.int64)  # a whole number by definition of float64
+    # A whole number by definition of float64
+    mantissa = np.ldexp(np.abs(fraction), 53).astype(np.int64)
     if not mantissa.any():
         return 0, 0
     smallest = int(exponent.min())
@@ -84,5 +85,6 @@ def _units(column: np.ndarray) -> tuple[int, int]:
     for place in np.flatnonzero((sums[0] != 0) | (sums[1] != 0)):
         units = (int(sums[0][place]) << _LOW_BITS) + int(sums[1][place])
         shift = int(place) // 2 + smallest - 53 + _UNIT
-        total[int(place) % 2] += units << shift if shift >= 0 else units >> -shift  # subnormal numbers end in that many zeros
+        # Subnormal numbers end in that many zeros
+        total[int(place) % 2] += units << shift if shift >= 0 else units >> -shift
     return total[0], total[1]

@@ -40,7 +40,8 @@ class Lookups(NamedTuple):
     """Hold terms with the background folded in: one table for each coalition."""
 
     term: np.ndarray  # which of a row's cells belongs to it
-    shape: np.ndarray  # (n_terms, n_columns): bins of its columns; 1 where there are fewer columns
+    # (n_terms, n_columns): bins of its columns; 1 where there are fewer columns
+    shape: np.ndarray
     strides: (
         np.ndarray
     )  # (n_terms, n_codes, 1 + n_columns): where a coalition's table starts, its strides, 0 for columns outside
@@ -53,7 +54,8 @@ class Factors(NamedTuple):
     columns: np.ndarray  # (n_terms, k, n_columns_of_player)
     powers: np.ndarray  # 0 where there are fewer columns
     coefficients: np.ndarray  # (n_terms, n_outputs)
-    moments: np.ndarray  # (n_terms, 2^k): the background's mean of the factors outside of each coalition
+    # (n_terms, 2^k): the background's mean of the factors outside of each coalition
+    moments: np.ndarray
 
 
 class Tables(NamedTuple):
@@ -66,9 +68,12 @@ class Tables(NamedTuple):
 class Shares(NamedTuple):
     """Hold weights and places of sets in small terms. Terms have one or two players."""
 
-    weights: np.ndarray  # p(0) of a player that is alone; p(0) and p(1) of one of two; p(0) of both together
-    singles: np.ndarray  # (n_singles, 1): where the player of each term stands among the sets
-    pairs: np.ndarray  # (n_pairs, 2 or 3): where the first and the second do, and both together at order 2
+    # p(0) of a player that is alone; p(0) and p(1) of one of two; p(0) of both together
+    weights: np.ndarray
+    # (n_singles, 1): where the player of each term stands among the sets
+    singles: np.ndarray
+    # (n_pairs, 2 or 3): where the first and the second do, and both together at order 2
+    pairs: np.ndarray
 
 
 class Sets(NamedTuple):
@@ -76,7 +81,8 @@ class Sets(NamedTuple):
 
     members: np.ndarray  # (n_sets, order): ascending bits of a code
     sizes: np.ndarray
-    weights: np.ndarray  # (order + 1, 2^k): by size, of the coalition that is left when a set is cut out of the code
+    # (order + 1, 2^k): by size, of the coalition that is left when a set is cut out of the code
+    weights: np.ndarray
 
 
 fill_sets = kernel("additive.fill_sets(tables, sets, positions, out, empty, full, scale)")

@@ -174,7 +174,8 @@ def solve_stacks(
             add_monomials(rows, stack.factors, sets, positions, values, empty, full, scale)
         else:
             fill_sets(np.ascontiguousarray(stack.tables, float), sets, positions, values, empty, full, scale)
-        _refuse_not_finite(stack, values, full)  # the ends are among what values are differences of
+        # The ends are among what values are differences of
+        _refuse_not_finite(stack, values, full)
     return Solution(values, empty, full, method_of(n_terms), scale=scale)
 
 
@@ -234,7 +235,8 @@ def _positions(subsets: tuple[tuple[int, ...], ...], n_players: int, order: int)
     k = len(subsets[0])
     local = player_sets(k, min(order, k)) if k else ()
     positions = np.empty((len(subsets), len(local)), np.int64)
-    positions[:, :k] = np.array(subsets, np.int64).reshape(len(subsets), k)  # sets of one player come first, in order
+    # Sets of one player come first, in order
+    positions[:, :k] = np.array(subsets, np.int64).reshape(len(subsets), k)
     for l, subset in enumerate(subsets if len(local) > k else ()):
         positions[l, k:] = [_position(tuple(sorted(subset[p] for p in players)), n_players) for players in local[k:]]
     return positions

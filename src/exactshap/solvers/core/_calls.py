@@ -21,7 +21,8 @@ class Calls:
     game: Game
     batch_size: int | None = None
     progress: Callable[[int], None] | None = None
-    places: dict[bytes, int] = field(default_factory=dict)  # coalition -> row of the table of values
+    # Coalition -> row of the table of values
+    places: dict[bytes, int] = field(default_factory=dict)
     blocks: list[np.ndarray] = field(default_factory=list)  # that table, piece by piece as it was returned
 
     def __call__(self, masks: np.ndarray) -> np.ndarray:

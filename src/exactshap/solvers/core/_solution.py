@@ -182,14 +182,16 @@ class Solution:
             array = array[..., 0] if single_output else array
             return array[0] if single_row else array
 
-        nothing = isinstance(constant, float) and constant == 0.0  # a step each, which one row would feel
+        # A single row would feel each step of arrays that adds nothing.
+        nothing = isinstance(constant, float) and constant == 0.0
         scale = self.scale if isinstance(magnitude, float) and magnitude == 0.0 else np.maximum(self.scale, magnitude)
         nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
         last = self.full if nothing else self.full + constant
         first = all_of(empty, last.shape) if empty is not None else self.empty if nothing else self.empty + constant
         residual = None
         if with_residual and semivalue.is_efficient(order):
-            rise = self.full - self.empty if empty is None else last - first  # without a constant, which would only round it
+            # The difference is taken without the constant, which would only round it.
+            rise = self.full - self.empty if empty is None else last - first
             residual = squeezed(rise - self.values.sum(axis=-2))
         return replace(
             self,
@@ -271,7 +273,8 @@ class Rows:
             self._whole = part
             return
         known = {name: array for name in _PER_ROW if (array := getattr(part, name)) is not None}
-        for name, array in known.items():  # bounds and scales may be one number for all rows of a part
+        # Bounds and scales may be one number for all rows of a part
+        for name, array in known.items():
             if (whole := self._arrays.get(name)) is None:
                 made = (np.zeros if name == "std_error" else np.empty)((self._n_rows, *np.shape(array)[1:]))
                 whole = self._arrays.setdefault(name, made)  # that of whichever thread was first

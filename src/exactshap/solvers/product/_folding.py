@@ -88,7 +88,8 @@ class CoalitionTable:
     n_outputs: int
     table: np.ndarray = field(init=False)  # v (n_rows, n_outputs, 2^n_high, 2^n_low)
     scale: np.ndarray = field(init=False)
-    null: np.ndarray = field(init=False)  # (n_rows, n_players): players with factor b in every term and background row
+    # (n_rows, n_players): players with factor b in every term and background row
+    null: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         n_low = low_players(self.n_players)

@@ -111,7 +111,8 @@ def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, 
             for vector in basis:
                 product = product - (vector @ product) * vector
         norm = float(np.linalg.norm(product))
-        if norm < 1e-15:  # so much of the measure lies at one place that fewer nodes are exact
+        # So much of the measure lies at one place that fewer nodes are exact
+        if norm < 1e-15:
             break
         beside.append(norm)
         basis.append(product / norm)

@@ -122,7 +122,8 @@ def choose_eta(
     rng = np.random.default_rng(random_state)
     n_players, n = factors.shape[:2]
     if n_players < 2:
-        return float(etas[len(etas) // 2])  # no proper coalition exists: nothing is ever conditioned
+        # No proper coalition exists: nothing is ever conditioned
+        return float(etas[len(etas) // 2])
     rows = np.sort(rng.choice(n, min(n, MAX_ROWS_FOR_ETA), replace=False))
     factors = factors[:, rows[:, None], rows]
     losses = np.zeros(len(etas))

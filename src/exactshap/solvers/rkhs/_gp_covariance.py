@@ -253,7 +253,8 @@ def _clip(covariance: np.ndarray) -> tuple[np.ndarray, float]:
 
 def covariance_seconds(order: int) -> float:
     """Return this machine's seconds of one multiplication of the covariances. They are those of values of this order."""
-    n_rows, n_background, n_train, n_players = 4, 8, 200, 8  # one row alone would be half steps of Python
+    # For one row alone, half of the time would be steps of Python.
+    n_rows, n_background, n_train, n_players = 4, 8, 200, 8
 
     def sample() -> tuple[float, Callable[[], object]]:
         rng, shapley = np.random.default_rng(0), find("shapley" if order == 1 else "k-sii")

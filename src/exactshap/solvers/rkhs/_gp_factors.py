@@ -94,7 +94,8 @@ class KernelFactors:
         They are (n_rows,), and (n_rows, n_train) with the training rows.
         """
         between = weights @ self.background.prod(axis=1) @ weights
-        crossed = (self.rows.prod(axis=1) * weights).sum(axis=1)  # BLAS would sum a row by its place among the others
+        # BLAS would sum a row by its place among the others
+        crossed = (self.rows.prod(axis=1) * weights).sum(axis=1)
         variance = self.own.prod(axis=1) - 2.0 * crossed + between
         sections = self.rows_train.prod(axis=1) - weights @ self.background_train.prod(axis=1)
         return self.amplitude * variance, self.amplitude * sections

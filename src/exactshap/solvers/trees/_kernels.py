@@ -105,7 +105,8 @@ class Groups(NamedTuple):
     condition_node: np.ndarray
     condition_left: np.ndarray
     condition_bit: np.ndarray
-    first_output: np.ndarray  # outputs in which some leaf of the group is not zero: first:last
+    # Outputs in which some leaf of the group is not zero: first:last
+    first_output: np.ndarray
     last_output: np.ndarray
 
 
@@ -168,7 +169,8 @@ class Steps(NamedTuple):
     nodes: NodeArrays  # what routing reads, split by split; without children
     level: np.ndarray  # splits above
     is_right: np.ndarray  # whether this split is the right child of the one above
-    above: np.ndarray  # level + 1 of the nearest split above on the same player, 0 if there is none
+    # Level + 1 of the nearest split above on the same player, 0 if there is none
+    above: np.ndarray
     end: np.ndarray  # the split after this one's subtree
     is_leaf: np.ndarray  # (n_splits, 2): whether the child on a side is a leaf
     share: np.ndarray  # (n_splits, 2): cover ratios of the children

@@ -69,7 +69,8 @@ class OfSize(NamedTuple):
 
     size: int
     rule: Rule
-    is_inside: bool  # whether the walks take it: its nodes are inside (0, 1), or their ends are sums of pairs
+    # Whether the walks take it: its nodes are inside (0, 1), or their ends are sums of pairs
+    is_inside: bool
     constants: np.ndarray  # what the walks read of it
     of_pairs: float  # what single players get of each of their pairs, besides
 
@@ -322,7 +323,8 @@ def _add_pairs(pairs: np.ndarray, share: float, out: np.ndarray) -> None:
     place = 0
     for i in range(len(out) - 1):
         of_first = pairs[place : place + len(out) - 1 - i]
-        out[i] += share * np.add.accumulate(of_first, axis=0)[-1]  # one after the other, for any number of rows
+        # One after the other, for any number of rows
+        out[i] += share * np.add.accumulate(of_first, axis=0)[-1]
         out[i + 1 :] += share * of_first
         place += len(of_first)
 

@@ -117,7 +117,8 @@ class OrderTables(NamedTuple):
     n_results: int  # of a row: sets and v(D) of all outputs, and the scale
     block: int  # rows that are swept at a time
     is_kept: bool  # whether the tables of a semivalue stay between calls
-    work: tuple[float, float, float]  # steps of a filling, look-ups of a row, steps of a row without tables
+    # Steps of a filling, look-ups of a row, steps of a row without tables
+    work: tuple[float, float, float]
     unsolved: Solution  # says how rows are solved, of none of them
 
 
@@ -131,7 +132,8 @@ class TableEngine:
     n_players: int
     limit: float
     cache: BoundedCache = field(default_factory=BoundedCache)
-    questions: BoundedCache = field(default_factory=BoundedCache)  # apart: tables are made under the lock of the other one
+    # A cache of its own: tables are made under the lock of the other one.
+    questions: BoundedCache = field(default_factory=BoundedCache)
     answered: list[int] = field(default_factory=lambda: [0])  # rows, without tables
 
     __getstate__ = copied_state

@@ -28,7 +28,8 @@ MAX_NODES = 100_000_000
 # Leaf values of all nodes and outputs: 4 GiB.
 MAX_CELLS = 2**29
 
-FAULTS = (  # as in layout.cpp: what can be wrong with a node, and the array that it stands in
+# As in layout.cpp: what can be wrong with a node, and the array that it stands in
+FAULTS = (
     ("", ""),
     ("left child", "left"),
     ("right child", "right"),

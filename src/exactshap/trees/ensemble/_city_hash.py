@@ -95,7 +95,8 @@ def _longer(text: bytes, n: int) -> int:
     z += _folded(v[1]) * _K1
     x = _rotated(z + x, 39) * _K1
     y = _rotated(y, 33) * _K1
-    for start in range(0, (n - 1) // 64 * 64, 64):  # the last 1 to 64 bytes have seeded v and w
+    # The last 1 to 64 bytes have seeded v and w
+    for start in range(0, (n - 1) // 64 * 64, 64):
         x = _rotated(x + y + v[0] + _word(text, start + 16), 37) * _K1 ^ w[1]
         y = _rotated(y + v[1] + _word(text, start + 48), 42) * _K1 ^ v[0]
         z = _rotated(z ^ w[0], 33)

@@ -61,7 +61,8 @@ def encode(model: Columns, table: TableLike) -> np.ndarray:
         X[:, j] = _codes(table, j, known, model.library)
     if model.library == "lightgbm":
         return _without_zeros(X)
-    if model.library == "xgboost" and model.categories:  # negative codes, fractions included, are invalid there
+    # Negative codes, fractions included, are invalid there
+    if model.library == "xgboost" and model.categories:
         coded = [j for j, known in enumerate(model.categories) if known is not None]
         X[:, coded] = np.where(X[:, coded] < 0.0, -1.0, X[:, coded])
     return X
@@ -82,11 +83,13 @@ def readable(model: Columns, table: TableLike) -> Any:
         return table
     if table.is_sparse:
         return table
-    if not table.is_frame and table.native.dtype.itemsize > 8:  # long doubles: XGBoost reads other numbers from their bytes
+    # Long doubles: XGBoost reads other numbers from their bytes
+    if not table.is_frame and table.native.dtype.itemsize > 8:
         return replace(table, native=table.native.astype(np.float64))
     if table.names is None or table.is_plain:
         return table
-    if type(table.native).__module__.startswith("pandas"):  # without narwhals: every row of a call comes by here
+    # Without narwhals: every row of a call comes by here
+    if type(table.native).__module__.startswith("pandas"):
         refused = {"lightgbm": ("object", "ArrowDtype"), "xgboost": ("object",)}.get(model.library, ())
         dtypes = [(str(dtype), type(dtype).__name__) for dtype in table.native.dtypes] if refused else []
         return _with_plain_numbers(model, table, [j for j, names in enumerate(dtypes) if not set(refused).isdisjoint(names)])

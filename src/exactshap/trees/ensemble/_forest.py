@@ -54,7 +54,8 @@ class RawTree:
     missing: np.ndarray | None = None
     zero_is_missing: np.ndarray | None = None
     categories: dict[int, np.ndarray] = field(default_factory=dict)
-    output: int = -1  # the one output that a one-dimensional ``value`` adds to; -1: the only one, or all
+    # The one output that a one-dimensional ``value`` adds to; -1: the only one, or all
+    output: int = -1
     root: int = 0
 
 

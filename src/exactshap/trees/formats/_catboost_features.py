@@ -175,7 +175,8 @@ def _entries(info: dict, kind: str) -> list[dict]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ModelFormatError(message(f"features_info.{kind} must be a list of objects"))
     stated = [entry.get("feature_index") for entry in entries] if kind != "ctrs" else list(range(len(entries)))
-    if str(stated) != str([*range(len(entries))]):  # true is 1 to Python, and another number to the library
+    # True is 1 to Python, and another number to the library
+    if str(stated) != str([*range(len(entries))]):
         raise ModelFormatError(message(f"features_info.{kind} must be in the order of feature_index", f"Got {stated[:9]}"))
     return entries
 
@@ -244,7 +245,8 @@ def _table(entry: dict, cells: list, table: dict) -> tuple[np.ndarray, np.ndarra
 def _shares(entry: dict, counts: np.ndarray, table: dict) -> tuple[np.ndarray, np.ndarray, np.float32, np.float32]:
     """Return each table row's count and total, and an unknown hash's. They are in float32."""
     kind, border = field(entry, "ctr_type", str), _whole(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31)
-    nothing, whole = np.float32(0), counts[:, kind == "BinarizedTargetMeanValue" :]  # a mean has a sum before its count
+    # A mean has a sum before its count
+    nothing, whole = np.float32(0), counts[:, kind == "BinarizedTargetMeanValue" :]
     if not ((whole >= 0).all() and (whole % 1 == 0).all() and (whole.sum(axis=1) < 2**31).all()):
         raise ModelFormatError(message("A target statistic must count in whole numbers below 2^31"))
     if kind in _COUNTS:

@@ -110,7 +110,8 @@ def field(document: Json, path: str, kind: type | tuple[type, ...] = dict) -> An
 def integer(value: Any, what: str, low: int, high: int) -> int:
     """Return a whole number within [low, high]. It is given as a number or as text."""
     text = value.strip(" ") if isinstance(value, str) else "truth value" if isinstance(value, bool) else None
-    try:  # int() takes 1.7, "1_0" and digits of other scripts, which libraries read as something else
+    # int() takes 1.7, "1_0" and digits of other scripts, which libraries read as something else
+    try:
         number = operator.index(value) if text is None else int(text) if re.fullmatch("[+-]?[0-9]+", text) else None
     except TypeError:
         number = None

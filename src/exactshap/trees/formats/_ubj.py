@@ -68,7 +68,8 @@ def read_ubj(data: bytes) -> Any:
     Dicts, lists, strings, numbers, and NumPy arrays for typed arrays of numbers.
     """
     codes = np.frombuffer(data, np.uint8)
-    rows = _rows(len(data) // 32 + SPARE_ROWS)  # as many as the values of a model of small trees
+    # As many as the values of a model of small trees
+    rows = _rows(len(data) // 32 + SPARE_ROWS)
     n, fault = scan(codes, *rows)
     if fault >= 0:
         raise ModelFormatError(message(f"Malformed UBJSON at byte {fault}", _fault(data, fault)))
@@ -160,7 +161,8 @@ def _text(tape: _Tape, start: int, n: int) -> str:
 class _Entries(NamedTuple):
     """The entries of one key, one of each object."""
 
-    rows: np.ndarray  # (n_objects,): the row of each, -1 where there is none, -2 where there are two
+    # (n_objects,): the row of each, -1 where there is none, -2 where there are two
+    rows: np.ndarray
     kind: int  # the marker that all of them share, or 0
     total: int  # how many numbers they hold
     same: bool  # whether they are one and the same text
@@ -226,7 +228,8 @@ class Scanned(Records):
         sizes = self.tape.size[rows].reshape(len(names), -1)  # of a missing entry, -1, any, and of no array
         alike = all(kind in _OF_TYPED and always_fits(_OF_TYPED[kind], np.dtype(dtype)) for _, kind, _, _ in columns)
         if not alike or (sizes != (sizes[0] if counts is None else counts)).any():
-            return super().columns(names, dtype, counts)  # one by one: to convert, or to name what is wrong
+            # One by one: to convert, or to name what is wrong
+            return super().columns(names, dtype, counts)
         out: np.ndarray = np.empty((len(names), columns[0].total), dtype)
         copy_numbers(self.tape.handle, rows, out.reshape(-1))
         return out, sizes[0]

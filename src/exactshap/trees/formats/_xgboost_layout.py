@@ -28,7 +28,8 @@ __all__ = [
 KNOWN_VERSION = (3, 4)
 _LOGIT = ("reg:logistic", "binary:logistic")
 _EXPECTILES = "reg:expectileerror"
-_LOG = {  # objectives with the exponential of a margin as base_score, and what the margin is
+# Objectives with the exponential of a margin as base_score, and what the margin is
+_LOG = {
     "count:poisson": "log of the target",
     "reg:gamma": "log of the target",
     "reg:tweedie": "log of the target",
@@ -38,7 +39,8 @@ _LOG = {  # objectives with the exponential of a margin as base_score, and what 
 _OF_MEANS = (*_LOGIT, "count:poisson", "reg:gamma", "reg:squarederror", "reg:tweedie")
 # Part of the largest weight of a tree: some 1e-8 without offsets, and 0.05 and more with them.
 ROUNDING_OF_ROOT = 1e-3
-_LEVELS = {  # where a document keeps the levels of its outputs, and what each output is of the target
+# Where a document keeps the levels of its outputs, and what each output is of the target
+_LEVELS = {
     "reg:quantileerror": ("quantile_loss_param", "quantile_alpha", "quantile"),
     _EXPECTILES: ("expectile_loss_param", "expectile_alpha", "expectile"),
 }
@@ -243,7 +245,8 @@ def base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple
     text = parameters.get("base_score", "5E-1")
     if not set(str(text)) <= CHARACTERS_OF_NUMBERS | set("[],"):
         raise ModelFormatError(message("base_score must hold numbers", f"Got {str(text)[:40]!r}"))
-    listed = isinstance(text, str) and text.startswith("[") and text.endswith("]")  # else the library reads one number
+    # Otherwise the library reads one number.
+    listed = isinstance(text, str) and text.startswith("[") and text.endswith("]")
     parts = text[1:-1].split(",") if listed else [text] if isinstance(text, str) else np.atleast_1d(text).tolist()
     if objective == "binary:logitraw" and version < (3, 1):
         raise UnsupportedStructureError(

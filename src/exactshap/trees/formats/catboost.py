@@ -110,7 +110,8 @@ def from_document(
     if len(scale_and_bias) != 2:
         raise ModelFormatError(message("scale_and_bias must be [scale, [bias, ...]]"))
     scale = float(numbers(scale_and_bias[:1], "scale", np.float64)[0])
-    bias = numbers(scale_and_bias[1], "bias", np.float64)  # a list: CatBoost reads one number by itself as zero
+    # A list: CatBoost reads one number by itself as zero
+    bias = numbers(scale_and_bias[1], "bias", np.float64)
     oblivious = "oblivious_trees" in document
     blocks = field(document, "oblivious_trees" if oblivious else "trees", list)
     reading = rounds_read(n_stages, len(blocks), "n_stages")

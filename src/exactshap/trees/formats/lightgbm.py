@@ -47,7 +47,8 @@ def convert(model: Model) -> TreeModel:
 @guarded("LightGBM model")
 def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None = None, classes: Any = None) -> TreeModel:
     """Return the model that a LightGBM text describes; ``n_stages`` keeps the first boosting rounds only."""
-    if odd := re.search(r"[\x00-\x08\x0b-\x1f]", text):  # the library's text ends at a NUL, and its line at a carriage return
+    # The library's text ends at a NUL, and its line at a carriage return
+    if odd := re.search(r"[\x00-\x08\x0b-\x1f]", text):
         raise ModelFormatError(message("Not a LightGBM text model", f"Got the control character {odd[0]!r}"))
     body, ended, tail = text.partition("\nend of trees")
     if not body.startswith("tree\n") or not ended:
@@ -169,7 +170,8 @@ def _entries_of_tree(block: str, k: int) -> dict[str, str]:
     if not block.endswith("\n"):
         raise ModelFormatError(message(f"{where}: has no empty line at its end", "The library reads on to one"))
     entries = _entries(block.rstrip("\n"), where)
-    if strange := [name for name in entries if not _OF_TREES.fullmatch(name)]:  # such a line can hide the next from the library
+    # Such a line can hide the next one from the library.
+    if strange := [name for name in entries if not _OF_TREES.fullmatch(name)]:
         raise ModelFormatError(message(f"{where}: unknown entry {strange[0][:40]!r}"))
     return entries
 

@@ -33,7 +33,8 @@ def convert(model: Model) -> TreeModel:
     for k, tree in enumerate(dump["trees"]):
         tree["threshold"] = np.asarray(model.get_tree_accessor(k).get_field("threshold"), float)
     classes = [int(n) for n in dump["num_class"]]
-    places = np.array([t * max(classes) + c for t, n in enumerate(classes) for c in range(n)])  # among cells of (target, class)
+    # Among cells of (target, class)
+    places = np.array([t * max(classes) + c for t, n in enumerate(classes) for c in range(n)])
     share = 1.0 / len(dump["trees"]) if dump["average_tree_output"] else 1.0
     raw = [
         _raw_tree(tree, share, _output(dump, k, classes, len(places)), dump["leaf_vector_shape"], places)

@@ -147,7 +147,8 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
     is_leaf = left == -1
     value, vector = _leaf_values(blocks, threshold, right, is_leaf, sizes, n_outputs)
     sets = _category_sets(blocks, sizes)
-    if sets is not None:  # XGBoost sends the categories of the set to the right: we store the children the other way round
+    # XGBoost sends the categories of the set to the right: we store the children the other way round
+    if sets is not None:
         nodes = sets[0]
         left[nodes], right[nodes], missing[nodes] = right[nodes].copy(), left[nodes].copy(), ~missing[nodes]
     _check_categorical(kinds, sizes, is_leaf, sets)
@@ -157,7 +158,8 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
     scale = np.repeat(weights, sizes)
     if not (covered or vector):
         blocks.column("sum_hessian", np.float32)  # says which tree has none
-    cover = covers[0] if covered else np.zeros(len(is_leaf))  # XGBoost 2 writes none of trees with vector leaves
+    # XGBoost 2 writes none of trees with vector leaves
+    cover = covers[0] if covered else np.zeros(len(is_leaf))
     return RawForest(
         sizes=sizes,
         feature=feature,

@@ -113,7 +113,8 @@ def _fold(
     """Return the table of one coalition, and its strides, 0 outside."""
     full_strides = _c_strides(shape)
     outside, index = np.unique(bins[:, ~inside] @ full_strides[~inside], return_inverse=True)
-    single = len(outside) == 1  # a constant background makes no rounding: its weight is exactly 1
+    # A constant background makes no rounding: its weight is exactly 1
+    single = len(outside) == 1
     mass = np.ones(1) if single else np.bincount(index, weights)
     own = np.zeros(1, np.int64)  # where the cells of the columns inside begin, in C order
     for size, stride in zip(shape[inside], full_strides[inside], strict=True):

@@ -57,7 +57,8 @@ class BoundMachine:
     weights: np.ndarray | None = None
     memory_limit: float = 2.0**30
     precision: float = float(np.finfo(float).eps)
-    _kept: BoundedCache = field(default_factory=BoundedCache, init=False, repr=False)  # not of a copy with another background
+    # Not shared with a copy that has another background.
+    _kept: BoundedCache = field(default_factory=BoundedCache, init=False, repr=False)
 
     __getstate__ = copied_state
 
@@ -195,7 +196,8 @@ class BoundMachine:
         )
         if self.value_function != "normalized":
             return game
-        baseline = game.c.sum(axis=0) + game.constant  # v(S) - v(empty) + v(empty) |S| / d, so that v'(empty) = 0
+        # v(S) - v(empty) + v(empty) |S| / d, so that v'(empty) = 0
+        baseline = game.c.sum(axis=0) + game.constant
         return with_equal_shares(game, baseline, constant=game.constant - baseline)
 
     def finish(self, part: Solution, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
@@ -268,7 +270,8 @@ class BoundMachine:
         for chosen, columns in zip(mask, self.players, strict=True):
             inside[list(columns)] = chosen
         total = np.zeros((len(values), self.n_outputs)) + expansion.intercept
-        if expansion.monomials is not None:  # constants: the reader lets no other monomial pass
+        # Constants: the reader lets no other monomial pass
+        if expansion.monomials is not None:
             total += expansion.monomials.coefficients.sum(axis=1)
         for part in expansion.parts:
             assert part.points is not None

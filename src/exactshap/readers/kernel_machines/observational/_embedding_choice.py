@@ -64,7 +64,8 @@ class Routes:
         n, terms = float(self.n_rows), float(self.n_terms)
         shared = self.n_parts == 1 and self.n_terms == self.n_rows
         factors = self.n_players * (n if shared else 2.0 * n + terms)
-        return 8.0 * b * (1.5 * factors + 4.0 * n)  # half as many landmarks again for the estimate of the error
+        # Half as many landmarks again for the estimate of the error
+        return 8.0 * b * (1.5 * factors + 4.0 * n)
 
     def landmark_operations(self, b: float) -> float:
         n = float(max(self.n_rows, self.n_terms))

@@ -156,7 +156,8 @@ class ConditionalGames(Strategy):
         width = machine.n_terms + len(self.embedding.rows)
         table = self.coalitions.table_values() * machine.n_outputs
         coalitions = float(self.embedding.coalition_bytes()) * n_threads(self._size())
-        held = 0.5 if self.embedding.name == ExactEmbedding.name else 1.0  # low-rank forms keep features of the rows as well
+        # low-rank forms keep features of the rows as well
+        held = 0.5 if self.embedding.name == ExactEmbedding.name else 1.0
         return coalitions + 8.0 * n_rows * (held * width * (machine.n_players + 4.0) + table)
 
     def memory_advice(self) -> str:

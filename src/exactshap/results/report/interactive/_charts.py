@@ -184,7 +184,8 @@ def _scatter(alt: Any, kind: str, scale: dict[str, Any], axis: Axes = None) -> A
         "fontWeight": "normal",
         "color": "var(--soft)",
     }
-    title = alt.TitleParams(text=alt.ExprRef("title"), **below)  # an axis cannot take its title from a signal
+    # An axis cannot take its title from a signal
+    title = alt.TitleParams(text=alt.ExprRef("title"), **below)
     spans = (alt.param(name="range", value=[0, 0]), alt.param(name="title", value=""))
     return _rooted(alt, alt.layer(zero, points, rings, letters).properties(title=title), *spans)
 

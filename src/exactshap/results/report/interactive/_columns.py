@@ -17,7 +17,8 @@ def rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
     >>> rounded(np.array([1234567.0, 3.0]), 9).tolist(), rounded(np.array([0.123456789]), 9).tolist()
     ([1234567.0, 3.0], [0.1234130859375])
     """
-    with np.errstate(over="ignore", under="ignore"):  # beyond float32: infinite in the page, and drawn nowhere
+    # Beyond float32: infinite in the page, and drawn nowhere
+    with np.errstate(over="ignore", under="ignore"):
         single = np.asarray(numbers).astype(np.float32)
     if np.array_equal(single.astype(float), numbers, equal_nan=True):
         return single
