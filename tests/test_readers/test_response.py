@@ -160,8 +160,6 @@ def test_a_sparse_encoder_in_front():
 @pytest.mark.parametrize(
     "model",
     [
-        LogisticRegression().fit(X, RNG.integers(3, size=200)),
-        GaussianNB().fit(X, RNG.integers(3, size=200)),
         SGDClassifier(loss="modified_huber").fit(X, CLASSES),
         SVC().fit(X, CLASSES),
     ],
@@ -177,15 +175,116 @@ def test_what_is_no_function_of_one_sum_is_refused_with_a_way_out(model):
         assert explain(model.predict_proba, ROWS[:1], BACKGROUND[:5]).certificate().passed
 
 
-def test_pairs_are_refused_unless_one_player_holds_them():
+def pairs_of(n_columns, pairs, **settings):
+    """Return an EBM with pairs, rows and their classes."""
     glassbox = pytest.importorskip("interpret.glassbox")
-    model = glassbox.ExplainableBoostingClassifier(interactions=[("b", "c")], max_rounds=30, outer_bags=1, n_jobs=1).fit(
-        X, CLASSES
-    )
-    with pytest.raises(UnsupportedStructureError, match=r"A term joins 'b' and 'c'.*one group with groups="):
-        explain(model, ROWS, BACKGROUND, output="probability")
-    explanation = explain(model, ROWS, BACKGROUND, output="probability", groups={"bc": ["b", "c"]})
+    rng = np.random.default_rng(n_columns)
+    rows = pd.DataFrame(rng.normal(size=(300, n_columns)), columns=[f"c{j}" for j in range(n_columns)])
+    score = rows.to_numpy()[:, :3].sum(axis=1) + sum(rows[f"c{a}"] * rows[f"c{b}"] for a, b in pairs)
+    settings = {"interactions": pairs, "max_rounds": 30, "outer_bags": 1, "n_jobs": 1, **settings}
+    return glassbox.ExplainableBoostingClassifier(**settings).fit(rows, score > 0), rows
+
+
+@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 1), ("k-sii", 2)])
+def test_pairs_are_exact_by_elimination(index, order):
+    model, rows = pairs_of(11, [(0, 1), (1, 2), (0, 2), (3, 4), (9, 10)])
+    explainer = Explainer(model, rows[:5], output="probability", background_weights=[1.0, 2.0, 3.0, 1.0, 1.0])
+    explanation = explainer(rows[100:101], index=index, order=order)
+    assert explanation.method.startswith("variable elimination of width 2")
+    assert explanation.exact
+    assert 0.0 < explanation.error_bound.max() < 1e-12
     assert explanation.certificate().passed
+    game = explainer.reader.game(explainer.reader.background)  # its definition, which ``verify`` holds against the model
+    assert game.n_players == 11
+    own = Explainer(model, rows[:5], output="probability", background_weights=[1.0, 2.0, 3.0, 1.0, 1.0], budget=2**11)
+    other = own(rows[100:101], index=index, order=order)
+    assert "enumeration" in other.method
+    np.testing.assert_allclose(explanation.values, other.values, atol=RESPONSE)
+    assert explainer.verify(rows[100:102]).passed
+
+
+def test_few_players_with_pairs_are_those_of_brute_force():
+    model, rows = pairs_of(4, [(0, 1), (1, 2)])
+    explanation = explain(model, rows[:3], rows[50:60], output="probability")
+    own = interventional_values(second_class(model), rows[:3], rows[50:60])
+    np.testing.assert_allclose(explanation.values, own, atol=RESPONSE)
+    assert explanation.exact
+    assert (
+        explain(model, rows[:3], rows[50:60], output="probability", groups={"p": ["c0", "c1", "c2"]}).method
+        == "quadrature (1 node)"
+    )
+
+
+def test_tensors_of_a_gam():
+    pygam = pytest.importorskip("pygam")
+    rows = RNG.normal(size=(200, 3))
+    model = pygam.LogisticGAM(pygam.s(0) + pygam.te(1, 2, n_splines=5)).fit(rows, rows[:, 0] + rows[:, 1] * rows[:, 2] > 0)
+    explanation = explain(model, rows[:3], rows[50:60], output="probability")
+    own = interventional_values(
+        lambda cells: model.predict_mu(np.asarray(cells)), pd.DataFrame(rows[:3]), pd.DataFrame(rows[50:60])
+    )
+    np.testing.assert_allclose(explanation.values, own, atol=RESPONSE)
+
+
+def test_rates_with_pairs():
+    glassbox = pytest.importorskip("interpret.glassbox")
+    rows = pd.DataFrame(RNG.normal(size=(300, 12)), columns=[f"c{j}" for j in range(12)])
+    counts = RNG.poisson(np.exp(0.4 * rows.c0 * rows.c1))
+    settings = {
+        "objective": "poisson_deviance",
+        "interactions": [(0, 1), (1, 2)],
+        "max_rounds": 30,
+        "outer_bags": 1,
+        "n_jobs": 1,
+    }
+    model = glassbox.ExplainableBoostingRegressor(**settings).fit(rows, counts)
+    explanation = explain(model, rows[:2], rows[50:56], output="response")
+    assert explanation.method.startswith("variable elimination")
+    assert explanation.certificate().passed
+    other = explain(model, rows[:2], rows[50:56], output="response", budget=2**12)
+    np.testing.assert_allclose(explanation.values, other.values, atol=100 * RESPONSE)
+
+
+def test_dense_graphs_are_sampled_around_the_exact_score_and_say_so():
+    pairs = [(a, b) for a in range(14) for b in range(a)]
+    model, rows = pairs_of(15, pairs, max_rounds=2)
+    explanation = explain(model, rows[:1], rows[50:60], output="probability")
+    assert not explanation.exact
+    assert "a graph of width 13, above 12; exact values of the score as control variate" in explanation.method
+    assert explanation.certificate().passed
+    exact = explain(model, rows[:1], rows[50:60], output="probability", budget=2**15)
+    assert np.mean(np.abs(explanation.values - exact.values) <= 2.0 * explanation.std_error) >= 0.8
+
+
+MANY_CLASSES = {
+    "logistic": lambda: LogisticRegression(),
+    "stochastic": lambda: SGDClassifier(loss="log_loss", random_state=0),
+    "discriminant": LinearDiscriminantAnalysis,
+    "naive bayes": GaussianNB,
+    "ebm": ebm,
+    "pipeline": lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+}
+
+
+@pytest.mark.parametrize("name", MANY_CLASSES)
+def test_probabilities_of_three_classes_are_those_of_brute_force(name):
+    model = MANY_CLASSES[name]().fit(X, np.array(["u", "v", "w"])[np.digitize(X.a + X.b, [-0.5, 0.5])])
+    explanation = explain(model, ROWS, BACKGROUND, output="probability")
+    for k in range(3):
+        own = interventional_values(lambda rows, k=k: model.predict_proba(rows)[:, k], ROWS, BACKGROUND)
+        np.testing.assert_allclose(explanation.values[:, :, k], own, atol=RESPONSE)
+    assert explanation.unit == "probability"
+    assert explanation.certificate().passed
+
+
+def test_many_classes_of_many_columns_are_sampled_and_cover():
+    rows = RNG.normal(size=(200, 14))
+    model = LogisticRegression().fit(rows, np.digitize(rows[:, 0] + rows[:, 1], [-0.5, 0.5]))
+    exact = explain(model, rows[:3], rows[50:60], output="probability", budget=2**14)
+    sampled = explain(model, rows[:3], rows[50:60], output="probability", budget=150)
+    assert "the softmax joins the scores of all classes; exact values of the score as control variate" in sampled.method
+    assert np.mean(np.abs(sampled.values - exact.values) <= 2.0 * sampled.std_error) > 0.9
+    assert ((sampled.values - exact.values) ** 2).sum() < 1e-4 * (exact.values**2).sum()
 
 
 def test_the_training_rows_of_an_ebm_are_no_background_of_its_probability():

@@ -17,7 +17,7 @@ from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import BinnedTerms, numeric_bins, slices
-from exactshap.readers.responses import Response, no_response, probability
+from exactshap.readers.responses import Response, no_response, probabilities, probability
 from exactshap.solvers.additive import Bins, fill_cells
 
 __all__ = ["read"]
@@ -85,7 +85,7 @@ def _response(model: Model) -> Response:
     """Return the second class's probability, or a log-link regression's mean."""
     if hasattr(model, "classes_"):
         if len(model.classes_) != 2:
-            raise no_response(model, f"It has {len(model.classes_)} classes")
+            return probabilities("logistic" if model.link_ == "vlogit" else "softmax")
         return probability(str(model.classes_[1]))
     if model.link_ not in ("identity", "log"):
         raise no_response(model, f"Its link is {model.link_}")

@@ -10,14 +10,27 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnknownNameError, UnsupportedStructureError, message, no_output
+from exactshap.errors import UnknownNameError, no_output
+from exactshap.expansions import links
 from exactshap.frames import Table
 from exactshap.readers import RESPONSES, Reader, Request
 from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive._factors import TermFactors, TermHybrids
 from exactshap.readers.additive.terms import players_of_term
-from exactshap.readers.responses import Response, ResponseReader
+from exactshap.readers.responses import (
+    MAX_WIDTH,
+    SAMPLING_OPTIONS,
+    FactorReader,
+    Response,
+    ResponseReader,
+    SampledResponse,
+    needs_rows,
+)
+from exactshap.solvers.product import eliminate
 
 __all__ = ["with_response"]
+
+FEW_PLAYERS = 10  # up to which all coalitions cost less than one elimination of 100 waves
 
 _Read = Callable[[Any, Request], AdditiveReader]
 
@@ -30,27 +43,43 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
         def read_either(model: Model, request: Request) -> Reader:
             if not isinstance(request.output, str) or request.output not in RESPONSES:
                 return read(model, request)
-            score = read(model, replace(request, output="auto"))
+            options = {name: value for name, value in request.options.items() if name not in SAMPLING_OPTIONS}
+            score = read(model, replace(request, output="auto", options=options))
             response = describe(model)
             if request.output == "probability" and not response.unit.startswith("probability"):
                 raise UnknownNameError(no_output(score.model_name, request.output, score.output_names))
-            return score if response.link is None else _response_of(score, response)
+            return score if response.link is None else _response_of(score, response, request)
 
         return read_either
 
     return decorate
 
 
-def _response_of(score: AdditiveReader, response: Response) -> Reader:
-    return ResponseReader(score, _PlayerScores(score, response), response)
+def _response_of(score: AdditiveReader, response: Response, request: Request) -> Reader:
+    """Return the reader of a response: exact for one output whose terms join few players, else sampled."""
+    if score.background is None:
+        raise needs_rows(response.unit)
+    members = _members(score)
+    expands = score.single_output and response.link in links()
+    if expands and max(map(len, members), default=0) <= 1:
+        request.refuse_options(owner=f"The {response.unit} of {score.model_name}")
+        return ResponseReader(score, _PlayerScores(score, members), response)
+    factors, why = TermFactors(score, score.background), f"the {response.link} joins the scores of all classes"
+    if expands:
+        width, why = eliminate(score.n_players, members).width, "terms join players"
+        if width > MAX_WIDTH:
+            why = f"terms join players in a graph of width {width}, above {MAX_WIDTH}"
+        elif score.n_players > FEW_PLAYERS and not any(name in request.options for name in SAMPLING_OPTIONS):
+            return FactorReader(score, factors, response)
+    return SampledResponse(score, TermHybrids(factors), response, request, why)
 
 
 class _PlayerScores:
     """The terms of an additive model, each of which belongs to one player."""
 
-    def __init__(self, inner: AdditiveReader, response: Response) -> None:
+    def __init__(self, inner: AdditiveReader, members: list[tuple[int, ...]]) -> None:
         self._form, self._n_players = inner.form, inner.n_players
-        self._player_of_term = _owners(inner, response)
+        self._player_of_term = [players[0] if players else 0 for players in members]
         self.intercept = float(inner.form.intercept[0])
 
     def of(self, X: Table, what: str = "X") -> np.ndarray:
@@ -70,23 +99,8 @@ class _PlayerScores:
         return self._form.scale(self._form.encode(X, "X"))
 
 
-def _owners(inner: AdditiveReader, response: Response) -> list[int]:
-    """Return the player of each term."""
+def _members(inner: AdditiveReader) -> list[tuple[int, ...]]:
+    """Return the players of each term."""
     owner = {column: p for p, columns in enumerate(inner.players) for column in columns}
-    members = [
-        players_of_term(columns, [owner[j] for j in range(inner.n_features)])
-        for block in inner.form.blocks
-        for columns in block.columns
-    ]
-    joint = next((players for players in members if len(players) > 1), None)
-    if joint is not None:
-        names = " and ".join(repr(inner.player_names[p]) for p in joint)
-        raise UnsupportedStructureError(
-            message(
-                f"The {response.unit} of {inner.model_name} is no function of a sum over single players",
-                f"A term joins {names}",
-                "Put them into one group with groups=, explain the score with output='auto', or call the model:"
-                f" explain(model.{response.call.method}, X, background)",
-            )
-        )
-    return [players[0] if players else 0 for players in members]
+    owners = [owner[j] for j in range(inner.n_features)]
+    return [players_of_term(columns, owners) for block in inner.form.blocks for columns in block.columns]

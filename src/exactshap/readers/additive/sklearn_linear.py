@@ -30,7 +30,7 @@ from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import LinearTerms
-from exactshap.readers.responses import Response, no_response, probability
+from exactshap.readers.responses import Response, no_response, probabilities, probability
 
 __all__ = ["LinearParts", "in_double", "linear_parts", "predict_in_double", "read", "read_parts", "read_side_by_side"]
 
@@ -82,8 +82,11 @@ def _response(model: Model) -> Response:
         return Response(None if parts.link is None else "exponential", OwnCall("predict"), "target")
     name = sklearn_name(model)
     logistic = name in ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
-    if len(parts.output_names) > 1 or not (logistic or (name == "SGDClassifier" and model.loss == "log_loss")):
-        raise no_response(model, f"It has {len(model.classes_)} classes, and its score is a {parts.unit}")
+    one_by_one = name == "SGDClassifier" and model.loss == "log_loss"
+    if not (logistic or one_by_one):
+        raise no_response(model, f"Its score is a {parts.unit}")
+    if len(parts.output_names) > 1:
+        return probabilities("one-vs-rest" if one_by_one else "softmax")
     return probability(parts.output_names[0])
 
 

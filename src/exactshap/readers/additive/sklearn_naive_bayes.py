@@ -18,7 +18,7 @@ from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import predict_in_double
 from exactshap.readers.additive.terms import ColumnTerms, LinearTerms, TermBlock
-from exactshap.readers.responses import Response, no_response, probability
+from exactshap.readers.responses import Response, probabilities, probability
 
 __all__ = ["read"]
 
@@ -27,7 +27,7 @@ Likelihoods = Callable[[np.ndarray], np.ndarray]  # of rows: (n_classes, n_rows,
 
 def _response(model: Model) -> Response:
     if len(model.classes_) != 2:
-        raise no_response(model, f"It has {len(model.classes_)} classes")
+        return probabilities("softmax")
     return probability(str(model.classes_[1]))
 
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from exactshap.readers.responses._exact import PlayerScores, ResponseReader
-from exactshap.readers.responses._links import Response, link_of, no_response, probability
+from exactshap.readers.responses._factors import MAX_WIDTH, Factor, FactorReader, FactorScores
+from exactshap.readers.responses._links import Response, link_of, needs_rows, no_response, probabilities, probability
+from exactshap.readers.responses._sampled import OPTIONS as SAMPLING_OPTIONS
 from exactshap.readers.responses._sampled import HybridScores, SampledResponse
 
 __all__ = [
+    "MAX_WIDTH",
+    "SAMPLING_OPTIONS",
+    "Factor",
+    "FactorReader",
+    "FactorScores",
     "HybridScores",
     "PlayerScores",
     "Response",
     "ResponseReader",
     "SampledResponse",
     "link_of",
+    "needs_rows",
     "no_response",
+    "probabilities",
     "probability",
 ]

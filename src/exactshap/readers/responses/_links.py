@@ -14,7 +14,7 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, outputs_of
 
-__all__ = ["Response", "link_of", "needs_rows", "no_response", "probability", "steepest"]
+__all__ = ["Response", "link_of", "needs_rows", "no_response", "probabilities", "probability", "steepest"]
 
 
 def _same(table: Table) -> Table:
@@ -83,6 +83,11 @@ def steepest(name: str) -> float | None:
 def probability(name: str) -> Response:
     """Return the response of a classifier of two classes whose score is the log-odds of the second, called ``name``."""
     return Response("logistic", OwnCall("predict_proba", finish=partial(outputs_of, [1], True)), f"probability of class {name}")
+
+
+def probabilities(link: str) -> Response:
+    """Return the response of a classifier with a score for each class: all classes, joined by "softmax" or "one-vs-rest"."""
+    return Response(link, OwnCall("predict_proba"), "probability")
 
 
 def no_response(model: Model, why: str) -> UnsupportedStructureError:

@@ -7,6 +7,8 @@ from exactshap.solvers.product._cost import folded_cost as folded_cost
 from exactshap.solvers.product._cost import folding_pays as folding_pays
 from exactshap.solvers.product._cost import quadrature_cost as quadrature_cost
 from exactshap.solvers.product._cost import quadrature_units as quadrature_units
+from exactshap.solvers.product._elimination import eliminate as eliminate
+from exactshap.solvers.product._elimination import solve_factors as solve_factors
 from exactshap.solvers.product._folding import CoalitionTable as CoalitionTable
 from exactshap.solvers.product._folding import Folded as Folded
 from exactshap.solvers.product._folding import fold as fold

@@ -34,6 +34,16 @@ class BinnedTerms:
         flat = [scores.reshape(-1, scores.shape[-1]) for scores in self.scores]
         return np.stack([values[rows[:, l]] for l, values in enumerate(flat)], axis=1)
 
+    def hybrid(self, row: np.ndarray, rows: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """Return the cells of rows whose ``chosen`` columns have the bins of one row (1, n_terms)."""
+        cells = rows.copy()
+        for l, (columns, scores) in enumerate(zip(self.columns, self.scores, strict=True)):
+            shape = scores.shape[:-1]
+            pairs = zip(np.unravel_index(row[:, l], shape), np.unravel_index(rows[:, l], shape), columns, strict=True)
+            bins = [np.broadcast_to(own, len(rows)) if chosen[j] else other for own, other, j in pairs]
+            cells[:, l] = np.ravel_multi_index(bins, shape) if bins else 0
+        return cells
+
     def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
         return _BoundBins(
             tuple(

@@ -1,0 +1,116 @@
+"""Terms of hybrids: what each term is worth for every coalition of its players, with one background row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from exactshap.frames import Table
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive.terms import BinnedTerms, TermBlock, coalitions
+from exactshap.readers.responses import Factor
+
+__all__ = ["TermFactors", "TermHybrids"]
+
+
+class TermFactors:
+    """An additive model as factors on its players, bound to background rows."""
+
+    def __init__(self, inner: AdditiveReader, background: Table) -> None:
+        owner = {column: p for p, columns in enumerate(inner.players) for column in columns}
+        self._inner, self._form, self._owner = inner, inner.form, [owner[j] for j in range(inner.n_features)]
+        self._blocks = [block for block in inner.form.blocks if len(block.columns)]
+        self._rows = inner.form.encode(background, "background")
+        self._absent = [block.evaluate(self._rows) for block in self._blocks]
+        self.intercept = inner.form.intercept
+
+    def row(self, X: Table) -> list[Factor]:
+        """Return the factors of one row, those of the same players added up: single players first."""
+        row = self._form.encode(X, "X")
+        factors: dict[tuple[int, ...], np.ndarray] = {}
+        for block, absent in zip(self._blocks, self._absent, strict=True):
+            mixed: dict[bytes, np.ndarray] = {}  # values of all terms, by which columns come from the row
+            for l, columns in enumerate(block.columns):
+                own = coalitions(columns, self._owner)
+                tables = [self._term(block, row, absent, l, columns, inside, mixed) for inside in own.inside]
+                table = np.stack(tables, axis=2)  # (n_background, n_outputs, 2^k)
+                players, table = _sorted(own.players, table)
+                factors[players] = factors[players] + table if players in factors else table
+        return [Factor(players, factors[players]) for players in sorted(factors, key=lambda players: (len(players), players))]
+
+    def bound(self, background: Table) -> TermFactors:
+        """Return the same with other background rows."""
+        return TermFactors(self._inner, background)
+
+    def sizes(self, X: Table) -> np.ndarray:
+        """Return the magnitudes (n_rows,) that are added up in the score."""
+        return self._form.scale(self._form.encode(X, "X"))
+
+    def _term(
+        self,
+        block: TermBlock,
+        row: np.ndarray,
+        absent: np.ndarray,
+        l: int,
+        columns: tuple[int, ...],
+        inside: np.ndarray,
+        mixed: dict[bytes, np.ndarray],
+    ) -> np.ndarray:
+        """Return one term (n_background, n_outputs) with some of its columns from the row."""
+        if not inside.any():
+            return absent[:, l]
+        chosen = np.zeros(len(self._owner), bool)
+        chosen[:] = inside.all()
+        if not inside.all():  # whole players: the terms that they are in share their hybrids
+            players = {self._owner[j] for j, is_inside in zip(columns, inside, strict=True) if is_inside}
+            chosen[:] = [owner in players for owner in self._owner]
+        key = chosen.tobytes()
+        if key not in mixed:
+            mixed[key] = block.evaluate(row if chosen.all() else _hybrid(block, row, self._rows, chosen))
+        values = mixed[key][:, l]
+        return values if len(values) == len(absent) else np.repeat(values, len(absent), axis=0)
+
+    def scores(self, factors: list[Factor], masks: np.ndarray) -> np.ndarray:
+        """Return the scores (n_background, n_outputs, n_masks) of hybrids."""
+        out = np.empty((len(self._rows), len(self.intercept), len(masks)))
+        out[...] = self.intercept[:, None]
+        for factor in factors:
+            bits = masks[:, list(factor.players)] @ (1 << np.arange(len(factor.players)))
+            out += factor.table[:, :, bits]
+        return out
+
+
+class TermHybrids:
+    """Scores of hybrids, for sampling."""
+
+    def __init__(self, factors: TermFactors) -> None:
+        self._factors = factors
+
+    def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:
+        """Return the scores of one row's hybrids, and the players that change any of them."""
+        factors = self._factors.row(X)
+        moving = {p for factor in factors for k, p in enumerate(factor.players) if _moves(factor.table, k)}
+        return partial(self._factors.scores, factors), sorted(moving)
+
+
+def _moves(table: np.ndarray, k: int) -> bool:
+    """Say whether the k-th player of a factor changes it."""
+    with_player = (np.arange(table.shape[2]) >> k) & 1 == 1
+    return bool((table[:, :, with_player] != table[:, :, ~with_player]).any())
+
+
+def _sorted(players: tuple[int, ...], table: np.ndarray) -> tuple[tuple[int, ...], np.ndarray]:
+    """Return a factor with its players in ascending order."""
+    order = sorted(range(len(players)), key=players.__getitem__)
+    codes = np.arange(2 ** len(players))
+    old = sum((((codes >> new) & 1) << place for new, place in enumerate(order)), np.zeros_like(codes))
+    return tuple(players[place] for place in order), table[:, :, old]
+
+
+def _hybrid(block: TermBlock, row: np.ndarray, rows: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return encoded rows with some columns from another one."""
+    if isinstance(block, BinnedTerms):
+        return block.hybrid(row, rows, chosen)
+    return np.where(chosen, row, rows)
