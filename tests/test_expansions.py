@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactshap.errors import BudgetError, UnknownNameError
@@ -101,6 +101,7 @@ def test_the_bound_of_a_mixture_holds_and_is_not_loose(name, shape):
     np.testing.assert_allclose(mixture(0.0), 1.0, rtol=8 * EPS)
 
 
+@settings(deadline=None, max_examples=40)  # 40 digits of some 20 to 650 terms
 @given(st.sampled_from(list(RADIAL)), st.floats(0.1, 50.0), st.floats(-60.0, 9.0))
 def test_the_bound_of_a_mixture_holds_for_any_shape_at_any_distance(name, shape, logarithm):
     assert mixture_error(name, shape, math.exp(logarithm)) <= RADIAL[name][0](shape).error <= 1e-13
@@ -114,3 +115,28 @@ def test_smooth_kernels_take_fewer_terms():
 def test_mixtures_without_end_are_refused(make, name):
     with pytest.raises(BudgetError, match=rf"Got {name}=0.01, which takes some 6,025.*Use a larger {name}"):
         make(0.01)
+
+
+def matern_of_half_integers(n, squared):
+    """nu = n + 1/2: a polynomial times an exponential, in 80 bits."""
+    z, wide = np.sqrt(2 * (n + np.longdouble(0.5)) * squared), np.longdouble
+    terms = [wide(math.comb(n, i)) * wide(math.factorial(n + i)) / math.factorial(n) * (2 * z) ** (n - i) for i in range(n + 1)]
+    return np.exp(-z) * np.sum(terms, axis=0) * wide(math.factorial(n)) / math.factorial(2 * n)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="errors of 1e-15 need more digits than float64 has")
+def test_no_bound_is_missed_in_ten_thousand_cases():
+    rng, misses, cases = np.random.default_rng(0), 0, 0
+    shapes = [("matern", n + 0.5) for n in range(16) for _ in range(10)]
+    shapes += [("quadratic", float(alpha)) for alpha in np.exp(rng.uniform(np.log(0.1), np.log(1e4), 160))]
+    for name, shape in shapes:
+        mixture, squared = RADIAL[name][0](shape), np.exp(rng.uniform(-45.0, 9.0, 32).astype(np.longdouble))
+        waves = np.exp(-np.multiply.outer(squared, mixture.rates.astype(np.longdouble)))
+        wide = np.longdouble(shape)
+        by_definition = (
+            matern_of_half_integers(int(shape), squared) if name == "matern" else np.exp(-wide * np.log1p(squared / (2 * wide)))
+        )
+        misses += int((np.abs(waves @ mixture.weights.astype(np.longdouble) - by_definition) > mixture.error).sum())
+        cases += len(squared)
+    assert cases > 10_000
+    assert misses == 0
