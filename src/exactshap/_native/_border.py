@@ -64,7 +64,7 @@ def unusable(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any,
 
 
 def mismatch(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any, ...]) -> InputTypeError:
-    """Return the error for arrays whose sizes do not belong together."""
+    """Return the error for arrays with sizes that do not belong together."""
     shapes = ", ".join(
         f"{what} {argument.shape if isinstance(argument, np.ndarray) else argument}"
         for what, _, argument in _flat(parameters, arguments)

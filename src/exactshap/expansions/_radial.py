@@ -144,7 +144,7 @@ def _nodes(shape: float, name: str) -> tuple[np.ndarray, np.ndarray]:
 def _step(shape: float, digits: float) -> float:
     r"""Return the step h of the trapezoidal rule with a relative error below exp(-digits), whatever r.
 
-    On the line Im u = theta < pi / 2 the integrand is at most that of cos(theta) e^u, whose integral is Gamma(a) cos(theta)^-a, so that
+    On the line Im u = theta < pi / 2 the integrand is at most that of cos(theta) e^u with the integral Gamma(a) cos(theta)^-a, so that
     the Fourier transform at :math:`\omega = 2 \pi / h` is at most :math:`\Gamma(a) \cos(\theta)^{-a} e^{-\omega \theta}`; the best
     theta has tan(theta) = omega / a. The nearest images, one on either side, decide.
     """
@@ -178,7 +178,7 @@ def _trapezoid(shape: float, h: float, grading: float, dropped: float) -> tuple[
 
 
 def _density(u: np.ndarray, shape: float) -> np.ndarray:
-    """Return exp(a u - e^u) up to a factor, without large numbers whose difference would be rounded."""
+    """Return exp(a u - e^u) up to a factor, without a difference of large numbers, which would be rounded."""
     v = u - math.log(shape)
     return np.exp(shape * (v - np.expm1(v)))
 
@@ -205,7 +205,7 @@ def _checked(weights: np.ndarray, rates: np.ndarray, reference: Function) -> Gau
 
 
 def _first(difference: Callable[[float], float], step: int) -> int:
-    """Return the first whole v = 0, step, 2 step, ... at whose e^v the difference is below two rounding units."""
+    """Return the first of v = 0, step, 2 step, ... where the difference at e^v is below two rounding units."""
     v = 0
     while difference(math.exp(v)) > 2.0 * _EPS and abs(v) < 700:
         v += step

@@ -253,7 +253,7 @@ class Table:
 
 
 def with_unique_index(frame: TableLike) -> Any:
-    """Return a pandas frame whose labels repeat with numbers in their place: mixed rows have those of the rows that they are made of.
+    """Return a pandas frame with numbers in the place of repeated labels: mixed rows have those of the rows that they are made of.
 
     Models that put rows together by label refuse repeated ones.
 

@@ -112,12 +112,12 @@ class Component:
         )  # type: ignore[return-value]
 
     def unbounded(self) -> Component | None:
-        """Return the powers and functions alone, whose factors may be above 1; None without any."""
+        """Return the powers and functions alone, as their factors may be above 1; None without any."""
         return Component(powers=self.powers, functions=self.functions) if self.powers is not None or self.functions else None
 
     @property
     def key(self) -> tuple[Hashable, ...]:
-        """What powers and functions are told apart by."""
+        """Return what distinguishes powers and functions."""
         powers = None if self.powers is None else self.powers.tobytes()
         return powers, *((column, id(function)) for column, function in self.functions)
 

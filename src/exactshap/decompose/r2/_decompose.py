@@ -207,13 +207,13 @@ def _of_stored(model: Model, X: TableLike, y: Any, sample_weight: Any, per_row: 
     if per_row:
         do = "Pass per_row=False, or the rows in parts that fit"
         raise InputError(message("The parts of each row of a stored table are not kept", "Got per_row=True", do))
-    beside = [name for name in (y, sample_weight) if name is not None]
-    if y is None or not all(isinstance(name, str) for name in beside):
+    column_names = [name for name in (y, sample_weight) if name is not None]
+    if y is None or not all(isinstance(name, str) for name in column_names):
         got = f"Got {', '.join(type(name).__name__ for name in (y, sample_weight))}"
         raise InputTypeError(message("`y` and `sample_weight` of a stored table are names of its columns", got))
     rows = as_rows(X)
     assert isinstance(rows, StoredTable)
-    features = rows.select(drop=beside).names
+    features = rows.select(drop=column_names).names
     if not rows.n_rows:
         raise InputError(message(f"{rows.source.name} has no rows"))
 

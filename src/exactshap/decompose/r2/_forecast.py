@@ -31,7 +31,7 @@ BLOCK = {"residual": 50e3, "ensemble": 10e3}  # of a block of rows
 SKEW = {
     "residual": 0.5,
     "ensemble": 1.75,
-}  # of a sample's columns: real rows share cells of the tables, whose sums wait for each other
+}  # of a sample's columns: real rows share cells of the tables, and their sums wait for each other
 
 
 def cost_of(layout: EnsembleLayout, game: str, per_row: bool) -> Cost:

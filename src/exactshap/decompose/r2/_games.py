@@ -44,7 +44,8 @@ __all__ = [
 
 WAVE_BYTES = 2**27  # of residuals that are worked out at a time,
 WAVE_CHUNKS = 8  # or of so many chunks for each thread: some wait for the last one of a wave
-MET_ROWS = 1024  # rows of a task that takes them through the trees, whose nodes stay in a core's caches
+# Rows of a task that takes them through the trees: the nodes stay in a core's caches.
+MET_ROWS = 1024
 
 
 def in_waves(

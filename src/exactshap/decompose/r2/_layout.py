@@ -82,7 +82,7 @@ def lay_out(
     trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_players: int, n_jobs: int | None = None
 ) -> EnsembleLayout:
     """Return the layout of ``trees`` (one output) for the rows ``X`` (n_rows, n_features)."""
-    found = np.zeros(trees.n_features + 1, bool)  # the last entry of these three is that of leaves, whose column is -1
+    found = np.zeros(trees.n_features + 1, bool)  # the last entry of these three is that of leaves: their column is -1
     found[trees.feature] = True
     used = found[:-1].nonzero()[0]
     place, player = np.full((2, trees.n_features + 1), -1, np.int32)

@@ -9,7 +9,7 @@ The game of one tree is exact by a table of its coalitions, or solved for the pa
 **Parabolas.** :math:`f_{k,S}(x_i)` lies between the smallest and the largest leaf. The parabola through the loss at the three Chebyshev
 points of that interval, of half width h, is off by at most :math:`\max |\ell'''|\, h^3 / 24` (Trefethen, Approximation Theory, chapter 4: the
 node polynomial of three Chebyshev points is at most h^3 / 4), or as computed for a loss with a kink; a value of its game by at most twice
-as much; and a parabola of :math:`f_{k,S}` is a squared error, whose game is that of R2.
+as much; and a parabola of :math:`f_{k,S}` is a squared error with the game of R2.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def _brier_third() -> float:
 
 
 _BRIER_THIRD = _brier_third()
-_LOGISTIC_THIRD = 1.0 / (6.0 * np.sqrt(3.0))  # of s (1 - s), whose derivative is largest at s = 1/2 +- 1 / sqrt(12)
+_LOGISTIC_THIRD = 1.0 / (6.0 * np.sqrt(3.0))  # of s (1 - s): its derivative is largest at s = 1/2 +- 1 / sqrt(12)
 
 
 def _log_of_mean(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
@@ -78,7 +78,7 @@ def _smooth(third: Bound) -> Bound:
 
 
 def _kinked(y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    r"""Return how far that parabola is off a function of two straight pieces, whose slope jumps by one at y.
+    r"""Return how far that parabola is off a function with a kink at y, where its slope jumps by one.
 
     Up to a straight line it is :math:`h\, (x - t)_+` for x in [-1, 1]. The difference to the parabola p is a parabola on both sides of t, and
     largest at -1, t, 1 or where p' = 0 (left of t) or p' = 1 (right of it). No parabola is off where the kink is outside.

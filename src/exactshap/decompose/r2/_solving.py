@@ -35,7 +35,7 @@ def forecast(problem: R2Problem, game: str, per_row: bool, memory_limit: float |
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Shapley(Q) by player, its rows if asked for, the predictions with their squared error, and what ``sum(values)`` must be times SST."""
+    """Hold Shapley(Q) by player, with its rows if wanted, the predictions, their squared error and what ``sum(values)`` must be times SST."""
 
     shares: np.ndarray
     rows: np.ndarray | None
@@ -45,7 +45,7 @@ class Solved:
 
 
 def solve(problem: R2Problem, game: str, per_row: bool, n_jobs: int | None) -> Solved:
-    """Solve the game that is asked for."""
+    """Solve the residual or the ensemble game."""
     if game == "ensemble":
         return _solve_ensemble(problem, per_row, n_jobs)
     return _solve_boosted(problem, per_row, n_jobs) if problem.boosted else _solve_averaged(problem, per_row, n_jobs)

@@ -92,7 +92,7 @@ def _refused(model: Model, why: str) -> UnsupportedStructureError:
 
 
 def _names(model: Model) -> tuple[str, ...]:
-    """Return the columns; refuse formulas, whose terms are none."""
+    """Return the columns; refuse formulas, as their terms are no columns."""
     names = tuple(map(str, _coefficients(model).index))
     terms = [name for name in names if name == _INTERCEPT or any(mark in name for mark in "[(:")]
     if terms:

@@ -56,7 +56,7 @@ def _prepared(kernel: ScaledMixture) -> PreparedMixture:
 
 
 def _width(machine: BoundMachine) -> int:
-    """Return how many terms a tile has whose background fits."""
+    """Return how many terms a tile has, so that their background fits."""
     return max(8, machine.tile_values // max(1, len(machine.mixture) * machine.n_columns))
 
 

@@ -79,7 +79,7 @@ class ResponseReader(Reader):
         return self.own_call.of_table(self.model, self._rows(X))
 
     def game(self, X: Table) -> ProductGame:
-        """Return the product games of the rows, whose expansion holds for all of them."""
+        """Return the rows' product games, by one expansion that holds for all of them."""
         scores = self._scores(X)
         expansion = expand(self._link, float(self._limits(scores).max(initial=0.0)))
         inside, absent = (_waves(expansion.rates, one).transpose(0, 2, 1) for one in (scores, self._absent))

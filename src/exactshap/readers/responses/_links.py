@@ -81,7 +81,7 @@ def steepest(name: str) -> float | None:
 
 
 def probability(name: str) -> Response:
-    """Return the response of a classifier of two classes whose score is the log-odds of the second, called ``name``."""
+    """Return the response of a score that is the log-odds of the second of two classes, called ``name``."""
     return Response("logistic", OwnCall("predict_proba", finish=partial(outputs_of, [1], True)), f"probability of class {name}")
 
 
@@ -91,7 +91,7 @@ def probabilities(link: str) -> Response:
 
 
 def no_response(model: Model, why: str) -> UnsupportedStructureError:
-    """Return the error for a model whose response is not known from its score."""
+    """Return the error for a model without a known response of its score."""
     way = "predict_proba" if hasattr(model, "predict_proba") else "predict"
     return UnsupportedStructureError(
         message(

@@ -196,7 +196,7 @@ class SampledResponse(Reader):
 class ControlledGame:
     """Responses of one row's coalitions, and what is left of them when scores are taken away.
 
-    Slopes are fitted once, to the first coalitions of which ``residual`` is asked: all that follow belong to one game.
+    Slopes are fitted once, to the first coalitions that ``residual`` gets: all that follow belong to one game.
     """
 
     scores: Callable[[np.ndarray], np.ndarray]

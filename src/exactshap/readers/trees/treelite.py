@@ -39,7 +39,7 @@ def _restored(serialised: bytes) -> Served:
 
 @dataclass(frozen=True, eq=False)
 class GtilCall(OwnCall):
-    """``treelite.gtil.predict(model, rows, pred_margin=True)``, whose cells of targets and classes become one axis."""
+    """Call ``treelite.gtil.predict(model, rows, pred_margin=True)``; its targets and classes become one axis."""
 
     def __call__(self, model: Served, rows: TableLike) -> np.ndarray:
         import treelite

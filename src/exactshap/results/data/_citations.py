@@ -7,7 +7,7 @@ from importlib import resources
 
 __all__ = ["bibtex", "cited_by_decomposition", "cited_by_values"]
 
-# Words of a method, and the paper whose theorem or estimator it is. Quadrature and folding sum Owen's multilinear extension.
+# Words of a method, and the paper with its theorem or estimator. Quadrature and folding sum Owen's multilinear extension.
 _METHODS = {
     r"quadrature|folded": "owen",
     r"per-term enumeration": "starshap",

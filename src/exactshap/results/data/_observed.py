@@ -1,4 +1,4 @@
-"""What was observed beside what was predicted, both in the unit of the target: classes as probabilities, counts as counts."""
+"""What was observed and what was predicted, both in the unit of the target: classes as probabilities, counts as counts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNOBSERVED = (  # beginnings of units in which nobody observes anything
     "raw score",
     "score",
 )
-_FUNCTION = "output of the function"  # whose unit only its author knows
+_FUNCTION = "output of the function"  # only its author knows the unit
 
 
 @dataclass(frozen=True, eq=False)

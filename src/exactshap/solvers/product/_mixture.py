@@ -1,4 +1,4 @@
-r"""Solve games whose terms are mixtures of Gaussians of a distance: radial kernels.
+r"""Solve games with mixtures of Gaussians of a distance as terms: radial kernels.
 
 .. math:: v(S) = \sum_z w_z \sum_i c_i\, k\Bigl(\sum_{j \in S} D_j(x, X_i) + \sum_{j \notin S} D_j(z, X_i)\Bigr), \qquad
     k(s) = \sum_l \omega_l e^{-\rho_l s}
@@ -103,7 +103,7 @@ def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, 
     x, largest = rates / rates[-1], float(rates[-1])
     mass = float(weights.sum())
     basis = [np.sqrt(weights / mass)]
-    diagonal, beside = [], []
+    diagonal, off_diagonal = [], []
     for _ in range(n):
         product = x * basis[-1]
         diagonal.append(float(product @ basis[-1]))
@@ -114,10 +114,10 @@ def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, 
         # So much of the measure lies at one place that fewer nodes are exact
         if norm < 1e-15:
             break
-        beside.append(norm)
+        off_diagonal.append(norm)
         basis.append(product / norm)
     size = len(diagonal)
-    matrix = np.diag(diagonal) + np.diag(beside[: size - 1], 1) + np.diag(beside[: size - 1], -1)
+    matrix = np.diag(diagonal) + np.diag(off_diagonal[: size - 1], 1) + np.diag(off_diagonal[: size - 1], -1)
     nodes, vectors = np.linalg.eigh(matrix)
     found_rates, found_weights = np.zeros(n), np.zeros(n)
     found_rates[:size], found_weights[:size] = largest * np.clip(nodes, 0.0, 1.0), mass * vectors[0] ** 2

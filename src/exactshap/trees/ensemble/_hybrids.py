@@ -57,7 +57,7 @@ class Hybrids:
         return self._kept if self._kept is not None else map(self._ways, self._parts())
 
     def moving(self, ways: np.ndarray) -> list[int]:
-        """Return the players at one of whose nodes the row goes another way than some background row."""
+        """Return the players with a node where the row goes another way than some background row."""
         differs = np.zeros(len(ways), bool)
         for part in self._chunks():
             differs |= (part != ways).any(axis=0)

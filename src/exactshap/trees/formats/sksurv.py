@@ -77,7 +77,7 @@ def _facts(names: tuple[str, ...], n_trees: int) -> dict[str, Any]:
 
 
 def _boosted(model: Model) -> TreeModel:
-    """Return the sum of the trees, whose dropped ones are weighed: what ``predict`` answers the exponential of for losses of times."""
+    """Return the sum of the trees, dropped ones weighed: what ``predict`` answers the exponential of for losses of times."""
     if not isinstance(model.init_, str) or model.init_ != "zero" or model.dropout_rate > 0.0:
         got = "Got dropout_rate > 0" if model.dropout_rate > 0.0 else f"Got init={type(model.init_).__name__}"
         do = "Sample it: explain(model.predict, X, background)"
