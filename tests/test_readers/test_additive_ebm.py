@@ -175,7 +175,7 @@ def test_two_classes_are_explained_in_log_odds():
     explanation = Explainer(model, Z)(X)
     assert_close(explanation.values, values_of(games, 4, "shapley", 1), 8 * largest(games), 25 * 6, 4)
     np.testing.assert_array_equal(explanation.prediction, model.decision_function(X))
-    assert explanation.unit == "log-odds (> 0: yes)"
+    assert explanation.unit == "log-odds of class yes"
     assert explanation.values.ndim == 2
 
 

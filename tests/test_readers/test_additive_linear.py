@@ -143,7 +143,7 @@ def test_likelihoods_that_cancel_are_rounding(index, n_jobs):
 
 
 def test_names_units_and_outputs():
-    assert Explainer(LogisticRegression().fit(X, LABELS > 0), Z).reader.unit == "log-odds (> 0: True)"
+    assert Explainer(LogisticRegression().fit(X, LABELS > 0), Z).reader.unit == "log-odds of class True"
     three = Explainer(LogisticRegression().fit(X, np.array(["low", "mid", "high"])[LABELS]), Z)
     assert three.reader.output_names == ("high", "low", "mid")
     assert three.reader.unit == "score before the softmax"

@@ -44,7 +44,7 @@ def test_against_hand_masked_likelihoods_value_by_value(name, n_classes):
     model, X = MODELS[name]
     model.fit(X, LABELS if n_classes == 3 else LABELS > 0)
     found = Explainer(model, X[Z])(X[ROWS])
-    assert found.unit == ("log-odds (> 0: True)" if n_classes == 2 else "joint log-likelihood")
+    assert found.unit == ("log-odds of class True" if n_classes == 2 else "joint log-likelihood")
     for k in range(1 if n_classes == 2 else 3):
 
         def own(rows, k=k):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.ensemble import RandomForestRegressor, StackingRegressor, VotingRegressor
+from sklearn.ensemble import BaggingRegressor, RandomForestRegressor, StackingRegressor, VotingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
@@ -57,6 +57,7 @@ MODELS = {
     "xgboost, scaled": lambda: make_pipeline(encoder(), MaxAbsScaler(), xgboost()),
     "lightgbm": lambda: make_pipeline(encoder(), lightgbm()),
     "forest": lambda: make_pipeline(encoder(), RandomForestRegressor(5, max_depth=4, random_state=0)),
+    "bag of columns": lambda: make_pipeline(encoder(), BaggingRegressor(xgboost(), 3, max_features=0.7, random_state=0)),
     "ridge": lambda: make_pipeline(encoder(), Ridge()),
     "svr": lambda: make_pipeline(encoder(), SVR()),
     "search": lambda: GridSearchCV(make_pipeline(encoder(), xgboost()), {"xgbregressor__max_depth": [2, 3]}, cv=2),

@@ -1,12 +1,16 @@
 """Texts: a column of them is one player; words are players of the last step, or of a function."""
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.compose import make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.ensemble import StackingRegressor, VotingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from exactshap import Explainer, explain
@@ -79,3 +83,30 @@ def test_what_is_wrong_is_said():
     with pytest.raises(InputError, match=r"takes one column of texts\. Got a background of 2 columns"):
         explain(model, frame[:2], frame[10:])
     assert explain(model, frame[["text"]][:2], frame[["text"]][10:]).exact
+
+
+WRAPPED = {
+    "search": lambda: GridSearchCV(make_pipeline(TfidfVectorizer(), LinearSVC()), {"linearsvc__C": [1.0]}, cv=2),
+    "threshold": lambda: TunedThresholdClassifierCV(make_pipeline(TfidfVectorizer(), LogisticRegression()), cv=2),
+    "vote": lambda: VotingRegressor([(str(a), make_pipeline(TfidfVectorizer(), Ridge(a))) for a in (1.0, 9.0)]),
+    "stack": lambda: StackingRegressor(
+        [(str(a), make_pipeline(TfidfVectorizer(), Ridge(a))) for a in (1.0, 9.0)], LinearRegression(), cv=2
+    ),
+    "scaled target": lambda: TransformedTargetRegressor(
+        make_pipeline(TfidfVectorizer(), Ridge()), transformer=StandardScaler()
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["list", "series", "frame"])
+@pytest.mark.parametrize("name", WRAPPED)
+def test_what_holds_a_pipeline_of_texts_takes_them_too(name, kind):
+    texts = pd.Series(["good and kind", "bad and late", "late but kind", "good", "bad", "kind", "late"] * 5, name="text")
+    model = WRAPPED[name]().fit(texts, np.arange(35) % 7 % 2)
+    take = {"list": pd.Series.tolist, "series": pd.Series.copy, "frame": pd.Series.to_frame}[kind]
+    explanation = explain(model, take(texts[:3]), take(texts[7:20]))
+    own = model.decision_function if name in ("search", "threshold") else model.predict
+    if name == "threshold":
+        own = model.estimator_.decision_function
+    np.testing.assert_allclose(explanation.prediction, own(texts[:3]))
+    assert explanation.certificate().passed

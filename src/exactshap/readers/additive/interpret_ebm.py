@@ -135,7 +135,7 @@ def _outputs(model: Model) -> tuple[tuple[str, ...], str]:
         return ("target",), "target" if model.link_ == "identity" else f"{model.link_} of the target"
     classes = tuple(str(c) for c in model.classes_)
     if len(classes) == 2:
-        return (classes[1],), f"log-odds (> 0: {classes[1]})"
+        return (classes[1],), f"log-odds of class {classes[1]}"
     return classes, "log-odds" if model.link_ == "vlogit" else "score before the softmax"
 
 

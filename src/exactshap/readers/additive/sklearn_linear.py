@@ -202,7 +202,7 @@ def _classifier_words(model: Model, n_outputs: int) -> tuple[tuple[str, ...], st
     multinomial = sklearn_name(model) in ("LogisticRegression", "LogisticRegressionCV")
     logistic = multinomial or getattr(model, "loss", "") == "log_loss"
     if n_outputs == 1:
-        return (classes[1],), f"{'log-odds' if logistic else 'decision function'} (> 0: {classes[1]})"
+        return (classes[1],), f"{'log-odds' if logistic else 'decision function'} of class {classes[1]}"
     if multinomial:
         return classes, "score before the softmax"
     return classes, "one-vs-rest log-odds" if logistic else "decision function"

@@ -78,7 +78,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
         )
     classes = tuple(str(c) for c in model.classes_)
     is_margin = len(classes) == 2
-    names, unit = ((classes[1],), f"log-odds (> 0: {classes[1]})") if is_margin else (classes, "joint log-likelihood")
+    names, unit = ((classes[1],), f"log-odds of class {classes[1]}") if is_margin else (classes, "joint log-likelihood")
     chosen, picked = select_outputs(names, request.output, owner=name)
     single = picked or len(names) == 1
     encode = functools.partial(finite_numbers, owner=name, names=request.feature_names)

@@ -57,7 +57,7 @@ def _classifier(model: Model, request: Request) -> Reader:
         expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
         call = OwnCall("decision_function", finish=np.ravel)
         predict = functools.partial(call.of_table, model)
-        unit = f"decision function (> 0: {classes[1]})"
+        unit = f"decision function of class {classes[1]}"
         return KernelReader(
             model,
             request,

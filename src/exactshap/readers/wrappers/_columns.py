@@ -18,7 +18,7 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.readers import library_class, sklearn_name
 
-__all__ = ["TRIED_ROWS", "ColumnOwners", "takes_texts"]
+__all__ = ["TRIED_ROWS", "ColumnOwners", "readable", "reads_texts", "takes_texts"]
 
 _BY_NAME = {  # the token of the input column can be read off get_feature_names_out
     "StandardScaler",
@@ -153,6 +153,21 @@ def takes_texts(step: Model) -> bool:
     """Say whether a step takes a column of texts: scikit-learn's vectorizers, which hold no number of features when they are fitted."""
     known = library_class(step, "sklearn")
     return known is not None and known.__module__ == "sklearn.feature_extraction.text" and known.__name__ != "TfidfTransformer"
+
+
+def readable(model: Model, X: Table) -> TableLike:
+    """Return rows as a fitted model takes them: a column of texts where that is what its first step takes."""
+    return X.column(0) if reads_texts(model) else X.native
+
+
+def reads_texts(model: Model) -> bool:
+    """Say whether a model, or the first of those inside it, takes a column of texts."""
+    if hasattr(model, "steps"):
+        return bool(model.steps) and reads_texts(model.steps[0][1])
+    for name in ("best_estimator_", "regressor_", "estimator_", "estimators_"):
+        if (held := getattr(model, name, None)) is not None and not isinstance(held, np.ndarray):
+            return reads_texts(held[0] if isinstance(held, list) else held)
+    return takes_texts(model)
 
 
 def _n_outputs(step: Model, rows: Table | None) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnsupportedStructureError, message
-from exactshap.frames import Table
+from exactshap.frames import Table, as_table
 from exactshap.games import Game
 from exactshap.readers import Reader, Request, SecondReading, names_of, players_of, rounding_of
 from exactshap.readers import read as read_any
@@ -122,6 +122,8 @@ def _of_columns(request: Request, columns: tuple[int, ...]) -> Request:
 
 
 def _array(X: Table, columns: tuple[int, ...]) -> Table:
+    if X.is_sparse:
+        return as_table(X.native[:, list(columns)])
     values = X.numeric() if X.is_frame else np.asarray(X.native)
     if columns != tuple(range(X.n_columns)):
         values = values[:, list(columns)]

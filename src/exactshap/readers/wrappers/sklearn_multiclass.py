@@ -51,7 +51,7 @@ def read(model: Model, request: Request) -> Reader:
         functools.partial(_predict, model, chosen, single),
         feature_names=fitted_names(model) or parts[0].fitted_names,
         output_names=tuple(names[k] for k in chosen),
-        unit=parts[0].unit.split(" (")[0],
+        unit=parts[0].unit.split(" of class ")[0],
         single_output=single,
     )
 
@@ -66,7 +66,7 @@ def _side_by_side(model: Model, request: Request, parts: list[Reader], chosen: l
     names, predict = _names(model), functools.partial(_predict, model, chosen, single)
     facts: dict[str, Any] = {
         "output_names": tuple(names[k] for k in chosen),
-        "unit": parts[0].unit.split(" (")[0],
+        "unit": parts[0].unit.split(" of class ")[0],
         "fitted_names": fitted_names(model) or parts[0].fitted_names,
         "single_output": single,
     }

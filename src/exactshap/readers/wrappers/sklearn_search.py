@@ -9,6 +9,7 @@ from exactshap.errors import InputError, message
 from exactshap.frames import Table
 from exactshap.readers import DelegatingReader, Reader, Request, require_fitted, writes_to_rows
 from exactshap.readers import read as read_any
+from exactshap.readers.wrappers._columns import readable
 
 __all__ = ["read"]
 
@@ -37,4 +38,4 @@ class HolderReader(DelegatingReader):
         held = getattr(self.model, self.inside)
         if self.own_call is None:
             return self.inner.predict(X)
-        return self.own_call(held, (X.copy() if writes_to_rows(held) else X).native)
+        return self.own_call(held, readable(held, X.copy() if writes_to_rows(held) else X))

@@ -13,6 +13,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted, select_outputs
+from exactshap.readers.wrappers._columns import readable, reads_texts
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 
@@ -97,7 +98,7 @@ def _of_sum(model: Model, request: Request) -> Request:
 
 
 def _n_columns(model: Model) -> int:
-    return int(model.n_features_in_)
+    return 1 if reads_texts(model) else int(model.n_features_in_)
 
 
 def _regressor(inner: Model, request: Request, model: Model, columns: tuple[int, ...] | None = None) -> Reader:
@@ -141,7 +142,7 @@ def _sum(
 
 
 def _predict(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    values = np.asarray(model.predict(X.native), float).reshape(X.n_rows, -1)[:, chosen]
+    values = np.asarray(model.predict(readable(model, X)), float).reshape(X.n_rows, -1)[:, chosen]
     return values[:, 0] if single else values
 
 

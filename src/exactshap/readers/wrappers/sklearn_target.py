@@ -26,6 +26,7 @@ from exactshap.readers import (
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import with_equal_shares
+from exactshap.readers.wrappers._columns import readable
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
@@ -72,7 +73,7 @@ class AffineReader(DelegatingReader):
     def predict(self, X: Table) -> np.ndarray:
         rows = X.copy() if writes_to_rows(self.model.regressor_) else X
         assert self.own_call is not None
-        return self.own_call(self.model, rows.native)
+        return self.own_call(self.model, readable(self.model, rows))
 
     def game(self, X: Table) -> Game:
         """Return factor * v(S) + shift; where v(empty) is 0 by definition, each player brings an equal share of the shift."""
