@@ -117,16 +117,18 @@ EXACTSHAP_INLINE void fill_factors(const double* distance, double rate, int64_t 
 struct Sweep {
   const double *inside, *outside;  // distances (padded, LANES)
   double *a, *b, *strip, *share, *total;  // factors, buffers of either way, and the sums (n_players + 2, LANES)
-  int64_t n_players, padded;
+  int64_t n_players;
   bool functional;  // whether absent factors are 1
+  int64_t n_active;  // players whose factors differ: those behind are gone, with factors 0 like the last of these
 
   /// Set the factors; return the largest half sum of |a - b| / max(a, b), which bounds the error of rules.
   double spread(double rate) const {
+    const int64_t padded = (n_active + GROUP - 1) / GROUP * GROUP;
     fill_factors(inside, rate, padded, a);
     if (!functional) fill_factors(outside, rate, padded, b);
     Widest gap[N], present, absent;
-    for (int i = 0; i < N; i++) gap[i] = Widest{};
-    for (int64_t k = 0; k < n_players; k++)
+    for (int i = 0; i < N; i++) gap[i] = Widest{} + double(n_players - n_active);
+    for (int64_t k = 0; k < n_active; k++)
       for (int i = 0; i < N; i++) {
         load(a + k * LANES + i * EACH, present);
         if (functional) {
@@ -148,7 +150,7 @@ struct Sweep {
   void add(double weight) const {
     Widest slope, part, sum, present, absent, empty[N], full[N];
     for (int i = 0; i < N; i++) empty[i] = full[i] = Widest{} + weight;
-    for (int64_t k = 0; k < n_players; k++)
+    for (int64_t k = 0; k < n_active; k++)
       for (int i = 0; i < N; i++) {
         const int64_t at = k * LANES + i * EACH;
         const double* const block = strip + k * STEP + i * EACH;
@@ -163,6 +165,11 @@ struct Sweep {
         }
         store(sum + weight * (slope * part), total + at);
       }
+    for (int64_t k = n_active; k < n_players; k++)
+      for (int i = 0; i < N; i++) {
+        load(share + (n_active - 1) * LANES + i * EACH, part), load(total + k * LANES + i * EACH, sum);
+        store(sum - weight * part, total + k * LANES + i * EACH);
+      }
     for (int i = 0; i < N; i++) {
       double *const first = total + n_players * LANES + i * EACH, *const last = first + LANES;
       load(first, sum), store(sum + empty[i], first);
@@ -170,6 +177,37 @@ struct Sweep {
     }
   }
 };
+
+/// Sort the players of a strip by their smallest distance: those that are gone at a rate are the last ones.
+struct Order {
+  double* nearest;   // (n_players,), growing
+  int64_t* player;   // (n_players,)
+
+  void sort(const double* distance, int64_t n_players) const {
+    for (int64_t k = 0; k < n_players; k++) {
+      double least = distance[k * LANES];
+      for (int i = 1; i < LANES; i++) least = distance[k * LANES + i] < least ? distance[k * LANES + i] : least;
+      int64_t place = k;
+      for (; place > 0 && nearest[place - 1] > least; place--) nearest[place] = nearest[place - 1], player[place] = player[place - 1];
+      nearest[place] = least, player[place] = k;
+    }
+  }
+
+  /// The number of players that are not gone, and one more: it stands for all others.
+  int64_t active(double rate, int64_t n_players) const {
+    int64_t n = n_players;
+    while (n > 0 && rate * nearest[n - 1] > GONE) n--;
+    return n < n_players ? n + 1 : n;
+  }
+};
+
+/// base to the power n, by squarings.
+EXACTSHAP_INLINE double squared_power(double base, int64_t n) {
+  double product = 1.0;
+  for (; n > 0; n /= 2, base *= base)
+    if (n % 2 == 1) product *= base;
+  return product;
+}
 
 /// Copy a strip of distances; the last strip repeats its first term, and players behind the last have distance 0.
 void load_distances(In<double, 2> distances, int64_t first, int64_t padded, double* strip) {
@@ -193,26 +231,36 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
   EXACTSHAP_REQUIRE(values.size[0] == n_rows && values.size[1] == n_players && values.size[2] == n_outputs);
   EXACTSHAP_REQUIRE(empty.size[0] == n_rows && empty.size[1] == n_outputs && full.size[0] == n_rows && full.size[1] == n_outputs);
   if (n_players == 0) return Status::done;
-  const int64_t padded = (n_players + GROUP - 1) / GROUP * GROUP;
+  const int64_t padded = (n_players + GROUP - 1) / GROUP * GROUP, n_nodes = rules.nodes.size[0];
   auto present = context.empty<double>(padded, LANES), absent = context.empty<double>(padded, LANES);
   auto a = context.empty<double>(padded, LANES), b = context.empty<double>(padded, LANES);
   auto strip = context.empty<double>(n_players, STEP), total = context.empty<double>(n_players + 2, LANES);
   auto suffix = context.empty<double>(n_players, MOST, LANES);
   auto share = context.empty<double>(n_players, LANES);
-  auto nodes = context.empty<Node>(rules.nodes.size[0]);
+  auto nodes = context.empty<Node>(n_nodes), some_nodes = context.empty<Node>(n_nodes);
+  auto sorted = context.zeros<double>(padded, LANES);
+  auto nearest = context.empty<double>(n_players), reduced = context.empty<double>(n_nodes);
+  auto player = context.empty<int64_t>(n_players);
   if (context.failed()) return Status::no_memory;
-  const bool small = fill_nodes(rules.nodes, rules.weights, n_players, nodes.data);
-  Sweep sweep = {present.data, absent.data, a.data, b.data, strip.data, share.data, total.data, n_players, padded, false};
+  const bool any_small = fill_nodes(rules.nodes, rules.weights, n_players, nodes.data);
+  const Order order = {nearest.data, player.data};
+  Sweep sweep = {sorted.data, absent.data, a.data, b.data, strip.data, share.data, total.data, n_players, false, n_players};
   for (int64_t start = 0; start < n_terms; start += LANES)
     for (int64_t r = 0; r < n_rows; r++) {
       load_distances(inside[r], start, padded, present.data);
       total.fill(0.0);
+      sweep.functional = n_background == 1;
+      for (int64_t k = 0; sweep.functional && k < n_players; k++)
+        for (int64_t i = 0; i < smaller(LANES, n_terms - start); i++)
+          sweep.functional = sweep.functional && outside[0][k][start + i] == 0.0;
+      for (int64_t k = 0; k < n_players; k++) player[k] = k;
+      if (sweep.functional) order.sort(present.data, n_players);
+      for (int64_t k = 0; k < n_players; k++)
+        memcpy(sorted.data + k * LANES, present.data + player[k] * LANES, LANES * sizeof(double));
       for (int64_t m = 0; m < n_background; m++) {
         if (context.interrupted()) return Status::interrupted;
         load_distances(outside[m], start, padded, absent.data);
-        const Span span = span_of(present.data, absent.data, n_players);
-        sweep.functional = true;
-        for (int64_t i = 0; i < n_players * LANES; i++) sweep.functional = sweep.functional && absent.data[i] == 0.0;
+        const Span span = span_of(sorted.data, absent.data, n_players);
         const int64_t covered = mixture.covered(span.most);
         int64_t place = 0;
         for (int64_t l = -n_low; l < n_rates - covered; l++) {
@@ -224,12 +272,23 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
           if (last) weight = mixture.tails[rank];
           const double height = weight * above_exponential(rate * span.least);
           if (height > mixture.dropped) {
+            sweep.n_active = sweep.functional ? order.active(rate, n_players) : n_players;
             place = rules.place_of(sweep.spread(rate), place);
             const int64_t rule = rules.smallest(place, height), first = rules.offsets[rule], stop = rules.offsets[rule + 1];
             largest[r] = rule > largest[r] ? rule : largest[r];
-            if (!sweep.functional) sum_rule(rules.nodes.slice(first, stop), rules.weights.slice(first, stop), strip.data, n_players);
-            else if (small) sum_functional_rule<true>(nodes.data + first, stop - first, a.data, n_players, suffix.data, share.data);
-            else sum_functional_rule<false>(nodes.data + first, stop - first, a.data, n_players, suffix.data, share.data);
+            if (!sweep.functional) {
+              sum_rule(rules.nodes.slice(first, stop), rules.weights.slice(first, stop), strip.data, n_players);
+            } else {
+              const Node* chosen = nodes.data + first;
+              bool small = any_small;
+              if (const int64_t gone = n_players - sweep.n_active; gone > 0) {  // each of these has the factor 1 - t
+                for (int64_t q = first; q < stop; q++) reduced[q] = rules.weights[q] * squared_power(1.0 - rules.nodes[q], gone);
+                small = fill_nodes(rules.nodes.slice(first, stop), In<double, 1>(reduced).slice(first, stop), sweep.n_active, some_nodes.data);
+                chosen = some_nodes.data;
+              }
+              if (small) sum_functional_rule<true>(chosen, stop - first, a.data, sweep.n_active, suffix.data, share.data);
+              else sum_functional_rule<false>(chosen, stop - first, a.data, sweep.n_active, suffix.data, share.data);
+            }
             sweep.add(weight * background_weights[m]);
           }
           if (last) break;
@@ -239,7 +298,7 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
       for (int64_t o = 0; o < n_outputs; o++)
         for (int64_t i = 0; i < left; i++) {
           const double coefficient = c[o][start + i];
-          for (int64_t k = 0; k < n_players; k++) values[r][k][o] += coefficient * total[k][i];
+          for (int64_t k = 0; k < n_players; k++) values[r][player[k]][o] += coefficient * total[k][i];
           empty[r][o] += coefficient * total[n_players][i];
           full[r][o] += coefficient * total[n_players + 1][i];
         }

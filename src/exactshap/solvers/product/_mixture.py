@@ -141,7 +141,7 @@ def mixture_rules(semivalue: Semivalue, n_players: int) -> BoundedRules:
     return BoundedRules(Handle(arrays), sizes)
 
 
-_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 48, 56, 64, 72, 80, 96, 112, 128)
 
 
 def _error(spread: float, n_nodes: int, measure: Measure) -> float:
