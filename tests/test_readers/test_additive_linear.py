@@ -9,7 +9,7 @@ import pytest
 from sklearn import linear_model, svm
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge, TweedieRegressor
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
@@ -284,6 +284,13 @@ def test_values_that_rounding_leaves_few_digits_of_are_approximate():
     assert found.kind == "approximate"
     assert found.certificate().passed
     assert (found.approximation_error > 1e-6 * np.abs(found.prediction)).all()
+
+
+def test_constant_predictions_are_exact():
+    """Rounding takes no digits of a constant, be it 0: every value is 0."""
+    X = np.random.default_rng(0).uniform(0.1, 2.0, size=(40, 3))  # all of them 1 to a model of binary columns
+    found = explain(BernoulliNB().fit(X, np.arange(40) % 2), X[:2], X[10:20])
+    assert (found.kind, np.abs(found.values).max(), np.abs(found.prediction).max()) == ("exact", 0.0, 0.0)
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")

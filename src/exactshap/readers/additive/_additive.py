@@ -134,7 +134,8 @@ class AdditiveReader(Reader):
         limit = self.limit(own, self.form.scale(encoded))
         self.form.check(encoded, own, limit, owner=self.model_name)
         share = float(limit.max()) / max(float(np.abs(own).max()), np.finfo(float).tiny)
-        if np.inf > share > max(COARSE, COARSE_EPSILONS * self.precision):
+        is_constant = float(np.ptp(own)) == 0.0  # a constant, which may be 0, has no digits that cancelling terms could take
+        if not is_constant and np.inf > share > max(COARSE, COARSE_EPSILONS * self.precision):
             self._is_coarse = True
             digits = max(0, int(-np.log10(share)))
             what = f"Rounding leaves about {digits} digit{'' if digits == 1 else 's'} of what {self.model_name} predicts"

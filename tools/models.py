@@ -1,0 +1,439 @@
+"""Fit every model that is installed, explain it, compare with brute force, and write docs/models.md from what was seen.
+
+    pip install -e ".[test]" interpret-core pygam statsmodels lifelines scikit-survival ngboost linear-tree gpytorch
+    python tools/models.py [--only PATTERN] [--out docs/models.md]
+
+Models of libraries that are absent keep their row of the page. Brute force takes the model's own public method (the one whose answers
+are the explained predictions) on rows whose columns are replaced, for all 2^6 coalitions: no code of exactshap's is in it.
+"""
+
+import argparse
+import fnmatch
+import itertools
+import math
+import re
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+from exactshap import Explainer
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "models.md"
+N_COLUMNS, N_BACKGROUND, N_EXPLAINED = 6, 8, 3
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0.1, 2.0, size=(160, N_COLUMNS))  # positive: naive Bayes of counts and powers take it
+SCORE = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) - X[:, 3]
+TARGETS = {
+    "regressor": SCORE - SCORE.min() + 0.1,
+    "classifier": (np.median(SCORE) < SCORE).astype(int),
+    "outlier_detector": None,
+}
+ROWS, BACKGROUND = X[:N_EXPLAINED], X[100 : 100 + N_BACKGROUND]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was seen of one model: a row of the page."""
+
+    library: str
+    model: str
+    status: str
+    functions: str = ""
+    explains: str = ""
+    difference: str = ""
+    milliseconds: str = ""
+    reason: str = ""
+
+    def line(self):
+        """Return the row in Markdown."""
+        cells = (self.model, self.status, self.functions, self.explains, self.difference, self.milliseconds, self.reason)
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+# -- the models ----------------------------------------------------------------------------------------------------------
+def scikit_learn():
+    """Yield every regressor, classifier and outlier detector of scikit-learn, with the least settings that fit it."""
+    from sklearn.base import OutlierMixin
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.utils import all_estimators
+
+    inner = {
+        "estimator": lambda kind: LogisticRegression() if kind == "classifier" else Ridge(),
+        "base_estimator": lambda kind: LogisticRegression() if kind == "classifier" else Ridge(),
+        "estimators": lambda kind: (
+            [("a", LogisticRegression()), ("b", LinearDiscriminantAnalysis())]
+            if kind == "classifier"
+            else [("a", Ridge()), ("b", Ridge(10.0))]
+        ),
+    }
+    outliers = [(name, kind_of) for name, kind_of in all_estimators() if issubclass(kind_of, OutlierMixin)]
+    listed = {kind: all_estimators(type_filter=kind) for kind in ("regressor", "classifier")} | {"outlier_detector": outliers}
+    for kind, kinds in listed.items():
+        for name, kind_of in kinds:
+            yield f"scikit-learn {kind}", name, _settled(kind_of, kind, inner)
+
+
+def _settled(kind_of, kind, inner):
+    """Return a function that fits an estimator: needed settings are given, chains and several outputs get two targets."""
+    import inspect
+
+    from sklearn.linear_model import LogisticRegression
+
+    def fit():
+        parameters = inspect.signature(kind_of).parameters
+        needed = {k: inner[k](kind) for k, p in parameters.items() if p.default is inspect.Parameter.empty and k in inner}
+        if kind_of.__name__ == "SelfTrainingClassifier":  # its parameter has a default that it refuses
+            needed["estimator"] = LogisticRegression()
+        wanted = {"random_state": 0} if "random_state" in parameters else {}
+        if kind_of.__name__.startswith("MLP"):
+            wanted["max_iter"] = 300
+        y, rows = TARGETS[kind], X[:, :1] if kind_of.__name__ == "IsotonicRegression" else X
+        model = kind_of(**needed, **wanted)
+        if re.match("MultiOutput|.*Chain|MultiTask|CCA|PLSCanonical", kind_of.__name__):
+            y = np.column_stack([y, y[::-1]])
+        return model.fit(rows, y)
+
+    return fit
+
+
+def boosted():
+    """Yield the models of XGBoost, LightGBM and CatBoost."""
+    try:
+        from xgboost import XGBClassifier, XGBRegressor, XGBRFRegressor
+
+        for name, kind_of, settings in (
+            ("XGBRegressor", XGBRegressor, {}),
+            ("XGBClassifier", XGBClassifier, {}),
+            ("XGBRFRegressor", XGBRFRegressor, {}),
+            ("XGBRegressor(booster='gblinear')", XGBRegressor, {"booster": "gblinear"}),
+            ("XGBRegressor(booster='dart')", XGBRegressor, {"booster": "dart"}),
+            ("XGBRegressor(objective='count:poisson')", XGBRegressor, {"objective": "count:poisson"}),
+            ("XGBRegressor(objective='survival:cox')", XGBRegressor, {"objective": "survival:cox"}),
+        ):
+            kind = "classifier" if "Classifier" in name else "regressor"
+            yield "XGBoost", name, lambda c=kind_of, s=settings, k=kind: c(n_estimators=30, **s).fit(X, TARGETS[k])
+    except ImportError:
+        pass
+    try:
+        from lightgbm import LGBMClassifier, LGBMRegressor
+
+        for name, kind_of, settings in (
+            ("LGBMRegressor", LGBMRegressor, {}),
+            ("LGBMClassifier", LGBMClassifier, {}),
+            ("LGBMRegressor(linear_tree=True)", LGBMRegressor, {"linear_tree": True}),
+            (
+                "LGBMRegressor(boosting_type='rf')",
+                LGBMRegressor,
+                {"boosting_type": "rf", "subsample": 0.6, "subsample_freq": 1},
+            ),
+            ("LGBMRegressor(objective='tweedie')", LGBMRegressor, {"objective": "tweedie"}),
+        ):
+            kind = "classifier" if "Classifier" in name else "regressor"
+            yield "LightGBM", name, lambda c=kind_of, s=settings, k=kind: c(n_estimators=30, verbose=-1, **s).fit(X, TARGETS[k])
+    except ImportError:
+        pass
+    try:
+        from catboost import CatBoostClassifier, CatBoostRegressor
+
+        for name, kind_of in (("CatBoostRegressor", CatBoostRegressor), ("CatBoostClassifier", CatBoostClassifier)):
+            kind = "classifier" if "Classifier" in name else "regressor"
+            yield (
+                "CatBoost",
+                name,
+                lambda c=kind_of, k=kind: c(iterations=30, verbose=0, allow_writing_files=False).fit(X, TARGETS[k]),
+            )
+    except ImportError:
+        pass
+
+
+def additive():
+    """Yield explainable boosting machines, GAMs, and linear models of statistics and survival analysis."""
+    try:
+        from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
+
+        settings = {"outer_bags": 1, "max_rounds": 50, "n_jobs": 1}
+        yield (
+            "interpret",
+            "ExplainableBoostingRegressor",
+            lambda: ExplainableBoostingRegressor(**settings).fit(X, TARGETS["regressor"]),
+        )
+        yield (
+            "interpret",
+            "ExplainableBoostingClassifier",
+            lambda: ExplainableBoostingClassifier(**settings).fit(X, TARGETS["classifier"]),
+        )
+    except ImportError:
+        pass
+    try:
+        from pygam import LinearGAM, LogisticGAM
+
+        yield "pyGAM", "LinearGAM", lambda: LinearGAM().fit(X, TARGETS["regressor"])
+        yield "pyGAM", "LogisticGAM", lambda: LogisticGAM().fit(X, TARGETS["classifier"])
+    except ImportError:
+        pass
+    try:
+        import statsmodels.api as sm
+
+        yield "statsmodels", "OLS", lambda: sm.OLS(TARGETS["regressor"], X).fit()
+        yield "statsmodels", "GLM(Poisson)", lambda: sm.GLM(TARGETS["regressor"], X, family=sm.families.Poisson()).fit()
+        yield "statsmodels", "Logit", lambda: sm.Logit(TARGETS["classifier"], X).fit(disp=0)
+    except ImportError:
+        pass
+    try:
+        import pandas as pd
+        from lifelines import CoxPHFitter, WeibullAFTFitter
+
+        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(N_COLUMNS)]).assign(
+            time=TARGETS["regressor"], event=TARGETS["classifier"]
+        )
+        for kind_of in (CoxPHFitter, WeibullAFTFitter):
+            yield "lifelines", kind_of.__name__, lambda c=kind_of: c(penalizer=0.1).fit(frame, "time", "event")
+    except ImportError:
+        pass
+    try:
+        from sksurv.ensemble import GradientBoostingSurvivalAnalysis, RandomSurvivalForest
+        from sksurv.linear_model import CoxnetSurvivalAnalysis, CoxPHSurvivalAnalysis
+        from sksurv.svm import FastKernelSurvivalSVM, FastSurvivalSVM
+        from sksurv.util import Surv
+
+        times = Surv.from_arrays(TARGETS["classifier"].astype(bool), TARGETS["regressor"])
+        for kind_of in (
+            CoxPHSurvivalAnalysis,
+            CoxnetSurvivalAnalysis,
+            RandomSurvivalForest,
+            GradientBoostingSurvivalAnalysis,
+            FastSurvivalSVM,
+            FastKernelSurvivalSVM,
+        ):
+            yield "scikit-survival", kind_of.__name__, lambda c=kind_of: c().fit(X, times)
+    except ImportError:
+        pass
+
+
+def own_and_pipelines():
+    """Yield the estimators of exactshap, kernels of Gaussian processes and pipelines as people fit them."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.decomposition import PCA
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Matern, RationalQuadratic, WhiteKernel
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import KBinsDiscretizer, PolynomialFeatures, SplineTransformer, StandardScaler
+    from sklearn.svm import SVC, SVR
+
+    from exactshap.estimators import RKHSWeightingRegressor, ShapleyKernelRidge
+
+    y, label = TARGETS["regressor"], TARGETS["classifier"]
+    yield "exactshap", "RKHSWeightingRegressor", lambda: RKHSWeightingRegressor(n_terms=50, random_state=0).fit(X, y)
+    yield "exactshap", "ShapleyKernelRidge", lambda: ShapleyKernelRidge().fit(X, y)
+    for kernel in (
+        RBF(1.0),
+        RBF([1.0] * N_COLUMNS) + WhiteKernel(0.1),
+        Matern(1.0, nu=1.5),
+        RationalQuadratic(),
+        ExpSineSquared(),
+    ):
+        name = re.sub(r"length_scale=\[.*?\]", "ARD", str(kernel))
+        yield (
+            "scikit-learn kernels",
+            f"GaussianProcessRegressor({name})",
+            lambda k=kernel: GaussianProcessRegressor(k, alpha=0.1, optimizer=None).fit(X, y),
+        )
+    for name, model, target in (
+        ("StandardScaler, SVR", make_pipeline(StandardScaler(), SVR()), y),
+        ("StandardScaler, SVC", make_pipeline(StandardScaler(), SVC()), label),
+        ("PolynomialFeatures, Ridge", make_pipeline(PolynomialFeatures(3), Ridge()), y),
+        ("SplineTransformer, LogisticRegression", make_pipeline(SplineTransformer(), LogisticRegression()), label),
+        ("KBinsDiscretizer, LogisticRegression", make_pipeline(KBinsDiscretizer(), LogisticRegression()), label),
+        ("PCA, Ridge", make_pipeline(StandardScaler(), PCA(3), Ridge()), y),
+        ("PCA, SVR", make_pipeline(StandardScaler(), PCA(3), SVR()), y),
+        ("Nystroem, Ridge", make_pipeline(Nystroem(n_components=40, random_state=0), Ridge()), y),
+        ("GridSearchCV of SVR", GridSearchCV(SVR(), {"C": [1, 10]}), y),
+        ("TransformedTargetRegressor of SVR", TransformedTargetRegressor(SVR(), transformer=StandardScaler()), y),
+    ):
+        yield "pipelines", name, lambda m=model, t=target: m.fit(X, t)
+
+
+# -- what is seen --------------------------------------------------------------------------------------------------------
+def log_odds(p):
+    """Return the log-odds of probabilities."""
+    return np.log(p / (1 - p))
+
+
+def methods(model) -> dict[str, Callable]:
+    """Return the public methods whose answers may be what is explained, by the name that the page shows."""
+    found = {}
+    for name in ("decision_function", "score_samples", "predict_log_partial_hazard", "predict_cumulative_hazard_function"):
+        if callable(getattr(model, name, None)):
+            found[name] = getattr(model, name)
+    if callable(getattr(model, "predict_proba", None)):
+        found["predict_proba"] = lambda rows: np.asarray(model.predict_proba(rows))
+        found["predict_proba, second class"] = lambda rows: np.asarray(model.predict_proba(rows))[:, 1]
+        found["log-odds of predict_proba"] = lambda rows: log_odds(np.asarray(model.predict_proba(rows))[:, 1])
+    if callable(getattr(model, "predict", None)):
+        if not hasattr(model, "classes_"):  # labels are never what is explained
+            found["predict"] = model.predict
+        for name, transform in (("log of predict", np.log), ("log-odds of predict", log_odds)):
+            found[name] = lambda rows, t=transform: t(np.asarray(model.predict(rows)))
+        for setting in ("output_margin", "raw_score"):
+            found[f"predict({setting}=True)"] = lambda rows, s=setting: model.predict(rows, **{s: True})
+        found["predict(prediction_type='RawFormulaVal')"] = lambda rows: model.predict(rows, prediction_type="RawFormulaVal")
+        found["predict(type='raw')"] = lambda rows: model.predict(rows, output="raw")
+    return found
+
+
+def explained_method(model, explanation):
+    """Return the public method that answers the explained predictions, and its name; None where there is none."""
+    for name, method in methods(model).items():
+        try:
+            answer = np.asarray(method(ROWS), float)
+        except Exception:  # not a method of this model
+            continue
+        if answer.size == explanation.prediction.size and np.allclose(
+            answer.reshape(explanation.prediction.shape), explanation.prediction, rtol=1e-5, atol=1e-6
+        ):
+            return name, method
+    return "", None
+
+
+def brute_force(method, shape):
+    """Return Shapley values by enumeration of all coalitions with a model's own method."""
+    d = N_COLUMNS
+    coalitions = [s for k in range(d + 1) for s in itertools.combinations(range(d), k)]
+    values = {}
+    for s in coalitions:
+        rows = np.repeat(BACKGROUND[None], len(ROWS), axis=0)
+        rows[:, :, list(s)] = ROWS[:, None, list(s)]
+        answer = np.asarray(method(rows.reshape(-1, d)), float)
+        values[s] = answer.reshape(len(ROWS), N_BACKGROUND, *shape[2:]).mean(axis=1)
+    phi = np.zeros(shape)
+    for j in range(d):
+        for s in coalitions:
+            if j not in s:
+                weight = 1.0 / (d * math.comb(d - 1, len(s)))
+                phi[:, j] += weight * (values[tuple(sorted((*s, j)))] - values[s])
+    return phi
+
+
+def value_functions(model):
+    """Return the value functions that answer for a model."""
+    found = []
+    for name in ("interventional", "functional", "path_dependent", "observational"):
+        background = None if name in ("functional", "path_dependent") else BACKGROUND
+        try:
+            if Explainer(model, background, value_function=name)(ROWS[:1]).exact:
+                found.append(name)
+        except Exception:  # refused
+            continue
+    return ", ".join(found)
+
+
+def first_words(error):
+    """Return what an error says was wrong and what to do, in one line."""
+    return re.sub(r"\s+", " ", str(error).split("\n")[0])[:170].rstrip(". ")
+
+
+def as_a_function(library, name, model, reason):
+    """Return the row of a model without a reader: its prediction explained as a function, or refused as well."""
+    called = "predict_proba" if hasattr(model, "predict_proba") else "predict"
+    try:
+        explanation = Explainer(getattr(model, called), BACKGROUND)(ROWS)
+        difference = np.abs(explanation.values - brute_force(getattr(model, called), explanation.values.shape)).max()
+    except Exception:
+        return Seen(library, name, "refused", reason=reason)
+    reason = "no reader" if reason.startswith("No exact reader") else reason
+    return Seen(library, name, "as a function", "interventional", called, f"{difference:.0e}", "", reason)
+
+
+def seen_of(library, name, fit):
+    """Fit a model, explain three rows, and return what was seen."""
+    try:
+        model = fit()
+    except Exception as error:
+        return Seen(library, name, "not fitted", reason=first_words(error))
+    try:
+        explainer = Explainer(model, BACKGROUND)
+        explanation = explainer(ROWS)
+    except Exception as error:
+        return as_a_function(library, name, model, first_words(error))
+    called, method = explained_method(model, explanation)
+    difference = ""
+    if method is not None:
+        right = brute_force(method, explanation.values.shape)
+        difference = f"{np.abs(explanation.values - right).max() / max(np.abs(right).max(), 1e-300):.0e}"
+    many = X[:100]
+    explainer(many)
+    started = time.perf_counter()
+    explainer(many)
+    milliseconds = (time.perf_counter() - started) / len(many) * 1e3
+    status = "exact" if explanation.exact else "sampled"
+    explains = f"{called} ({explanation.unit})" if called and explanation.unit not in called else called or explanation.unit
+    return Seen(
+        library, name, status, value_functions(model), explains, difference, f"{milliseconds:.2g}", explanation.method[:70]
+    )
+
+
+# -- the page ------------------------------------------------------------------------------------------------------------
+HEAD = """# Models: what is exact, sampled, refused
+
+Written by `python tools/models.py`, which fits every model with its defaults on {n_columns} columns and explains {n_rows} rows against
+{n_background} background rows. *Difference* is the largest to brute force: all {n_coalitions} coalitions, with the model's own method named in
+*explains*, relative to the largest value (3e-07 is the single precision of XGBoost). *ms a row* are those of 100 rows at once.
+*As a function* means `explain(model.predict, X, background)`: exact up to 12 players, beyond sampled with standard errors.
+
+**{counts}**
+"""
+COLUMNS = (
+    "| model | is | value functions | explains | difference | ms a row | method, or why not |\n|---|---|---|---|--:|--:|---|"
+)
+
+
+def page(rows):
+    """Return the page: one table for each library."""
+    parts = []
+    for library in dict.fromkeys(row.library for row in rows):
+        lines = [row.line() for row in rows if row.library == library]
+        package = library.split()[0]
+        try:
+            version = f" {metadata.version({'XGBoost': 'xgboost-cpu', 'interpret': 'interpret-core'}.get(package, package))}"
+        except metadata.PackageNotFoundError:
+            version = ""
+        parts.append(f"## {library}{version if package == library else ''}\n\n{COLUMNS}\n" + "\n".join(lines))
+    count = {status: sum(row.status == status for row in rows) for status in ("exact", "sampled", "as a function", "refused")}
+    counts = ", ".join(f"{number} {status}" for status, number in count.items()) + f", of {sum(count.values())} models."
+    head = HEAD.format(
+        n_columns=N_COLUMNS,
+        n_rows=N_EXPLAINED,
+        n_background=N_BACKGROUND,
+        n_coalitions=2**N_COLUMNS,
+        counts=counts,
+    )
+    return head + "\n" + "\n\n".join(parts) + "\n"
+
+
+def main():
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--out", type=Path, default=PAGE)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows = []
+    for library, name, fit in itertools.chain(scikit_learn(), boosted(), additive(), own_and_pipelines()):
+        if fnmatch.fnmatchcase(f"{library} {name}", arguments.only):
+            rows.append(seen_of(library, name, fit))
+            print(rows[-1].line(), flush=True)
+    if arguments.only == "*":
+        arguments.out.write_text(page([row for row in rows if row.status != "not fitted"]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
