@@ -1,76 +1,133 @@
-"""Probabilities of a logistic regression: the largest error of a value, and milliseconds a row, beside sampled ones.
+"""Probabilities: errors of values, and milliseconds a row, next to shap's samplers and shap's own probabilities of trees.
 
-python benchmarks/bench_probabilities.py
+python benchmarks/bench_probabilities.py [linear | pairs | trees]
 """
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 
-COLUMNS = (10, 30)
-N_BACKGROUND, N_ROWS = 100, 3
+COLUMNS = (10, 30, 100)
+N_BACKGROUND, N_ROWS = 100, 2
+KERNEL_CALLS = 2048  # of shap's KernelExplainer, beyond 10 columns its default is 2 d + 2,048
 
 
-def models():
+def linear(d):
     from sklearn.linear_model import LogisticRegression
 
-    for d in COLUMNS:
-        rng = np.random.default_rng(d)
-        X = rng.normal(size=(600, d))
-        y = X @ rng.normal(size=d) / np.sqrt(d) * 3.0 + rng.logistic(size=600) > 0
-        yield d, LogisticRegression().fit(X, y), X[:N_BACKGROUND], X[N_BACKGROUND : N_BACKGROUND + N_ROWS]
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(600, d))
+    y = X @ rng.normal(size=d) / np.sqrt(d) * 3.0 + rng.logistic(size=600) > 0
+    return LogisticRegression().fit(X, y), X
 
 
-def ours(model, background, rows):
+def pairs(d):
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(600, d))
+    y = X[:, :3].sum(axis=1) + X[:, 0] * X[:, 1] + rng.logistic(size=600) > 0
+    return ExplainableBoostingClassifier(interactions=10, max_rounds=100, outer_bags=1, n_jobs=1).fit(X, y), X
+
+
+def trees(d):
+    from xgboost import XGBClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, d))
+    score = X[:, 0] * X[:, 1] + np.sin(2.0 * X[:, 2]) + X[:, 3] * (X[:, 4] > 0) + 0.5 * X[:, 5:].sum(axis=1) / np.sqrt(d - 5)
+    y = score + 0.5 * rng.logistic(size=2000) > 0
+    return XGBClassifier(n_estimators=100, max_depth=6, learning_rate=0.1, n_jobs=1).fit(X, y.astype(int)), X
+
+
+def ours(model, background, rows, **settings):
     from exactshap import Explainer
 
-    return Explainer(model, background, output="probability"), rows
+    explainer = Explainer(model, background, output="probability", **settings)
+    return lambda: explainer(rows).values
 
 
 def permutation(model, background, rows):
     import shap
 
-    def predict(cells):
-        return model.predict_proba(cells)[:, 1]
-
-    return shap.PermutationExplainer(predict, shap.maskers.Independent(background, max_samples=N_BACKGROUND)), rows
+    masker = shap.maskers.Independent(background, max_samples=N_BACKGROUND)
+    explainer = shap.PermutationExplainer(lambda cells: model.predict_proba(cells)[:, 1], masker)
+    evaluations = max(500, 2 * rows.shape[1] + 1)
+    return lambda: explainer(rows, max_evals=evaluations).values
 
 
 def kernel(model, background, rows):
     import shap
 
-    return shap.KernelExplainer(lambda cells: model.predict_proba(cells)[:, 1], background), rows
+    explainer = shap.KernelExplainer(lambda cells: model.predict_proba(cells)[:, 1], background)
+    return lambda: explainer.shap_values(rows, silent=True, nsamples=KERNEL_CALLS)
 
 
-def timed(make, model, background, rows):
-    """Return values and seconds a row, after a first call."""
-    explainer, rows = make(model, background, rows)
-    call = explainer if make is not kernel else lambda cells: explainer.shap_values(cells, silent=True)
-    call(rows[:1])
-    started = time.perf_counter()
-    found = call(rows)
-    seconds = (time.perf_counter() - started) / len(rows)
-    return np.asarray(getattr(found, "values", found)), seconds
+def tree_probability(model, background, rows):
+    import shap
+
+    explainer = shap.TreeExplainer(model, background, model_output="probability")
+    return lambda: explainer.shap_values(rows)
 
 
-def run():
+METHODS = {
+    "linear": {"exactshap": ours, "shap Permutation": permutation, "shap Kernel": kernel},
+    "pairs": {"exactshap": ours, "exactshap, 200 calls": partial(ours, budget=200), "shap Permutation": permutation},
+    "trees": {
+        "exactshap": ours,
+        "exactshap, 200 calls": partial(ours, budget=200),
+        "shap Permutation": permutation,
+        "shap Kernel": kernel,
+        "shap Tree, its own probability": tree_probability,
+    },
+}
+MODELS = {"linear": linear, "pairs": pairs, "trees": trees}
+
+
+def reference(model, background, rows):
+    """Return exact values, or those of 4,000 calls, whose own relative squared error is some 1e-6."""
+    from exactshap import Explainer
+
+    explanation = Explainer(model, background, output="probability")(rows)
+    if explanation.exact:
+        return explanation.values
+    return Explainer(model, background, output="probability", budget=4000)(rows).values
+
+
+def run(kinds=tuple(MODELS), columns=COLUMNS):
     warnings.simplefilter("ignore")
-    table = []
-    for d, model, background, rows in models():
-        exact, seconds = timed(ours, model, background, rows)
-        residual = np.abs(
-            exact.sum(axis=1) + model.predict_proba(background)[:, 1].mean() - model.predict_proba(rows)[:, 1]
-        ).max()
-        table.append({"columns": d, "method": "exactshap", "error": residual, "ms a row": 1e3 * seconds})
-        for name, make in (("shap Permutation", permutation), ("shap Kernel", kernel)):
-            values, seconds = timed(make, model, background, rows)
-            table.append({"columns": d, "method": name, "error": np.abs(values - exact).max(), "ms a row": 1e3 * seconds})
-    return table
+    for kind in kinds:
+        for d in columns if kind != "pairs" else [d for d in columns if d < 100]:
+            model, X = MODELS[kind](d)
+            background, rows = X[:N_BACKGROUND], X[N_BACKGROUND : N_BACKGROUND + N_ROWS]
+            exact = reference(model, background, rows)
+            for name, make in METHODS[kind].items():
+                call = make(model, background, rows)
+                call()
+                started = time.perf_counter()
+                values = np.asarray(call())
+                seconds = (time.perf_counter() - started) / N_ROWS
+                missed = values - exact
+                residual = exact.sum(axis=1) + model.predict_proba(background)[:, 1].mean() - model.predict_proba(rows)[:, 1]
+                yield {
+                    "model": kind,
+                    "columns": d,
+                    "method": name,
+                    "largest error": float(np.abs(missed).max() if missed.any() else np.abs(residual).max()),
+                    "relative squared error": float((missed**2).sum() / (exact**2).sum()),
+                    "ms a row": 1e3 * seconds,
+                }
 
 
 if __name__ == "__main__":
-    for row in run():
-        print(f"{row['columns']:4} columns  {row['method']:18} error {row['error']:.1e}  {row['ms a row']:9.1f} ms a row")
+    for row in run(sys.argv[1:] or tuple(MODELS)):
+        print(
+            f"{row['model']:6} {row['columns']:4} columns  {row['method']:31} largest error {row['largest error']:.1e}"
+            f"  relative squared {row['relative squared error']:.1e}  {row['ms a row']:9.1f} ms a row",
+            flush=True,
+        )

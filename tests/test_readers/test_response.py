@@ -308,3 +308,11 @@ def test_a_calibrated_classifier_says_what_to_do():
 def test_regressions_have_no_probability(model):
     with pytest.raises(UnknownNameError, match="no output 'probability'"):
         explain(model.fit(X, COUNTS), ROWS, BACKGROUND, output="probability")
+
+
+def test_values_of_a_score_say_how_to_get_probabilities():
+    model = LogisticRegression().fit(X, CLASSES)
+    assert 'For probabilities pass output="probability"' in " ".join(repr(explain(model, ROWS, BACKGROUND)).split())
+    assert "For probabilities" not in repr(explain(model, ROWS, BACKGROUND, output="probability"))
+    rates = repr(explain(PoissonRegressor().fit(X, COUNTS), ROWS, BACKGROUND))
+    assert 'Without the logarithm: output="response"' in " ".join(rates.split())

@@ -32,6 +32,7 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
     seconds, bound = explanation.seconds, np.asarray(explanation.error_bound)
     found = {
         "model": explanation.model_name or "not named",
+        "unit": _unit(explanation.unit),
         "value function": f"{explanation.value_function}. {value_function_sentence(explanation.value_function)}",
         "background": _background(explanation),
         "baseline": _range(explanation.baseline),
@@ -48,6 +49,15 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
         "seconds": "" if seconds is None else f"{seconds:.3g}",
     }
     return {name: text for name, text in found.items() if text}
+
+
+def _unit(unit: str) -> str:
+    """Return the unit of a score in front of a link, and how to get what people read; nothing of other units."""
+    if unit.startswith(("log-odds", "one-vs-rest log-odds", "score before the softmax", "joint log-likelihood")):
+        return f'{unit}. For probabilities pass output="probability" and background rows'
+    if unit.startswith(("log of the ", "log hazard", "log partial hazard")):
+        return f'{unit}. Without the logarithm: output="response" and background rows'
+    return ""
 
 
 def _evaluations(explanation: ExplanationData) -> str:
