@@ -12,7 +12,7 @@ from shiny import reactive, render, req, ui
 
 from exactshap.app._session import WhatIf
 from exactshap.errors import ExactshapError
-from exactshap.results.data import value_function_sentence
+from exactshap.results.data import readable, value_function_sentence
 
 __all__ = ["page", "server"]
 
@@ -207,7 +207,8 @@ def answer_html(explanation: Any, milliseconds: float, i: int, baseline_row: int
 
 
 def _waterfall(view: Any, name: str) -> str:
-    values, start = view.values[0], float(view.baseline[0])
+    people = readable(view)
+    values, start = people.values[0], float(people.baseline[0])
     order = np.argsort(-np.abs(values), kind="stable")[:30]
     ends = start + np.cumsum(values[order])
     low, high = min(start, float(ends.min(initial=start))), max(start, float(ends.max(initial=start)))
@@ -219,13 +220,13 @@ def _waterfall(view: Any, name: str) -> str:
         bar = f"<div class='bar {'up' if values[j] > 0 else 'down'}' style='{place}'></div>" if values[j] else ""
         text = f"{values[j]:+.4g}" if values[j] else "0"
         rows.append(
-            f"<tr><td>{escape(view.feature_names[j])}</td><td class='v' data-value='{float(values[j])!r}'>{text}</td>"
+            f"<tr><td>{escape(view.feature_names[j])}</td><td class='v' data-value='{float(view.values[0, j])!r}'>{text}</td>"
             f"<td class='t'>{bar}</td></tr>"
         )
         left = end
-    prediction = f"<strong id='prediction' data-value='{float(view.prediction[0])!r}'>{view.prediction[0]:.6g}</strong>"
+    prediction = f"<strong id='prediction' data-value='{float(view.prediction[0])!r}'>{people.prediction[0]:.6g}</strong>"
     head = f"<h4>Prediction{escape(name)}: {prediction} ({escape(view.unit)})</h4>"
-    return f"{head}<p>baseline <span id='baseline' data-value='{start!r}'>{start:.6g}</span></p><table class='waterfall'>{''.join(rows)}</table>"
+    return f"{head}<p>baseline <span id='baseline' data-value='{float(view.baseline[0])!r}'>{start:.6g}</span></p><table class='waterfall'>{''.join(rows)}</table>"
 
 
 def _shown(what_if: WhatIf) -> Any:

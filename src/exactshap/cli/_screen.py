@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap.errors import printable
-from exactshap.results.data import counted
+from exactshap.results.data import counted, readable, without_noise
 
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
@@ -51,9 +51,11 @@ def _table(view: Explanation, name: str, max_display: int) -> Any:
     table.add_column("feature")
     for heading in ("mean |value|", "mean", "lowest", "highest"):
         table.add_column(heading, justify="right")
+    largest = view.tolerance.max()
+    view = readable(view)
     strength = np.abs(view.values).mean(axis=0)
     for j in np.argsort(-strength, kind="stable")[:max_display]:
         values = view.values[:, j]
-        numbers = (strength[j], values.mean(), values.min(), values.max())
+        numbers = without_noise(np.array([strength[j], values.mean(), values.min(), values.max()]), largest)
         table.add_row(view.feature_names[j], *(f"{number:.4g}" for number in numbers))
     return table

@@ -57,6 +57,8 @@ class Comparison:
         The MMD of the data of both groups, split over the players; None where they were not compared.
     notes : tuple of str
         What a reader must know besides.
+    tolerance : float
+        Numbers up to this one are printed as 0: rounding.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class Comparison:
     drift: PairwiseDecomposition | None = None
     notes: tuple[str, ...] = ()
     backend: str | None = None
+    tolerance: float = 0.0
 
     def to_frame(self, kind: str | None = None) -> Any:
         """Return one row per player (and output): means, magnitudes, difference, interval, contribution to the MMD and its p-value.
@@ -219,6 +222,7 @@ def compare(
         drift=moved,
         notes=(*words.differing(first, second), *notes),
         backend=frame_kind(first.data),
+        tolerance=max(float(one.tolerance.max(initial=0.0)) for one in pair),
     )
 
 

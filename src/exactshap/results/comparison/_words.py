@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.words import fields_html, fields_text, table_html, table_text
-from exactshap.results.data import ExplanationData, counted
+from exactshap.results.data import ExplanationData, counted, without_noise
 
 if TYPE_CHECKING:
     from exactshap.results.decomposition import PairwiseDecomposition
@@ -36,7 +36,9 @@ def _title(comparison: Any) -> str:
 
 def rows_of(comparison: Any, most: int | None = None) -> tuple[list[str], list[list[str]]]:
     """Return headings and rows of text, by decreasing magnitude of the difference."""
-    columns = comparison.columns()
+    columns = dict(comparison.columns())
+    for name in ("difference", "lower", "upper"):
+        columns[name] = without_noise(columns[name], comparison.tolerance)
     outputs = columns.get("output", [None] * len(columns["feature"]))
     names = [name if k is None else f"{name}[{k}]" for name, k in zip(columns["feature"], outputs, strict=True)]
     ends = zip(columns["lower"], columns["upper"], strict=True)
@@ -53,13 +55,16 @@ def rows_of(comparison: Any, most: int | None = None) -> tuple[list[str], list[l
 
 
 def _means(comparison: Any) -> list[tuple[str, np.ndarray]]:
-    return [(label, np.ravel(mean)) for label, mean in zip(comparison.labels, comparison.means, strict=True)]
+    return [
+        (label, without_noise(np.ravel(mean), comparison.tolerance))
+        for label, mean in zip(comparison.labels, comparison.means, strict=True)
+    ]
 
 
 def facts_of(comparison: Any) -> dict[str, str]:
     """Return what is known besides the table, as short texts by name."""
-    moved = np.atleast_1d(comparison.predictions[1] - comparison.predictions[0])
-    shifted = np.atleast_1d(comparison.baselines[1] - comparison.baselines[0])
+    ends = (comparison.predictions, comparison.baselines)
+    moved, shifted = (without_noise(np.atleast_1d(end[1] - end[0]), comparison.tolerance) for end in ends)
     rows = [f"{label}: {counted(n, 'row')}" for label, n in zip(comparison.labels, comparison.n_rows, strict=True)]
     found = {
         "groups": ", ".join(rows),

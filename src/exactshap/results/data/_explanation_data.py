@@ -139,7 +139,11 @@ class ExplanationData:
         if isinstance(players, (str, int, np.integer)) and not isinstance(players, bool):
             return self.values[:, validation.player_numbers([players], self.feature_names)[0]]
         chosen = validation.player_numbers(players, self.feature_names)
-        return NamedValues(self.values[:, chosen], tuple(self.feature_names[j] for j in chosen), self.output_names)
+        return self._named(self.values[:, chosen], tuple(self.feature_names[j] for j in chosen))
+
+    def _named(self, values: np.ndarray, names: tuple[str, ...]) -> NamedValues:
+        largest = float(self.tolerance.max(initial=0.0))
+        return NamedValues(values, names, self.output_names, tolerance=largest)
 
     def output(self, which: int | str) -> Self:
         """Return the single-output explanation of one output, by number or name."""

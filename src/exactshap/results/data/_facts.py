@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactshap._runtime.progress import fewer_coalitions
+from exactshap.results.data._readable import readable
 from exactshap.results.data._words import counted, index_title, value_function_sentence
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
         "unit": _unit(explanation.unit),
         "value function": f"{explanation.value_function}. {value_function_sentence(explanation.value_function)}",
         "background": _background(explanation),
-        "baseline": _range(explanation.baseline),
+        "baseline": _range(readable(explanation).baseline),
         "residual": f"at most {certificate.max_residual:.2g} (tolerance {certificate.tolerance:.2g}), "
         f"of {certificate.checks}: {verdict}",
         "coalitions": _coalitions(certificate),

@@ -11,6 +11,7 @@ import numpy as np
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed
 from exactshap._runtime.words import table_html, table_text
 from exactshap.errors import InputError, MissingDependencyError, UnknownNameError, did_you_mean, message
+from exactshap.results.data._readable import without_noise
 
 __all__ = ["NamedValues"]
 
@@ -32,6 +33,8 @@ class NamedValues:
     output_names : tuple of str or None
     per_row : bool
         Whether the first axis is that of the rows.
+    tolerance : float
+        Numbers up to this one are printed as 0: rounding.
 
     Examples
     --------
@@ -49,6 +52,7 @@ class NamedValues:
     names: tuple[str, ...]
     output_names: tuple[str, ...] | None = None
     per_row: bool = True
+    tolerance: float = 0.0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -144,7 +148,10 @@ class NamedValues:
         if self.per_row:
             columns = {"row": [str(i) for i in range(len(self.values))], **columns}
         shown = [list(column[:_SHOWN]) for column in columns.values()]
-        rows = [[cell if isinstance(cell, str) else f"{cell:.6g}" for cell in row] for row in zip(*shown, strict=True)]
+        rows = [
+            [cell if isinstance(cell, str) else f"{without_noise(cell, self.tolerance):.6g}" for cell in row]
+            for row in zip(*shown, strict=True)
+        ]
         return list(columns), rows
 
     def _more(self) -> str:

@@ -195,13 +195,13 @@ class Explanation(ExplanationData):
 
     def abs(self) -> NamedValues:
         """Return the magnitudes of the values with the players' names: ``explanation.abs().mean()`` are importances."""
-        return NamedValues(self.values, self.feature_names, self.output_names).abs()
+        return self._named(self.values, self.feature_names).abs()
 
     __abs__ = abs
 
     def mean(self) -> NamedValues:
         """Return each player's mean value over the rows, with names."""
-        return NamedValues(self.values, self.feature_names, self.output_names).mean()
+        return self._named(self.values, self.feature_names).mean()
 
     def ranking(self) -> NamedValues:
         """Return the players by decreasing mean magnitude; several outputs need ``explanation.output(name).ranking()``."""

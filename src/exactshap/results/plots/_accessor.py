@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.data import called_here, cells, counted, index_title, row_name, shap_of_columns
+from exactshap.results.data import called_here, cells, counted, index_title, readable, row_name, shap_of_columns
 from exactshap.results.plots._pyplot import current, displayed, escape, fitted, new_axes, seeded
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
@@ -71,7 +71,7 @@ class PlotAccessor:
     def waterfall(self, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw the path from the baseline to row ``i``'s prediction."""
         rows = self._single(output)
-        ax = draw_waterfall(prepare_waterfall(rows, i, max_display=max_display), ax)
+        ax = draw_waterfall(prepare_waterfall(readable(rows), i, max_display=max_display), ax)
         ax.set_title(escape(_game(rows)), fontsize=11)
         return fitted(ax)
 
@@ -106,21 +106,21 @@ class PlotAccessor:
         """Draw a feature's values against its own numbers. Another feature may colour them."""
         rows = self._single(output)
         other = None if color is None else self._player(color)
-        ax = draw_scatter(prepare_scatter(rows, self._player(feature), other), ax)
+        ax = draw_scatter(prepare_scatter(readable(rows), self._player(feature), other), ax)
         ax.set_title(escape(_game(rows)), fontsize=11)
         return fitted(ax)
 
     def heatmap(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw every row as a column of colours under its prediction. Rows with similar values stand side by side."""
         rows = self._single(output)
-        ax = draw_heatmap(prepare_heatmap(rows, max_display=max_display), ax)
+        ax = draw_heatmap(prepare_heatmap(readable(rows), max_display=max_display), ax)
         ax.set_title(escape(_game(rows)), fontsize=11)
         return fitted(ax)
 
     def violin(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw the strongest features' distributions of values over rows."""
         rows = self._single(output)
-        ax = draw_violin(prepare_violin(rows, max_display=max_display), ax)
+        ax = draw_violin(prepare_violin(readable(rows), max_display=max_display), ax)
         ax.set_xlabel(escape(f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
         return fitted(ax)
 
@@ -134,14 +134,16 @@ class PlotAccessor:
         ax: Axes = None,
     ) -> Any:
         """Draw values with credible intervals (Gaussian processes) or confidence intervals (sampled values)."""
-        prepared = prepare_intervals(self._single(output), i, level=level, max_display=max_display)
+        prepared = prepare_intervals(readable(self._single(output)), i, level=level, max_display=max_display)
         return fitted(draw_intervals(prepared, ax))
 
     def interactions(
         self, i: int | None = None, *, max_display: int = 12, output: int | str | None = None, ax: Axes = None
     ) -> Any:
         """Draw row ``i``'s matrix of pairs, or all rows' mean magnitudes."""
-        return fitted(draw_interactions(prepare_interactions(self._single(output), i, max_display=max_display), ax=ax))
+        return fitted(
+            draw_interactions(prepare_interactions(readable(self._single(output)), i, max_display=max_display), ax=ax)
+        )
 
     def _single(self, output: int | str | None) -> ExplanationData:
         if self.explanation.n_rows == 0:
@@ -176,7 +178,7 @@ def _shap() -> Any:
 
 def _shap_explanation(rows: ExplanationData) -> Any:
     """Return a shap object with drawable names; text cells are text, which shap draws grey."""
-    content = shap_of_columns(rows)
+    content = shap_of_columns(readable(rows))
     content.feature_names = [_drawable(name) for name in content.feature_names]
     shown = cells(rows)
     if shown is not None and shown.text.any():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactshap.results.data import Cells, Observed, axis_name, cells, counted, row_name
+from exactshap.results.data import Cells, Observed, axis_name, cells, counted, readable, row_name
 from exactshap.results.report._svg import number
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ def content(
     observed: Observed | None = None,
 ) -> Content:
     """Prepare a single-output explanation; ``drawn`` are the rows that beeswarms and dependence plots show."""
+    explanation = readable(explanation)
     strength = np.abs(explanation.values).mean(axis=0) if explanation.n_rows else np.zeros(explanation.n_players)
     order = np.argsort(-strength, kind="stable")[:max_display]
     shown = cells(explanation, drawn)

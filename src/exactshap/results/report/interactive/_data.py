@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._runtime.types import Column
 from exactshap.errors import printable
-from exactshap.results.data import Cells, Observed, as_days, axis_name, cells, index_title, observe, row_name
+from exactshap.results.data import Cells, Observed, as_days, axis_name, cells, index_title, observe, readable, row_name
 from exactshap.results.report.interactive._columns import is_rounded, rounded
 from exactshap.results.report.interactive._pairs import players_of, strongest_pairs, tiles
 
@@ -105,10 +105,11 @@ def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) 
     pairs = strongest_pairs(explanation)
     rows, sentence = _rows(explanation, _bytes_per_row(explanation, len(pairs)), first, seed)
     shown = cells(explanation, rows)
-    arrays = _arrays(explanation, rows, pairs, observed)
+    people = readable(explanation)
+    arrays = _arrays(people, explanation.residual, rows, pairs, observed)
     kinds, texts = _cell_arrays(explanation, rows, shown, arrays)
     place = int(np.searchsorted(rows, first))
-    strength, tiled = _strength(explanation), players_of(pairs)
+    strength, tiled = _strength(people), players_of(pairs)
     info = {
         **_names(explanation, rows),
         "kinds": kinds,
@@ -117,7 +118,7 @@ def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) 
         "ranges": [_range(column) for column in arrays.get("cells", ())],
         "pairs": pairs,
         "strength": strength,
-        "tiles": tiles(explanation, pairs),
+        "tiles": tiles(people, pairs),
         "tile_signals": {"words": [printable(explanation.feature_names[j])[:200] for j in tiled], "height": 30 * len(tiled)},
         "state": _STATE | {"feature": int(np.argmax(strength[0])), "A": [place]},
         "rounding": float(explanation.tolerance.min()),  # of a sum: a value below it is none
@@ -178,7 +179,7 @@ def _per_output(numbers: np.ndarray, rows: np.ndarray, n_outputs: int) -> np.nda
 
 
 def _arrays(
-    explanation: ExplanationData, rows: np.ndarray, pairs: list[list[int]], observed: Observed | None
+    explanation: ExplanationData, residual: np.ndarray, rows: np.ndarray, pairs: list[list[int]], observed: Observed | None
 ) -> dict[str, np.ndarray]:
     K = 0 if explanation.output_names is None else explanation.n_outputs
     spread = explanation.std_error if explanation.std_error is not None else explanation.std
@@ -187,7 +188,7 @@ def _arrays(
         for name, numbers in (
             ("baseline", explanation.baseline),
             ("prediction", explanation.prediction),
-            ("residual", explanation.residual),
+            ("residual", residual),
             ("values", explanation.values),
             *_observed(observed),
         )
