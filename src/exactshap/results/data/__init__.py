@@ -34,7 +34,7 @@ from exactshap.results.data._observed import Observed as Observed
 from exactshap.results.data._observed import observe as observe
 from exactshap.results.data._of_solution import of_solution as of_solution
 from exactshap.results.data._readable import readable as readable
-from exactshap.results.data._readable import without_noise as without_noise
+from exactshap.results.data._residuals import without_noise as without_noise
 from exactshap.results.data._words import counted as counted
 from exactshap.results.data._words import index_title as index_title
 from exactshap.results.data._words import value_function_sentence as value_function_sentence

@@ -7,35 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from exactshap.results.data._residuals import without_noise
+
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
 
-__all__ = ["readable", "without_noise"]
+__all__ = ["readable"]
 
 Data = TypeVar("Data", bound="ExplanationData")
 _SHOWN = ("values", "set_values", "baseline", "prediction", "std_error", "set_std_error")
-
-
-def without_noise(numbers: np.ndarray | float, tolerance: float | np.ndarray) -> np.ndarray:
-    """Return numbers for people: 0 where rounding could have made them.
-
-    Parameters
-    ----------
-    numbers : array
-    tolerance : float or array
-        What rounding explains, of the certificate; an infinite one explains nothing.
-
-    Returns
-    -------
-    shown : array
-
-    Examples
-    --------
-    >>> without_noise(np.array([0.25, -8.9e-16]), 1e-12)
-    array([0.25, 0.  ])
-    """
-    noise = (np.abs(numbers) <= tolerance) & np.isfinite(tolerance)
-    return np.where(noise, 0.0, numbers)
 
 
 def readable(explanation: Data) -> Data:
@@ -47,9 +27,9 @@ def readable(explanation: Data) -> Data:
     for name in _SHOWN:
         numbers = getattr(explanation, name)
         if numbers is not None:
-            shown = without_noise(numbers, explanation.tolerance.reshape(-1, *[1] * (numbers.ndim - 1)))
-            if not np.array_equal(shown, numbers, equal_nan=True):
-                changes[name] = shown
+            people = without_noise(numbers, explanation.tolerance.reshape(-1, *[1] * (numbers.ndim - 1)))
+            if not np.array_equal(people, numbers, equal_nan=True):
+                changes[name] = people
     if not changes:
         return explanation
     if explanation.additive:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-__all__ = ["all_within", "largest_of_rows", "within"]
+__all__ = ["all_within", "largest_of_rows", "within", "without_noise"]
 
 # Rows: up to so many, plain Python is quicker than steps of arrays.
 MAX_ROWS_ONE_BY_ONE = 10
@@ -34,3 +34,25 @@ def all_within(residual: np.ndarray, tolerance: np.ndarray) -> bool:
         return all(within(residual[rows], tolerance[rows]).all() for rows in parts)
     rows = zip(residual.tolist(), tolerance.tolist(), strict=True)
     return all(abs(missing) <= allowed < math.inf for missing, allowed in rows)
+
+
+def without_noise(numbers: np.ndarray | float, tolerance: float | np.ndarray) -> np.ndarray:
+    """Return numbers for people: 0 where rounding could have made them.
+
+    Parameters
+    ----------
+    numbers : array
+    tolerance : float or array
+        What rounding explains, of the certificate; an infinite one explains nothing.
+
+    Returns
+    -------
+    shown : array
+
+    Examples
+    --------
+    >>> without_noise(np.array([0.25, -8.9e-16]), 1e-12)
+    array([0.25, 0.  ])
+    """
+    noise = (np.abs(numbers) <= tolerance) & np.isfinite(tolerance)
+    return np.where(noise, 0.0, numbers)
