@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from exactshap.decompose import conditional, decompose_conditional_hsic
-from exactshap.errors import InputError
+from exactshap.errors import InputError, UnsupportedStructureError
+from exactshap.kernels import Matern
 from tolerances import INVERTED as CLOSE
 
 
@@ -116,3 +117,9 @@ def test_what_cannot_be_is_refused(change, text):
         decompose_conditional_hsic(**{"X": X, "Y": Y, "Z": Z} | change)
     with pytest.raises(InputError, match="Take a random part"):
         decompose_conditional_hsic(np.zeros((5001, 1)), np.zeros(5001), np.zeros((5001, 1)))
+
+
+@pytest.mark.parametrize("side", ["kernel_x", "kernel_y", "kernel_z"])
+def test_a_radial_kernel_is_not_taken_for_a_product(side):
+    with pytest.raises(UnsupportedStructureError, match=r"needs a kernel that is a product over the columns. Got Matern"):
+        decompose_conditional_hsic(*sample(), **{side: Matern()})

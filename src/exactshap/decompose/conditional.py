@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -192,9 +192,7 @@ class _Problem:
         """Return eigenvalues and vectors of H K_Z H at every width."""
         found = []
         for width in WIDTHS:
-            wider = Factors(
-                self.z.columns, self.z.column_names, self.z.kernels, width * self.z.bandwidths, self.z.starts, self.z.names
-            )
+            wider = replace(self.z, bandwidths=width * self.z.bandwidths)
             kernel = wider.kernel_matrices(self.rows, self.rows).prod(axis=0)
             eigenvalues, vectors = np.linalg.eigh(_centred(kernel))
             found.append((width, np.maximum(eigenvalues, 0.0), vectors))

@@ -14,7 +14,16 @@ from exactshap._native import Handle
 from exactshap._runtime.types import RandomState
 from exactshap.decompose.pairwise._columns import encode_columns, lay_out
 from exactshap.decompose.pairwise._kernels import FactorArrays, add_all_distances
-from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean, message, warn
+from exactshap.errors import (
+    ExplanationWarning,
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    UnsupportedStructureError,
+    did_you_mean,
+    message,
+    warn,
+)
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable
 from exactshap.kernels import Radial
@@ -80,6 +89,7 @@ class Factors:
     @functools.cached_property
     def arrays(self) -> Handle:
         """What the compiled kernels read."""
+        self._refuse_radial()
         kinds = np.array([KERNELS[name] for name in self.kernels], np.int64)
         return Handle(FactorArrays(np.ascontiguousarray(self.columns), kinds, self.scales, self.starts))
 
@@ -89,12 +99,24 @@ class Factors:
         gaussian = np.array([name == "rbf" for name in self.kernels])
         return np.where(gaussian, np.sqrt(0.5), 1.0) / self.bandwidths
 
+    def _refuse_radial(self) -> None:
+        """Refuse to take a function of one distance for a product over the columns."""
+        if self.radial is not None:
+            raise UnsupportedStructureError(
+                message(
+                    "This statistic needs a kernel that is a product over the columns",
+                    f"Got {self.radial}",
+                    f"Pass a name: {', '.join(KERNELS)}",
+                )
+            )
+
     def take(self, rows: np.ndarray | slice) -> Factors:
         """Return some rows, with the same kernels and bandwidths; a slice of all rows is no copy."""
         return replace(self, columns=np.ascontiguousarray(self.columns[:, rows]))
 
     def kernel_matrices(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Return the kernel matrix of each player, of shape (n_players, n_rows, n_others): the reference implementation."""
+        self._refuse_radial()
         out = np.ones((self.n_players, len(rows), len(others)))
         for j, (start, stop) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
             for k in range(start, stop):
