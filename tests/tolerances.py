@@ -157,3 +157,10 @@ RESPONSE = 1e-12
 
 # the same of a library that adds up 12 trees and takes their logistic function or exponential in float32: 6e-8 * 12 leaves * sizes of 10
 SINGLE_RESPONSE = 1e-5
+
+# Shares of refits, in units of R2: least squares of condition number about 10 in 40 rows, averaged over subsets.
+REFIT = 2e-13
+# Root mean square of 20 x 6 scores whose standard errors come from 100 pairs of orders: 1 +- 0.1 with correlated players.
+REFIT_SAMPLED = 0.25
+# Half a unit of the last of so many printed decimals.
+PRINTED = {4: 5e-5, 8: 5.1e-9}

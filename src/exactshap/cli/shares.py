@@ -30,7 +30,16 @@ Correction = Annotated[str, typer.Option(help="Of p-values for the number of col
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the table: .csv or .parquet.")]
 Picture = Annotated[Path | None, typer.Option(help="Write the picture: .png, .svg or .pdf.")]
 Report = Annotated[Path | None, typer.Option(help="Write a static HTML file with table and picture.")]
-Game = Annotated[str, typer.Option(help="residual: tree by tree, each against what is left; ensemble: all trees at once.")]
+Game = Annotated[
+    str,
+    typer.Option(
+        help="residual: tree by tree, each against what is left; ensemble: all at once; refit: a linear regression on every subset."
+    ),
+]
+Background = Annotated[
+    Path | None, typer.Option(help="Rows that unknown columns of linear, additive and kernel models come from.")
+]
+Bootstrap = Annotated[int, typer.Option(min=0, help="Of refits: resamples of the rows, for intervals.")]
 Weights = Annotated[str | None, typer.Option("--sample-weight", help="Column of the data that holds row weights.")]
 
 
@@ -41,6 +50,9 @@ def r2(
     target: Annotated[str, typer.Option(help="Column of the data that is the target.")],
     drop: options.Drop = None,
     game: Game = "residual",
+    background: Background = None,
+    bootstrap: Bootstrap = 0,
+    seed: options.Seed = 0,
     sample_weight: Weights = None,
     out: Out = None,
     picture: Picture = None,
@@ -49,7 +61,7 @@ def r2(
     n_stages: options.Stages = None,
     jobs: options.Jobs = None,
 ) -> None:
-    """Split the R2 of a tree ensemble exactly over its features."""
+    """Split the R2 of a model exactly over its features."""
     from exactshap.cli._io import load_model, read_table, take_columns
     from exactshap.decompose import decompose_r2
     from exactshap.frames import as_table
@@ -60,7 +72,18 @@ def r2(
     wide = as_table(table, what=data.name)
     y, weights = (None if name is None else wide.column((wide.names or ()).index(name)) for name in (target, sample_weight))
     fitted = load_model(model, allow_pickle=allow_pickle, trust=trust, n_stages=n_stages)
-    shares = decompose_r2(fitted, X, y, game=game, sample_weight=weights, n_jobs=jobs)  # type: ignore[arg-type]
+    reference = None if background is None else take_columns(read_table(background), (), what=background.name)
+    shares = decompose_r2(
+        fitted,
+        X,
+        y,
+        game=game,  # type: ignore[arg-type]
+        background=reference,
+        sample_weight=weights,
+        n_bootstrap=bootstrap,
+        random_state=seed,
+        n_jobs=jobs,
+    )
     _show(_facts_of_r2(shares), ("feature", "contribution", "of total"), _rows_of_r2(shares), "feature")
     write_outputs(shares, out, picture, _figure)
 

@@ -1,4 +1,4 @@
-"""R2 of an ensemble of trees, split exactly over the columns."""
+"""R2 of a model, split exactly over the columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Split the R2 of a tree ensemble over its features, at once or in parts."""
+"""Split the R2 of a model over its features, at once or in parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
-from exactshap.decompose.r2._input import prepare_problem, prepare_rows
+from exactshap.decompose.r2._fixed import fixed_shares
+from exactshap.decompose.r2._input import is_trees, prepare_problem, prepare_rows
+from exactshap.decompose.r2._refit import Resampling, refit_shares
 from exactshap.decompose.r2._result import R2Decomposition, R2Sums, require_variation
 from exactshap.decompose.r2._solving import check_game, forecast, solve, solve_sums, sums
 from exactshap.errors import InputError, InputTypeError, message
@@ -102,14 +104,20 @@ def decompose_r2(
     X: TableLike,
     y: Any,
     *,
-    game: Literal["residual", "ensemble"] = "residual",
+    game: Literal["residual", "ensemble", "refit"] = "residual",
+    background: Any = None,
+    value_function: str = "auto",
     sample_weight: Any = None,
     per_row: bool = False,
     groups: Mapping[str, Any] | None = None,
+    n_orders: int | None = None,
+    n_bootstrap: int = 0,
+    level: float = 0.95,
+    random_state: Any = None,
     n_jobs: int | None = None,
     memory_limit: float | None = None,
 ) -> R2Decomposition:
-    r"""Split the R2 of a tree ensemble exactly over its features.
+    r"""Split the R2 of a model exactly over its features.
 
     .. math:: \phi_j = -\frac{1}{\sum_i w_i (y_i - \bar y)^2} \operatorname{Shapley}_j(Q), \quad
               Q(S) = \sum_k \sum_i w_i (r_{ki} - f_{k,S}(x_i))^2 \;\text{ or }\; \sum_i w_i (y_i - c - \sum_k f_{k,S}(x_i))^2
@@ -117,28 +125,44 @@ def decompose_r2(
     with :math:`f_{k,S}` the path-dependent expectation of tree k when only the features in S are known. Under
     ``game="residual"`` (left) :math:`r_k` is the residual that tree k was fitted to: y minus the full prediction of the trees
     before it. For forests and single trees, which have no order, it is the mean over all orders of the trees, each tree
-    centred at its own :math:`f_{k,\emptyset}`. Under ``game="ensemble"`` (right) features enter all trees at once.
+    centred at its own :math:`f_{k,\emptyset}`. Under ``game="ensemble"`` (right) features enter all trees at once. Linear, additive
+    and kernel models are one such tree, at their own value functions: both games are the same. Under ``game="refit"`` a linear
+    regression is fitted again to each S, and Q(S) is its squared error (Shapley regression, LMG).
 
     Parameters
     ----------
-    model : fitted tree model
+    model : fitted model
         Gradient boosting, forest or tree of scikit-learn (HistGradientBoosting included), XGBoost, LightGBM or CatBoost for
         regression, or a forest or tree for a binary target; or an ``exactshap.trees.TreeModel``, which has been read already
-        (nothing can be held against the library's own predictions then).
+        (nothing can be held against the library's own predictions then). Or a linear, additive or kernel regression with one
+        output; with ``game="refit"`` a ``LinearRegression``, fitted or not.
     X : array or DataFrame of shape (n_rows, n_features), or path
         Rows to explain: training or held-out ones. A Parquet file or folder (or a ``scale.StoredTable``, which leaves columns out)
         is read in pieces that add up.
     y : array of shape (n_rows,), or str
         Their target; class labels for a classifier. Of a stored X the name of its column.
-    game : {"residual", "ensemble"}, default="residual"
+    game : {"residual", "ensemble", "refit"}, default="residual"
         Which question to ask; ``docs/r2.md`` compares the two. The residual game depends on the order of boosted trees and
         costs the pairs of leaves within trees; the ensemble game does not and costs all pairs of leaves of the ensemble.
+    background : array or DataFrame of shape (n_background, n_features), default=None
+        Rows that unknown features of linear, additive and kernel models come from. Trees average over their covers instead.
+    value_function : str, default="auto"
+        Of linear, additive and kernel models, as in :func:`exactshap.explain`.
     sample_weight : array of shape (n_rows,), default=None
         Weights of the rows in every sum, the mean of y included; of a stored X the name of its column. The trees' covers stay those of training.
     per_row : bool, default=False
         Whether to return each row's part of every share, as ``per_row`` (n_rows, n_features).
     groups : mapping of name to list of columns, default=None
         Columns that are one player. Columns in no group are players of their own.
+    n_orders : int, default=None
+        Of refits: random orders of the players to average over. None visits all subsets of up to 25 players, and takes 2,000
+        orders beyond; ``std_error`` says how far that is off.
+    n_bootstrap : int, default=0
+        Of refits: resamples of the rows, for ``intervals``.
+    level : float, default=0.95
+        Of these intervals.
+    random_state : int or Generator, default=None
+        Of orders and resamples.
     n_jobs : int, default=None
         Threads; None is one, -1 one for each core. The result has the same bits for every value.
     memory_limit : float, default=None
@@ -152,7 +176,7 @@ def decompose_r2(
     Raises
     ------
     UnsupportedModelError, UnsupportedStructureError
-        Not a tree ensemble, or its output has no R2 (a margin behind a link, several outputs).
+        Not one of these models, or its output has no R2 (a margin behind a link, several outputs).
     InputError
         y or the weights do not fit X, are not finite, or y does not vary.
     ExactnessError
@@ -178,6 +202,8 @@ def decompose_r2(
     ----------
     .. [1] Jiang, Z., Zhang, M. and Zhang, D. Fast Calculation of Feature Contributions in Boosting Trees. Algorithm 2 and
        equation 9 define the residual game.
+    .. [2] Lindeman, R., Merenda, P. and Gold, R. (1980). Introduction to Bivariate and Multivariate Analysis: the game of refits.
+       Groemping, U. (2006). Relative importance for linear regression in R: the package relaimpo. JSS 17(1).
 
     Examples
     --------
@@ -189,17 +215,39 @@ def decompose_r2(
     >>> bool(abs(shares.values.sum() - shares.drift - model.score(X, y)) < 1e-12)
     True
     """
+    _refuse_other_settings(game, per_row, n_orders, n_bootstrap, (background, value_function))
+    if game == "refit" and not isinstance(X, (StoredTable, str, os.PathLike)):
+        return refit_shares(model, X, y, sample_weight, groups, n_jobs, Resampling(n_orders, n_bootstrap, level, random_state))
     check_game(game)
     if isinstance(X, (StoredTable, str, os.PathLike)):
         return _of_stored(
             model, X, y, sample_weight, per_row, game=game, groups=groups, n_jobs=n_jobs, memory_limit=memory_limit
         )
+    if not is_trees(model):
+        if per_row:
+            raise InputError(message("Parts of rows are known of trees only", "Got per_row=True", "Pass per_row=False"))
+        return fixed_shares(model, X, y, sample_weight, groups, background, value_function)
+    if background is not None or value_function not in ("auto", "path_dependent"):
+        do = "Leave background= and value_function= out"
+        raise InputError(message("The R2 of trees averages over their covers", f"Got value_function={value_function!r}", do))
     problem = prepare_problem(model, X, y, sample_weight, groups, n_jobs)
     seconds = forecast(problem, game, per_row, memory_limit)
     solved = solve(problem, game, per_row, n_jobs)
     problem.check_prediction(solved.prediction)
     backend = None if isinstance(problem.native, np.ndarray) else frame_backend(problem.native)
     return sums(problem, game, solved, seconds).result(solved.rows, backend)
+
+
+def _refuse_other_settings(game: Any, per_row: bool, n_orders: int | None, n_bootstrap: int, setting: tuple[Any, str]) -> None:
+    """Refuse settings of one game in another."""
+    refit, resampled = game == "refit", n_orders is not None or n_bootstrap != 0
+    if resampled and not refit:
+        raise InputError(message("`n_orders` and `n_bootstrap` are of refits", f"Got game={game!r}", "Pass game='refit'"))
+    if refit and per_row:
+        raise InputError(message("Refits belong to all rows together", "Got per_row=True", "Pass per_row=False"))
+    if refit and (setting[0] is not None or setting[1] != "auto"):
+        do = "Leave background= and value_function= out, or pass game='ensemble'"
+        raise InputError(message("Refits replace no columns: they leave them out of the fit", "Got a background", do))
 
 
 def _of_stored(model: Model, X: TableLike, y: Any, sample_weight: Any, per_row: bool, **settings: Any) -> R2Decomposition:

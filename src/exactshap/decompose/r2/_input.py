@@ -17,12 +17,22 @@ from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
 from exactshap.decompose.r2._result import EPS, require_variation
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table, check_columns
-from exactshap.readers import Request, names_of, players_of, require_own_prediction
+from exactshap.readers import Request, known_class, names_of, players_of, require_own_prediction
 from exactshap.trees import TreeModel, apply, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
 
-__all__ = ["R2Problem", "encode_rows", "prepare_problem", "prepare_rows", "target_of", "weights_of"]
+__all__ = ["R2Problem", "encode_rows", "is_trees", "prepare_problem", "prepare_rows", "target_of", "weights_of"]
 
+TREE_MODULES = (
+    "sklearn.tree",
+    "sklearn.ensemble._forest",
+    "sklearn.ensemble._gb",
+    "sklearn.ensemble._iforest",
+    "sklearn.ensemble._hist_gradient_boosting",
+    "xgboost",
+    "lightgbm",
+    "catboost",
+)
 WORTH_THREADS = 2**20  # rows times trees, some milliseconds of predictions
 
 
@@ -159,6 +169,12 @@ def prepare_rows(
     numbers = encode_rows(ensemble, table)  # first: it refuses by name what the library refuses in words of its own
     own = None if isinstance(model, TreeModel) else _own_predictions(model, readable(ensemble, table), ensemble, n_jobs)
     return R2Problem(ensemble, table.native, numbers, target, weights, players, player_names, own, n_jobs)
+
+
+def is_trees(model: Any) -> bool:
+    """Return whether a model is made of trees, or is unknown: then the converters of trees say what they know."""
+    known = known_class(model)
+    return known is None or issubclass(known, TreeModel) or known.__module__.startswith(TREE_MODULES)
 
 
 def _single_output(ensemble: TreeModel) -> TreeModel:

@@ -24,9 +24,10 @@ class R2Decomposition(Decomposition):
     ----------
     game : str
         ``"residual"``: tree by tree, each against the residual of the trees before it (Q-SHAP); ``"ensemble"``: the squared
-        error of the whole ensemble.
+        error of the whole model; ``"refit"``: of a regression fitted to each subset of columns.
     value_function : str
-        ``"path_dependent"``: features out of a coalition are averaged over the cover of the trees.
+        ``"path_dependent"``: features out of a coalition are averaged over the cover of the trees; ``"refit"``: they are left out of
+        the fit; else as in :func:`exactshap.explain`.
     residual : float
         ``sum(values)`` minus what it must be by definition of the game, from the predictions with all and with no features;
         of the size of rounding errors.

@@ -1,0 +1,220 @@
+r"""R2 of one fitted model that is no ensemble of trees: linear, additive and kernel machines, at their own value functions.
+
+.. math:: \phi_j = -\frac{\operatorname{Shapley}_j(Q)}{\sum_i w_i (y_i - \bar y)^2}, \qquad Q(S) = \sum_i w_i (y_i - v_{x_i}(S))^2
+
+Of a sum of terms with Moebius transforms a_U, every product of two is one again, of the players of both:
+
+.. math:: \operatorname{Shapley}_j(Q) = \sum_{U, U' : j \in U \cup U'} \frac{\sum_i w_i a_{iU} a_{iU'}}{|U \cup U'|}
+    - 2 \sum_{U \ni j} \frac{\sum_i w_i (y_i - v_{x_i}(\emptyset)) a_{iU}}{|U|}
+
+Of a sum of L products the square is one of L^2 products, or all 2^d coalitions are visited, whichever costs less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactshap.decompose.r2._input import target_of, weights_of
+from exactshap.decompose.r2._result import R2Decomposition, require_variation
+from exactshap.errors import (
+    BudgetError,
+    ExactnessError,
+    UnsupportedStructureError,
+    message,
+)
+from exactshap.frames import as_table
+from exactshap.games import AdditiveGame, ProductGame
+from exactshap.readers import Reader, Request, read, rounding_of
+from exactshap.results.decomposition import frame_backend
+from exactshap.solvers import solve
+from exactshap.trees import convert
+
+__all__ = ["fixed_shares"]
+
+BLOCK_ROWS = 256
+PAIRS_AT_A_TIME = 2**16
+MOST_TABLE = 2**26  # factors of all coalitions: 512 MiB
+REFUSE_SECONDS, OPERATION = 86_400.0, 1e-9  # a day of one core; seconds of one multiplication
+
+
+@dataclass(eq=False)
+class _Sums:
+    """Shapley(Q), and the magnitudes (n_rows,) that rounding is relative to."""
+
+    shares: np.ndarray
+    empty: np.ndarray  # v(none) of each row
+    sizes: np.ndarray
+
+
+def fixed_shares(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Mapping[str, Any] | None,
+    background: Any,
+    value_function: str,
+) -> R2Decomposition:
+    """Return the shares of R2 over the players of one fitted model."""
+    table = as_table(X)
+    reference = None if background is None else as_table(background, what="background")
+    reader = read(model, Request(background=reference, value_function=value_function, groups=groups))
+    if reader.value_function == "path_dependent":
+        convert(model)  # says which part of the model to pass: trees inside others have games of their own
+    _require_target(reader)
+    target, weights = target_of(model, y, table.n_rows), weights_of(sample_weight, table.n_rows)
+    weight = float(weights.sum())
+    mean = float(weights @ target) / weight
+    variation = float(weights @ (target - mean) ** 2)
+    require_variation(variation, mean, weight)
+    blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, table.n_rows, BLOCK_ROWS)]
+    parts = [
+        _solve(reader.game(table.take(rows)), target[rows], weights[rows], reader.model_name, table.n_rows) for rows in blocks
+    ]
+    prediction = np.asarray(reader.predict(table), float).reshape(-1)
+    squared_error = float(weights @ (target - prediction) ** 2)
+    empty, sizes = (np.concatenate([getattr(part, name) for part in parts]) for name in ("empty", "sizes"))
+    expected = (float(weights @ (target - empty) ** 2) - squared_error) / variation
+    values = -np.sum([part.shares for part in parts], axis=0) / variation
+    residual = float(values.sum()) - expected
+    tolerance = 16.0 * rounding_of(reader) * float(weights @ (np.abs(target) + sizes + reader.floor) ** 2) / variation
+    if not abs(residual) <= tolerance:
+        raise ExactnessError(
+            message(
+                f"The shares of R2 sum to {values.sum():.17g}, {residual:.3g} off what the model's own predictions say",
+                f"The tolerance is {tolerance:.3g}",
+                "Please report this with exactshap.show_versions()",
+            )
+        )
+    total = 1.0 - squared_error / variation
+    return R2Decomposition(
+        statistic="R2",
+        values=values,
+        total=total,
+        feature_names=reader.player_names,
+        drift=float(values.sum()) - total,
+        details={"model": reader.model_name, "n_rows": table.n_rows, "checked_against_model": True},
+        backend=None if isinstance(table.native, np.ndarray) else frame_backend(table.native),
+        game="ensemble",
+        value_function=reader.value_function,
+        residual=residual,
+        tolerance=tolerance,
+    )
+
+
+def _require_target(reader: Reader) -> None:
+    """Refuse what is not on the scale of y."""
+    if reader.unit not in ("target", "output", "posterior mean") or reader.n_outputs != 1:
+        got = f"Got {reader.n_outputs} outputs, in the unit of {reader.unit}"
+        do = "Pass a regression model with one output"
+        raise UnsupportedStructureError(
+            message(f"{reader.model_name} does not predict y itself, so that it has no R2", got, do)
+        )
+
+
+def _solve(game: Any, y: np.ndarray, weights: np.ndarray, name: str, n_rows: int) -> _Sums:
+    """Return the sums of some rows by the kind of their games."""
+    if isinstance(game, AdditiveGame):
+        return _of_terms(game, y, weights)
+    if isinstance(game, ProductGame) and not game.is_complex:
+        return _of_products(game, y, weights, name, n_rows)
+    do = "Pass a linear, additive or kernel model, or an ensemble of trees"
+    raise UnsupportedStructureError(message(f"The R2 of {name} is not a sum of products", f"Got a {type(game).__name__}", do))
+
+
+def _of_terms(game: AdditiveGame, y: np.ndarray, weights: np.ndarray) -> _Sums:
+    """Return the sums of additive games, by pairs of Moebius transforms."""
+    empty = np.full(len(y), game.constant[0])
+    transforms: dict[tuple[int, ...], np.ndarray] = {}
+    for subset, table in zip(game.subsets, game.tables, strict=True):
+        moebius = _moebius(table[:, :, 0])
+        for code in range(moebius.shape[1]):
+            players = tuple(sorted(player for p, player in enumerate(subset) if code >> p & 1))
+            if players:
+                transforms[players] = transforms.get(players, 0.0) + moebius[:, code]
+            else:
+                empty = empty + moebius[:, 0]
+    shares = np.zeros(game.n_players)
+    if not transforms:
+        return _Sums(shares, empty, np.abs(empty))
+    sets, columns = list(transforms), np.stack(list(transforms.values()), axis=1)
+    linear, products = (weights * (y - empty)) @ columns, columns.T @ (weights[:, None] * columns)
+    member = np.zeros((len(sets), game.n_players), bool)
+    for u, members in enumerate(sets):
+        member[u, list(members)] = True
+    shares -= 2.0 * (linear / member.sum(axis=1)) @ member
+    for u in range(len(sets)):  # a union with each: O(terms^2 players)
+        union = member[u] | member
+        shares += (products[u] / union.sum(axis=1)) @ union
+    return _Sums(shares, empty, np.abs(empty) + np.abs(columns).sum(axis=1))
+
+
+def _moebius(table: np.ndarray) -> np.ndarray:
+    """Return the Moebius transforms (n_rows, 2^k) of tables over coalitions."""
+    values = table.copy()
+    for p in range(values.shape[1].bit_length() - 1):
+        cells = values.reshape(len(values), -1, 2, 2**p)
+        cells[:, :, 1] -= cells[:, :, 0]
+    return values
+
+
+def _of_products(game: ProductGame, y: np.ndarray, weights: np.ndarray, name: str, n_rows: int) -> _Sums:
+    """Return the sums of product games, by all coalitions or by pairs of terms."""
+    n_terms, d = game.n_terms * game.n_background, game.n_players
+    table = game.n_terms * 2.0 ** min(d, 1000)
+    pairs = n_terms**2 / 2.0 * d * ((d + 1) // 2)
+    by_table = table <= MOST_TABLE and table < pairs
+    seconds = n_rows * (table if by_table else 4.0 * pairs) * OPERATION
+    if seconds > REFUSE_SECONDS:
+        raise BudgetError(
+            message(
+                f"The R2 of {name} is forecast to take {seconds:.2g} s on one core",
+                f"Got {n_terms:,} products of {d} players: more than a day",
+                "Pass fewer rows, a smaller background (one row for the baseline), or groups=",
+            )
+        )
+    largest = np.maximum(np.abs(game.a), np.abs(game.b).max(axis=0)).prod(axis=2)
+    sizes = largest @ np.abs(game.c[:, 0]) + abs(game.constant[0])
+    empty = np.full(len(y), np.einsum("m,ml,l->", game.weights, game.b.prod(axis=2), game.c[:, 0]) + game.constant[0])
+    shares = _by_coalitions(game, y, weights) if by_table else _by_pairs(game, y, weights)
+    return _Sums(shares, empty, sizes)
+
+
+def _by_coalitions(game: ProductGame, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return Shapley(Q) from Q of every coalition; bit j of its number is player j."""
+    # the complement of coalition s is 2^d - 1 - s
+    outside = sum(weight * _table(b) for weight, b in zip(game.weights, game.b, strict=True))[::-1] * game.c[:, 0]
+    squares = np.zeros(2**game.n_players)
+    for a, target, weight in zip(game.a, y, weights, strict=True):
+        values = np.einsum("sl,sl->s", _table(a), outside) + game.constant[0]
+        squares += weight * (target - values) ** 2
+    return np.asarray(solve(AdditiveGame(game.n_players, [range(game.n_players)], [squares])).values).ravel()
+
+
+def _table(factors: np.ndarray) -> np.ndarray:
+    """Return products of the factors (n_terms, d) in each coalition, of shape (2^d, n_terms)."""
+    table = np.ones((1, len(factors)))
+    for j in range(factors.shape[1]):
+        table = np.concatenate([table, table * factors[:, j]])
+    return table
+
+
+def _by_pairs(game: ProductGame, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return Shapley(Q) from products of pairs of terms: each is a product again."""
+    m = game.n_background
+    inside, outside = np.repeat(game.a, m, axis=1), game.b.transpose(1, 0, 2).reshape(-1, game.n_players)
+    c = np.outer(game.c[:, 0], game.weights).ravel()
+    first, second = np.triu_indices(len(c))
+    both = np.where(first == second, 1.0, 2.0) * c[first] * c[second]
+    shares = np.zeros(game.n_players)
+    for a, target, weight in zip(inside, y - game.constant[0], weights, strict=True):
+        shares -= 2.0 * weight * target * solve(ProductGame(c, a, outside)).values
+        for start in range(0, len(both), PAIRS_AT_A_TIME):
+            u, w = (one[start : start + PAIRS_AT_A_TIME] for one in (first, second))
+            pairs = ProductGame(both[start : start + PAIRS_AT_A_TIME], a[u] * a[w], outside[u] * outside[w])
+            shares += weight * np.asarray(solve(pairs).values).ravel()
+    return shares

@@ -1,0 +1,309 @@
+r"""Shapley regression: the R2 of least squares, refitted on every subset of the columns (LMG, general dominance).
+
+.. math:: v(S) = \max_b R^2(y, X_S b), \qquad \phi_j = \sum_{S \not\ni j} \frac{s! (m - s - 1)!}{m!} (v(S \cup j) - v(S))
+
+All subsets are read from the triangular factor of the data (``src/native/r2/subsets.cpp``) in O(2^m), at the precision of least
+squares itself: no normal equations. Beyond, the mean over random orders of the players and their reverses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.linalg import qr
+
+from exactshap._native import kernel
+from exactshap._runtime.threads import map_in_threads
+from exactshap.decompose.r2._input import target_of, weights_of
+from exactshap.decompose.r2._result import EPS, R2Decomposition, require_variation
+from exactshap.errors import (
+    BudgetError,
+    ExactnessError,
+    ExplanationWarning,
+    InputError,
+    UnsupportedModelError,
+    message,
+    warn,
+)
+from exactshap.frames import as_table
+from exactshap.readers import Request, finite_numbers, names_of, players_of
+from exactshap.results.decomposition import frame_backend
+
+__all__ = ["Resampling", "refit_shares"]
+
+EXACT_PLAYERS = 25  # 2^25 subsets are some seconds
+ORDERS = 2000  # drawn beyond, half of them reverses of the others
+SUBSET_SECONDS = 1.5e-7  # of one core for each subset, with its rotations
+WARN_SECONDS, REFUSE_SECONDS = 60.0, 86_400.0
+SPLIT_PLAYERS = 14  # from here on the subsets of the first players are threads' tasks
+FIXED_PLAYERS = 4  # first players of a task
+
+add_subsets = kernel("r2.add_subsets(factor, tolerance, start, fixed, prefix, sums)")
+fill_orders = kernel("r2.fill_orders(columns, y, tolerance, start, orders, gains)")
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """What is drawn at random: orders of the players and resamples of the rows."""
+
+    n_orders: int | None = None
+    n_bootstrap: int = 0
+    level: float = 0.95
+    random_state: Any = None
+
+    def check(self) -> None:
+        """Refuse numbers that make no sense."""
+        if self.n_orders is not None and self.n_orders < 4:
+            raise InputError(message("`n_orders` must be at least 4, for a standard error", f"Got {self.n_orders}"))
+        if self.n_bootstrap < 0 or not 0.0 < self.level < 1.0:
+            got = f"Got n_bootstrap={self.n_bootstrap}, level={self.level}"
+            raise InputError(message("`n_bootstrap` must not be negative and `level` must be between 0 and 1", got))
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares:
+    """A regression to refit: columns ordered by player."""
+
+    numbers: np.ndarray  # float64 (n_rows, n_columns)
+    y: np.ndarray  # float64 (n_rows,)
+    weights: np.ndarray
+    intercept: bool
+    start: np.ndarray = field(repr=False)  # int64 (n_players + 1,): the columns of each player
+
+    @property
+    def n_players(self) -> int:
+        return len(self.start) - 1
+
+    def centre(self, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return values less their weighted means, where there is an intercept."""
+        if not self.intercept:
+            return values
+        mean = weights @ values / weights.sum()
+        centred: np.ndarray = values - mean
+        return centred - weights @ centred / weights.sum()  # once more: large means leave rounding behind
+
+    def factor(self, weights: np.ndarray) -> Factor | None:
+        """Return the triangular factor of the weighted rows; None where y does not vary."""
+        variation = _variation(self.y, weights)
+        if not variation > (8.0 * EPS * float(np.abs(self.y).max())) ** 2 * weights.sum():
+            return None
+        roots, p = np.sqrt(weights), self.numbers.shape[1]
+        columns = self.centre(self.numbers, weights) * roots[:, None]
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            norms, sizes = (np.linalg.norm(one, axis=0) for one in (columns, self.numbers * roots[:, None]))
+            # what centring and reflections leave of a column that others explain
+            tolerance = 16.0 * EPS * (np.sqrt(len(roots)) + p) * np.where(norms > 0, np.maximum(sizes / norms, 1.0), np.inf)
+        constant = ~(tolerance < 0.5)
+        scales = np.where(constant, 1.0, norms)
+        scaled = np.where(constant, 0.0, columns / scales)
+        target = self.centre(self.y, weights) * roots / np.sqrt(variation)
+        triangle = qr(np.column_stack([scaled, target]), mode="r", overwrite_a=True, check_finite=False)[0]
+        factor = np.zeros((p, p + 1))
+        factor[: len(triangle)] = np.triu(triangle)[:p]
+        empty = 0.0 if self.intercept else 1.0 - float(np.sum(weights * self.y**2)) / variation
+        return Factor(factor, np.where(constant, 1.0, tolerance), self.start, scales, empty)
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """R of [X y] = Q R without its last row, X of columns of norm 1, y of the square root of its variation."""
+
+    triangle: np.ndarray  # float64 (n_columns, n_columns + 1)
+    tolerance: np.ndarray  # float64 (n_columns,): what is left of columns that others explain
+    start: np.ndarray
+    scales: np.ndarray  # float64 (n_columns,): norms of the columns
+    empty: float  # R2 of no column
+
+    def sums(self, n_jobs: int | None) -> np.ndarray:
+        """Return sums of v(S) - v(none) (n_players + 1, n_players + 1) over subsets by size: those with each player, and all."""
+        m = len(self.start) - 1
+        fixed = FIXED_PLAYERS if m >= SPLIT_PLAYERS else 0
+        return sum(map_in_threads(partial(self._sums, fixed), range(2**fixed), n_jobs), np.zeros((m + 1, m + 1)))
+
+    def _sums(self, fixed: int, prefix: int) -> np.ndarray:
+        out = np.zeros((len(self.start), len(self.start)))
+        add_subsets(self.triangle, self.tolerance, self.start, fixed, prefix, out)
+        return out
+
+    def by_size(self, n_jobs: int | None) -> np.ndarray:
+        """Return what each player adds to subsets of s others on average, of shape (n_players, n_players): conditional dominance."""
+        from scipy.special import comb
+
+        sums, m = self.sums(n_jobs), len(self.start) - 1
+        with_player, total = sums[:-1], sums[-1]
+        gains: np.ndarray = (with_player[:, 1:] - (total - with_player)[:, :-1]) / comb(m - 1, np.arange(m))
+        return gains
+
+    def by_order(self, orders: np.ndarray) -> np.ndarray:
+        """Return what each player adds in each order, of shape (n_orders, n_players)."""
+        gains = np.empty(orders.shape)
+        columns, y = np.ascontiguousarray(self.triangle[:, :-1].T), np.ascontiguousarray(self.triangle[:, -1])
+        fill_orders(columns, y, self.tolerance, self.start, orders, gains)
+        return gains
+
+    def independent(self) -> np.ndarray:
+        """Return columns that explain all others."""
+        triangle, order = qr(self.triangle[:, :-1], mode="r", pivoting=True, check_finite=False)
+        left = np.abs(np.diag(triangle))
+        kept: np.ndarray = np.sort(order[left > self.tolerance[order]])
+        return kept
+
+
+def refit_shares(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Mapping[str, Any] | None,
+    n_jobs: int | None,
+    resampling: Resampling,
+) -> R2Decomposition:
+    """Return the shares of R2 over the players of a linear regression that is refitted on every subset of them."""
+    resampling.check()
+    problem, names, native = _prepare(model, X, y, sample_weight, groups)
+    factor = problem.factor(problem.weights)
+    if factor is None:
+        mean = float(problem.weights @ problem.y / problem.weights.sum())
+        require_variation(0.0, mean, float(problem.weights.sum()))
+    assert factor is not None
+    m = problem.n_players
+    exact = resampling.n_orders is None and m <= EXACT_PLAYERS
+    if exact:
+        _check_time(2.0**m * SUBSET_SECONDS * (1 + resampling.n_bootstrap))
+    rng = np.random.default_rng(resampling.random_state)
+    orders = None if exact else _orders(m, resampling.n_orders or ORDERS, rng)
+    values, std_error, by_size = _values(factor, orders, n_jobs)
+    total, tolerance = _own_r2(model, problem, factor)
+    residual = float(values.sum()) + factor.empty - total
+    if not abs(residual) <= tolerance:
+        raise ExactnessError(
+            message(
+                f"The shares of R2 sum to {values.sum() + factor.empty:.17g}, the model's own R2 is {total:.17g}",
+                f"The tolerance is {tolerance:.3g}",
+                "Please report this with exactshap.show_versions()",
+            )
+        )
+    details = {
+        "model": type(model).__name__,
+        "method": "subsets" if exact else "orders",
+        "n_rows": len(problem.y),
+        "n_fits": 2**m if exact else m * len(orders),  # type: ignore[arg-type]
+        "rank": len(factor.independent()),
+        "gain_by_size": by_size,
+        "n_bootstrap": resampling.n_bootstrap,
+        "level": resampling.level,
+    }
+    return R2Decomposition(
+        statistic="R2",
+        values=values,
+        total=total,
+        feature_names=names,
+        drift=float(values.sum()) - total,
+        std_error=std_error,
+        intervals=_intervals(problem, orders, resampling, rng, n_jobs),
+        details={key: value for key, value in details.items() if value is not None},
+        backend=None if isinstance(native, np.ndarray) else frame_backend(native),
+        game="refit",
+        value_function="refit",
+        residual=residual,
+        tolerance=tolerance,
+    )
+
+
+def _prepare(
+    model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None
+) -> tuple[LeastSquares, tuple[str, ...], Any]:
+    """Check what the caller passed."""
+    from sklearn.linear_model import LinearRegression
+
+    if type(model) is not LinearRegression or model.positive:
+        got = f"Got {model!r}"[:200]
+        do = "Pass LinearRegression(), or game='residual' for the shares of one fitted model"
+        raise UnsupportedModelError(message("The game of refits is that of ordinary least squares", got, do))
+    table = as_table(X)
+    numbers = finite_numbers(table, "X", "LinearRegression")
+    names = names_of(Request(), table.names, table.n_columns, "LinearRegression")
+    players, player_names = players_of(Request(groups=groups), names)
+    order = [column for columns in players for column in columns]
+    start = np.concatenate([[0], np.cumsum([len(columns) for columns in players])]).astype(np.int64)
+    target, weights = target_of(None, y, table.n_rows), weights_of(sample_weight, table.n_rows)
+    kept = weights > 0.0
+    problem = LeastSquares(numbers[kept][:, order], target[kept], weights[kept], bool(model.fit_intercept), start)
+    return problem, player_names, table.native
+
+
+def _variation(y: np.ndarray, weights: np.ndarray) -> float:
+    return float(np.sum(weights * (y - weights @ y / weights.sum()) ** 2))
+
+
+def _check_time(seconds: float) -> None:
+    what = f"Refits on all subsets are forecast to take {seconds:.2g} s on one core"
+    do = "Pass n_jobs=, a smaller n_bootstrap=, n_orders= (sampled), or join columns with groups="
+    if seconds > REFUSE_SECONDS:
+        raise BudgetError(message(what, "More than a day", do))
+    if seconds > WARN_SECONDS:
+        warn(message(what, do=do), ExplanationWarning)
+
+
+def _orders(m: int, n_orders: int, rng: np.random.Generator) -> np.ndarray:
+    """Return random orders of the players, each followed by its reverse."""
+    drawn = rng.permuted(np.tile(np.arange(m, dtype=np.int64), (-(-n_orders // 2), 1)), axis=1)
+    return np.ascontiguousarray(np.stack([drawn, drawn[:, ::-1]], axis=1).reshape(-1, m))
+
+
+def _values(
+    factor: Factor, orders: np.ndarray | None, n_jobs: int | None
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Return shares, standard errors of sampled ones, and the gains by size of exact ones."""
+    if orders is None:
+        by_size = factor.by_size(n_jobs)
+        return by_size.mean(axis=1), None, by_size
+    parts = np.array_split(orders, max(1, min(64, len(orders) // 16)))
+    gains = np.concatenate(list(map_in_threads(factor.by_order, parts, n_jobs)))
+    pairs = gains.reshape(-1, 2, gains.shape[1]).mean(axis=1)
+    return pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(len(pairs)), None
+
+
+def _own_r2(model: Any, problem: LeastSquares, factor: Factor) -> tuple[float, float]:
+    """Return R2 by the model's own fit and score, and how far rounding can take ours from it.
+
+    It is fitted to columns of norm 1 that explain all others, which have the same R2: its own coefficients of dependent columns may
+    be too large for its predictions to be right.
+    """
+    from sklearn.base import clone
+
+    kept, weights = factor.independent(), problem.weights
+    if not len(kept):
+        return factor.empty, 64.0 * EPS * (1.0 + abs(factor.empty))
+    columns = problem.numbers[:, kept] / factor.scales[kept]
+    own = clone(model)
+    if "tol" in own.get_params():  # from scikit-learn 1.9 on directions below 1e-6 are cut off: this is least squares itself
+        own.set_params(tol=EPS)
+    own.fit(columns, problem.y, sample_weight=weights)
+    total = float(own.score(columns, problem.y, sample_weight=weights))
+    added = np.abs(columns) @ np.abs(own.coef_) + abs(own.intercept_) + np.abs(problem.y)
+    size = np.sqrt(float(weights @ added**2) / _variation(problem.y, weights))
+    unit = 16.0 * EPS * (np.sqrt(len(weights)) + len(kept))
+    condition = np.linalg.cond(factor.triangle[:, kept])
+    return total, unit * (1.0 + size) + (unit * condition) ** 2 + (unit * size) ** 2
+
+
+def _intervals(
+    problem: LeastSquares, orders: np.ndarray | None, resampling: Resampling, rng: np.random.Generator, n_jobs: int | None
+) -> np.ndarray | None:
+    """Return percentile intervals (n_players, 2) of shares over resampled rows, with the same orders in each."""
+    if not resampling.n_bootstrap:
+        return None
+    n, shares = len(problem.y), []
+    for _ in range(10 * resampling.n_bootstrap):
+        factor = problem.factor(problem.weights * rng.multinomial(n, np.full(n, 1.0 / n)))
+        if factor is not None:
+            shares.append(_values(factor, orders, n_jobs)[0])
+        if len(shares) == resampling.n_bootstrap:
+            tail = (1.0 - resampling.level) / 2.0
+            return np.quantile(shares, [tail, 1.0 - tail], axis=0).T
+    raise InputError(message("Too few resamples of the rows vary in `y`", f"Got {n} rows", "Pass n_bootstrap=0"))
