@@ -38,6 +38,10 @@ _REGISTRY: dict[str, str] = {
     "sklearn.ensemble._bagging.BaggingRegressor": "exactshap.readers.wrappers.sklearn_sums",
     "sklearn.ensemble._stacking.StackingRegressor": "exactshap.readers.wrappers.sklearn_sums",
     "sklearn.ensemble._voting.VotingRegressor": "exactshap.readers.wrappers.sklearn_sums",
+    "sklearn.ensemble._voting.VotingClassifier": "exactshap.readers.wrappers.sklearn_probabilities",
+    "sklearn.ensemble._bagging.BaggingClassifier": "exactshap.readers.wrappers.sklearn_probabilities",
+    "sklearn.ensemble._weight_boosting.AdaBoostClassifier": "exactshap.readers.trees.sklearn",
+    "sklearn.multioutput.MultiOutputClassifier": "exactshap.readers.wrappers.sklearn_probabilities",
     "sklearn.multioutput.MultiOutputRegressor": "exactshap.readers.wrappers.sklearn_multiclass",
     "gpytorch.models.exact_gp.ExactGP": "exactshap.readers.kernel_machines.gpytorch_exact_gp",
     "botorch.models.gp_regression.SingleTaskGP": "exactshap.readers.kernel_machines.gpytorch_exact_gp",
@@ -80,7 +84,14 @@ _REGISTRY: dict[str, str] = {
     "exactshap.readers.additive.additive_model.AdditiveModel": "exactshap.readers.additive.additive_model",
     "exactshap.estimators.*": "exactshap.readers.wrappers.own_estimators",
 }
-_WAYS = ("predict_proba", "decision_function", "predict", "predict_expectation", "predict_median")  # the first is advised
+_WAYS = (
+    "predict_proba",
+    "decision_function",
+    "predict",
+    "predict_expectation",
+    "predict_median",
+    "score_samples",
+)  # the first is advised
 # Methods in a message: more of them help nobody.
 _METHODS_NAMED = 3
 _BUILT_IN = frozenset(_REGISTRY)
@@ -258,7 +269,7 @@ def _replacing(model: Model, known: type, changed: tuple[str, ...], do: str) -> 
 def _unknown(model: Model) -> str:
     """Return the error for an unknown model, with the way that is left; objects that cannot predict get another one."""
     name = f"`{type(model).__module__}.{type(model).__qualname__}`"
-    ways = [way for way in dir(model) if way.startswith("predict")]
+    ways = [way for way in dir(type(model)) if way.startswith("predict") or way == "score_samples"]
     if not hasattr(model, "predict") and not ways:
         do = "Pass the model before the rows: explain(model, X, background)"
         if isinstance(model, (str, PathLike)):

@@ -155,6 +155,8 @@ def _sklearn(model: Model) -> Iterator[Node]:
         missing = bool(tree.missing_go_to_left[q]) if hasattr(tree, "missing_go_to_left") else False
         return Node(np.zeros(1), cover, int(tree.feature[q]), float(tree.threshold[q]), below, above, missing)
 
+    if hasattr(model, "estimator_weights_"):
+        raise ValueError("votes are not stored")
     if hasattr(model, "score_samples"):
         raise ValueError("path lengths of isolation forests are not stored")
     for member in members:

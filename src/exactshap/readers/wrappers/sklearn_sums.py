@@ -17,7 +17,7 @@ from exactshap.readers.wrappers._columns import readable, reads_texts
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 
-__all__ = ["read"]
+__all__ = ["n_columns_of", "read", "request_of_sum"]
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -30,7 +30,7 @@ def _voting(model: Model, request: Request) -> Reader:
     r"""Read the weighted mean of its regressors."""
     weights = model._weights_not_none
     shares = np.ones(len(model.estimators_)) if weights is None else np.asarray(weights, float)
-    request = _of_sum(model, request)
+    request = request_of_sum(model, request)
     readers = [_regressor(inner, request, model) for inner in model.estimators_]
     members = [Member(reader, np.array([[share]])) for reader, share in zip(readers, shares / shares.sum(), strict=True)]
     return _sum(model, request, members)
@@ -39,11 +39,11 @@ def _voting(model: Model, request: Request) -> Reader:
 def _stacking(model: Model, request: Request) -> Reader:
     """Read a linear model of predictions, and of the rows with ``passthrough``."""
     parts = _linear(model)
-    coefficients, request = np.asarray(parts.coefficients[:, 0], float), _of_sum(model, request)
+    coefficients, request = np.asarray(parts.coefficients[:, 0], float), request_of_sum(model, request)
     readers = [_regressor(inner, request, model) for inner in model.estimators_]
     members = [Member(reader, np.array([[c]])) for reader, c in zip(readers, coefficients, strict=False)]
     if model.passthrough:
-        columns = tuple(range(_n_columns(model)))
+        columns = tuple(range(n_columns_of(model)))
         members.append(Member(_rows_themselves(model, coefficients[len(readers) :], request), np.eye(1), columns))
     return _sum(model, request, members, np.asarray(parts.intercept, float))
 
@@ -74,7 +74,7 @@ def _rows_themselves(model: Model, coefficients: np.ndarray, request: Request) -
 
 def _bagging(model: Model, request: Request) -> Reader:
     """Read the mean of regressors, each on its own columns."""
-    request = _of_sum(model, request)
+    request = request_of_sum(model, request)
     chosen = [tuple(int(c) for c in columns) for columns in model.estimators_features_]
     pairs = list(zip(model.estimators_, chosen, strict=True))
     readers = [_regressor(inner, replace(request, output="all"), model, columns) for inner, columns in pairs]
@@ -85,9 +85,9 @@ def _bagging(model: Model, request: Request) -> Reader:
     return _sum(model, request, members, outputs=outputs, single=single or single_model)
 
 
-def _of_sum(model: Model, request: Request) -> Request:
+def request_of_sum(model: Model, request: Request) -> Request:
     """Give all models inside the same names and players."""
-    names, n_columns, owner = fitted_names(model), _n_columns(model), type(model).__name__
+    names, n_columns, owner = fitted_names(model), n_columns_of(model), type(model).__name__
     background = request.background
     if background is not None:
         background = check_columns(background, names, n_columns, owner=owner, what="background")
@@ -97,7 +97,8 @@ def _of_sum(model: Model, request: Request) -> Request:
     return replace(request, background=background, groups=None, players=named, feature_names=all_names)
 
 
-def _n_columns(model: Model) -> int:
+def n_columns_of(model: Model) -> int:
+    """Return how many columns the models inside take; a column of texts has no number."""
     return 1 if reads_texts(model) else int(model.n_features_in_)
 
 
@@ -136,7 +137,7 @@ def _sum(
         output_names=tuple(names[k] for k in chosen),
         unit="target",
         fitted_names=fitted_names(model),
-        n_columns=_n_columns(model),
+        n_columns=n_columns_of(model),
         single_output=single,
     )
 

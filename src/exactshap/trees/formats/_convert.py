@@ -19,6 +19,7 @@ _CONVERTERS = {
     "sklearn.tree._classes": "exactshap.trees.formats.sklearn",
     "sklearn.ensemble._forest": "exactshap.trees.formats.sklearn",
     "sklearn.ensemble._gb": "exactshap.trees.formats.sklearn",
+    "sklearn.ensemble._weight_boosting": "exactshap.trees.formats.sklearn",
     "sklearn.ensemble._iforest": "exactshap.trees.formats.sklearn",
     "sklearn.ensemble._hist_gradient_boosting.gradient_boosting": "exactshap.trees.formats.sklearn",
     "xgboost.core": "exactshap.trees.formats.xgboost",

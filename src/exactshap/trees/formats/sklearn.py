@@ -29,6 +29,8 @@ def convert(model: Model) -> TreeModel:
         return _isolation_forest(model)
     if "BaseHistGradientBoosting" in kind:
         return _histogram_boosting(model)
+    if "BaseWeightBoosting" in kind:
+        return _ada_boost(model)
     if "BaseGradientBoosting" in kind:
         return _gradient_boosting(model)
     return _average(model, list(getattr(model, "estimators_", [model])))
@@ -127,6 +129,38 @@ def _gradient_boosting(model: Model) -> TreeModel:
         single_output=n_outputs == 1,
         tree_stage=np.repeat(np.arange(n_stages, dtype=np.int32), n_outputs),
         objective=str(model.loss),
+    )
+
+
+def _ada_boost(model: Model) -> TreeModel:
+    r"""Return AdaBoost's decision function: each tree votes for a class, with a weight.
+
+    .. math:: f_k(x) = \sum_m w_m \Bigl(1[c_m(x) = k] - \frac{1[c_m(x) \ne k]}{K - 1}\Bigr) / \sum_m w_m, \qquad K = 2: f_2 - f_1
+    """
+    classes = getattr(model, "classes_", None)
+    if classes is None or len(classes) < 2 or not all(hasattr(member, "tree_") for member in model.estimators_):
+        got = "the weighted median of its models" if classes is None else "models that are no trees, or one class"
+        do = "Sample it: explain(model.predict, X, background)" if classes is None else "Call model.decision_function"
+        raise UnsupportedStructureError(message(f"{type(model).__name__} is read as a sum of trees", f"Got {got}", do))
+    n_classes = len(classes)
+    votes = (np.eye(n_classes) * n_classes - 1.0) / (n_classes - 1)
+    if n_classes == 2:
+        votes = votes[:, 1:] - votes[:, :1]
+    raw = []
+    weights = np.asarray(model.estimator_weights_, float)[: len(model.estimators_)]
+    for member, share in zip(model.estimators_, weights / model.estimator_weights_.sum(), strict=True):
+        winner = np.searchsorted(classes, member.classes_[np.argmax(member.tree_.value[:, 0, :], axis=1)])
+        raw.append(raw_tree(member.tree_, share * votes[winner]))
+    names = (str(classes[1]),) if n_classes == 2 else tuple(map(str, classes))
+    return model_of(
+        model,
+        raw,
+        np.zeros(len(names)),
+        unit="decision function of class " + names[0] if n_classes == 2 else "decision function",
+        output_names=names,
+        single_output=n_classes == 2,
+        tree_stage=np.arange(len(raw), dtype=np.int32),
+        objective="votes",
     )
 
 

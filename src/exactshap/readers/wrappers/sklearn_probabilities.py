@@ -1,0 +1,125 @@
+"""Soft votes, bags and several targets of classifiers: weighted sums of probabilities."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from exactshap._runtime.types import Model
+from exactshap.errors import ExactshapError, UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.readers import RESPONSES, Reader, Request, fitted_names, joined_outputs, require_fitted, select_outputs
+from exactshap.readers.wrappers._columns import readable
+from exactshap.readers.wrappers._sum import Member, SumReader, read_member
+from exactshap.readers.wrappers.sklearn_sums import n_columns_of, request_of_sum
+
+__all__ = ["read"]
+
+Columns = tuple[int, ...] | None
+Part = tuple[Model, np.ndarray, Columns]  # a classifier, what each of its classes adds to the outputs (n_classes, n_outputs)
+
+
+def read(model: Model, request: Request) -> Reader:
+    r"""Read a weighted sum of the probabilities of the classifiers inside.
+
+    .. math:: p_k(x) = \sum_m w_m\, p_{mk}(x)
+    """
+    require_fitted(model, "estimators_")
+    kind = next(cls.__name__ for cls in type(model).__mro__ if cls.__name__ in _PARTS)
+    names, parts = _PARTS[kind](model)
+    wanted = request.output
+    if isinstance(wanted, str) and wanted in RESPONSES and wanted not in names:
+        wanted = "auto"
+    if isinstance(wanted, str) and wanted == "auto" and len(names) == 2 and kind != "MultiOutputClassifier":
+        wanted = 1  # the second of two classes, as for forests
+    chosen, single = select_outputs(names, wanted, owner=type(model).__name__)
+    request = request_of_sum(model, request)
+    constant, members = np.zeros(len(chosen)), []
+    for inner, weights, columns in parts:
+        member, added = _member(inner, weights[:, chosen], columns, request, model)
+        members.append(member)
+        constant += added
+    return SumReader(
+        model,
+        request,
+        members,
+        functools.partial(_predict, model, chosen, single),
+        constant=constant,
+        output_names=tuple(names[k] for k in chosen),
+        unit=f"probability of class {names[chosen[0]]}" if single else "probability",
+        fitted_names=fitted_names(model),
+        n_columns=n_columns_of(model),
+        single_output=single,
+    )
+
+
+def _member(
+    inner: Model, weights: np.ndarray, columns: Columns, request: Request, model: Model
+) -> tuple[Member, np.ndarray | float]:
+    """Read one classifier, all of whose probabilities are exact, or that of its second class where it has two."""
+    owner = type(model).__name__
+    try:
+        reader = read_member(inner, replace(request, output="all"), owner, columns)
+        if reader.unit.startswith("probability") and reader.n_outputs == len(weights):
+            return Member(reader, weights, columns), 0.0
+        if len(weights) == 2:
+            second = read_member(inner, replace(request, output="probability"), owner, columns)
+            return Member(second, weights[1:] - weights[:1], columns), weights[0]
+        why = f"Those of {reader.model_name} are exact only as {reader.unit}"
+    except ExactshapError as error:
+        why = str(error)
+    do = "Call it: explain(model.predict_proba, X, background), exact up to 12 players"
+    raise UnsupportedStructureError(message(f"{owner} adds up probabilities", why, do))
+
+
+def _voting(model: Model) -> tuple[tuple[str, ...], list[Part]]:
+    if model.voting != "soft":
+        do = "Call one of its models, or fit with voting='soft'"
+        raise UnsupportedStructureError(message("A vote of labels is no sum of scores", "Got voting='hard'", do))
+    shares = np.ones(len(model.estimators_)) if model.weights is None else _given_weights(model)
+    classes = np.eye(len(model.classes_))
+    parts: list[Part] = [
+        (inner, share * classes, None) for inner, share in zip(model.estimators_, shares / shares.sum(), strict=True)
+    ]
+    return tuple(map(str, model.classes_)), parts
+
+
+def _given_weights(model: Model) -> np.ndarray:
+    """Return the weights of the models that were not dropped."""
+    used = [weight for (_, inner), weight in zip(model.estimators, model.weights, strict=True) if inner != "drop"]
+    return np.asarray(used, float)
+
+
+def _bagging(model: Model) -> tuple[tuple[str, ...], list[Part]]:
+    """Return classifiers of encoded classes, perhaps not all of them, each on its own columns."""
+    classes, share = np.eye(len(model.classes_)), 1.0 / len(model.estimators_)
+    parts: list[Part] = []
+    for inner, columns in zip(model.estimators_, model.estimators_features_, strict=True):
+        if not hasattr(inner, "predict_proba"):
+            do = "Explain model.estimators_[k], one of its models"
+            raise UnsupportedStructureError(message("A vote of labels is no sum of scores", f"Got {type(inner).__name__}", do))
+        parts.append((inner, share * classes[np.asarray(inner.classes_, int)], tuple(int(c) for c in columns)))
+    return tuple(map(str, model.classes_)), parts
+
+
+def _targets(model: Model) -> tuple[tuple[str, ...], list[Part]]:
+    """Return one classifier for each target."""
+    names = tuple(f"target {k} = {label}" for k, labels in enumerate(model.classes_) for label in labels)
+    every, starts = np.eye(len(names)), np.cumsum([0, *map(len, model.classes_)])
+    parts: list[Part] = [(inner, every[starts[k] : starts[k + 1]], None) for k, inner in enumerate(model.estimators_)]
+    return names, parts
+
+
+def _predict(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+    values = joined_outputs(model.predict_proba(readable(model, X)))[:, chosen]
+    return values[:, 0] if single else values
+
+
+_PARTS: dict[str, Callable[[Model], tuple[tuple[str, ...], list[Part]]]] = {
+    "VotingClassifier": _voting,
+    "BaggingClassifier": _bagging,
+    "MultiOutputClassifier": _targets,
+}
