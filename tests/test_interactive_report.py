@@ -13,7 +13,7 @@ from exactshap.errors import InputError
 from exactshap.results.data import as_days
 from exactshap.results.report import render_interactive
 from exactshap.results.report.interactive import charts, own_script, pack
-from exactshap.results.report.interactive._columns import rounded
+from exactshap.results.report.interactive._data import rounded
 from explanation_factory import bilinear, linear
 from tolerances import FOUR_DIGITS, FOUR_DIGITS_ADDED, PIXELS, roundings
 

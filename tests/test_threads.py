@@ -19,7 +19,7 @@ from exactshap._runtime.process_settings import single_threaded_blas, without_wa
 from exactshap._runtime.shared import STEP
 from exactshap.errors import ExplanationWarning, warn
 from exactshap.readers import read
-from exactshap.readers.black_box import _owner
+from exactshap.readers.black_box import function as black_box
 from exactshap.solvers.sampled import _regression
 
 rng = np.random.default_rng(0)
@@ -171,7 +171,7 @@ def test_reading_a_methods_owner_lets_other_threads_warn(monkeypatch):
         assert warned.wait(PATIENCE)
         return read(owner, request)
 
-    monkeypatch.setattr(_owner, "read", slowly)
+    monkeypatch.setattr(black_box, "read_any", slowly)
 
     def other():
         reading.wait(PATIENCE)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +15,8 @@ import numpy as np
 from exactshap._runtime.progress import Asks, count_coalitions
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import (
+    RAISED,
+    ExplanationWarning,
     InputError,
     InputTypeError,
     UnknownNameError,
@@ -27,17 +31,19 @@ from exactshap.readers import (
     RowGames,
     choose_value_function,
     columns_of,
+    is_own_method,
+    joined_outputs,
+    known_class,
     names_of,
     players_of,
     rounding_of,
     select_outputs,
     solve_moving,
 )
+from exactshap.readers import read as read_any
 from exactshap.readers.black_box._call import call, first_call, name_of, precision
 from exactshap.readers.black_box._cost import calls_cost, calls_forecast, calls_memory
 from exactshap.readers.black_box._hybrid_rows import hybrid_rows
-from exactshap.readers.black_box._idle_players import moving_players, single_values
-from exactshap.readers.black_box._owner import CHECKED_ROWS, owner_reader
 from exactshap.readers.black_box._repeats import rounding
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution
@@ -69,6 +75,9 @@ BATCH_ROWS, BATCH_COALITIONS = 2**15, 512
 BATCH_ROUNDINGS = 8.0
 
 logger = logging.getLogger("exactshap")
+
+# Background rows that a function is tried on before it is explained.
+CHECKED_ROWS = 16
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -295,3 +304,69 @@ def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
     if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
         raise InputError(message("The 'batch_size' parameter must be None or an int >= 1", f"Got {size!r}"))
     return options
+
+
+def single_values(background: Table) -> dict[int, Any]:
+    """Return the value of each column that holds only one."""
+    columns = {j: background.column(j) for j in range(background.n_columns)}
+    return {j: cells[0] for j, cells in columns.items() if all(_same(cell, cells[0]) for cell in cells[1:])}
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Say whether a function sees the same in two cells: gaps are alike; zeros of two signs are not, nor is True the number one."""
+    if getattr(one, "ndim", 0) or getattr(other, "ndim", 0):  # a vector in a cell
+        return np.array_equal(one, other)
+    try:
+        alike = bool(one == other or (one != one and other != other))
+    except (TypeError, ValueError):  # pandas' NA compares to nothing
+        return one is other
+    return alike and _kind(one) == _kind(other)
+
+
+def _kind(cell: object) -> tuple[bool, bool]:
+    """Return what cells may differ in that compare as equal: whether it is a truth value, and whether it is a negative zero."""
+    is_negative_zero = isinstance(cell, (float, np.floating)) and cell == 0.0 and math.copysign(1.0, cell) < 0.0
+    return isinstance(cell, (bool, np.bool_)), is_negative_zero
+
+
+def moving_players(players: Sequence[Sequence[int]], fixed: dict[int, Any], row: Table) -> list[int]:
+    """Return players with columns where the row differs from the background. One different background row is enough."""
+    idle = {j for j, value in fixed.items() if _same(row.column(j)[0], value)}
+    return [place for place, columns in enumerate(players) if not idle.issuperset(columns)]
+
+
+def owner_reader(model: Model, request: Request) -> Reader | None:
+    """Return the exact reader of a method's owner, or None. None unless the method is what that reader reproduces.
+
+    It must be the very method of the owner's library, give numbers and not labels, and agree with the reader on background rows
+    and on mixtures of them: a forest's labels and probabilities agree on every row that it has memorised.
+    """
+    owner = getattr(model, "__self__", None)
+    known = known_class(owner)
+    if known is None or request.background is None or not is_own_method(model, known):
+        return None
+    try:
+        reader = copy_context().run(_read_exactly, owner, request)
+        rows = _checked_rows(request.background)
+        expected, got = joined_outputs(model(rows.native)), np.asarray(reader.predict(rows), float)
+    except Exception:  # whatever keeps the owner from being read exactly, the function itself can still be sampled
+        return None
+    if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.precision, atol=0.0):
+        return None
+    return reader
+
+
+def _read_exactly(owner: Any, request: Request) -> Reader:
+    RAISED.set((ExplanationWarning,))  # of a part of the owner that can only be called
+    return read_any(owner, request)
+
+
+def _checked_rows(background: Table) -> Table:
+    """Return the first background rows, plain and mixed with neighbours.
+
+    The mixed ones take every other column from the neighbour.
+    """
+    here = np.arange(min(background.n_rows, CHECKED_ROWS))
+    rows = background.take(np.tile(here, 2))
+    others = background.take(np.concatenate([here, (here + 1) % background.n_rows]))
+    return rows.hybrid(others, np.arange(background.n_columns) % 2 == 0)

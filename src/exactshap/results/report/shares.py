@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import require
 from exactshap.errors import printable
 from exactshap.results.decomposition import facts_of, rows_of, strongest_marginals
-from exactshap.results.report._share_figures import marginal_panel, share_bars
+from exactshap.results.plots import Marginal, ShareBars
+from exactshap.results.report import _svg as svg
 from exactshap.results.report._template import now, template
 
 if TYPE_CHECKING:
@@ -113,3 +116,59 @@ def _version() -> str:
     from exactshap import __version__
 
     return __version__
+
+
+_STEP, _SAMPLES = 27.0, ("first", "second")
+
+
+def share_bars(bars: ShareBars) -> str:
+    """Draw shares as bars with whiskers, their running sum and total. The sum is a line, the total an upright mark."""
+    left = min(svg.text_width([svg.shorten(name) for name in bars.labels]) + 16, 260.0)
+    width, top = 620.0, 4.0
+    height = top + _STEP * len(bars.labels)
+    ends = bars.values if bars.error is None else np.concatenate([bars.values - bars.error[0], bars.values + bars.error[1]])
+    scale = svg.Scale.over(np.concatenate([bars.values, bars.cumulative, ends, [bars.total]]), left, width - 12, include=0.0)
+    parts = [svg.axis(scale, height, label=f"contribution to {bars.statistic}", top=top)]
+    total = float(scale(bars.total))
+    parts.append(svg.line(total, top, total, height, "total"))
+    for j, name in enumerate(bars.labels):
+        parts += _share_bar(bars, j, name, top + _STEP * j, scale)
+    middles = top + _STEP * (np.arange(len(bars.labels)) + 0.5)
+    parts.append(svg.polyline(scale(bars.cumulative), middles, "cumulative"))
+    return svg.figure(width, height + 40, parts, label=f"Shares of {bars.statistic}")
+
+
+def _share_bar(bars: ShareBars, j: int, name: str, y: float, scale: svg.Scale) -> list[str]:
+    zero, end, middle = float(scale(0.0)), float(scale(bars.values[j])), y + _STEP / 2
+    parts = [
+        svg.text(scale.start - 10, middle + 4, svg.shorten(name), anchor="end", title=name),
+        svg.rectangle(zero, y + 5, end - zero, _STEP - 10, "bar", title=f"{name}: {svg.number(bars.values[j])}"),
+    ]
+    if bars.error is not None and np.isfinite(bars.error[:, j]).all():
+        low, high = float(scale(bars.values[j] - bars.error[0, j])), float(scale(bars.values[j] + bars.error[1, j]))
+        parts.append(svg.line(low, middle, high, middle, "whisker"))
+    return parts
+
+
+def marginal_panel(marginal: Marginal, labels: tuple[str, str]) -> str:
+    """Draw one column in two samples: two filled densities, or pairs of bars for categories."""
+    width, height, left, top = 300.0, 150.0, 12.0, 22.0
+    up = svg.Scale(0.0, 1.05 * float(marginal.density.max(initial=0.0)) or 1.0, height, top)
+    parts = [
+        svg.text(left, 14, svg.shorten(f"{marginal.name} {marginal.caption}".strip(), 44), style="strong", title=marginal.name)
+    ]
+    if marginal.categories is None:
+        across = svg.Scale.over(marginal.x, left, width - 8, margin=0.0)
+        parts.append(svg.axis(across, height, label="density", top=height - 4, wanted=4))
+        x = np.concatenate([marginal.x[:1], marginal.x, marginal.x[-1:]])
+        for style, density in zip(_SAMPLES, marginal.density, strict=True):
+            parts.append(svg.polyline(across(x), up(np.concatenate([[0.0], density, [0.0]])), f"area {style}"))
+    else:
+        across = svg.Scale(-0.5, len(marginal.x) - 0.5, left, width - 8)
+        parts.append(svg.category_axis(across, height, "frequency", marginal.categories))
+        for s, style in enumerate(_SAMPLES):
+            for k, frequency in enumerate(marginal.density[s]):
+                x0, x1, y = float(across(k + 0.4 * (s - 1.0))), float(across(k + 0.4 * s)), float(up(frequency))
+                title = f"{marginal.categories[k]}, {labels[s]}: {svg.number(frequency)}"
+                parts.append(svg.rectangle(x0, y, x1 - x0, height - y, style, title=title))
+    return svg.figure(width, height + 40, parts, label=f"{marginal.name} in {labels[0]} and {labels[1]}")

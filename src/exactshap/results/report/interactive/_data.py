@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.types import Column
 from exactshap.errors import printable
+
+if TYPE_CHECKING:
+    from exactshap.results.data import ExplanationData
+
+
+import base64
+import json
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from exactshap._runtime.types import Column
 from exactshap.results.data import Cells, Observed, as_days, axis_name, cells, index_title, observe, readable, row_name
-from exactshap.results.report.interactive._columns import is_rounded, rounded
-from exactshap.results.report.interactive._pairs import players_of, strongest_pairs, tiles
 
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
@@ -33,6 +38,10 @@ _OBSERVED = ("probability", "predicted target", "observed", "error")  # facts of
 _FACTS = ("baseline", "prediction", *_OBSERVED, "residual")
 # Bits of the mantissa: five and three digits.
 _CELL_BITS, _ERROR_BITS = 16, 9
+
+_FULL_BITS = 23  # of a float32's mantissa
+# Players of the matrix of pairs.
+_PAIRED = 12
 
 
 @dataclass(frozen=True)
@@ -263,3 +272,78 @@ def _block(info: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
         pieces.append(flat.view(np.uint8).reshape(-1, size).T.tobytes())
     words = json.dumps({**info, "arrays": places}, allow_nan=False).encode()
     return base64.b64encode(zlib.compress(len(words).to_bytes(4, "little") + words + b"".join(pieces), 6)).decode()
+
+
+def rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
+    """Round numbers to ``bits`` bits of mantissa, unless float32 holds all exactly.
+
+    Columns that float32 holds exactly (counts, codes, prices in cents) stay as they are: they compress well.
+
+    >>> rounded(np.array([1234567.0, 3.0]), 9).tolist(), rounded(np.array([0.123456789]), 9).tolist()
+    ([1234567.0, 3.0], [0.1234130859375])
+    """
+    # Beyond float32: infinite in the page, and drawn nowhere
+    with np.errstate(over="ignore", under="ignore"):
+        single = np.asarray(numbers).astype(np.float32)
+    if np.array_equal(single.astype(float), numbers, equal_nan=True):
+        return single
+    drop = np.uint32(_FULL_BITS - bits)
+    words = single.view(np.uint32)
+    half = np.uint32(1) << (drop - np.uint32(1))
+    kept = ((words + half) >> drop) << drop
+    return np.where(np.isfinite(single), kept.view(np.float32), single)
+
+
+def is_rounded(numbers: np.ndarray) -> bool:
+    """Return whether :func:`rounded` changes a column, so that a filter's bound must be rounded as well."""
+    with np.errstate(over="ignore", under="ignore"):
+        single = np.asarray(numbers).astype(np.float32)
+    return not np.array_equal(single.astype(float), numbers, equal_nan=True)
+
+
+def strongest_pairs(explanation: ExplanationData) -> list[list[int]]:
+    """Return strong players' pairs as [first, second, number of the set]. The players have the largest sums of mean magnitudes."""
+    if explanation.sets is None or explanation.set_values is None:
+        return []
+    mean = np.abs(explanation.set_values).mean(axis=0).reshape(len(explanation.sets), -1).max(axis=1)
+    strength = np.zeros(explanation.n_players)
+    for members, value in zip(explanation.sets, mean.tolist(), strict=True):
+        if len(members) == 2:
+            strength[list(members)] += value
+    strongest = set(np.argsort(-strength, kind="stable")[:_PAIRED].tolist())
+    return [[*members, s] for s, members in enumerate(explanation.sets) if len(members) == 2 and strongest.issuperset(members)]
+
+
+def players_of(pairs: list[list[int]]) -> list[int]:
+    """Return the players of some pairs, in order."""
+    return sorted({j for first, second, _ in pairs for j in (first, second)})
+
+
+def tiles(explanation: ExplanationData, pairs: list[list[int]]) -> list[list[dict[str, Any]]]:
+    """Return the chart's matrix of mean magnitudes, output by output."""
+    if not pairs or explanation.set_values is None:
+        return []
+    mean = np.abs(explanation.set_values[:, [s for _, _, s in pairs]]).mean(axis=0).reshape(len(pairs), -1)
+    place = {j: where for where, j in enumerate(players_of(pairs))}
+    names = [printable(name)[:200] for name in explanation.feature_names]
+    return [
+        [
+            {
+                "pair": p,
+                "j": j,
+                "k": k,
+                "first": place[j],
+                "second": place[k],
+                "share": value / largest,
+                **_written(names, j, k, value),
+            }
+            for p, ((first, second, _), value) in enumerate(zip(pairs, values.tolist(), strict=True))
+            for j, k in ((first, second), (second, first))
+        ]
+        for values in mean.T
+        for largest in [float(values.max()) or 1.0]
+    ]
+
+
+def _written(names: list[str], j: int, k: int, value: float) -> dict[str, str]:
+    return {"text": f"{value:.2g}", "said": f"{names[j]} and {names[k]}: {value:.2g}"}
