@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Self
@@ -13,6 +12,7 @@ from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.results.data import _validation as validation
 from exactshap.results.data._certificate import Certificate
 from exactshap.results.data._named_values import NamedValues
+from exactshap.results.data._residuals import all_within, largest_of_rows, within
 
 __all__ = ["ExplanationData"]
 
@@ -32,11 +32,6 @@ _PER_ROW = (
 )
 _ARRAYS = (*_PER_ROW, "error_bound")
 _PER_OUTPUT = tuple(name for name in _PER_ROW if name not in ("tolerance", "approximation_error"))
-
-# Rows: up to so many, plain Python is quicker than steps of arrays.
-MAX_ROWS_ONE_BY_ONE = 10
-# The residuals and tolerances of so many rows stay in a core's caches while they are compared.
-CACHED_ROWS = 2**14
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -306,25 +301,3 @@ class ExplanationData:
 
 
 _DEFAULTS = {field.name: field.default for field in fields(ExplanationData) if field.default is not MISSING}
-
-
-def largest_of_rows(residual: np.ndarray) -> np.ndarray:
-    """Return the largest magnitude (n_rows,) of each row's residuals (n_rows[, n_outputs])."""
-    size = np.abs(residual)
-    # A maximum along contiguous rows takes a tenth of the time.
-    return size if size.ndim == 1 else np.ascontiguousarray(size.T).max(axis=0, initial=0.0)
-
-
-def within(residual: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
-    """Return which rows have all residuals within the tolerance (n_rows,): an infinite one, where numbers overflow, allows nothing."""
-    return (largest_of_rows(residual) <= tolerance) & (tolerance < np.inf)
-
-
-def all_within(residual: np.ndarray, tolerance: np.ndarray) -> bool:
-    """Return whether :func:`within` holds for all rows."""
-    n_rows = len(residual)
-    if residual.ndim > 1 or n_rows > MAX_ROWS_ONE_BY_ONE:
-        parts = (slice(start, start + CACHED_ROWS) for start in range(0, n_rows, CACHED_ROWS))
-        return all(within(residual[rows], tolerance[rows]).all() for rows in parts)
-    rows = zip(residual.tolist(), tolerance.tolist(), strict=True)
-    return all(abs(missing) <= allowed < math.inf for missing, allowed in rows)
