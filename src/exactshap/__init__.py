@@ -49,6 +49,10 @@ def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
         return getattr(importlib.import_module(_PUBLIC[name]), name)
     text = f"module 'exactshap' has no attribute {name!r}"
+    if not name.startswith("_") and (
+        answer := importlib.import_module("exactshap.results.data").called_here("exactshap", name)
+    ):
+        raise AttributeError(answer)
     if name.endswith("Explainer"):
         text += ". There is one for all models: exactshap.Explainer(model, background)."
     if name == "load":

@@ -24,7 +24,7 @@ from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Shape, Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read, reader_for
-from exactshap.results.data import called_here, counted, value_function_sentence
+from exactshap.results.data import answers_keywords, called_here, counted, value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Question, Semivalue, find
 
@@ -155,6 +155,7 @@ class Explainer:
             raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
+    @answers_keywords
     def __call__(self, X: TableLike, index: str | Question = "shapley", order: int = 1, *, offset: Any = None) -> Explanation:
         """Explain rows.
 

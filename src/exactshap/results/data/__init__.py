@@ -29,7 +29,9 @@ from exactshap.results.data._filter import filter_grammar as filter_grammar
 from exactshap.results.data._filter import filtered_rows as filtered_rows
 from exactshap.results.data._fingerprint import fingerprint as fingerprint
 from exactshap.results.data._named_values import NamedValues as NamedValues
+from exactshap.results.data._names_elsewhere import answers_keywords as answers_keywords
 from exactshap.results.data._names_elsewhere import called_here as called_here
+from exactshap.results.data._names_elsewhere import keyword_here as keyword_here
 from exactshap.results.data._observed import Observed as Observed
 from exactshap.results.data._observed import observe as observe
 from exactshap.results.data._of_solution import of_solution as of_solution

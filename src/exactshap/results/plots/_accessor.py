@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +10,17 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.data import called_here, cells, counted, index_title, readable, row_name, shap_of_columns
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.results.data import (
+    answers_keywords,
+    called_here,
+    cells,
+    counted,
+    index_title,
+    readable,
+    row_name,
+    shap_of_columns,
+)
 from exactshap.results.plots._pyplot import current, displayed, escape, fitted, new_axes, seeded
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
@@ -26,6 +36,7 @@ __all__ = ["PlotAccessor"]
 # Stands for "=" in names while shap draws: it cuts tick labels at that sign.
 _EQUALS = "\ue000"
 _SEED = 0
+_picture = functools.partial(answers_keywords, picture=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,6 +79,7 @@ class PlotAccessor:
             raise AttributeError(text)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
+    @_picture
     def waterfall(self, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw the path from the baseline to row ``i``'s prediction."""
         rows = self._single(output)
@@ -75,6 +87,7 @@ class PlotAccessor:
         ax.set_title(escape(_game(rows)), fontsize=11)
         return fitted(ax)
 
+    @_picture
     def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw the strongest features' values, a dot per row, coloured by cell. Text stays grey."""
         rows = self._single(output)
@@ -85,6 +98,7 @@ class PlotAccessor:
         ax.set_xlabel(escape(f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
         return fitted(_restore_names(ax))
 
+    @_picture
     def bar(self, i: int | None = None, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw each feature's mean magnitude, or the values of row ``i``."""
         rows = self._single(output)
@@ -100,6 +114,7 @@ class PlotAccessor:
         ax.set_xlabel(escape(f"{what} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
         return fitted(_restore_names(ax))
 
+    @_picture
     def scatter(
         self, feature: int | str, *, color: int | str | None = None, output: int | str | None = None, ax: Axes = None
     ) -> Any:
@@ -110,6 +125,7 @@ class PlotAccessor:
         ax.set_title(escape(_game(rows)), fontsize=11)
         return fitted(ax)
 
+    @_picture
     def heatmap(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw every row as a column of colours under its prediction. Rows with similar values stand side by side."""
         rows = self._single(output)
@@ -117,6 +133,7 @@ class PlotAccessor:
         ax.set_title(escape(_game(rows)), fontsize=11)
         return fitted(ax)
 
+    @_picture
     def violin(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw the strongest features' distributions of values over rows."""
         rows = self._single(output)
@@ -166,6 +183,9 @@ class PlotAccessor:
             if feature not in names:
                 raise UnknownNameError(message(f"Unknown feature {feature!r}", do=did_you_mean(feature, names)))
             return names.index(feature)
+        if not isinstance(feature, (int, np.integer)):
+            do = "Pass a name or a number: plot.scatter('age', color='sex')"
+            raise InputTypeError(message("A feature is named or numbered", f"Got {type(feature).__name__}", do))
         if not -len(names) <= feature < len(names):
             raise InputError(message(f"There is no feature {feature}", f"There are {len(names)}"))
         return int(feature) % len(names)

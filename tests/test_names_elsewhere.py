@@ -1,0 +1,96 @@
+"""Habits of shap are answered by one table, which is held against shap's own public names."""
+
+import inspect
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+import exactshap
+from exactshap.results.data import called_here, keyword_here
+from explanation_factory import linear
+
+X = np.random.default_rng(0).normal(size=(30, 3))
+MODEL = Ridge().fit(X, X[:, 0])
+INSIDE = {"Any", "NoReturn", "UnsupportedModule", "have_matplotlib", "matplotlib", "other", "unsupported"}  # no habits
+
+
+def public(holder):
+    return {name for name in dir(holder) if not name.startswith("_")} - INSIDE
+
+
+def words(*functions):
+    return {name for function in functions for name in inspect.signature(function).parameters} - {
+        "self",
+        "args",
+        "kwargs",
+        "model",
+        "X",
+        "shap_values",
+    }
+
+
+@pytest.mark.peer
+def test_every_public_name_of_shap_is_here_or_has_an_answer():
+    shap = pytest.importorskip("shap")
+    for name in public(shap):
+        if not hasattr(exactshap, name):
+            with pytest.raises(AttributeError, match=r"module '?exactshap'? has no attribute '\w+'[.:] \w"):
+                getattr(exactshap, name)
+    explanation, explainer = linear(X), exactshap.Explainer(MODEL, X)
+    silent = [
+        name for name in public(shap.Explanation) if not hasattr(explanation, name) and not called_here("Explanation", name)
+    ]
+    silent += [
+        name for name in public(shap.TreeExplainer) if not hasattr(explainer, name) and not called_here("Explainer", name)
+    ]
+    pictures = public(shap.plots) - {"benchmark", "colors"}
+    silent += [name for name in pictures if not hasattr(explanation.plot, name) and not called_here("plot", name)]
+    assert silent == []
+
+
+@pytest.mark.peer
+def test_every_keyword_of_shaps_calls_and_pictures_is_here_or_has_an_answer():
+    shap = pytest.importorskip("shap")
+    call = words(exactshap.Explainer.__call__)
+    theirs = words(
+        shap.Explainer.__call__,
+        shap.TreeExplainer.__call__,
+        shap.TreeExplainer.shap_values,
+        shap.KernelExplainer.shap_values,
+        shap.PermutationExplainer.__call__,
+    ) | {"nsamples", "l1_reg", "silent", "gc_collect"}  # of KernelExplainer, which takes them as **kwargs
+    assert [word for word in theirs - call if not keyword_here(word)] == []
+    for name in ("waterfall", "beeswarm", "bar", "scatter", "heatmap", "violin"):
+        ours, theirs = getattr(linear(X).plot, name), getattr(shap.plots, name)
+        assert [word for word in words(theirs) - words(ours) if not keyword_here(word, picture=True)] == [], name
+        for word in words(theirs) - words(ours):
+            with pytest.raises(TypeError, match=rf"{name}\(\) has no keyword '{word}': \w"):
+                ours(**{word: None})
+
+
+@pytest.mark.parametrize("word", ["nsamples", "max_evals", "check_additivity", "budget", "interactions", "silent"])
+def test_words_of_a_call_are_answered(word):
+    explainer = exactshap.Explainer(MODEL, X)
+    with pytest.raises(TypeError, match=rf"explainer\(X\) has no keyword '{word}': \w"):
+        explainer(X, **{word: 1})
+    with pytest.raises(TypeError, match="nonsense"):
+        explainer(X, nonsense=1)
+
+
+def test_settings_of_shaps_explainers_are_answered():
+    for word in ("data", "masker", "model_output", "feature_perturbation", "algorithm", "seed", "nsamples", "link"):
+        with pytest.raises(Exception, match=rf"no setting '{word}'\. \w") as caught:
+            exactshap.Explainer(MODEL, X, **{word: None})
+        assert caught.value.args[0].count(". ") >= 1
+
+
+def test_a_colour_is_a_feature_and_not_an_explanation():
+    explanation = linear(X)
+    with pytest.raises(TypeError, match=r"named or numbered. Got Explanation. .*color='sex'"):
+        explanation.plot.scatter(0, color=explanation)
+
+
+def test_signatures_stay_readable():
+    assert list(inspect.signature(exactshap.Explainer.__call__).parameters) == ["self", "X", "index", "order", "offset"]
+    assert "ax" in inspect.signature(linear(X).plot.bar).parameters
