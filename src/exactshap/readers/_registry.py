@@ -63,6 +63,10 @@ _REGISTRY: dict[str, str] = {
     "sksurv.svm.naive_survival_svm.NaiveSurvivalSVM": "exactshap.readers.additive.sksurv",
     "sksurv.svm.survival_svm.FastKernelSurvivalSVM": "exactshap.readers.kernel_machines.sksurv_svm",
     "sksurv.svm.minlip.MinlipSurvivalAnalysis": "exactshap.readers.kernel_machines.sksurv_svm",
+    "statsmodels.regression.linear_model.RegressionResultsWrapper": "exactshap.readers.additive.statsmodels",
+    "statsmodels.genmod.generalized_linear_model.GLMResultsWrapper": "exactshap.readers.additive.statsmodels",
+    "statsmodels.discrete.discrete_model.BinaryResultsWrapper": "exactshap.readers.additive.statsmodels",
+    "statsmodels.discrete.discrete_model.PoissonResultsWrapper": "exactshap.readers.additive.statsmodels",
     "treelite.model.Model": "exactshap.readers.trees.treelite",
     "lightgbm.basic.Booster": "exactshap.readers.trees.lightgbm",
     "lightgbm.sklearn.LGBMModel": "exactshap.readers.trees.lightgbm",
@@ -106,7 +110,7 @@ _NOT_ON_TABLES = (
 _KNOWN = (
     "kernel machines, Gaussian processes, linear models, trees, forests and boosting of scikit-learn; pipelines, searches and"
     " scaled targets of them; XGBoost, LightGBM, CatBoost, EBM, pyGAM, gpytorch, BoTorch, treelite,"
-    " lifelines, scikit-survival"
+    " lifelines, scikit-survival, statsmodels"
 )
 
 

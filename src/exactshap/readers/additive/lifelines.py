@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.types import Model, TableLike
+from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.readers import OwnCall, Request
+from exactshap.readers import Request
 from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive._frame_call import FrameCall
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 from exactshap.readers.responses import Response
@@ -18,21 +18,6 @@ from exactshap.readers.responses import Response
 __all__ = ["read"]
 
 _INTERCEPT = "Intercept"
-
-
-@dataclass(frozen=True, eq=False)
-class FrameCall(OwnCall):
-    """A documented call on a pandas frame with the columns that the model was fitted with."""
-
-    names: tuple[str, ...] = ()
-
-    def __call__(self, model: Model, rows: TableLike) -> np.ndarray:
-        import pandas as pd
-
-        if not isinstance(rows, pd.DataFrame):
-            columns = {name: np.asarray(rows[name]) for name in self.names} if hasattr(rows, "columns") else np.asarray(rows)
-            rows = pd.DataFrame(columns, columns=list(self.names))
-        return super().__call__(model, rows)
 
 
 def _response(model: Model) -> Response:

@@ -1,0 +1,27 @@
+"""Calls of models that know their columns by name in a pandas frame only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap._runtime.types import Model, TableLike
+from exactshap.readers import OwnCall
+
+__all__ = ["FrameCall"]
+
+
+@dataclass(frozen=True, eq=False)
+class FrameCall(OwnCall):
+    """A documented call on a pandas frame with the columns that the model was fitted with."""
+
+    names: tuple[str, ...] = ()
+
+    def __call__(self, model: Model, rows: TableLike) -> np.ndarray:
+        import pandas as pd
+
+        if not isinstance(rows, pd.DataFrame):
+            columns = {name: np.asarray(rows[name]) for name in self.names} if hasattr(rows, "columns") else np.asarray(rows)
+            rows = pd.DataFrame(columns, columns=list(self.names))
+        return super().__call__(model, rows)

@@ -1,0 +1,73 @@
+"""Results of statsmodels: least squares, generalised linear models and binary or count regressions, as their linear predictor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.types import Model
+from exactshap.errors import ExplanationWarning, UnsupportedStructureError, message, warn
+from exactshap.readers import OwnCall, Request
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive._frame_call import FrameCall
+from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
+
+__all__ = ["read"]
+
+_CONSTANT = "Intercept"  # as formulas call it
+_LINKS = {"Identity": "target", "Log": "log of the target", "Logit": "log-odds"}
+_LEAST_SQUARES = ("OLS", "WLS", "GLS", "GLSAR", "RLM")
+_CLASSES = {"Logit": "log-odds", "Probit": "probit", "Poisson": "log of the target"}
+
+
+def read(model: Model, request: Request) -> AdditiveReader:
+    r"""Read the linear predictor of a result, :math:`x \cdot \beta`, without the offsets of the fit."""
+    fitted = model.model
+    params = np.asarray(model.params, float)
+    columns = [str(name) for name in fitted.exog_names]
+    if type(fitted).__name__ not in (*_LEAST_SQUARES, *_CLASSES, "GLM") or params.shape != (len(columns),):
+        got = f"Got parameters of shape {params.shape}; known: {', '.join((*_LEAST_SQUARES, *_CLASSES, 'GLM'))}"
+        do = "Call it: explain(model.predict, X, background), exact up to 12 players"
+        raise UnsupportedStructureError(message(f"{type(fitted).__name__} is read where it has one linear predictor", got, do))
+    by_formula = hasattr(fitted, "formula")
+    if by_formula:
+        _require_columns(columns)
+    inside = np.array([not (by_formula and name == _CONSTANT) for name in columns])
+    names = tuple(name for name, kept in zip(columns, inside, strict=True) if kept)
+    settings: dict[str, Any] = {} if type(fitted).__name__ in _LEAST_SQUARES else {"which": "linear"}
+    call: OwnCall = FrameCall("predict", settings, names=names) if by_formula else OwnCall("predict", settings)
+    parts = LinearParts(params[inside][:, None], np.array([params[~inside].sum()]), ("output",), _unit(fitted))
+    _warn_of_offset(fitted)
+    return read_parts(model, request, parts, names if by_formula or _knows_names(fitted) else None, call)
+
+
+def _require_columns(names: list[str]) -> None:
+    """Refuse formulas with terms that are no columns of the rows."""
+    terms = [name for name in names if any(mark in name for mark in "[(:")]
+    if terms:
+        do = "Call it on frames: explain(model.predict, X, background), exact up to 12 players"
+        got = f"Got {', '.join(map(repr, terms[:3]))}"
+        raise UnsupportedStructureError(message("Terms of a formula are no columns of the rows", got, do))
+
+
+def _unit(fitted: Model) -> str:
+    if hasattr(fitted, "family"):
+        link = type(fitted.family.link).__name__
+        return _LINKS.get(link, f"{link} link of the target")
+    return _CLASSES.get(type(fitted).__name__, "target")
+
+
+def _knows_names(fitted: Model) -> bool:
+    """Say whether the model was fitted with a frame, whose names it keeps."""
+    return hasattr(fitted.data.orig_exog, "columns")
+
+
+def _warn_of_offset(fitted: Model) -> None:
+    for name in ("exposure", "offset"):
+        given = getattr(fitted, name, None)
+        if given is not None and np.any(np.asarray(given, float)):
+            do = "Pass the offsets of the explained rows, explain(model, X, offset=...); of an exposure its log"
+            what = f"{type(fitted).__name__} was fitted with {name}s of its rows"
+            warn(message(what, "The values are without them, as predict(X) is", do), ExplanationWarning)
+            return
