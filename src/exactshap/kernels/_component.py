@@ -16,10 +16,14 @@ ColumnFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class ScaledMixture:
-    """A mixture of Gaussians of the distance in units of sigma, one for each column; infinity switches a column off."""
+    """A mixture of Gaussians of the distance in units of sigma, one for each column; infinity switches a column off.
+
+    ``profile`` is what it stands for, the closed form of the squared distance.
+    """
 
     mixture: GaussianMixture
     sigma: np.ndarray
+    profile: Callable[[np.ndarray], np.ndarray]
 
     def distances(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Return the squared distances (n, n_features, m) in each column of X (n, n_features) and Y (n_features, m)."""

@@ -51,7 +51,7 @@ class Radial(Kernel):
         mixture = self.mixture()
         with np.errstate(over="ignore", under="ignore"):
             rates = np.minimum((np.sqrt(mixture.rates)[:, None] / sigma) ** 2, _LARGEST_RATE)
-        member_of = ScaledMixture(mixture, sigma)
+        member_of = ScaledMixture(mixture, sigma, self.profile)
         return tuple(
             Component(
                 amplitude=weight,

@@ -267,7 +267,7 @@ class _Columns(Kernel):
             if one is not None and id(one) not in wide:
                 sigma = np.full(n_features, np.inf)
                 sigma[list(self.columns)] = one.sigma
-                wide[id(one)] = ScaledMixture(one.mixture, sigma)
+                wide[id(one)] = ScaledMixture(one.mixture, sigma, one.profile)
         return tuple(replace(self._spread(part, n_features), member_of=wide[id(part.member_of)]) for part in parts)
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:

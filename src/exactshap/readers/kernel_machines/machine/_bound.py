@@ -273,7 +273,10 @@ class BoundMachine:
         # Constants: the reader lets no other monomial pass
         if expansion.monomials is not None:
             total += expansion.monomials.coefficients.sum(axis=1)
-        for part in expansion.parts:
+        for terms in expansion.radial:
+            squared = terms.kernel.distances(values, terms.points)[:, inside].sum(axis=1)
+            total += terms.kernel.profile(squared) @ terms.coefficients.T
+        for part in expansion.without_radial.parts:
             assert part.points is not None
             for term, point in enumerate(part.points.T):
                 hybrid = np.where(inside, values, point)
