@@ -46,8 +46,8 @@ def enumerated(predict, x, background):
 
 
 def off(found, right):
-    """Return the largest error beside the largest right number."""
-    return f"{np.abs(np.asarray(found) - right).max():.2g} of {np.abs(right).max():.2g}"
+    """Return the largest error, and the largest right number to judge it by."""
+    return f"off by up to {np.abs(np.asarray(found) - right).max():.2g}, where the right ones reach {np.abs(right).max():.2g}"
 
 
 def ours(call):
@@ -60,7 +60,7 @@ def ours(call):
 
 
 def categories():
-    """shap.TreeExplainer of HistGradientBoosting with categorical columns."""
+    """`shap.TreeExplainer`: HistGradientBoosting with categorical columns."""
     import shap
     from sklearn.ensemble import HistGradientBoostingRegressor
 
@@ -69,11 +69,11 @@ def categories():
     model = HistGradientBoostingRegressor(categorical_features=[0], random_state=0).fit(X, y)
     explanation = shap.TreeExplainer(model)(X[:50])
     error = off(explanation.values.sum(axis=1) + explanation.base_values, model.predict(X[:50]))
-    return f"sums are off by {error}", ours(lambda: exactshap.explain(model, X[:50]))
+    return f"sums {error}", ours(lambda: exactshap.explain(model, X[:50]))
 
 
 def reversed_columns():
-    """shap.TreeExplainer of a forest, given a frame with its columns in another order."""
+    """`shap.TreeExplainer`: a forest, a frame with its columns in another order."""
     import pandas as pd
     import shap
     from sklearn.ensemble import RandomForestRegressor
@@ -83,11 +83,11 @@ def reversed_columns():
     explainer, turned = shap.TreeExplainer(model), X[list("dcba")]
     right = explainer.shap_values(X[:20])
     error = off(explainer.shap_values(turned[:20])[:, ::-1], right)
-    return f"values are off by {error}", ours(lambda: exactshap.explain(model, turned[:20]))
+    return f"values {error}", ours(lambda: exactshap.explain(model, turned[:20]))
 
 
 def surplus_column():
-    """shapiq.ProductKernelExplainer of an SVR, given a column too many."""
+    """`shapiq.ProductKernelExplainer`: an SVR, a row with a column too many."""
     from shapiq.explainer.product_kernel import ProductKernelExplainer
     from sklearn.svm import SVR
 
@@ -101,7 +101,7 @@ def surplus_column():
 
 
 def probabilities():
-    """shap's model_output="probability" of an XGBoost classifier."""
+    """`shap.TreeExplainer`: probabilities of XGBoost, `model_output="probability"`."""
     import shap
     from xgboost import XGBClassifier
 
@@ -118,7 +118,7 @@ def probabilities():
 
 
 def pairs_of_an_ebm():
-    """shap.explainers.Additive of an explainable boosting machine with pairs."""
+    """`shap.explainers.Additive`: an explainable boosting machine with pairs."""
     import shap
     from interpret.glassbox import ExplainableBoostingRegressor
 
@@ -126,13 +126,13 @@ def pairs_of_an_ebm():
     model = ExplainableBoostingRegressor(interactions=5, n_jobs=1, outer_bags=1).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
     x, background = X[:1], X[100:200]
     found = shap.explainers.Additive(model.predict, background)(x).values[0]
-    return f"values are off by {off(found, enumerated(model.predict, x[0], background))}", ours(
+    return f"values {off(found, enumerated(model.predict, x[0], background))}", ours(
         lambda: exactshap.explain(model, x, background)
     )
 
 
 def normalized_target():
-    """shapiq.ProductKernelExplainer of a Gaussian process with normalize_y=True."""
+    """`shapiq.ProductKernelExplainer`: a Gaussian process with `normalize_y=True`."""
     from shapiq.explainer.product_kernel import ProductKernelExplainer
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF
