@@ -125,3 +125,6 @@ def test_a_model_that_predicts_no_number_is_refused():
     model = process(gp.Matern(1.0, nu=50.0))  # scikit-learn's Bessel functions overflow at distance 0
     with pytest.raises(ExactnessError, match="residual nan"):
         explain(model, X[:2])
+    elsewhere = X[:2] + 0.3  # the model predicts these rows, but not those of the background
+    with pytest.raises(ExactnessError, match="The model predicts NaN or infinity for rows that mix"):
+        explain(model, elsewhere, X[2:9])

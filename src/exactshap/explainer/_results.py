@@ -100,7 +100,8 @@ def _mask_message(reader: Reader, explanation: Explanation) -> str:
     certificate = explanation.certificate()
     difference = certificate.mask_difference or 0.0
     reason = (
-        _imprecise(explanation, difference)
+        _not_finite(difference)
+        or _imprecise(explanation, difference)
         or _unsteady(reader, explanation, certificate.row, f"row {certificate.row}")
         or CHANGED + BUG[4:]
     )
@@ -108,6 +109,16 @@ def _mask_message(reader: Reader, explanation: Explanation) -> str:
         f"v(S) is not what the model predicts for hybrid rows: off by {certificate.mask_difference:.3g} (tolerance {certificate.mask_tolerance:.3g})",
         f"On {certificate.n_masks} coalitions, for {reader.model_name} with value_function={reader.value_function!r}",
         f"{reason}; on_inexact='warn' returns the explanation with it",
+    )
+
+
+def _not_finite(difference: float) -> str:
+    """Return what to do where the model itself answers NaN or infinity for rows between two valid ones, else ""."""
+    if np.isfinite(difference):
+        return ""
+    return (
+        "The model predicts NaN or infinity for rows that mix the explained and the background rows: compare its own predictions"
+        " of both, and mend its kernel or scale its columns"
     )
 
 
