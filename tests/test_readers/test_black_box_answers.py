@@ -1,5 +1,7 @@
 """What functions answer: rounding that hangs on the batch, names of outputs, frames, labels."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -97,6 +99,32 @@ def test_classes_of_several_targets_are_outputs(several):
     names = ("target 0 = 0", "target 0 = 1", "target 1 = 0", "target 1 = 1", "target 1 = 2")
     assert found.output_names == names
     np.testing.assert_allclose(found.prediction, np.concatenate(model.predict_proba(X), axis=1))
+
+
+def test_chains_answer_the_second_class_of_each_target():
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multioutput import ClassifierChain
+
+    rows = np.concatenate([BACKGROUND, X])
+    model = ClassifierChain(LogisticRegression()).fit(rows, (rows[:, :2] > 0).astype(int))
+    found = explain(model.predict_proba, X, BACKGROUND)
+    assert found.output_names == ("target 0 = 1", "target 1 = 1")
+
+
+@pytest.mark.parametrize(
+    ("function", "way"),
+    [
+        (lambda rows: (rows[:, 0], rows[:, 1] ** 2), lambda function: lambda rows: function(rows)[0]),
+        (lambda rows: np.stack([rows[:, 0], rows[:, 1] ** 2]), lambda function: lambda rows: function(rows).T),
+    ],
+    ids=["mean and deviation", "on its side"],
+)
+def test_answers_with_a_column_for_each_row_name_a_way_that_works(function, way):
+    advised = way(function)
+    text = "function(rows)[0]" if isinstance(function(X), tuple) else "function(rows).T"
+    with pytest.raises(InputError, match=re.escape(text)):
+        explain(function, X, BACKGROUND)
+    assert explain(advised, X, BACKGROUND).certificate().passed
 
 
 def test_a_table_beside_its_prediction_is_refused_with_the_column_to_return():

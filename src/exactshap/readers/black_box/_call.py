@@ -38,6 +38,8 @@ def _class_names(owner: Any, names: tuple[str, ...] | None, n_outputs: int) -> t
         return tuple(str(label) for label in classes)
     if isinstance(classes, list) and sum(map(len, classes)) == n_outputs:
         return tuple(f"target {k} = {label}" for k, labels in enumerate(classes) for label in labels)
+    if isinstance(classes, list) and list(map(len, classes)) == [2] * n_outputs:  # chains answer the second class of each
+        return tuple(f"target {k} = {labels[1]}" for k, labels in enumerate(classes))
     return names
 
 
@@ -211,7 +213,7 @@ def _checked_output(
             message(
                 f"{name} returned shape {values.shape} for {rows.n_rows} rows",
                 "Expected one number, or one row of outputs, for each",
-                "Return its transpose: lambda rows: function(rows).T" if values.shape[1:] == (rows.n_rows,) else "",
+                _way_to_rows(returned) if values.shape[1:] == (rows.n_rows,) else "",
             )
         )
     finite = np.isfinite(values.reshape(rows.n_rows, -1)).all(axis=1)
@@ -225,6 +227,13 @@ def _checked_output(
         do = "Explain a finite output, or rows it can handle"
         raise InputError(message(f"{name} returned NaN or infinity{_for(of_row)}", f"First at {where}", do), row=row)
     return values
+
+
+def _way_to_rows(returned: Any) -> str:
+    """Return what to do about an answer with a column for each row: several answers at once, or a table on its side."""
+    if isinstance(returned, (list, tuple)):
+        return "Return one of its parts: lambda rows: function(rows)[0]"
+    return "Return its transpose: lambda rows: function(rows).T"
 
 
 def _from_objects(values: np.ndarray, name: str) -> np.ndarray:
