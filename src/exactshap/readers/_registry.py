@@ -38,6 +38,8 @@ _REGISTRY: dict[str, str] = {
     "sklearn.ensemble._bagging.BaggingRegressor": "exactshap.readers.wrappers.sklearn_sums",
     "sklearn.ensemble._stacking.StackingRegressor": "exactshap.readers.wrappers.sklearn_sums",
     "sklearn.ensemble._voting.VotingRegressor": "exactshap.readers.wrappers.sklearn_sums",
+    "sklearn.covariance._elliptic_envelope.EllipticEnvelope": "exactshap.readers.additive.sklearn_quadratic",
+    "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": "exactshap.readers.additive.sklearn_quadratic",
     "sklearn.ensemble._voting.VotingClassifier": "exactshap.readers.wrappers.sklearn_probabilities",
     "sklearn.ensemble._bagging.BaggingClassifier": "exactshap.readers.wrappers.sklearn_probabilities",
     "sklearn.ensemble._weight_boosting.AdaBoostClassifier": "exactshap.readers.trees.sklearn",

@@ -1,0 +1,105 @@
+"""Quadratic forms of scikit-learn: quadratic discriminant analysis and the elliptic envelope."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from exactshap._runtime.types import Model
+from exactshap.frames import Table
+from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, outputs_of, require_fitted, select_outputs
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive.sklearn_linear import predict_in_double
+from exactshap.readers.additive.terms import MonomialTerms
+
+__all__ = ["read"]
+
+
+class Form(NamedTuple):
+    """Hold f(x) = constant + (x - centre) . matrix (x - centre), with a symmetric matrix."""
+
+    centre: np.ndarray
+    matrix: np.ndarray
+    constant: float
+
+
+def read(model: Model, request: Request) -> AdditiveReader:
+    r"""Read quadratic forms: squares, products of two columns, and what their other centres leave of single columns.
+
+    .. math:: (x - \mu) \cdot A (x - \mu) = z \cdot A z - 2\, \delta \cdot A z + \delta \cdot A \delta, \qquad z = x - m, \; \delta = \mu - m
+    """
+    forms, names, unit = _envelope(model) if hasattr(model, "location_") else _discriminant(model)
+    centre = np.mean([form.centre for form in forms], axis=0)
+    coefficients, constants = (np.stack(parts, axis=-1) for parts in zip(*(_expanded(f, centre) for f in forms), strict=True))
+    if len(forms) == 2:  # the log-odds of the second class
+        coefficients, constants = coefficients[:, 1:] - coefficients[:, :1], constants[1:] - constants[:1]
+    chosen, picked = select_outputs(names, request.output, owner=type(model).__name__)
+    single = picked or len(names) == 1
+    call = OwnCall("decision_function", finish=functools.partial(outputs_of, chosen, single))
+    form = AdditiveForm(
+        blocks=(MonomialTerms(_powers(len(centre)), coefficients[:, chosen]),),
+        intercept=constants[chosen],
+        encode=functools.partial(_encode, type(model).__name__, request.feature_names, centre),
+        predict=functools.partial(predict_in_double, model, call),
+        n_columns=len(centre),
+        fitted_names=fitted_names(model),
+        output_names=tuple(names[k] for k in chosen),
+        unit=unit,
+        single_output=single,
+        magnitude=functools.partial(_magnitude, forms, centre),
+        own_call=call,
+    )
+    return AdditiveReader(model, request, form)
+
+
+def _envelope(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
+    """Return the negative squared Mahalanobis distance, less the threshold."""
+    require_fitted(model, "offset_")
+    precision = np.asarray(model.get_precision(), float)
+    form = Form(np.asarray(model.location_, float), -precision, -float(model.offset_))
+    return [form], ("decision function",), "decision function"
+
+
+def _discriminant(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
+    """Return the logarithms of prior times density of the classes."""
+    require_fitted(model, "rotations_")
+    forms = []
+    for mean, rotation, scaling, prior in zip(model.means_, model.rotations_, model.scalings_, model.priors_, strict=True):
+        matrix = -0.5 * (rotation / scaling) @ rotation.T
+        forms.append(Form(mean, 0.5 * (matrix + matrix.T), float(np.log(prior) - 0.5 * np.log(scaling).sum())))
+    classes = tuple(map(str, model.classes_))
+    if len(classes) == 2:
+        return forms, classes[1:], f"log-odds of class {classes[1]}"
+    return forms, classes, "joint log-likelihood"
+
+
+def _expanded(form: Form, centre: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the coefficients of the monomials of z = x - centre, in the order of :func:`_powers`, and the constant."""
+    shift = form.centre - centre
+    upper = np.triu_indices(len(centre), 1)
+    squares, pairs, single = np.diag(form.matrix), 2.0 * form.matrix[upper], -2.0 * form.matrix @ shift
+    return np.concatenate([single, squares, pairs]), form.constant + float(shift @ form.matrix @ shift)
+
+
+def _powers(d: int) -> np.ndarray:
+    """Return the powers of single columns, squares and pairs."""
+    first, second = np.triu_indices(d, 1)
+    pairs = np.zeros((len(first), d), np.int64)
+    pairs[np.arange(len(first)), first] = pairs[np.arange(len(first)), second] = 1
+    return np.concatenate([np.eye(d, dtype=np.int64), 2 * np.eye(d, dtype=np.int64), pairs])
+
+
+def _encode(owner: str, names: tuple[str, ...] | None, centre: np.ndarray, X: Table, what: str) -> np.ndarray:
+    return finite_numbers(X, what, owner, names=names) - centre
+
+
+def _magnitude(forms: list[Form], centre: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the sizes (n_rows,) that cancel in each form about its own centre, which rotations add up in another order."""
+    sizes = np.zeros(len(rows))
+    for form in forms:
+        moved = np.abs(rows) + np.abs(form.centre - centre)
+        sizes = np.maximum(sizes, np.einsum("ij,jk,ik->i", moved, np.abs(form.matrix), moved) + abs(form.constant))
+    return sizes
