@@ -12,10 +12,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 
 from exactshap import Explainer, explain, solve
-from exactshap.errors import UnknownNameError, UnsupportedStructureError
+from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
 from oracles import interventional_values
 from tolerances import RESPONSE
 
@@ -298,10 +298,48 @@ def test_a_forest_of_regressions_predicts_its_response():
     np.testing.assert_array_equal(explain(model, ROWS, output="response").values, explain(model, ROWS).values)
 
 
-def test_a_calibrated_classifier_says_what_to_do():
-    model = CalibratedClassifierCV(LogisticRegression(), cv=2).fit(X, CLASSES)
-    with pytest.raises(Exception, match="predict_proba"):
-        explain(model, ROWS, BACKGROUND, output="probability")
+@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize(
+    "make",
+    [
+        LinearSVC,
+        lambda: SGDClassifier(random_state=0),
+        lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+    ],
+    ids=["machine", "stochastic", "pipeline"],
+)
+def test_calibrated_sums_are_exact(make, ensemble):
+    model = CalibratedClassifierCV(make(), cv=3, ensemble=ensemble).fit(X, CLASSES)
+    for output in ("probability", "auto"):
+        explainer = Explainer(model, BACKGROUND, output=output)
+        explanation = explainer(ROWS)
+        own = interventional_values(second_class(model), ROWS, BACKGROUND)
+        np.testing.assert_allclose(explanation.values, own, atol=RESPONSE)
+        assert explanation.unit == "probability of class yes"
+        assert explanation.exact
+        assert explanation.certificate().passed
+        assert explainer.verify(ROWS).passed
+    outer = make_pipeline(StandardScaler(), CalibratedClassifierCV(make(), cv=2, ensemble=ensemble)).fit(X, CLASSES)
+    own = interventional_values(second_class(outer), ROWS, BACKGROUND)
+    np.testing.assert_allclose(
+        explain(outer, ROWS, BACKGROUND, groups={"ab": ["a", "b"]}).values.sum(axis=1), own.sum(axis=1), atol=RESPONSE
+    )
+
+
+def test_other_calibrated_classifiers_say_what_to_do():
+    three = np.array(["u", "v", "w"])[np.digitize(X.a + X.b, [-0.5, 0.5])]
+    for model in (
+        CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2).fit(X, CLASSES),
+        CalibratedClassifierCV(LogisticRegression(), cv=2).fit(X, three),
+        CalibratedClassifierCV(SVC(), cv=2).fit(X, CLASSES),
+        CalibratedClassifierCV(GaussianNB(), cv=2).fit(X, CLASSES),
+    ):
+        with pytest.raises(UnsupportedStructureError, match=r"Call the model: explain\(model.predict_proba, X, background\)"):
+            explain(model, ROWS, BACKGROUND, output="probability")
+    assert explain(model.predict_proba, ROWS[:1], BACKGROUND[:5]).certificate().passed
+    sigmoid = CalibratedClassifierCV(LogisticRegression(), cv=2).fit(X, CLASSES)
+    with pytest.raises(InputError, match=r"needs reference rows.*Pass background="):
+        explain(sigmoid, ROWS)
 
 
 @pytest.mark.parametrize("model", [Ridge(), RandomForestRegressor(3), PoissonRegressor()])

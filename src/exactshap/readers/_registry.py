@@ -44,6 +44,7 @@ _REGISTRY: dict[str, str] = {
     "sklearn.ensemble._bagging.BaggingClassifier": "exactshap.readers.wrappers.sklearn_probabilities",
     "sklearn.ensemble._weight_boosting.AdaBoostClassifier": "exactshap.readers.trees.sklearn",
     "sklearn.multioutput.MultiOutputClassifier": "exactshap.readers.wrappers.sklearn_probabilities",
+    "sklearn.calibration.CalibratedClassifierCV": "exactshap.readers.wrappers.sklearn_calibrated",
     "sklearn.multioutput.MultiOutputRegressor": "exactshap.readers.wrappers.sklearn_multiclass",
     "gpytorch.models.exact_gp.ExactGP": "exactshap.readers.kernel_machines.gpytorch_exact_gp",
     "botorch.models.gp_regression.SingleTaskGP": "exactshap.readers.kernel_machines.gpytorch_exact_gp",

@@ -24,6 +24,7 @@ from exactshap.readers.responses import (
     Response,
     ResponseReader,
     SampledResponse,
+    Sigmoid,
     needs_rows,
 )
 from exactshap.solvers.product import eliminate
@@ -41,11 +42,12 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
     def decorate(read: _Read) -> Callable[[Any, Request], Reader]:
         @wraps(read)
         def read_either(model: Model, request: Request) -> Reader:
-            if not isinstance(request.output, str) or request.output not in RESPONSES:
+            is_sigmoid = isinstance(request.output, Sigmoid) and hasattr(model, "decision_function")
+            if not is_sigmoid and (not isinstance(request.output, str) or request.output not in RESPONSES):
                 return read(model, request)
             options = {name: value for name, value in request.options.items() if name not in SAMPLING_OPTIONS}
             score = read(model, replace(request, output="auto", options=options))
-            response = describe(model)
+            response = request.output.response if is_sigmoid else describe(model)
             if request.output == "probability" and not response.unit.startswith("probability"):
                 raise UnknownNameError(no_output(score.model_name, request.output, score.output_names))
             return score if response.link is None else _response_of(score, response, request)

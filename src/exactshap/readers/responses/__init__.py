@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exactshap.readers.responses._exact import PlayerScores, ResponseReader
 from exactshap.readers.responses._factors import MAX_WIDTH, Factor, FactorReader, FactorScores
-from exactshap.readers.responses._links import Response, link_of, needs_rows, no_response, probabilities, probability
+from exactshap.readers.responses._links import Response, Sigmoid, link_of, needs_rows, no_response, probabilities, probability
 from exactshap.readers.responses._sampled import OPTIONS as SAMPLING_OPTIONS
 from exactshap.readers.responses._sampled import HybridScores, SampledResponse
 
@@ -19,6 +19,7 @@ __all__ = [
     "Response",
     "ResponseReader",
     "SampledResponse",
+    "Sigmoid",
     "link_of",
     "needs_rows",
     "no_response",

@@ -65,7 +65,7 @@ class ResponseReader(Reader):
         if inner.background is None:
             raise needs_rows(response.unit)
         self.weights = normalised_weights(inner.weights, inner.background.n_rows)
-        self._intercept = self._slope * scores.intercept
+        self._intercept = self._slope * scores.intercept + response.shift
         # s_j(z), of shape (n_background, n_players)
         self._absent = self._scores(inner.background, "background")
 
@@ -130,7 +130,7 @@ class ResponseReader(Reader):
         """Return what is added up in the score (n_rows,), times the steepest place of g: rounding of the score, in the response."""
         slope = steepest(self._link)
         steep = np.exp(self._intercept + scores.sum(axis=1)) if slope is None else slope
-        return np.asarray(self._slope * self.scores.sizes(X) * steep)
+        return np.asarray(abs(self._slope) * self.scores.sizes(X) * steep)
 
     def _coefficients(self, expansion: Expansion) -> np.ndarray:
         """Return c_l exp(r_l beta)."""

@@ -85,6 +85,7 @@ class FactorReader(Reader):
         assert inner.background is not None
         self.inner, self.factors, self.unit, self.own_call = inner, factors, response.unit, response.call
         self._link, self._slope, self._rows = str(response.link), response.slope, response.rows
+        self._shift = response.shift
         self.offset = None  # it would change the slope of the link
         self.rounding, self.floor = rounding_of(inner), 0.0
         self.weights = normalised_weights(inner.weights, inner.background.n_rows)
@@ -114,6 +115,7 @@ class FactorReader(Reader):
     def _row(self, factors: list[Factor], size: float, semivalue: Semivalue, order: int) -> Solution:
         tables = [(factor.players, self._slope * factor.table[:, 0]) for factor in factors if factor.players]
         constant = self._slope * (float(self.factors.intercept[0]) + sum(f.table[:, 0, 0] for f in factors if not f.players))
+        constant = constant + self._shift
         expansion = expand(self._link, _limit(constant, tables))
         if isinstance(constant, np.ndarray):  # terms without columns
             tables, constant = [*tables, ((0,), np.repeat(constant[:, None], 2, axis=1))], 0.0
@@ -121,7 +123,7 @@ class FactorReader(Reader):
         part = solve_factors(self.n_players, tables, expansion.rates, coefficients, weights, semivalue, order)
         steep = steepest(self._link)
         full = float(part.full[0, 0]) + expansion.constant
-        size = self._slope * size * (abs(full) if steep is None else steep)
+        size = abs(self._slope) * size * (abs(full) if steep is None else steep)
         return replace(
             part, error_bound=part.error_bound + 2.0**order * expansion.error, scale=part.scale + size, method=self._method
         ).finish(
@@ -165,7 +167,7 @@ class _Value:
     def __call__(self, masks: np.ndarray) -> np.ndarray:
         reader, means = self._reader, []
         for start in range(0, len(masks), 256):
-            scores = reader._slope * reader.factors.scores(self._factors, masks[start : start + 256])
+            scores = reader._shift + reader._slope * reader.factors.scores(self._factors, masks[start : start + 256])
             means.append(np.asarray(reader.weights) @ link_of(reader._link)(scores)[:, 0])
         return np.concatenate(means) if means else np.zeros(0)
 

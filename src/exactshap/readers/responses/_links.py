@@ -14,11 +14,35 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, outputs_of
 
-__all__ = ["Response", "link_of", "needs_rows", "no_response", "probabilities", "probability", "steepest"]
+__all__ = ["Response", "Sigmoid", "link_of", "needs_rows", "no_response", "probabilities", "probability", "steepest"]
 
 
 def _same(table: Table) -> Table:
     return table
+
+
+@dataclass(frozen=True)
+class Sigmoid:
+    r"""Ask a reader for :math:`\sigma(-(a f + b))` of its decision function f, as ``output=``: Platt's calibration.
+
+    Attributes
+    ----------
+    a, b : float
+    unit : str
+    """
+
+    a: float
+    b: float
+    unit: str
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Return the probabilities of decision functions."""
+        return np.asarray(expit(-(self.a * scores + self.b)))
+
+    @property
+    def response(self) -> Response:
+        """What a model answers so."""
+        return Response("logistic", OwnCall("decision_function", finish=self), self.unit, -self.a, shift=-self.b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +56,8 @@ class Response:
     call : OwnCall
         The documented call that gives it.
     unit : str
-    slope : float
-        The link's argument is so many times the score.
+    slope, shift : float
+        The link's argument is so many times the score, and that is added.
     rows : callable
         ``rows(table) -> table``, of the kind that the call takes.
     """
@@ -43,6 +67,7 @@ class Response:
     unit: str
     slope: float = 1.0
     rows: Callable[[Table], Table] = field(default=_same)
+    shift: float = 0.0
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:

@@ -76,6 +76,7 @@ class SampledResponse(Reader):
                 setattr(self, name, getattr(inner, name))
         self.inner, self.hybrids, self.unit, self.own_call = inner, hybrids, response.unit, response.call
         self._link, self._slope, self._rows, self._why = str(response.link), response.slope, response.rows, why
+        self._shift = response.shift
         self.offset = None  # it would change the slope of the link
         self.options = {"random_state": 0, **request.options}
         self.rounding, self.floor = rounding_of(inner), 0.0
@@ -112,7 +113,8 @@ class SampledResponse(Reader):
         return ControlledGame(scores, self._respond, self._row_weights, step), live
 
     def _respond(self, scores: np.ndarray) -> np.ndarray:
-        return link_of(self._link)(scores if self._slope == 1.0 else self._slope * scores)
+        is_plain = self._slope == 1.0 and self._shift == 0.0
+        return link_of(self._link)(scores if is_plain else self._slope * scores + self._shift)
 
     def game(self, X: Table) -> RowGames:
         """Return the games of the rows, by their definition."""
@@ -145,7 +147,7 @@ class SampledResponse(Reader):
         if game.slopes.any():
             values = values + score.values[i].reshape(len(found.sets), self.n_outputs) @ game.slopes
         steep = steepest(self._link)
-        steep = self._slope * (steep if steep is not None else float(np.abs(ends[1]).max()))
+        steep = abs(self._slope) * (steep if steep is not None else float(np.abs(ends[1]).max()))
         shape = found.values.shape
         return replace(
             found,

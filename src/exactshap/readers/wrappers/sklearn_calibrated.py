@@ -1,0 +1,70 @@
+r"""Calibrated classifiers of scikit-learn: means of logistic functions of decision functions that add up.
+
+.. math:: p(x) = \frac1K \sum_k \frac{1}{1 + \exp(a_k f_k(x) + b_k)}
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+
+from exactshap._runtime.types import Model
+from exactshap.errors import UnknownNameError, UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.readers import RESPONSES, OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
+from exactshap.readers.responses import Sigmoid
+from exactshap.readers.wrappers._sum import Member, SumReader, read_member
+from exactshap.readers.wrappers.sklearn_sums import request_of_sum
+
+__all__ = ["read"]
+
+
+def read(model: Model, request: Request) -> Reader:
+    """Read the mean of sigmoid calibrations, of two classes, each of a decision function that is a sum over columns."""
+    require_fitted(model, "calibrated_classifiers_")
+    if model.method != "sigmoid":
+        raise _refused(model, f"Got method={model.method!r}")
+    if len(model.classes_) != 2:
+        raise _refused(model, f"Got {len(model.classes_)} classes, which are normalised")
+    name = str(model.classes_[1])
+    if not isinstance(request.output, str) or request.output not in RESPONSES:
+        select_outputs((name,), request.output, owner=type(model).__name__)
+    request, unit = request_of_sum(model, request), f"probability of class {name}"
+    readers = [_calibrated(one, request, model, unit) for one in model.calibrated_classifiers_]
+    share = np.full((1, 1), 1.0 / len(readers))
+    return SumReader(
+        model,
+        request,
+        [Member(reader, share) for reader in readers],
+        functools.partial(_predict, model),
+        constant=np.zeros(1),
+        output_names=(name,),
+        unit=unit,
+        fitted_names=fitted_names(model),
+        n_columns=int(model.n_features_in_),
+        single_output=True,
+    )
+
+
+def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader:
+    (calibrator,) = one.calibrators
+    output = Sigmoid(float(calibrator.a_), float(calibrator.b_), unit)
+    try:
+        return read_member(one.estimator, replace(request, output=output), type(model).__name__)
+    except (UnknownNameError, UnsupportedStructureError) as error:
+        if request.background is None:
+            raise
+        raise _refused(model, f"Got {type(one.estimator).__name__}") from error
+
+
+def _refused(model: Model, got: str) -> UnsupportedStructureError:
+    what = f"{type(model).__name__} is read where its calibration is a sigmoid of two classes and its decision function a sum of terms"
+    do = "Call the model: explain(model.predict_proba, X, background), exact up to 12 players and sampled beyond"
+    return UnsupportedStructureError(message(what, got, do))
+
+
+def _predict(model: Model, X: Table) -> np.ndarray:
+    """Return the model's own probability of the second class."""
+    return OwnCall("predict_proba", finish=functools.partial(outputs_of, [1], True)).of_table(model, X)
