@@ -45,6 +45,8 @@ def read_trees(
     if request.output == "probability" and ensemble.unit == "target":
         raise no_such_output
     known = describe(ensemble)
+    if known is None and request.output == "probability" and not hasattr(model, "predict_proba"):
+        raise no_such_output
     if known is None:
         raise no_response(model, f"Its objective is {ensemble.objective or 'unknown'}, its score a {ensemble.unit}")
     link, call, slope = known
