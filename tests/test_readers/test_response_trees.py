@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import (
+    AdaBoostClassifier,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
@@ -11,6 +12,7 @@ from sklearn.ensemble import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from exactshap import Explainer, explain, solve
 from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
@@ -55,6 +57,7 @@ TWO_CLASSES = {
     "catboost": lambda: catboost("CatBoostClassifier").fit(X, CLASSES),
     "scikit-learn": lambda: GradientBoostingClassifier(n_estimators=12).fit(X, CLASSES),
     "scikit-learn, exponential": lambda: GradientBoostingClassifier(n_estimators=12, loss="exponential").fit(X, CLASSES),
+    "votes": lambda: AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=8).fit(X, CLASSES),
     "histograms": lambda: HistGradientBoostingClassifier(max_iter=12).fit(X, CLASSES),
     "pipeline": lambda: make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=12)).fit(X, CLASSES),
 }
@@ -72,6 +75,7 @@ MANY_CLASSES = {
     "catboost": lambda: catboost("CatBoostClassifier").fit(X, THREE),
     "catboost, one against all": lambda: catboost("CatBoostClassifier", loss_function="MultiClassOneVsAll").fit(X, THREE),
     "scikit-learn": lambda: GradientBoostingClassifier(n_estimators=12).fit(X, THREE),
+    "votes": lambda: AdaBoostClassifier(n_estimators=8).fit(X, THREE),
     "histograms": lambda: HistGradientBoostingClassifier(max_iter=12).fit(X, THREE),
 }
 RATES = {

@@ -37,7 +37,10 @@ def _response(model: Model, ensemble: TreeModel) -> tuple[str, OwnCall, float] |
     if not (ensemble.boosted and hasattr(model, "predict_proba")):
         return None
     link = "logistic" if ensemble.single_output else "softmax"
-    return link, OwnCall("predict_proba"), 2.0 if ensemble.objective == "exponential" else 1.0
+    slope = 2.0 if ensemble.objective == "exponential" else 1.0
+    if ensemble.objective == "votes":  # of AdaBoost
+        slope = 1.0 / (len(model.classes_) - 1)
+    return link, OwnCall("predict_proba"), slope
 
 
 def _own_call(model: Model, ensemble: TreeModel) -> OwnCall:
