@@ -109,9 +109,10 @@ def test_shares_of_pipelines_name_their_last_step_only_where_it_has_trees():
     assert "model[-1] and model[:-1].transform(X)" in advice(UnsupportedModelError, lambda: decompose_r2(forest, X, Y))
     assert decompose_r2(forest[-1], forest[:-1].transform(X), Y).values.shape == (3,)
     linear = make_pipeline(StandardScaler(), LinearRegression()).fit(X, Y)
-    text = advice(UnsupportedModelError, lambda: decompose_r2(linear, X, Y))
-    assert "LinearRegression, which has no trees" in text
+    text = advice(InputError, lambda: decompose_r2(linear, X, Y))
+    assert "Pass background=" in text
     assert "Pass its last step" not in text
+    assert decompose_r2(linear, X, Y, background=X).values.shape == (3,)
 
 
 def test_text_beside_a_gaussian_copula():

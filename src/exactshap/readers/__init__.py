@@ -43,6 +43,7 @@ __all__ = [
     "AdditiveModel",
     "DelegatingReader",
     "KernelMachine",
+    "OneLayerNetwork",
     "Reader",
     "Request",
     "TermScores",
@@ -59,10 +60,12 @@ __all__ = [
 if TYPE_CHECKING:
     from exactshap.readers.additive import AdditiveModel, TermScores, explain_terms
     from exactshap.readers.kernel_machines import KernelMachine
+    from exactshap.readers.networks import OneLayerNetwork
 
 _ON_FIRST_USE = {
     "AdditiveModel": "exactshap.readers.additive.additive_model",
     "KernelMachine": "exactshap.readers.kernel_machines.kernel_machine",
+    "OneLayerNetwork": "exactshap.readers.networks.one_layer",
     "TermScores": "exactshap.readers.additive._term_scores",
     "explain_terms": "exactshap.readers.additive._term_scores",
 }

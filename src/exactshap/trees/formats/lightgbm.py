@@ -124,7 +124,7 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
             message(
                 "LightGBM's linear_tree models are not supported",
                 f"{where} has linear functions in its leaves",
-                "They are not sums of products of one-column factors; refit with linear_tree=False, or sample with Explainer(model.predict, background)",
+                "There is no reader for them; refit with linear_tree=False, or sample with Explainer(model.predict, background)",
             )
         )
     n_leaves = integer(entries.get("num_leaves"), f"{where}: num_leaves", 1, 2**31)

@@ -1,0 +1,344 @@
+r"""Networks of one hidden layer as product games.
+
+.. math:: f(x) = c + \sum_h o_h\, g\Bigl(\beta_h + \sum_j W_{jh} x_j\Bigr)
+
+A sum of exponentials in place of g, one for each unit as long as its range asks for, makes this a sum of products
+(:mod:`exactshap.expansions`). A unit that is saturated for every hybrid of a row is a constant.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from exactshap._runtime.types import Model, TableLike
+from exactshap.errors import BudgetError, InputError, InputTypeError, UnsupportedStructureError, message
+from exactshap.expansions import expand
+from exactshap.frames import Table, as_table, check_columns
+from exactshap.games import AdditiveGame, ProductGame, normalised_weights
+from exactshap.readers import (
+    OwnCall,
+    Reader,
+    Request,
+    choose_value_function,
+    finite_numbers,
+    names_of,
+    outputs_of,
+    players_of,
+    select_outputs,
+)
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution, solve
+from exactshap.solvers.product import solve_terms
+
+__all__ = ["NetworkReader", "OneLayerNetwork", "read"]
+
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "tanh": np.tanh,
+    "logistic": expit,
+    "identity": lambda t: t,
+}
+_SATURATED = 40.0  # the logistic function of -40 is 4e-18
+_BLOCK_BYTES = 2.0**25  # of the background's factors at a time: they stay in a core's caches
+
+
+class OneLayerNetwork:
+    r"""A network of one hidden layer, given by its arrays.
+
+    Parameters
+    ----------
+    weights : array of shape (n_features, n_units)
+        W. Of a ``torch.nn.Linear`` the transpose of ``weight``.
+    bias : array of shape (n_units,)
+        beta.
+    out_weights : array of shape (n_units,) or (n_units, n_outputs)
+        o.
+    out_bias : float or array of shape (n_outputs,), default=0.0
+        c.
+    activation : {"tanh", "logistic", "identity"}, default="tanh"
+        g.
+    predict : callable, default=None
+        The foreign model's own ``predict(X)``, so that the certificate is checked against it; None checks against the formula.
+    precision : dtype, default=float64
+        What ``predict`` computes in.
+
+    Raises
+    ------
+    InputError
+        If the arrays do not fit together.
+    UnsupportedStructureError
+        If the activation has no short sum of exponentials.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap import explain
+    >>> network = OneLayerNetwork([[1.0], [-2.0]], [0.5], [3.0], activation="tanh")
+    >>> explain(network, np.array([[0.2, 0.1]]), np.zeros((1, 2))).values.round(4)
+    array([[ 0.4466, -0.4466]])
+    """
+
+    def __init__(
+        self,
+        weights: Any,
+        bias: Any,
+        out_weights: Any,
+        out_bias: Any = 0.0,
+        *,
+        activation: str = "tanh",
+        predict: Any = None,
+        precision: Any = np.float64,
+    ) -> None:
+        if activation not in ACTIVATIONS:
+            raise no_expansion("OneLayerNetwork", activation)
+        if predict is not None and not callable(predict):
+            raise InputTypeError(message("`predict` must be callable or None", f"Got {type(predict).__name__}"))
+        arrays = [np.array(one, float) for one in (weights, bias, out_weights, out_bias)]
+        self.weights, self.bias, self.out_weights, self.out_bias = arrays
+        shape = self.weights.shape
+        fit = self.weights.ndim == 2 and self.bias.shape == shape[1:] and self.out_weights.shape[:1] == shape[1:]
+        fit = fit and self.out_weights.ndim in (1, 2) and self.out_bias.shape in ((), (1,), self.out_weights.shape[1:])
+        if not fit:
+            got = f"Got weights {shape}, bias {self.bias.shape}, out_weights {self.out_weights.shape}, out_bias {self.out_bias.shape}"
+            raise InputError(message("The arrays of the network do not fit together", got))
+        if not all(np.isfinite(one).all() for one in arrays):
+            raise InputError(message("The arrays of the network must be finite", "Got NaN or infinity"))
+        self.activation, self.own_predict, self.precision = activation, predict, np.dtype(precision)
+
+    def predict(self, X: TableLike) -> np.ndarray:
+        """Return f(x), of shape (n_rows,) or (n_rows, n_outputs)."""
+        if self.own_predict is not None:
+            return np.asarray(self.own_predict(X), float)
+        hidden = ACTIVATIONS[self.activation](as_table(X).numeric() @ self.weights + self.bias)
+        return np.asarray(hidden @ self.out_weights + self.out_bias)
+
+
+def no_expansion(name: str, activation: str) -> UnsupportedStructureError:
+    """Return the error for an activation that has no short sum of exponentials."""
+    do = "Explain its predict method, sampled beyond 12 players: explain(model.predict, X, background)"
+    known = f"Got activation={activation!r}; exact are {', '.join(map(repr, ACTIVATIONS))}"
+    return UnsupportedStructureError(message(f"The units of {name} have no short sum of exponentials", known, do))
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """The arrays of the outputs that are explained."""
+
+    weights: np.ndarray  # float64 (n_features, n_units)
+    bias: np.ndarray  # float64 (n_units,)
+    out_weights: np.ndarray  # float64 (n_units, n_outputs)
+    out_bias: np.ndarray  # float64 (n_outputs,)
+    activation: str
+
+    @property
+    def slope(self) -> float:
+        """The steepest place of g: what rounding of a unit's sum comes to."""
+        return 0.25 if self.activation == "logistic" else 1.0
+
+
+def read(model: OneLayerNetwork, request: Request) -> Reader:
+    """Read the arrays."""
+    multiple = model.out_weights.ndim == 2
+    out = model.out_weights if multiple else model.out_weights[:, None]
+    names = tuple(f"output {k}" for k in range(out.shape[1])) if multiple else ("output",)
+    chosen, single = select_outputs(names, request.output, owner="OneLayerNetwork")
+    single = single or not multiple
+    bias = np.broadcast_to(model.out_bias, (out.shape[1],))
+    layer = Layer(model.weights, model.bias, out[:, chosen], bias[chosen], model.activation)
+    call = OwnCall("predict", finish=functools.partial(outputs_of, chosen, single))
+    return NetworkReader(
+        model,
+        request,
+        layer,
+        call,
+        output_names=tuple(names[k] for k in chosen),
+        single_output=single,
+        unit="output",
+        precision=model.precision,
+    )
+
+
+class NetworkReader(Reader):
+    """A network of one hidden layer bound to a background.
+
+    Parameters
+    ----------
+    model : object
+    request : Request
+    layer : Layer
+    own_call : OwnCall
+        The documented call that predicts.
+    """
+
+    value_functions = ("interventional", "baseline")
+
+    def __init__(
+        self,
+        model: Model,
+        request: Request,
+        layer: Layer,
+        own_call: OwnCall,
+        *,
+        fitted_names: tuple[str, ...] | None = None,
+        output_names: tuple[str, ...],
+        single_output: bool,
+        unit: str,
+        precision: Any,
+    ) -> None:
+        self.model, self.model_name, self.layer, self.own_call = model, type(model).__name__, layer, own_call
+        request.refuse_options(owner=self.model_name)
+        self.fitted_names = fitted_names
+        self.feature_names = names_of(request, fitted_names, len(layer.weights), self.model_name)
+        self.output_names, self.single_output, self.unit = output_names, single_output, unit
+        self.players, self.player_names = players_of(request, self.feature_names)
+        self.value_function = choose_value_function(request, self.value_functions, None, owner=self.model_name)
+        self.precision = float(np.finfo(precision).eps)
+        self.n_terms = 100.0 * max(1, len(layer.bias))  # waves of a unit
+        self.floor = float(np.abs(layer.out_bias).max(initial=0.0))
+        assert request.background is not None
+        self.background = check_columns(
+            request.background, fitted_names, self.n_features, owner=self.model_name, what="background"
+        )
+        self.weights = normalised_weights(request.weights, self.background.n_rows)
+        self._absent = self._sums(self.background, "background")
+
+    def _sums(self, X: Table, what: str = "X") -> np.ndarray:
+        """Return what each player adds to the sum of each unit, of shape (n_rows, n_players, n_units)."""
+        rows = finite_numbers(X, what, self.model_name)
+        sums = np.zeros((len(rows), self.n_players, len(self.layer.bias)))
+        for player, columns in enumerate(self.players):
+            for j in columns:  # one by one: a row has the same bits in every batch
+                sums[:, player] += rows[:, j, None] * self.layer.weights[j]
+        return sums
+
+    def predict(self, X: Table) -> np.ndarray:
+        """Return the model's own prediction."""
+        assert self.own_call is not None
+        return self.own_call.of_table(self.model, X)
+
+    def game(self, X: Table) -> ProductGame | AdditiveGame:
+        """Return the rows' games, by expansions that hold for all of them."""
+        sums = self._sums(X)
+        if self.layer.activation == "identity":
+            return self._linear_game(sums)
+        terms = self._terms(sums)
+        inside, absent = (
+            np.exp(np.take(one, terms.unit, axis=2) * terms.rates).transpose(0, 2, 1) for one in (sums, self._absent)
+        )
+        constant = terms.constant
+        c = terms.c[:, 0] if self.single_output else terms.c
+        return ProductGame(c, inside, absent, self.weights, constant[0] if self.single_output else constant)
+
+    def _linear_game(self, sums: np.ndarray) -> AdditiveGame:
+        """Return the games of a network without activation: each player adds its own part."""
+        out = self.layer.out_weights
+        inside, outside = sums @ out, np.einsum("z,zju->ju", np.array(self.weights), self._absent) @ out
+        tables = [
+            np.stack([np.broadcast_to(outside[j], inside[:, j].shape), inside[:, j]], axis=1) for j in range(self.n_players)
+        ]
+        constant = self.layer.out_bias + self.layer.bias @ out
+        if self.single_output:
+            return AdditiveGame(self.n_players, [(j,) for j in range(self.n_players)], [t[:, :, 0] for t in tables], constant)
+        return AdditiveGame(self.n_players, [(j,) for j in range(self.n_players)], tables, constant)
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        """Solve one row after the other, each with the expansions that its own sums ask for."""
+        sums = self._sums(X)
+        if self.layer.activation == "identity":
+            return solve(self._linear_game(sums), semivalue, order)
+        if not len(sums):
+            return solve(self.game(X), semivalue, order)
+        return Solution.join((self._solved(row[None], semivalue, order) for row in sums), len(sums))
+
+    def _solved(self, sums: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        """Add up blocks of terms of one row."""
+        terms = self._terms(sums)
+        n_background, d, _ = self._absent.shape
+        width = int(max(1, _BLOCK_BYTES / (16.0 * d * n_background)))
+        total = None
+        for unit, rates, c in terms.blocks(width):
+            inside, absent = (np.exp(np.take(one, unit, axis=2) * rates) for one in (sums, self._absent))
+            part = solve_terms(inside, absent, np.ascontiguousarray(c.T), np.array(self.weights), semivalue, order)
+            total = part if total is None else total + part
+        assert total is not None
+        bound = np.asarray(total.error_bound) + 2.0**order * terms.error
+        total = replace(total, error_bound=bound, scale=total.scale + self._sizes(sums))
+        return total.finish(d, semivalue, order, constant=terms.constant, single_output=self.single_output, with_residual=False)
+
+    def _terms(self, sums: np.ndarray) -> _Terms:
+        """Return the waves of all units that are not saturated in every hybrid of these rows."""
+        layer, doubled = self.layer, 2.0 if self.layer.activation == "tanh" else 1.0
+        low, high = self._ranges(sums)
+        constant, error = layer.out_bias.copy(), 0.0
+        units, rates, coefficients = [np.zeros(0, int)], [np.zeros(0, complex)], [np.zeros((0, len(constant)), complex)]
+        for h, out in enumerate(layer.out_weights):
+            if doubled * low[h] > _SATURATED or doubled * high[h] < -_SATURATED:
+                constant += out * float(ACTIVATIONS[layer.activation](np.asarray(low[h])))
+                error += 1e-17 * float(np.abs(out).max())
+                continue
+            expansion = self._expansion(doubled * max(abs(low[h]), abs(high[h])))
+            constant += out * (doubled * expansion.constant - (doubled - 1.0))
+            error += doubled * expansion.error * float(np.abs(out).max())
+            waves = doubled * expansion.coefficients * np.exp(doubled * expansion.rates * layer.bias[h])
+            units.append(np.full(len(waves), h))
+            rates.append(doubled * expansion.rates)
+            coefficients.append(np.outer(waves, out))
+        if len(units) == 1:  # all are saturated: a game without terms
+            units.append(np.zeros(1, int))
+            rates.append(np.zeros(1, complex))
+            coefficients.append(np.zeros((1, len(constant)), complex))
+        return _Terms(np.concatenate(units), np.concatenate(rates), np.concatenate(coefficients), constant, error)
+
+    def _expansion(self, limit: float) -> Any:
+        try:
+            return expand("logistic", limit)
+        except BudgetError as error:
+            do = "Explain its predict method, sampled beyond 12 players: explain(model.predict, X, background)"
+            got = f"Its sum reaches {limit:.3g}, with both signs"
+            raise BudgetError(message(f"A unit of {self.model_name} is too steep to be expanded", got, do)) from error
+
+    def _ranges(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the least and the largest sum (n_units,) of any hybrid of these rows and the background."""
+        low = np.full(len(self.layer.bias), np.inf)
+        high = -low
+        for row in sums:
+            low = np.minimum(low, np.minimum(row, self._absent).sum(axis=1).min(axis=0))
+            high = np.maximum(high, np.maximum(row, self._absent).sum(axis=1).max(axis=0))
+        return low + self.layer.bias, high + self.layer.bias
+
+    def _sizes(self, sums: np.ndarray) -> np.ndarray:
+        """Return what is added up (n_rows,) inside the units and behind them, as far as it reaches the output."""
+        inside = np.abs(self.layer.bias) + np.abs(sums).sum(axis=1) + np.abs(self._absent).sum(axis=1).max(axis=0)
+        return np.asarray((1.0 + self.layer.slope * inside) @ np.abs(self.layer.out_weights).max(axis=1))
+
+    def bind(self, row: Table) -> NetworkReader:
+        """Return this reading with one reference row."""
+        bound = self._rebound(row)
+        bound.weights = np.ones(1)
+        bound._absent = self._sums(row, "background")
+        return bound
+
+    def memory(self, n_rows: int, order: int) -> float:
+        """Return the bytes of a block."""
+        return super().memory(n_rows, order) + 4.0 * _BLOCK_BYTES + 8.0 * n_rows * self.n_players * len(self.layer.bias)
+
+
+@dataclass(frozen=True, eq=False)
+class _Terms:
+    """Waves of all units: v(S) = constant + Re sum_l c_l prod exp(rate_l s_unit_l)."""
+
+    unit: np.ndarray  # int64 (n_terms,)
+    rates: np.ndarray  # complex128 (n_terms,)
+    c: np.ndarray  # complex128 (n_terms, n_outputs)
+    constant: np.ndarray  # float64 (n_outputs,)
+    error: float
+
+    def blocks(self, width: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        for start in range(0, len(self.unit), width):
+            terms = slice(start, start + width)
+            yield self.unit[terms], self.rates[terms], self.c[terms]

@@ -1,0 +1,134 @@
+"""Networks of one hidden layer: all coalitions by the model's own predict, saturated and steep units, refusals."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from exactshap import Explainer, explain
+from exactshap.errors import BudgetError, InputError, UnsupportedStructureError
+from exactshap.readers import OneLayerNetwork
+from exactshap.testing import check_reader
+from tolerances import RESPONSE
+
+D = 4
+
+
+def rows(n, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, D))
+
+
+def brute_force(predict, x, background):
+    """Return Shapley values (n_players[, n_outputs]) of mean predictions of hybrids."""
+
+    def v(coalition):
+        hybrids = background.copy()
+        hybrids[:, list(coalition)] = x[list(coalition)]
+        return predict(hybrids).mean(axis=0)
+
+    values = {S: v(S) for s in range(D + 1) for S in itertools.combinations(range(D), s)}
+    phi = []
+    for j in range(D):
+        others = [k for k in range(D) if k != j]
+        phi.append(
+            sum(
+                math.factorial(len(S))
+                * math.factorial(D - len(S) - 1)
+                / math.factorial(D)
+                * (values[tuple(sorted((*S, j)))] - values[S])
+                for s in range(D)
+                for S in itertools.combinations(others, s)
+            )
+        )
+    return np.array(phi)
+
+
+def perceptron(activation, n_outputs=1, **settings):
+    from sklearn.neural_network import MLPRegressor
+
+    X = rows(80)
+    y = np.stack([X[:, 0] * X[:, 1] + X[:, 2], -(X[:, 3] ** 2)], axis=1)[:, :n_outputs]
+    settings = {"hidden_layer_sizes": (6,), "max_iter": 200, "random_state": 0, "solver": "lbfgs", **settings}
+    return MLPRegressor(activation=activation, **settings).fit(X, y[:, 0] if n_outputs == 1 else y)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("activation", ["tanh", "logistic", "identity"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_all_coalitions(activation, n_outputs):
+    model, background, X = perceptron(activation, n_outputs), rows(5, 1), rows(3, 2)
+    explanation = explain(model, X, background)
+    expected = np.array([brute_force(model.predict, x, background) for x in X])
+    np.testing.assert_allclose(explanation.values, expected, rtol=0, atol=100.0 * RESPONSE)
+    assert explanation.exact
+    one = explain(model, X, background[:1], value_function="baseline")
+    expected = np.array([brute_force(model.predict, x, background[:1]) for x in X])
+    np.testing.assert_allclose(one.values, expected, rtol=0, atol=100.0 * RESPONSE)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "logistic", "identity"])
+def test_the_contract_of_a_reader(activation):
+    rng = np.random.default_rng(0)
+    network = OneLayerNetwork(
+        rng.normal(size=(D, 3)), rng.normal(size=3), rng.normal(size=(3, 2)), [1.0, -2.0], activation=activation
+    )
+    check_reader(network, rows(4, 1), rows(3, 2))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-3, 1.0, 30.0])
+def test_units_of_any_slope(scale):
+    rng = np.random.default_rng(0)
+    network = OneLayerNetwork(scale * rng.normal(size=(D, 3)), rng.normal(size=3), rng.normal(size=3))
+    X, background = rows(2, 2), rows(4, 1)
+    explanation = explain(network, X, background)
+    expected = np.array([brute_force(network.predict, x, background) for x in X])
+    np.testing.assert_allclose(explanation.values, expected, rtol=0, atol=RESPONSE)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "logistic"])
+@pytest.mark.parametrize("bias", [1e6, -1e6])
+def test_saturated_units_are_constants(activation, bias):
+    network = OneLayerNetwork(np.ones((D, 2)), [bias, 0.0], [2.0, 1.0], activation=activation)
+    X, background = rows(2, 2), rows(4, 1)
+    alone = OneLayerNetwork(np.ones((D, 1)), [0.0], [1.0], activation=activation)
+    np.testing.assert_allclose(
+        explain(network, X, background).values, explain(alone, X, background).values, rtol=0, atol=RESPONSE
+    )
+    dead = OneLayerNetwork(np.ones((D, 1)), [bias], [2.0], activation=activation)
+    assert np.array_equal(explain(dead, X, background).values, np.zeros((2, D)))
+
+
+def test_constant_columns_get_nothing_and_groups_add_up():
+    rng = np.random.default_rng(0)
+    network = OneLayerNetwork(rng.normal(size=(D, 3)), rng.normal(size=3), rng.normal(size=3))
+    X, background = rows(2, 2), rows(4, 1)
+    X[:, 1], background[:, 1] = 5.0, 5.0
+    assert np.abs(explain(network, X, background).values[:, 1]).max() < RESPONSE
+    grouped = explain(network, X, background, groups={"ab": [0, 1], "cd": [2, 3]})
+    joint = explain(network, X, background, index="sii", order=2)
+    assert grouped.values.shape == (2, 2)
+    assert joint.interactions.shape == (2, D, D)
+
+
+def test_rows_are_the_same_in_every_batch():
+    rng = np.random.default_rng(0)
+    network = OneLayerNetwork(rng.normal(size=(D, 3)), rng.normal(size=3), rng.normal(size=3))
+    explainer, X = Explainer(network, rows(4, 1)), rows(3, 2) * [[1.0], [9.0], [0.1]]
+    assert np.array_equal(explainer(X).values, np.concatenate([explainer(X[i : i + 1]).values for i in range(3)]))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_refusals():
+    X, background = rows(2, 2), rows(4, 1)
+    with pytest.raises(UnsupportedStructureError, match="no short sum of exponentials"):
+        explain(perceptron("relu", max_iter=2), X, background)
+    with pytest.raises(UnsupportedStructureError, match="one hidden layer only"):
+        explain(perceptron("tanh", max_iter=2, hidden_layer_sizes=(3, 3)), X, background)
+    steep = OneLayerNetwork(np.full((D, 1), 1e5), [0.0], [1.0])
+    with pytest.raises(BudgetError, match="too steep"):
+        explain(steep, X, background)
+    with pytest.raises(InputError, match="do not fit together"):
+        OneLayerNetwork(np.ones((D, 2)), [0.0], [1.0])
+    with pytest.raises(InputError, match="background"):
+        explain(OneLayerNetwork(np.ones((D, 1)), [0.0], [1.0]), X)
