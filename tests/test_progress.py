@@ -60,6 +60,29 @@ def test_who_is_told(case, monkeypatch):
         assert "explained 4 of 5 rows in" not in text.splitlines()[-1]
 
 
+@pytest.mark.parametrize(("total", "said"), [(12_000, True), (120, False)])
+def test_a_request_of_more_than_a_minute_says_so_once_in_a_log_line(monkeypatch, caplog, total, said):
+    clock = iter(np.arange(0.0, 1000.0, 3.0))  # seconds: each reading of the clock is three later
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(_progress.time, "perf_counter", lambda: float(next(clock)))
+    with _progress.progress_rows(None, total) as reached:
+        for done in (50, 100, 110):
+            reached(done)
+    lines = [record.getMessage() for record in caplog.records if record.name == "exactshap"]
+    assert len(lines) == said
+    if said:
+        assert lines[0].startswith("explaining 12,000 rows takes about 12 min; ")
+
+
+def test_a_request_that_is_refused_its_progress_says_nothing(monkeypatch, caplog):
+    monkeypatch.setattr(_progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(_progress, "LONG", 0.0)
+    Explainer(slow, X[:2], progress=False)(X[:12])
+    assert not caplog.records
+    Explainer(slow, X[:2])(X[:12])
+    assert len(caplog.records) == 1
+
+
 def test_the_time_left_is_told(monkeypatch):
     text = said(monkeypatch, lambda: Explainer(slow, X[:2], progress=True)(X[:12]))
     assert "left" in text

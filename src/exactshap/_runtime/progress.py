@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -24,6 +25,10 @@ Progress = bool | Callable[[int, int], None] | None
 
 # Seconds before the first word, so that short calls stay silent, and between two.
 PATIENCE, RENEWAL = 2.0, 0.5
+# Seconds of a request that a log line says, where no terminal shows its progress.
+LONG = 60.0
+
+logger = logging.getLogger("exactshap")
 
 
 @dataclass(frozen=True)
@@ -56,8 +61,10 @@ def progress_rows(progress: Progress, total: int, asks: Asks | None = None) -> A
     """Give a function of the rows done so far; where a row asks much of a model, what it ``asks`` shows within it."""
     if callable(progress):
         return nullcontext(lambda done: progress(done, total))
-    if progress is False or (progress is None and not is_watched()):
+    if progress is False:
         return _UNWATCHED
+    if progress is None and not is_watched():
+        return nullcontext(_Forecast(total).reached)
     return _shown_rows(progress, total, asks)
 
 
@@ -79,6 +86,27 @@ def _nowhere(done: int) -> None:
 
 
 _UNWATCHED = nullcontext(_nowhere)
+
+
+class _Forecast:
+    """Log once how long a request takes, where nobody watches and it is long."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.started, self.waits = total, time.perf_counter(), True
+
+    def reached(self, done: int) -> None:
+        """Forecast from the rows done so far."""
+        seconds = time.perf_counter() - self.started
+        if not self.waits or seconds < PATIENCE or not 0 < done < self.total:
+            return
+        whole = seconds * self.total / done
+        if whole > LONG:
+            self.waits = False
+            logger.warning(
+                "explaining %s rows takes about %s; explainer.plan(X) says why, and progress=True shows how far it is",
+                f"{self.total:,}",
+                duration(whole),
+            )
 
 
 @contextmanager
