@@ -281,7 +281,7 @@ def test_empty_explanations_work():
 
 @pytest.mark.parametrize("name", ["interventional", "baseline", "functional", "path_dependent", "observational"])
 def test_repr_says_which_game_was_played_and_what_it_is_not(name):
-    text = repr(linear(X, value_function=name))
+    text = repr(linear(X, value_function=name, background_size=7))
     assert f"{name}. {value_function_sentence(name)}" in " ".join(text.split())
     assert " not " in value_function_sentence(name)
     for word in (

@@ -388,3 +388,35 @@ def test_a_real_browser_draws_a_picture(page, tmp_path, dark):
         assert (np.abs(picture - colour).max(axis=2) <= 40).sum() > 300, f"nothing is drawn in {colour}"
     dot = (97, 135, 173) if dark else (137, 171, 200)  # shade 2 of 9 at three quarters over the paper: only dots have it
     assert (np.abs(picture - dot).max(axis=2) <= 4).sum() > 100, "the beeswarm has no dots"
+
+
+@pytest.mark.parametrize("interactive", [False, True])
+@pytest.mark.parametrize(
+    ("index", "words"),
+    [("k-sii", "add up to the prediction together"), ("banzhaf-interaction", "do not add up to the prediction")],
+)
+def test_the_page_says_whether_singles_and_pairs_add_up(tmp_path, index, words, interactive):
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import PolynomialFeatures
+
+    from exactshap import explain
+
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    model = make_pipeline(PolynomialFeatures(2), LinearRegression()).fit(X, X[:, 0] * X[:, 1])
+    explanation = explain(model, X[:5], X[:10], index=index, order=2)
+    page = explanation.report(tmp_path / "page.html", interactive=interactive).read_text()
+    assert words in page
+    assert ("do not add up" in page) == (index == "banzhaf-interaction")
+
+
+def test_a_model_that_keeps_its_training_rows_says_which_rows_are_meant():
+    interpret = pytest.importorskip("interpret.glassbox")
+    from exactshap import explain
+
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = interpret.ExplainableBoostingRegressor(interactions=0, outer_bags=1, max_rounds=20, n_jobs=1).fit(X, X[:, 0])
+    for background, words in ((None, "the rows that the model was fitted on"), (X[:10], "over the background rows")):
+        explanation = explain(model, X[:3], background)
+        assert words in render(explanation)
+        assert words in " ".join(repr(explanation).split())

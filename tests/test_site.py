@@ -1,5 +1,6 @@
 """The documentation site: it builds without a warning, its links lead somewhere, and it loads nothing from elsewhere."""
 
+import importlib.util
 import inspect
 import re
 import shutil
@@ -120,3 +121,14 @@ def test_every_page_is_reached():
             listed |= {re.sub(r".*<(.*)>", r"\1", line) for line in lines}
     assert {page.stem for page in DOCS.glob("*.md")} - listed == {"index"}
     assert {f"papers/{page.stem}" for page in DOCS.glob("papers/*.md")} <= listed
+
+
+def test_no_formula_has_a_sign_that_few_fonts_hold():
+    pytest.importorskip("latex2mathml")
+    nodes = pytest.importorskip("docutils.nodes")
+    spec = importlib.util.spec_from_file_location("mathml", ROOT / "docs" / "_ext" / "mathml.py")
+    mathml = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(mathml)
+    written = mathml.mathml(nodes.math(text=r"S \subseteq D \setminus \{j\}"), "inline")
+    assert "&#x029F5;" not in written
+    assert "<mo>&#x02216;</mo>" in written

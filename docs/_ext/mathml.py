@@ -8,7 +8,8 @@ BAR = '<mo stretchy="false">&#x0007C;</mo>'  # as in |S|: without the space of a
 
 def mathml(node, display):
     """Return the formula of a node."""
-    return convert(node.astext(), display=display).replace(BAR, BAR.replace("<mo", '<mo lspace="0" rspace="0"'))
+    text = node.astext().replace(r"\setminus", r"\smallsetminus")  # the sign of the first is in few fonts: an empty box
+    return convert(text, display=display).replace(BAR, BAR.replace("<mo", '<mo lspace="0" rspace="0"'))
 
 
 def visit_inline(writer, node):

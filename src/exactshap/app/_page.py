@@ -198,9 +198,10 @@ def answer_html(explanation: Any, milliseconds: float, i: int, baseline_row: int
     certificate = explanation.certificate()
     verdict = "" if certificate.passed else " class='failed'"
     against = f"row {baseline_row}" if baseline_row is not None else f"{explanation.background_size or 'no'} background rows"
+    sentence = value_function_sentence(explanation.value_function, has_background=explanation.background_size is not None)
     parts.append(
         f"<p class='fact' id='facts'>row {i} against {against}; {escape(explanation.value_function)}: "
-        f"{escape(value_function_sentence(explanation.value_function))}<br><span{verdict}>{escape(str(certificate))}</span>"
+        f"{escape(sentence)}<br><span{verdict}>{escape(str(certificate))}</span>"
         f"<br>computed in <span id='ms'>{milliseconds:.1f}</span> ms</p>"
     )
     return "".join(parts)

@@ -140,8 +140,9 @@ class Explainer:
 
     def _repr_html_(self) -> str:
         reader, names = self.reader, self.reader.player_names
+        sentence = value_function_sentence(reader.value_function, has_background=reader.background is not None)
         facts = {
-            "value function": f"{reader.value_function}. {value_function_sentence(reader.value_function)}",
+            "value function": f"{reader.value_function}. {sentence}",
             "background": "" if reader.background is None else counted(reader.background.n_rows, "row"),
             "players": f"{len(names)}: {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}",
             "outputs": "" if reader.single_output else ", ".join(reader.output_names),

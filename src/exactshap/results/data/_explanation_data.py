@@ -287,9 +287,14 @@ class ExplanationData:
         """The identity that ``residual`` is the remainder of."""
         if self.additive:
             return "prediction - baseline - sum of values"
-        if self.set_values is not None and self._adds_up(self.set_values):
+        if self.sets_add_up:
             return "prediction - baseline - sum of values over all sets"
         return "prediction - v(all players)"
+
+    @property
+    def sets_add_up(self) -> bool:
+        """Return whether baseline plus the values of all sets is the prediction, as of k-SII, STII and FSII of order 2."""
+        return self.set_values is not None and self._adds_up(self.set_values)
 
     def _adds_up(self, values: np.ndarray) -> bool:
         """Return whether the residual is what the sum leaves. The rounding of this very sum is allowed for."""

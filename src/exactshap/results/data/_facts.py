@@ -34,7 +34,7 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
     found = {
         "model": explanation.model_name or "not named",
         "unit": _unit(explanation.unit),
-        "value function": f"{explanation.value_function}. {value_function_sentence(explanation.value_function)}",
+        "value function": f"{explanation.value_function}. {_sentence(explanation)}",
         "background": _background(explanation),
         "baseline": _range(readable(explanation).baseline),
         "residual": f"at most {certificate.max_residual:.2g} (tolerance {certificate.tolerance:.2g}), "
@@ -59,6 +59,10 @@ def _unit(unit: str) -> str:
     if unit.startswith(("log of the ", "log hazard", "log partial hazard")):
         return f'{unit}. Without the logarithm: output="response" and background rows'
     return ""
+
+
+def _sentence(explanation: ExplanationData) -> str:
+    return value_function_sentence(explanation.value_function, has_background=explanation.background_size is not None)
 
 
 def _evaluations(explanation: ExplanationData) -> str:

@@ -27,6 +27,11 @@ _VALUE_FUNCTIONS = {
     "game": "v(S) is the worth of the players in S, as the game itself says.",
 }
 
+_OF_TRAINING = (  # an additive model knows its training rows' counts in each bin
+    "v(S) is the mean prediction over the rows that the model was fitted on, whose counts it keeps (no background was passed), with"
+    " the features in S taken from the explained row."
+    " It breaks the dependence between features on purpose; it is not a conditional expectation."
+)
 _INDICES = {
     "shapley": "Shapley values",
     "banzhaf": "Banzhaf values",
@@ -54,13 +59,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def value_function_sentence(name: str) -> str:
+def value_function_sentence(name: str, *, has_background: bool = True) -> str:
     """Say in words what v(S) is, and what it is not.
 
     Parameters
     ----------
     name : str
         As in ``explanation.value_function``.
+    has_background : bool, default=True
+        Whether background rows were passed; without, additive models have means over their training rows.
 
     Returns
     -------
@@ -71,6 +78,8 @@ def value_function_sentence(name: str) -> str:
     >>> value_function_sentence("baseline")[:42]
     'v(S) is the prediction for one reference r'
     """
+    if name == "interventional" and not has_background:
+        return _OF_TRAINING
     return _VALUE_FUNCTIONS.get(name, f"v(S) is the value function named {name!r}; see the documentation.")
 
 

@@ -9,7 +9,7 @@ from exactshap._runtime.types import Column
 from exactshap.errors import InputError, message, printable
 from exactshap.results.data import index_title, value_function_sentence
 from exactshap.results.report._template import now, template
-from exactshap.results.report._words import estimate, installed, limits, report_facts, reproduce
+from exactshap.results.report._words import estimate, installed, limits, report_facts, reproduce, sum_words
 from exactshap.results.report.interactive import charts, content_policy, own_script, pack, vega
 
 if TYPE_CHECKING:
@@ -87,10 +87,11 @@ def render_interactive(
         estimate=estimate(explanation),
         explanation=explanation,
         index=index_title(explanation.index, explanation.order),
-        sentence=value_function_sentence(explanation.value_function),
+        sentence=value_function_sentence(explanation.value_function, has_background=explanation.background_size is not None),
         packed=pack(explanation, target=target, seed=seed),
         errors=errors,
         limits=limits(explanation),
+        sum_words=sum_words(explanation),
         reproduce=reproduce(explanation, command=command, seed=seed, interactive=True),
         versions=installed(),
         date=now(),

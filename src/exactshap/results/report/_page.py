@@ -16,7 +16,7 @@ from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
 from exactshap.results.report._svg import decimals, fixed, number
 from exactshap.results.report._template import now, template
-from exactshap.results.report._words import estimate, installed, limits, report_facts, reproduce
+from exactshap.results.report._words import estimate, installed, limits, report_facts, reproduce, sum_words
 
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
@@ -190,12 +190,13 @@ def render(
         estimate=estimate(explanation),
         explanation=explanation,
         index=index_title(explanation.index, explanation.order),
-        sentence=value_function_sentence(explanation.value_function),
+        sentence=value_function_sentence(explanation.value_function, has_background=explanation.background_size is not None),
         additive=explanation.additive,
         views=[_drawn(view, item, explanation) for (_, view), item in zip(shown, contents, strict=True)],
         outputs_left_out=[name for name, _ in outputs[_MAX_OUTPUTS:]],
         n_drawn=len(drawn),
         limits=limits(explanation),
+        sum_words=sum_words(explanation),
         reproduce=reproduce(explanation, command=command, seed=seed),
         versions=installed(),
         date=now(),

@@ -11,7 +11,7 @@ from exactshap.results.data import counted, facts, fingerprint, index_title
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["estimate", "installed", "limits", "report_facts", "reproduce"]
+__all__ = ["estimate", "installed", "limits", "report_facts", "reproduce", "sum_words"]
 
 
 def limits(explanation: ExplanationData) -> list[str]:
@@ -57,10 +57,24 @@ def estimate(explanation: ExplanationData) -> str:
 
 def _not_additive(explanation: ExplanationData) -> str:
     title = index_title(explanation.index, explanation.order)
+    if explanation.sets_add_up:
+        return (
+            f"The {title} of single features and of sets add up to the prediction together; those of single features are shown, as bars"
+            " around zero instead of a path from the baseline."
+        )
     return (
         f"The {title} shown for single features do not add up to the prediction, so that rows are drawn as bars around zero"
         " instead of a path from the baseline."
     )
+
+
+def sum_words(explanation: ExplanationData) -> str:
+    """Return what the values of a row add up to, for the note below its picture."""
+    if explanation.additive:
+        return "From the baseline, v(∅), to the model's own prediction"
+    if explanation.sets_add_up:
+        return "Values of single features; with those of the sets they add up from the baseline to the prediction"
+    return "The values of this index do not add up to the prediction"
 
 
 def _interactions(explanation: ExplanationData) -> str:
