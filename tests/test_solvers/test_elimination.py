@@ -6,7 +6,7 @@ import pytest
 from exactshap import solve
 from exactshap.expansions import expand
 from exactshap.games import OracleGame
-from exactshap.semivalues import find
+from exactshap.semivalues import beta, find
 from exactshap.solvers.product import eliminate, solve_factors
 from tolerances import RESPONSE
 
@@ -23,7 +23,8 @@ GRAPHS = {
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize(
-    ("index", "order"), [("shapley", 1), ("banzhaf", 1), ("k-sii", 2), ("stii", 2), ("fsii", 3), ("moebius", 2)]
+    ("index", "order"),
+    [("shapley", 1), ("banzhaf", 1), ("k-sii", 2), ("stii", 2), ("fsii", 3), ("moebius", 2), (beta(4, 1), 1)],
 )
 @pytest.mark.parametrize("link", ["logistic", "exponential"])
 def test_values_are_those_of_all_coalitions(graph, index, order, link):
