@@ -403,7 +403,7 @@ def test_the_page_says_whether_singles_and_pairs_add_up(tmp_path, index, words, 
     from exactshap import explain
 
     X = np.random.default_rng(0).normal(size=(30, 3))
-    model = make_pipeline(PolynomialFeatures(2), LinearRegression()).fit(X, X[:, 0] * X[:, 1])
+    model = make_pipeline(PolynomialFeatures(3), LinearRegression()).fit(X, X.prod(axis=1))
     explanation = explain(model, X[:5], X[:10], index=index, order=2)
     page = explanation.report(tmp_path / "page.html", interactive=interactive).read_text()
     assert words in page
