@@ -1,6 +1,7 @@
 """Samples placed in stages: which pairs are chosen, what that is worth, and where it stays away."""
 
 import itertools
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from exactshap.solvers import solve
 from exactshap.solvers.core import player_sets
 from exactshap.solvers.sampled import _adaptive, _surrogate
 from exactshap.solvers.sampled._design import place_pairs
-from exactshap.solvers.sampled._sampling import draw, strata
+from exactshap.solvers.sampled._sampling import draw, shares_of, strata
 from exactshap.solvers.sampled.process import _relevance, fit_process, needs_even
 from exactshap.solvers.sampled.process._evidence import JITTER, FittedHalf, Half
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
@@ -140,6 +141,43 @@ def test_stages_keep_the_budget_the_seed_and_the_batches_and_are_worth_their_tim
     monkeypatch.setattr(_adaptive, "_stages", lambda problem, n_calls: [])
     drawn = [solved(d, calls, seed, **question)[0].values for seed in seeds]
     assert np.mean((np.array(placed) - exact) ** 2) < 0.9 * np.mean((np.array(drawn) - exact) ** 2)
+
+
+def pairs_of_sizes(asked, d):
+    """Return how many pairs were called of each size 1..d/2, and how many draws by size would call."""
+    groups, sizes = strata(d, paired=True), asked.sum(axis=1)
+    called = np.bincount(np.minimum(sizes, d - sizes), minlength=d // 2 + 1)[1:] / 2
+    return called, shares_of(groups, len(asked) // 2 - 1)[0]
+
+
+@pytest.mark.parametrize("d", [9, 14, 20, 30])
+@pytest.mark.parametrize("calls_a_player", [5, 8, 20, 50])
+def test_every_size_is_in_view_of_calls_that_are_placed_at_once(d, calls_a_player):
+    if (calls := calls_a_player * d) < 2**d - 2:
+        _, asked = solved(d, calls)
+        assert pairs_of_sizes(asked, d)[0].min() >= min((calls - 2) // 2 // (2 * d), 2) >= 1
+
+
+def test_calls_of_functions_grow_no_faster_than_calls_of_the_game():
+    """Their number, which no other process on the machine changes: passes over arrays are few, whatever the arrays' length."""
+
+    def counted(calls):
+        total = 0
+
+        def count(frame, event, argument):
+            nonlocal total
+            total += event == "call"
+
+        solved(13, calls, seed=0)  # the design is placed once in a process
+        previous = sys.getprofile()
+        sys.setprofile(count)
+        try:
+            solved(13, calls)
+        finally:
+            sys.setprofile(previous)
+        return total
+
+    assert counted(3600) <= 2.2 * counted(1800)
 
 
 @pytest.mark.parametrize("question", [{"index": "k-sii", "order": 2}, {"index": Semivalue("optimist", Atom(0.9))}])
