@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(exactshap.__file__).parent
 MOST_NAMES = 150  # of the API page: what one person can look through
 RENAMED = {
+    "SAMPLING_OPTIONS",
     "is_basis",
     "is_projection",
     "read_basis",

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Foreign
+
 __all__ = [
     "factorise_lower",
     "invert_factored",
@@ -174,7 +176,7 @@ def _address(array: np.ndarray) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
-def _called(routine: Any, *arguments: Any) -> None:
+def _called(routine: Foreign, *arguments: Any) -> None:
     """Call a routine of Fortran, which takes numbers by their addresses, too."""
     routine(*map(_slot, arguments))
 

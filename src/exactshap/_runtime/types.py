@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["Axes", "Column", "Foreign", "Json", "Model", "RandomState", "TableLike"]
+__all__ = ["Axes", "Column", "Foreign", "Json", "Model", "PerColumn", "RandomState", "TableLike"]
 
 # Classes of other libraries are known by dotted names, and no protocol covers them all: a type checker sees Any.
 Model: TypeAlias = Any  # a fitted model, transformer or function
@@ -20,3 +20,4 @@ Axes: TypeAlias = Any  # matplotlib's, which is optional
 Json: TypeAlias = Any  # a parsed document that nobody has checked yet
 
 RandomState: TypeAlias = "int | Generator | None"
+PerColumn: TypeAlias = Any  # one setting for all columns, a sequence of them, or a mapping by name or number

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from shiny import reactive, render, req, ui
 
+from exactshap._runtime.types import Foreign
 from exactshap.app._session import WhatIf
 from exactshap.errors import ExactshapError
 from exactshap.results.data import readable, value_function_sentence
@@ -84,7 +85,7 @@ def _held(control: dict[str, Any], cell: Any) -> Any:
 def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
     """Return what runs for each visitor."""
 
-    def run(input: Any, output: Any, session: Any) -> None:
+    def run(input: Foreign, output: Foreign, session: Foreign) -> None:
         row, where, slipped = reactive.value(0), reactive.value(""), reactive.value("")
         baseline: reactive.Value[int | None] = reactive.value(None)
         unheard: dict[int, Any] = {}
@@ -149,7 +150,7 @@ def slip_of(what_if: WhatIf, where: str) -> str:
     return ""
 
 
-def _positions(what_if: WhatIf, input: Any) -> list[Any]:
+def _positions(what_if: WhatIf, input: Foreign) -> list[Any]:
     """Return where the controls stand."""
     return [input[f"c{j}"]() for j in range(len(what_if.controls))]
 

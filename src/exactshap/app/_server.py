@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, MutableMapping
+from typing import Any, TypeAlias
 from urllib.parse import parse_qs
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Model
 from exactshap.app._session import WhatIf
 
+Scope: TypeAlias = MutableMapping[str, Any]  # what ASGI says of a request
 __all__ = ["make_app", "run_app"]
 
 
@@ -104,7 +105,7 @@ class _Guard:
         self._folder = f"/{secrets.token_urlsafe(24)}"
         self._mounted = Router([Mount(self._folder, app=inner)])
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await self._inner(scope, receive, send)
         elif self._may_pass(scope):
@@ -116,22 +117,22 @@ class _Guard:
         else:
             await self._answer(send, 403, "This page needs the address that exactshap app printed.", [])
 
-    def _may_pass(self, scope: Any) -> bool:
+    def _may_pass(self, scope: Scope) -> bool:
         if not (_is_here(scope) and _same(_first_folder(scope), self._folder)):
             return False
         if scope["type"] == "http" and scope["path"] == f"{self._folder}/":
             return _is_own_origin(scope, required=False)
         return _is_own_origin(scope, required=scope["type"] == "websocket") and self._brings_cookie(scope)
 
-    def _brings_token(self, scope: Any) -> bool:
+    def _brings_token(self, scope: Scope) -> bool:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
         return _is_here(scope) and scope["path"] == "/" and any(_same(text, self._token) for text in given)
 
-    def _brings_cookie(self, scope: Any) -> bool:
+    def _brings_cookie(self, scope: Scope) -> bool:
         pairs = (pair.strip().partition("=") for pair in _header(scope, b"cookie").split(";"))
         return any(name == _cookie_name(scope) and _same(value, self._cookie) for name, _, value in pairs)
 
-    def _welcome(self, scope: Any) -> list[tuple[bytes, bytes]]:
+    def _welcome(self, scope: Scope) -> list[tuple[bytes, bytes]]:
         cookie = f"{_cookie_name(scope)}={self._cookie}; HttpOnly; SameSite=Strict; Path={self._folder}/"
         return [(b"set-cookie", cookie.encode()), (b"location", f"{self._folder}/".encode())]
 
@@ -142,28 +143,28 @@ class _Guard:
         await send({"type": "http.response.body", "body": text.encode()})
 
 
-def _header(scope: Any, name: bytes) -> str:
+def _header(scope: Scope, name: bytes) -> str:
     """Return the header of that name, or "". A header that is there twice counts as absent."""
     held = [value for key, value in scope["headers"] if key == name]
     return held[0].decode("latin-1") if len(held) == 1 else ""
 
 
-def _is_here(scope: Any) -> bool:
+def _is_here(scope: Scope) -> bool:
     return _header(scope, b"host").partition(":")[0] in ("127.0.0.1", "localhost")
 
 
-def _is_own_origin(scope: Any, *, required: bool) -> bool:
+def _is_own_origin(scope: Scope, *, required: bool) -> bool:
     if not required and not any(key == b"origin" for key, _ in scope["headers"]):
         return True
     scheme = "https" if scope["scheme"] in ("https", "wss") else "http"
     return _header(scope, b"origin") == f"{scheme}://{_header(scope, b'host')}"
 
 
-def _cookie_name(scope: Any) -> str:
+def _cookie_name(scope: Scope) -> str:
     return f"exactshap_{_header(scope, b'host').partition(':')[2] or 80}"
 
 
-def _first_folder(scope: Any) -> str:
+def _first_folder(scope: Scope) -> str:
     return f"/{scope['path'].split('/')[1]}"
 
 

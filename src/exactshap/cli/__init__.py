@@ -12,6 +12,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, NoReturn
 
 from exactshap._runtime.process_settings import without_collection
@@ -90,7 +91,7 @@ def _app(arguments: list[str]) -> Any:
     return app
 
 
-def _general_options(typer: Any) -> Callable[..., None]:
+def _general_options(typer: ModuleType) -> Callable[..., None]:
     def show_version(wanted: bool) -> None:
         if wanted:
             from exactshap import __version__

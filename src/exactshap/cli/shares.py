@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from exactshap._runtime.types import Foreign
 from exactshap.cli import _options as options
 from exactshap.results.data import counted
 
@@ -234,7 +235,7 @@ def _show(facts: str, headings: Sequence[str], rows: Sequence[Sequence[str]], no
         screen.print(f"{counted(len(rows) - _ROWS_SHOWN, noun)} with smaller shares not shown")
 
 
-def write_outputs(result: Any, out: Path | None, picture: Path | None, draw: Callable[[Any], Any]) -> None:
+def write_outputs(result: Foreign, out: Path | None, picture: Path | None, draw: Callable[[Any], Any]) -> None:
     """Write the table and the picture that the options ask for."""
     from exactshap.cli._io import write_table
     from exactshap.cli._screen import console
@@ -247,7 +248,7 @@ def write_outputs(result: Any, out: Path | None, picture: Path | None, draw: Cal
         console().print(f"picture written to {picture}")
 
 
-def _figure(shares: Any, samples: tuple[Any, Any] | None = None, labels: tuple[str, str] = ("", "")) -> Any:
+def _figure(shares: Foreign, samples: tuple[Any, Any] | None = None, labels: tuple[str, str] = ("", "")) -> Any:
     """Return a figure: the shares with their intervals and, for two samples, the marginals of the top columns."""
     from exactshap._runtime.optional import require
 
@@ -269,7 +270,7 @@ def _figure(shares: Any, samples: tuple[Any, Any] | None = None, labels: tuple[s
     return figure
 
 
-def _write_picture(figure: Any, path: Path) -> None:
+def _write_picture(figure: Foreign, path: Path) -> None:
     from exactshap._runtime.files import atomic_write
     from exactshap.errors import InputError, message
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.types import RandomState, TableLike
+from exactshap._runtime.types import PerColumn, RandomState, TableLike
 from exactshap.decompose.pairwise import (
     Factors,
     adjust,
@@ -40,12 +40,12 @@ def decompose_conditional_hsic(
     Y: TableLike,
     Z: TableLike,
     *,
-    kernel_x: Any = "rbf",
-    kernel_y: Any = "rbf",
-    kernel_z: Any = "rbf",
-    bandwidth_x: Any = "median",
-    bandwidth_y: Any = "median",
-    bandwidth_z: Any = "median",
+    kernel_x: PerColumn = "rbf",
+    kernel_y: PerColumn = "rbf",
+    kernel_z: PerColumn = "rbf",
+    bandwidth_x: PerColumn = "median",
+    bandwidth_y: PerColumn = "median",
+    bandwidth_z: PerColumn = "median",
     groups: Mapping[str, Any] | None = None,
     index: str | Semivalue = "shapley",
     n_permutations: int = 0,
@@ -275,7 +275,9 @@ def _as_columns(values: Any) -> Any:
     return np.asarray(values)[:, None] if np.ndim(values) == 1 else values
 
 
-def _factors(table: Table, name: str, kernel: Any, bandwidth: Any, groups: Any, rng: np.random.Generator) -> Factors:
+def _factors(
+    table: Table, name: str, kernel: PerColumn, bandwidth: PerColumn, groups: Any, rng: np.random.Generator
+) -> Factors:
     names, what = pooled_names((table,), (name,), name.lower()), f"_{name.lower()}"
     return read_factors(
         (table,), (name,), names, kernel=kernel, bandwidth=bandwidth, groups=groups, random_state=rng, what=what

@@ -173,7 +173,9 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
     np.int64(0)
     """
 
-    def __init__(self, *, length_scale: Any = "auto", strength: Any = "auto", noise: Any = "auto") -> None:
+    def __init__(
+        self, *, length_scale: float | str | np.ndarray = "auto", strength: float | str = "auto", noise: float | str = "auto"
+    ) -> None:
         self.length_scale, self.strength, self.noise = length_scale, strength, noise
 
     def fit(self, X: TableLike, y: Column) -> FanovaGaussianProcess:
@@ -347,7 +349,7 @@ def _column_means(X: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.nda
     return means / roots[:, None], roots
 
 
-def _profile(kernel: np.ndarray, target: np.ndarray, noise: Any) -> tuple[float, float, float]:
+def _profile(kernel: np.ndarray, target: np.ndarray, noise: float | str) -> tuple[float, float, float]:
     """Return the largest log marginal likelihood over noise, with its place. The place is the relative noise and the variance."""
     eigenvalues, vectors = np.linalg.eigh(kernel)
     eigenvalues, squares = np.maximum(eigenvalues, 0.0), (vectors.T @ target) ** 2

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from exactshap._runtime.types import Column, RandomState, TableLike
+from exactshap._runtime.types import Column, PerColumn, RandomState, TableLike
 from exactshap.errors import InputError, message
 
 __all__ = ["HSICSelector"]
@@ -80,10 +80,10 @@ class HSICSelector(SelectorMixin, BaseEstimator):
         self,
         n_features_to_select: int | float | None = None,
         *,
-        kernel: Any = "rbf",
-        kernel_y: Any = "auto",
-        bandwidth: Any = "column-median",
-        bandwidth_y: Any = "median",
+        kernel: PerColumn = "rbf",
+        kernel_y: PerColumn = "auto",
+        bandwidth: PerColumn = "column-median",
+        bandwidth_y: PerColumn = "median",
         estimator: str = "biased",
         n_permutations: int = 0,
         random_state: RandomState = 0,

@@ -28,7 +28,7 @@ def stored_mask(matrix: TableLike) -> np.ndarray:
     return stored
 
 
-def sparse_hybrid(here: Any, other: Any, columns: np.ndarray) -> Any:
+def sparse_hybrid(here: TableLike, other: TableLike, columns: np.ndarray) -> Any:
     """Return CSR rows that mix cells of ``here`` and ``other``.
 
     Those of ``here`` stand where ``columns`` (n_rows, n_columns) is True.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.optional import require
-from exactshap._runtime.types import Model, TableLike
+from exactshap._runtime.types import Foreign, Model, TableLike
 from exactshap.errors import InputError, message
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _evaluator() -> type:
             self,
             *,
             model_type: str,
-            dataset: Any,
+            dataset: Foreign,
             run_id: str,
             evaluator_config: Mapping[str, Any] | None = None,
             model: Model = None,

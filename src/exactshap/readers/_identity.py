@@ -6,9 +6,8 @@ import functools
 import inspect
 from collections.abc import Iterator
 from types import CodeType, MethodType
-from typing import Any
 
-from exactshap._runtime.types import Model
+from exactshap._runtime.types import Foreign, Model
 
 __all__ = ["answering_method", "is_own_method", "library_class", "replaced", "sklearn_name"]
 
@@ -88,7 +87,7 @@ def _reached_by_predictions(known: type) -> frozenset[str]:
     return frozenset(reached)
 
 
-def _codes_of(attribute: Any) -> list[CodeType]:
+def _codes_of(attribute: Foreign) -> list[CodeType]:
     """Return the code of a method or property, decorated or conditional ones too."""
     inside = [getattr(attribute, name, None) for name in ("fget", "fn", "func", "__func__", "__wrapped__", "check")]
     codes = [code for part in inside if part is not None for code in _codes_of(part)]
@@ -132,7 +131,7 @@ def _may_predict(name: str) -> bool:
     return not (name in _NEVER_PREDICTING or name.startswith(_NEVER_PREDICTING_PREFIXES) or requests)
 
 
-def _is_code(attribute: Any) -> bool:
+def _is_code(attribute: Foreign) -> bool:
     return callable(attribute) or hasattr(type(attribute), "__get__")
 
 
@@ -163,7 +162,7 @@ def answering_method(model: Model, changed: tuple[str, ...]) -> str | None:
     return next(iter([*own, *there]), None)
 
 
-def is_own_method(method: Any, known: type) -> bool:
+def is_own_method(method: Foreign, known: type) -> bool:
     """Return whether a bound method is the one of ``known`` that predicts numbers. Methods that give labels never are."""
     name, owner = getattr(method, "__name__", ""), method.__self__
     if name not in _METHODS or (name == "predict" and gives_labels(owner)):

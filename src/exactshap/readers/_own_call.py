@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.types import Model, TableLike
+from exactshap._runtime.types import Foreign, Model, TableLike
 from exactshap.errors import InputTypeError, message
 from exactshap.frames import Table, with_unique_index
 
@@ -21,7 +21,7 @@ def outputs_of(chosen: list[int], single: bool, values: np.ndarray) -> np.ndarra
     return values[:, 0] if single else values
 
 
-def joined_outputs(values: Any) -> np.ndarray:
+def joined_outputs(values: Foreign) -> np.ndarray:
     """Return predictions as one array: of several targets some classifiers answer a list, a table of class shares for each.
 
     >>> joined_outputs([[[0.25, 0.75]], [[1.0, 0.0]]])

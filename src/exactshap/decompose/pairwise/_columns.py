@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import PerColumn
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable, pieces_of, scratch_array
@@ -132,7 +133,7 @@ def _is_missing(value: object) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
-def refuse_per_column(bandwidth: Any) -> None:
+def refuse_per_column(bandwidth: PerColumn) -> None:
     """Refuse bandwidths of single columns where one must serve two tables. One number or word then stands for both."""
     if not isinstance(bandwidth, (str, int, float, np.number)):
         got, do = f"Got {type(bandwidth).__name__}", "Pass bandwidth_x= or bandwidth_y= for one per column"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._native import Handle
-from exactshap._runtime.types import RandomState
+from exactshap._runtime.types import PerColumn, RandomState
 from exactshap.decompose.pairwise._columns import encode_columns, lay_out
 from exactshap.decompose.pairwise._kernels import FactorArrays, add_all_distances
 from exactshap.errors import (
@@ -147,8 +147,8 @@ def read_factors(
     owners: Sequence[str],
     names: tuple[str, ...],
     *,
-    kernel: Any,
-    bandwidth: Any,
+    kernel: PerColumn,
+    bandwidth: PerColumn,
     groups: Mapping[str, Any] | None,
     random_state: RandomState,
     what: str = "",
@@ -192,7 +192,7 @@ def read_factors(
     )
 
 
-def _per_column(setting: Any, names: tuple[str, ...], what: str, default: Any) -> list[Any]:
+def _per_column(setting: PerColumn, names: tuple[str, ...], what: str, default: Any) -> list[Any]:
     """Return one setting per column. It is given for all, as a sequence, or as a mapping by name or number."""
     if isinstance(setting, Mapping):
         unknown = [key for key in setting if key not in names and not (isinstance(key, int) and 0 <= key < len(names))]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.types import RandomState, TableLike
+from exactshap._runtime.types import PerColumn, RandomState, TableLike
 from exactshap.decompose.pairwise._columns import pooled_names, refuse_per_column
 from exactshap.decompose.pairwise._estimate import (
     Estimate,
@@ -35,11 +35,11 @@ def decompose_hsic(
     X: TableLike,
     Y: TableLike,
     *,
-    kernel_x: Any = "rbf",
-    kernel_y: Any = "rbf",
-    bandwidth: Any = "median",
-    bandwidth_x: Any = None,
-    bandwidth_y: Any = None,
+    kernel_x: PerColumn = "rbf",
+    kernel_y: PerColumn = "rbf",
+    bandwidth: PerColumn = "median",
+    bandwidth_x: PerColumn = None,
+    bandwidth_y: PerColumn = None,
     joint: bool = False,
     estimator: str = "biased",
     groups: Mapping[str, Any] | None = None,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.types import RandomState, TableLike
+from exactshap._runtime.types import PerColumn, RandomState, TableLike
 from exactshap.decompose.pairwise._columns import pooled_names
 from exactshap.decompose.pairwise._estimate import PairwiseSettings, Question, average, choose_method, fields_of, rows_of_blocks
 from exactshap.decompose.pairwise._factors import read_factors
@@ -26,8 +26,8 @@ def decompose_mmd(
     X: TableLike,
     Z: TableLike,
     *,
-    kernel: Any = "rbf",
-    bandwidth: Any = "median",
+    kernel: PerColumn = "rbf",
+    bandwidth: PerColumn = "median",
     estimator: str = "unbiased",
     groups: Mapping[str, Any] | None = None,
     index: str | Semivalue = "shapley",

@@ -197,7 +197,9 @@ class _PairMeans:
     def _denominators(self, n: Any, m: Any) -> tuple[Any, Any]:
         return (n * n, m * m) if self.estimator == "biased" else (n * (n - 1), m * (m - 1))
 
-    def statistic(self, first: Any, second: Any, between: Any, n: int | None = None, m: int | None = None) -> Any:
+    def statistic(
+        self, first: np.ndarray, second: np.ndarray, between: np.ndarray, n: int | None = None, m: int | None = None
+    ) -> Any:
         """Return the unbiased squared MMD from pair sums, or the biased one.
 
         It is first / (n (n - 1)) + second / (m (m - 1)) - 2 between / (n m).

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
+
 from typing import Any
 
 import numpy as np
@@ -80,7 +85,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        base: Any = "relu",
+        base: str | Instantiation = "relu",
         *,
         loss: str = "logistic",
         subsets: Any = None,

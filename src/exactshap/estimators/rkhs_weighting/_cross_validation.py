@@ -14,6 +14,11 @@ Submatrices of K serve all folds; G is block-diagonal over the subsets.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -185,7 +190,7 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
 
     def __init__(
         self,
-        base: Any = "relu",
+        base: str | Instantiation = "relu",
         *,
         alphas: Sequence[float] = ALPHAS,
         cv: Any = 5,

@@ -6,6 +6,11 @@ instantiation is in :class:`Instantiation`; users can write their own, with ``Mo
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
+
 import math
 from dataclasses import dataclass, fields
 from typing import Any
@@ -242,7 +247,7 @@ _NAMED: dict[str, type[Instantiation]] = {
 }
 
 
-def instantiation(base: Any, **parameters: Any) -> Instantiation:
+def instantiation(base: str | Instantiation, **parameters: Any) -> Instantiation:
     """Return the named instantiation with the estimator's parameters, or the object.
 
     The parameters are ``sigma``, ``gamma`` and ``max_theta``.

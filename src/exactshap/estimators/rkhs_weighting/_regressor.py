@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
+
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -178,7 +183,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        base: Any = "relu",
+        base: str | Instantiation = "relu",
         *,
         subsets: Any = None,
         sequence: bool = False,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.estimator_checks import is_number
-from exactshap._runtime.types import Model
+from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed, message
 from exactshap.kernels import Component, Kernel, from_pairwise
 from exactshap.solvers.rkhs import (
@@ -41,7 +41,7 @@ def shared_checks(model: Model) -> list[tuple[str, bool, str]]:
     ]
 
 
-def read_kernel(kernel: Any, gamma: float | None, n_features: int) -> Kernel:
+def read_kernel(kernel: str | Foreign, gamma: float | None, n_features: int) -> Kernel:
     """Return a kernel that expands into products over columns; scikit-learn's names and objects are understood."""
     return from_pairwise(kernel, n_features, gamma=gamma)
 
@@ -115,7 +115,7 @@ def penalised_basis(
     columns: Sequence[int],
     *,
     value_function: str,
-    eta: Any,
+    eta: float | str | None,
     n_coalitions: int,
     random_state: np.random.RandomState,
 ) -> Basis:
@@ -175,7 +175,7 @@ def _observational(
     X: np.ndarray,
     shares: np.ndarray,
     columns: Sequence[int],
-    eta: Any,
+    eta: float | str | None,
     n_coalitions: int,
     random_state: np.random.RandomState,
 ) -> Functionals:

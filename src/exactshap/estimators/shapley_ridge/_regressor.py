@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap._runtime.estimator_checks import check_parameters, sample_weights
-from exactshap._runtime.types import Column, RandomState, TableLike
+from exactshap._runtime.types import Column, Foreign, RandomState, TableLike
 from exactshap.errors import InputError, message
 from exactshap.estimators.shapley_ridge._penalised_basis import (
     Basis,
@@ -113,7 +113,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        kernel: str | Foreign = "rbf",
         *,
         gamma: float | None = None,
         alpha: float = 1.0,
@@ -121,7 +121,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         penalty_scale: str = "mean",
         features: Any = None,
         value_function: str = "interventional",
-        eta: Any = 1e-3,
+        eta: float | str | None = 1e-3,
         n_coalitions: int = 64,
         random_state: RandomState = None,
     ) -> None:

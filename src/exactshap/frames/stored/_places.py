@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from exactshap._runtime.files import check_regular, open_regular
 from exactshap._runtime.optional import first_installed, require
+from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import InputError, InputTypeError, message
 
 __all__ = ["StoredFile", "find_files", "kind_of"]
@@ -85,7 +86,7 @@ def kind_of(path: str | Path) -> str:
     return kind
 
 
-def find_files(source: Any, filesystem: Any = None) -> list[StoredFile]:
+def find_files(source: TableLike, filesystem: Foreign = None) -> list[StoredFile]:
     """Return a source's files in the order of their names within each place. Hidden files and other kinds do not count.
 
     Parameters
@@ -123,13 +124,13 @@ def find_files(source: Any, filesystem: Any = None) -> list[StoredFile]:
     )
 
 
-def _called(source: Any) -> str:
+def _called(source: TableLike) -> str:
     return (
         f"The folder {source}" if isinstance(source, (str, os.PathLike)) and Path(source).is_dir() else f"The source {source}"
     )
 
 
-def _expanded(place: str, filesystem: Any) -> Iterator[tuple[str, Any]]:
+def _expanded(place: str, filesystem: Foreign) -> Iterator[tuple[str, Any]]:
     """Yield the files of a place, each with its file system (None: this machine's)."""
     system, path = _resolved(place, filesystem)
     if system is not None:
@@ -163,7 +164,7 @@ def _is_hidden(names: Iterable[str]) -> bool:
 # -- object stores and data sets -------------------------------------------------------------------------------------
 
 
-def _resolved(place: str, filesystem: Any) -> tuple[Any, str]:
+def _resolved(place: str, filesystem: Foreign) -> tuple[Any, str]:
     """Return the file system of pyarrow and the path on it; None for this machine's."""
     if filesystem is None and "://" not in place:
         return None, place
@@ -178,7 +179,7 @@ def _resolved(place: str, filesystem: Any) -> tuple[Any, str]:
     return (None if isinstance(filesystem, arrow.LocalFileSystem) else filesystem), place
 
 
-def _of_address(arrow: Any, place: str) -> tuple[Any, str]:
+def _of_address(arrow: Foreign, place: str) -> tuple[Any, str]:
     """Return the file system and the path of an address; pyarrow knows some schemes, fsspec many."""
     try:
         return arrow.FileSystem.from_uri(place)  # type: ignore[no-any-return]
@@ -192,7 +193,7 @@ def _of_address(arrow: Any, place: str) -> tuple[Any, str]:
         raise InputError(message(f"{place} cannot be read", f"{error}", "Pass filesystem=")) from None
 
 
-def _of_store(system: Any, path: str) -> list[str]:
+def _of_store(system: Foreign, path: str) -> list[str]:
     """Return the files of a folder, a pattern, or the one file."""
     arrow = require("pyarrow.fs", "scale", purpose="A file system")
     path = path.rstrip("/")
@@ -216,7 +217,7 @@ def _of_store(system: Any, path: str) -> list[str]:
     return [path for _, path in sorted(matches)]
 
 
-def _of_dataset(source: Any) -> list[StoredFile]:
+def _of_dataset(source: TableLike) -> list[StoredFile]:
     """Return the files of a pyarrow data set, with their partition keys. Its partitioning reads the keys from the folders."""
     datasets = require("pyarrow.dataset", "scale", purpose="A data set")
     arrow = require("pyarrow.fs", "scale", purpose="A data set")

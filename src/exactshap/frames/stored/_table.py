@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.optional import require
-from exactshap._runtime.types import TableLike
+from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored._places import StoredFile, find_files
@@ -63,7 +63,7 @@ class StoredTable:
     """
 
     def __init__(
-        self, source: Any, columns: Sequence[str] | None = None, *, drop: Sequence[str] = (), filesystem: Any = None
+        self, source: TableLike, columns: Sequence[str] | None = None, *, drop: Sequence[str] = (), filesystem: Foreign = None
     ) -> None:
         if isinstance(columns, str) or isinstance(drop, str):
             raise InputTypeError(message("`columns` and `drop` are lists of columns", "Got a single text", 'Pass drop=["id"]'))
@@ -161,7 +161,7 @@ def _extent(stored: StoredFile) -> tuple[int, Any]:
         return file.metadata.num_rows, file.schema_arrow.remove_metadata()
 
 
-def _check(schema: Any, first: Any, names: tuple[str, ...], file: str, of: str) -> None:
+def _check(schema: Foreign, first: Any, names: tuple[str, ...], file: str, of: str) -> None:
     """Refuse a file that lacks a column or holds another kind of it."""
     for name in names:
         if name not in schema.names:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.threads import raise_if_cancelled
+from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ExactshapError, InputError, InputTypeError, message
 from exactshap.frames import Table, with_unique_index
 
@@ -31,7 +32,7 @@ def first_call(function: Callable[..., Any], rows: Table, name: str) -> tuple[np
     return values, names
 
 
-def _class_names(owner: Any, names: tuple[str, ...] | None, n_outputs: int) -> tuple[str, ...] | None:
+def _class_names(owner: Model, names: tuple[str, ...] | None, n_outputs: int) -> tuple[str, ...] | None:
     """Return the classes of a classifier; of several targets, each class with the number of its target."""
     classes = getattr(owner, "classes_", ())
     if isinstance(classes, np.ndarray) and classes.shape == (n_outputs,):
@@ -43,7 +44,7 @@ def _class_names(owner: Any, names: tuple[str, ...] | None, n_outputs: int) -> t
     return names
 
 
-def _as_columns(returned: Any, n_rows: int) -> tuple[Any, tuple[str, ...] | None]:
+def _as_columns(returned: Foreign, n_rows: int) -> tuple[Any, tuple[str, ...] | None]:
     """Return an answer as (n_rows, n_outputs), with column names if it has some. It is something that NumPy reads.
 
     Frames have names; a list of a table for each target is what classifiers of several targets answer; dictionaries of outputs are
@@ -73,7 +74,7 @@ def _as_columns(returned: Any, n_rows: int) -> tuple[Any, tuple[str, ...] | None
     return returned, tuple(map(str, names))
 
 
-def _of_dictionaries(returned: Any) -> tuple[np.ndarray, tuple[str, ...]] | None:
+def _of_dictionaries(returned: Foreign) -> tuple[np.ndarray, tuple[str, ...]] | None:
     """Return answers that are dictionaries as numbers and names.
 
     They have the same keys, or are lists of the same labels with scores.
@@ -156,7 +157,7 @@ def _returned(
 _OF_TABLES = "Pass a function of tables: lambda rows: net(torch.tensor(np.asarray(rows), dtype=torch.float32))"
 
 
-def _is_network(function: Any) -> bool:
+def _is_network(function: Model) -> bool:
     return any(kind.__module__.startswith("torch.nn") for kind in type(getattr(function, "function", function)).__mro__)
 
 
@@ -175,7 +176,7 @@ def _for(row: int | None) -> str:
 
 
 def _checked_output(
-    returned: Any,
+    returned: Foreign,
     rows: Table,
     name: str,
     columns: np.ndarray | None = None,
@@ -258,7 +259,7 @@ def _inside(columns: np.ndarray, names: tuple[str, ...]) -> list[str]:
     return [names[j] for j in np.flatnonzero(columns)[:8]] + (["..."] if columns.sum() > 8 else [])
 
 
-def name_of(function: Any) -> str:
+def name_of(function: Model) -> str:
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", type(function).__name__)
     return f"{type(owner).__name__}.{name}" if owner is not None else str(name)

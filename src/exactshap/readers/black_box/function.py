@@ -356,7 +356,7 @@ def owner_reader(model: Model, request: Request) -> Reader | None:
     return reader
 
 
-def _read_exactly(owner: Any, request: Request) -> Reader:
+def _read_exactly(owner: Model, request: Request) -> Reader:
     RAISED.set((ExplanationWarning,))  # of a part of the owner that can only be called
     return read_any(owner, request)
 

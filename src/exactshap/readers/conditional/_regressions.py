@@ -114,7 +114,7 @@ class RidgeRegression:
 
     name = "kernel ridge regressions"
 
-    def __init__(self, eta: Any) -> None:
+    def __init__(self, eta: float | None) -> None:
         auto = isinstance(eta, str) and eta == "auto"
         self.etas = ETAS if auto else np.array([check_eta(eta, "value_function='observational'")])
 

@@ -57,7 +57,7 @@ class Process:
     scales: np.ndarray
 
     @classmethod
-    def of(cls, kernel: Kernel, points: Any, cholesky: Any, scales: Any = 1.0) -> Process:
+    def of(cls, kernel: Kernel, points: np.ndarray, cholesky: np.ndarray, scales: Any = 1.0) -> Process:
         points = np.asarray(points, float)
         components = tuple(kernel.expand(points.shape[1]))
         return cls(components, points, np.asarray(cholesky, float), np.atleast_1d(np.asarray(scales, float)))

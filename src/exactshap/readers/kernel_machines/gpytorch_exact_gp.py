@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactshap._runtime.types import Foreign, Model
+from exactshap._runtime.types import Foreign, Model, TableLike
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.kernels import RBF, Component, Constant, Kernel, Linear, Matern, Product, RationalQuadratic, ScaledMixture, Sum
@@ -95,7 +95,7 @@ def _units(model: Model, n_features: int) -> _Units:
     return _Units(offsets, widths, shift, scale)
 
 
-def _no_units(what: str, transform: Any, known: str) -> UnsupportedStructureError:
+def _no_units(what: str, transform: Foreign, known: str) -> UnsupportedStructureError:
     name = type(transform).__name__
     return UnsupportedStructureError(message(f"The {what} transform {name} cannot be read", f"{known} can", _AS_FUNCTION))
 
@@ -125,7 +125,7 @@ def _alpha(model: Model, mean: np.ndarray) -> np.ndarray:
     return np.asarray(cho_solve((factor, True), _numbers(model.train_targets) - mean))
 
 
-def _predict_array(model: Model, inputs: Any) -> np.ndarray:
+def _predict_array(model: Model, inputs: TableLike) -> np.ndarray:
     import gpytorch
     import torch
 
@@ -142,7 +142,7 @@ def _predict(model: Model, X: Table) -> np.ndarray:
     return _predict_posterior(model, inputs) if callable(getattr(model, "posterior", None)) else _predict_array(model, inputs)
 
 
-def _predict_posterior(model: Model, inputs: Any) -> np.ndarray:
+def _predict_posterior(model: Model, inputs: TableLike) -> np.ndarray:
     """Return what BoTorch's documented call says: in the units of the user, with the transforms that the model holds."""
     import torch
 

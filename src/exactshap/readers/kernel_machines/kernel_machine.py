@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, message
@@ -52,10 +53,10 @@ class KernelMachine:
 
     def __init__(
         self,
-        X_train: Any,
-        dual_coef: Any,
+        X_train: ArrayLike,
+        dual_coef: ArrayLike,
         kernel: Any,
-        intercept: Any = 0.0,
+        intercept: ArrayLike = 0.0,
         *,
         predict: Any = None,
         feature_names: Sequence[str] | None = None,
@@ -95,7 +96,7 @@ class KernelMachine:
         return self.kernel(np.asarray(X, float), self.X_train) @ self.dual_coef + self.intercept
 
 
-def _numbers(values: Any, what: str) -> np.ndarray:
+def _numbers(values: ArrayLike, what: str) -> np.ndarray:
     """Return an array of any shape as float64; text and complex numbers are refused."""
     array = np.asarray(values)
     return as_table(array.reshape(-1, 1), what=what, allow_empty=True).numeric(what=what).reshape(array.shape)

@@ -30,7 +30,7 @@ from exactshap.readers.kernel_machines.machine import expand
 __all__ = ["read"]
 
 
-def read(feature_map: Model, linear: Any, parts: Any, request: Request) -> Reader:
+def read(feature_map: Model, linear: Model, parts: Any, request: Request) -> Reader:
     """Read ``Nystroem + linear`` or ``RBFSampler + linear``.
 
     The first is a kernel machine on the components, the second a sum of cosines.
@@ -64,7 +64,7 @@ def _nystroem_parameters(feature_map: Model) -> dict[str, Any]:
     return named | (feature_map.kernel_params or {})
 
 
-def _predict(feature_map: Model, linear: Any, call: OwnCall, X: Table) -> np.ndarray:
+def _predict(feature_map: Model, linear: Model, call: OwnCall, X: Table) -> np.ndarray:
     return call(linear, feature_map.transform(X.native))
 
 

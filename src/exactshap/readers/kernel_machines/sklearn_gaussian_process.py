@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.types import Model
+from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.kernels import from_sklearn
@@ -92,12 +92,12 @@ def _latent_names(model: Model) -> tuple[str, ...]:
     return tuple(classes)
 
 
-def _latent_expansion(part: Any) -> Expansion:
+def _latent_expansion(part: Foreign) -> Expansion:
     points = np.asarray(part.X_train_, float)
     return expand(from_sklearn(part.kernel_, points.shape[1]), points, (part.y_train_ - part.pi_)[:, None])
 
 
-def _latent_process(part: Any) -> Process:
+def _latent_process(part: Foreign) -> Process:
     """Read the Laplace approximation: W^-1 is the noise, and its B = I + W^1/2 K W^1/2 = L L' gives K + W^-1 = L' L'^T."""
     points = np.asarray(part.X_train_, float)
     # A saturated probability has W = 0: infinite noise, no information

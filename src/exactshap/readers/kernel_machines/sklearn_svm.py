@@ -129,7 +129,7 @@ def _support_vectors(model: Model) -> np.ndarray:
     return np.asarray(_dense(model.support_vectors_), float)
 
 
-def _dense(array: Any) -> Any:
+def _dense(array: TableLike) -> Any:
     return array.toarray() if hasattr(array, "toarray") else array
 
 

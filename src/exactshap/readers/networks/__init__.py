@@ -2,6 +2,5 @@
 
 from __future__ import annotations
 
-from exactshap.readers.networks.one_layer import NetworkReader, OneLayerNetwork
-
-__all__ = ["NetworkReader", "OneLayerNetwork"]
+from exactshap.readers.networks.one_layer import NetworkReader as NetworkReader
+from exactshap.readers.networks.one_layer import OneLayerNetwork as OneLayerNetwork

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from exactshap.readers.responses._exact import PlayerScores, ResponseReader
-from exactshap.readers.responses._factors import MAX_WIDTH, Factor, FactorReader, FactorScores
-from exactshap.readers.responses._links import Response, Sigmoid, link_of, needs_rows, no_response, probabilities, probability
+from exactshap.readers.responses._exact import PlayerScores as PlayerScores
+from exactshap.readers.responses._exact import ResponseReader as ResponseReader
+from exactshap.readers.responses._factors import MAX_WIDTH as MAX_WIDTH
+from exactshap.readers.responses._factors import Factor as Factor
+from exactshap.readers.responses._factors import FactorReader as FactorReader
+from exactshap.readers.responses._factors import FactorScores as FactorScores
+from exactshap.readers.responses._links import Response as Response
+from exactshap.readers.responses._links import Sigmoid as Sigmoid
+from exactshap.readers.responses._links import link_of as link_of
+from exactshap.readers.responses._links import needs_rows as needs_rows
+from exactshap.readers.responses._links import no_response as no_response
+from exactshap.readers.responses._links import probabilities as probabilities
+from exactshap.readers.responses._links import probability as probability
 from exactshap.readers.responses._sampled import OPTIONS as SAMPLING_OPTIONS
-from exactshap.readers.responses._sampled import HybridScores, SampledResponse
+from exactshap.readers.responses._sampled import HybridScores as HybridScores
+from exactshap.readers.responses._sampled import SampledResponse as SampledResponse
 
-__all__ = [
-    "MAX_WIDTH",
-    "SAMPLING_OPTIONS",
-    "Factor",
-    "FactorReader",
-    "FactorScores",
-    "HybridScores",
-    "PlayerScores",
-    "Response",
-    "ResponseReader",
-    "SampledResponse",
-    "Sigmoid",
-    "link_of",
-    "needs_rows",
-    "no_response",
-    "probabilities",
-    "probability",
-]
+__all__ = ["SAMPLING_OPTIONS"]

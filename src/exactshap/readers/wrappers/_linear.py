@@ -37,6 +37,6 @@ def linear_step(model: Model) -> Any:
     return parts if parts.link is None else None
 
 
-def _has_one_product(machine: Any) -> bool:
+def _has_one_product(machine: Model) -> bool:
     """Return whether a kernel machine is linear, not a vote of several."""
     return machine.kernel == "linear" and len(getattr(machine, "classes_", ())) <= 2

@@ -97,7 +97,7 @@ def _predict(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndar
     return values[:, 0] if single else values
 
 
-def _of_part(part: Any, rows: TableLike) -> Any:
+def _of_part(part: Model, rows: TableLike) -> Any:
     return (part.decision_function if hasattr(part, "decision_function") else part.predict)(rows)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.progress import Progress, duration, progress_rows
+from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, message, printable, warn
 from exactshap.frames.stored import SourceFile, StoredFile, find_files, inspect, is_index, read_schema
 from exactshap.results.data import counted
@@ -77,7 +78,7 @@ class DatasetResult:
 
 def explain_dataset(
     explainer: Explainer,
-    source: Any,
+    source: TableLike,
     destination: str | os.PathLike[str] | None,
     *,
     keep: Sequence[str] = (),
@@ -89,7 +90,7 @@ def explain_dataset(
     order: int = 1,
     top_k: int | None = None,
     dtype: str = "float64",
-    filesystem: Any = None,
+    filesystem: Foreign = None,
     map: Callable[..., Iterable[Any]] | None = None,
     progress: Progress = None,
 ) -> DatasetResult:
@@ -245,7 +246,7 @@ def _with_wanted_keys(file: StoredFile, part: Partition) -> StoredFile:
     return dataclasses.replace(file, keys=tuple(pair for pair in file.keys if pair[0] in wanted))
 
 
-def _refuse_inside(folder: Path, source: Any, files: list[StoredFile]) -> None:
+def _refuse_inside(folder: Path, source: TableLike, files: list[StoredFile]) -> None:
     """Refuse a folder of results among the inputs: the next run would read them."""
     places = source if isinstance(source, (list, tuple)) else [source]
     folders = [Path(place) for place in places if isinstance(place, (str, os.PathLike)) and Path(place).is_dir()]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactshap.kernels import Component, Kernel, ScaledMixture
 
@@ -146,9 +146,9 @@ class Expansion:
 
 def expand(
     kernel: Kernel,
-    points: Any,
-    coefficients: Any,
-    intercept: Any = 0.0,
+    points: ArrayLike,
+    coefficients: ArrayLike,
+    intercept: ArrayLike = 0.0,
     *,
     magnitudes: np.ndarray | None = None,
     cancels: bool = False,

@@ -60,7 +60,7 @@ def bind(
     return ConditionalGames(machine, embedding, empty, coalitions, routes)
 
 
-def _eta(machine: BoundMachine, eta: Any, rows: np.ndarray, random_state: int) -> float:
+def _eta(machine: BoundMachine, eta: float | str | None, rows: np.ndarray, random_state: int) -> float:
     """Return the ridge, checked or chosen on at most 300 rows."""
     if not (isinstance(eta, str) and eta == "auto"):
         return check_eta(eta, "this game")

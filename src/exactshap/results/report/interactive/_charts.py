@@ -5,10 +5,11 @@ No name or cell of the user is part of a chart: fields have names of ours, and w
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from exactshap._runtime.optional import require
-from exactshap._runtime.types import Axes
+from exactshap._runtime.types import Axes, Foreign
 
 __all__ = ["charts"]
 
@@ -59,7 +60,7 @@ def charts() -> dict[str, dict[str, Any]]:
     }
 
 
-def _places(alt: Any, data: str, **extent: Any) -> Any:
+def _places(alt: ModuleType, data: str, **extent: Any) -> Any:
     """Return the vertical axis of bars: places 0, 1, 2, ... that stand for the rows of ``data``."""
     axis = alt.Axis(
         **extent, title=None, labelExpr=f"data('{data}')[datum.value].word", domain=False, ticks=False, labelPadding=8
@@ -67,7 +68,7 @@ def _places(alt: Any, data: str, **extent: Any) -> Any:
     return alt.Y("place:O", axis=axis, scale=alt.Scale(paddingInner=0.35, paddingOuter=0.2))
 
 
-def _rooted(alt: Any, chart: Any, *params: Any) -> Any:
+def _rooted(alt: ModuleType, chart: Foreign, *params: Any) -> Any:
     words = alt.param(name="words", value=[])
     fitted = chart.properties(width="container", height=300, usermeta={"embedOptions": _EMBED})
     return fitted.add_params(words, *params).configure(
@@ -80,7 +81,7 @@ def _rooted(alt: Any, chart: Any, *params: Any) -> Any:
     )
 
 
-def _features(alt: Any) -> Any:
+def _features(alt: ModuleType) -> Any:
     """Draw filtered rows' mean magnitudes as bars, all rows' as marks."""
     base = (
         alt.Chart(alt.NamedData(name="features"))
@@ -107,7 +108,7 @@ def _features(alt: Any) -> Any:
     )
 
 
-def _row(alt: Any) -> Any:
+def _row(alt: ModuleType) -> Any:
     """Draw the path from the baseline to the prediction. There is one bar a feature, with standard errors as whiskers."""
     sign = "datum.end ? 'end' : datum.stop < datum.start ? 'down' : 'up'"
     base = (
@@ -149,7 +150,7 @@ def _row(alt: Any) -> Any:
     return _rooted(alt, chart, limits, *same)
 
 
-def _scatter(alt: Any, kind: str, scale: dict[str, Any], axis: Axes = None) -> Any:
+def _scatter(alt: ModuleType, kind: str, scale: dict[str, Any], axis: Axes = None) -> Any:
     """Draw a feature's or pair's values against the feature's cells. A brush chooses rows."""
     brush = alt.selection_interval(
         name="brush", mark=alt.BrushConfig(fill="var(--soft)", fillOpacity=0.15, stroke="var(--soft)")
@@ -190,7 +191,7 @@ def _scatter(alt: Any, kind: str, scale: dict[str, Any], axis: Axes = None) -> A
     return _rooted(alt, alt.layer(zero, points, rings, letters).properties(title=title), *spans)
 
 
-def _pairs(alt: Any) -> Any:
+def _pairs(alt: ModuleType) -> Any:
     """Draw mean magnitudes of pairs; a click leads to the scatter of that pair."""
     base = alt.Chart(alt.NamedData(name="pairs"))
     axis = {"title": None, "labelExpr": _WORDS, "domain": False, "ticks": False}
