@@ -74,6 +74,28 @@ def test_wrong_values_are_seen_by_the_certificate_and_by_verify(change, name, mo
     assert not explainer.verify(X[30:32], index=index, order=order).passed
 
 
+@pytest.mark.parametrize("name", ["svr", "forest"])
+def test_any_two_swapped_pairs_are_seen_at_once(name, monkeypatch):
+    explainer = Explainer(MODELS[name], X[:20])
+    places = np.array([0, 0])
+
+    def swapped_there(values):
+        if values.shape[1] == 15:
+            values[:, places] = values[:, places[::-1]]
+        return values
+
+    spoil(monkeypatch, explainer.reader, swapped_there)
+    seen, rng = 0, np.random.default_rng(1)
+    for _ in range(12):
+        places[:] = 5 + rng.choice(10, 2, replace=False)
+        fresh = Explainer(MODELS[name], X[rng.permutation(20)])
+        try:
+            fresh(X[20:30], "banzhaf-interaction", 2)
+        except ExactnessError:
+            seen += 1
+    assert seen == 12
+
+
 def test_orders_of_players_are_no_index():
     explainer = Explainer(MODELS["ridge"], X[:20])
     with pytest.raises(InputError, match="Only indices are verified set by set"):

@@ -50,7 +50,10 @@ SEPARATE_CALLS = (
 )
 ROWS_BETWEEN = 50  # explained rows between two comparisons, on average, where each request has fewer
 SHARES = 4  # coalitions of frames of several dtypes, whose rows cannot each take columns of their own
-RANDOM_SETS = (8, 32)  # coalitions of an index or order, of a row each: one sees two swapped pairs with a chance of a third
+RANDOM_SETS = 16  # coalitions of an index or order, of a row each: one sees two swapped sets with a chance of a third to a half
+# Explained rows between two comparisons of an index or order, on average: binding a reference row and solving the hybrids costs what a
+# few hundred rows of boosted trees cost (benchmarks/bench_checks.py), so that this is less than a tenth.
+ROWS_BETWEEN_QUESTIONS = 5000
 QUESTIONS = 16  # indices and orders of which it is remembered that they were compared
 REASON_LENGTH = 300
 
@@ -332,15 +335,17 @@ class Certifier:
         if isinstance(semivalue, Hierarchy):  # values of nested groups are sums of no one derivative
             return Check()
         asked = self._kept.get(("question", semivalue, order))
-        few = table.n_rows < SEPARATE_CALLS and self._rng.random() * ROWS_BETWEEN > table.n_rows
-        if not self._has_hybrids or self._reader.asks is not None or (asked and few):
+        if not self._has_hybrids or self._reader.asks is not None:
+            return Check()
+        if asked and self._rng.random() * ROWS_BETWEEN_QUESTIONS > table.n_rows:
             return Check()
         self._kept.get_or_make(("question", semivalue, order), lambda: True, keep=QUESTIONS)
         reader, background = self._reader, self._reader.background
         assert background is not None
         chosen = self._rng.choice(reader.n_players, min(order, reader.n_players), replace=False)
-        n_random = int(np.clip(2 * table.n_rows, *RANDOM_SETS))
-        masks = np.concatenate([_subsets(chosen, reader.n_players), coalitions(self._rng, n_random, reader.n_players)])
+        # Coalitions that hold half of all sets of the largest size: swapped values show where one holds one set and not the other.
+        of_sets = self._rng.random((RANDOM_SETS, reader.n_players)) < 2.0 ** (-1.0 / max(len(chosen), 1))
+        masks = np.concatenate([_subsets(chosen, reader.n_players), of_sets])
         rows = self._rng.integers(table.n_rows, size=len(masks))
         rows[: 2 ** len(chosen)] = rows[0]  # a discrete derivative is of one row
         references = np.full(len(masks), self._rng.integers(background.n_rows))  # another row each time: pairs may be 0 for one
