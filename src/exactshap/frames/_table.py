@@ -26,7 +26,7 @@ _LABEL_CHARACTERS = 60
 class Table:
     """Hold rows as the user passed them, with what readers need to know.
 
-    Use :meth:`numeric` for a float64 array, :meth:`take` for rows, :meth:`hybrid` for hand-masked rows. Made by :func:`as_table`.
+    Use :meth:`numeric` for a float64 array, :meth:`take` for rows, :meth:`hybrid` for hand-masked rows. ``as_table`` makes one.
 
     Attributes
     ----------

@@ -61,7 +61,7 @@ class Explanation(ExplanationData):
     feature_names : sequence of str
         Names of the players: columns, or groups of columns.
     value_function : str
-        Which game was played; see :func:`exactshap.results.explanation.value_function_sentence`.
+        Which game was played; the report says it in a sentence.
     std_error : array like ``values``, or None
         Standard errors of sampled values; None (never 0) for exact ones.
     data : table or None
@@ -85,7 +85,7 @@ class Explanation(ExplanationData):
     seconds : float or None
         Wall time.
     background_size, background_hash : int and str, or None
-        Of the reference rows; see :func:`exactshap.results.explanation.fingerprint`.
+        Of the reference rows: how many, and the first digits of the SHA-256 of their cells.
     groups : mapping of player name to a sequence of columns (numbers or names), or None
         The columns of each player that is a group.
     covariances : array of shape (n_rows, n_players, n_players[, n_outputs]), or None

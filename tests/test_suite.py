@@ -1,0 +1,17 @@
+"""The suite itself: pytest takes a test file that does not import for one that is skipped, where docstrings are tests too."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+FILES = sorted(Path(__file__).parent.rglob("test_*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_file_of_tests_imports(path):
+    spec = importlib.util.spec_from_file_location(f"imported_{path.stem}", path)
+    try:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    except pytest.skip.Exception as absent:  # importorskip at the top
+        pytest.skip(str(absent))
