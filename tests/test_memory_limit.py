@@ -170,7 +170,7 @@ def test_a_bag_of_some_columns_holds_its_rows_once(n_jobs):
 def test_few_rows_of_many_pairs_need_what_the_solver_adds_up_in():
     model = make_pipeline(PolynomialFeatures(2), Ridge()).fit(X, np.stack([Y, -Y, Y**2], axis=1))
     reader, n_pairs = Explainer(model, X[:5]).reader, 8 * 9 // 2
-    assert reader.memory(1, 2) >= 8.0 * Monomials.TILE * n_pairs * 3
+    assert reader.memory(1, 2) >= 8.0 * Monomials.TILE_ROWS * n_pairs * 3
 
 
 def test_a_tile_of_the_background_shrinks_with_the_limit():

@@ -301,7 +301,7 @@ def test_targets_whose_squared_distances_overflow_or_vanish_are_refused(unit, ba
         InputError, match=r"squares of the distances of rows overflow, or all vanish. The widest column spans .*e[+-]"
     ):
         decompose_hsic(X, unit * X[:, 0], bandwidth=bandwidth)
-    with pytest.raises(InputError, match="'bandwidth_y' parameter must be a float whose square"):
+    with pytest.raises(InputError, match="'bandwidth_y' parameter must be a float with a square"):
         decompose_hsic(X, unit * X[:, 0], bandwidth=bandwidth, bandwidth_y=unit)
     large = decompose_hsic(X, 2.0**450 * X[:, 0], bandwidth=bandwidth)  # a unit of measurement changes no bit
     assert np.array_equal(large.values, shares.values)

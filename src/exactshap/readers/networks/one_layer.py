@@ -80,7 +80,7 @@ class OneLayerNetwork:
     >>> from exactshap import explain
     >>> network = OneLayerNetwork([[1.0], [-2.0]], [0.5], [3.0], activation="tanh")
     >>> explain(network, np.array([[0.2, 0.1]]), np.zeros((1, 2))).values.round(4)
-    array([[ 0.4466, -0.4466]])
+    array([[ 0.4696, -0.4696]])
     """
 
     def __init__(
