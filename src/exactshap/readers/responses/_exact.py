@@ -16,7 +16,8 @@ from exactshap.expansions import Expansion, expand
 from exactshap.frames import Table
 from exactshap.games import ProductGame, normalised_weights
 from exactshap.readers import Reader
-from exactshap.readers.responses._links import Response, needs_rows, steepest
+from exactshap.readers.responses._links import Response, steepest
+from exactshap.readers.responses._reader import LinkedReader
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 from exactshap.solvers.product import solve_terms
@@ -38,7 +39,7 @@ class PlayerScores(Protocol):
         """Return the magnitudes (n_rows,) that are added up in the score."""
 
 
-class ResponseReader(Reader):
+class ResponseReader(LinkedReader):
     """An inverse link of a score that is a sum over players, bound to a background.
 
     Parameters
@@ -51,32 +52,19 @@ class ResponseReader(Reader):
         With a link of :func:`exactshap.expansions.links`.
     """
 
-    value_functions = ("interventional", "baseline")
-
     def __init__(self, inner: Reader, scores: PlayerScores, response: Response) -> None:
-        for name in Reader.__annotations__:
-            if hasattr(inner, name):
-                setattr(self, name, getattr(inner, name))
-        self.inner, self.scores, self.unit, self.own_call = inner, scores, response.unit, response.call
-        self._link, self._slope, self._rows = str(response.link), response.slope, response.rows
-        self.offset = None  # it would change the slope of the link
+        super().__init__(inner, response)
+        assert inner.background is not None
         # waves of scores up to 16; rounding grows with their root
-        self.n_terms, self.rounding, self.floor = max(100.0, inner.n_terms), None, 0.0
-        if inner.background is None:
-            raise needs_rows(response.unit)
-        self.weights = normalised_weights(inner.weights, inner.background.n_rows)
-        self._intercept = self._slope * scores.intercept + response.shift
+        self.n_terms, self.rounding = max(100.0, inner.n_terms), None
+        self.scores, self.weights = scores, normalised_weights(inner.weights, inner.background.n_rows)
+        self._intercept = self._slope * scores.intercept + self._shift
         # s_j(z), of shape (n_background, n_players)
         self._absent = self._scores(inner.background, "background")
 
     def _scores(self, X: Table, what: str = "X") -> np.ndarray:
         scores = self.scores.of(X, what)
         return scores if self._slope == 1.0 else self._slope * scores
-
-    def predict(self, X: Table) -> np.ndarray:
-        """Return the model's own response."""
-        assert self.own_call is not None
-        return self.own_call.of_table(self.model, self._rows(X))
 
     def game(self, X: Table) -> ProductGame:
         """Return the rows' product games, by one expansion that holds for all of them."""

@@ -18,8 +18,9 @@ from exactshap._runtime.calibration import clocked
 from exactshap.expansions import expand
 from exactshap.frames import Table
 from exactshap.games import OracleGame, normalised_weights
-from exactshap.readers import Reader, RowGames, rounding_of
+from exactshap.readers import Reader, RowGames
 from exactshap.readers.responses._links import Response, link_of, steepest
+from exactshap.readers.responses._reader import LinkedReader
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets
 from exactshap.solvers.product import eliminate, solve_factors
@@ -62,7 +63,7 @@ class FactorScores(Protocol):
         """Return the magnitudes (n_rows,) that are added up in the score."""
 
 
-class FactorReader(Reader):
+class FactorReader(LinkedReader):
     """An inverse link of a score of one output that is a sum of factors, bound to a background.
 
     Parameters
@@ -75,27 +76,14 @@ class FactorReader(Reader):
         With a link of :func:`exactshap.expansions.links`.
     """
 
-    value_functions = ("interventional", "baseline")
     block_rows = 16
 
     def __init__(self, inner: Reader, factors: FactorScores, response: Response) -> None:
-        for name in Reader.__annotations__:
-            if hasattr(inner, name):
-                setattr(self, name, getattr(inner, name))
+        super().__init__(inner, response)
         assert inner.background is not None
-        self.inner, self.factors, self.unit, self.own_call = inner, factors, response.unit, response.call
-        self._link, self._slope, self._rows = str(response.link), response.slope, response.rows
-        self._shift = response.shift
-        self.offset = None  # it would change the slope of the link
-        self.rounding, self.floor = rounding_of(inner), 0.0
-        self.weights = normalised_weights(inner.weights, inner.background.n_rows)
+        self.factors, self.weights = factors, normalised_weights(inner.weights, inner.background.n_rows)
         members = [factor.players for factor in factors.row(inner.background.take([0]))]
         self._width = eliminate(self.n_players, members).width
-
-    def predict(self, X: Table) -> np.ndarray:
-        """Return the model's own response."""
-        assert self.own_call is not None
-        return self.own_call.of_table(self.model, self._rows(X))
 
     def game(self, X: Table) -> RowGames:
         """Return the games of the rows, by their definition."""

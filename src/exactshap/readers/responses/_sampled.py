@@ -21,7 +21,8 @@ from exactshap.errors import ExactnessError, InputError, message
 from exactshap.frames import Table
 from exactshap.games import OracleGame, normalised_weights
 from exactshap.readers import Reader, Request, RowGames, rounding_of, solve_moving
-from exactshap.readers.responses._links import Response, link_of, needs_rows, steepest
+from exactshap.readers.responses._links import Response, link_of, steepest
+from exactshap.readers.responses._reader import LinkedReader
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, choose, n_calls, player_sets, seconds_besides_calls
 
@@ -48,7 +49,7 @@ class HybridScores(Protocol):
         """Return ``scores(masks) -> (n_background, n_outputs, n_masks)`` of one row, and the players that change any of them."""
 
 
-class SampledResponse(Reader):
+class SampledResponse(LinkedReader):
     """An inverse link of scores that have exact values, bound to a background.
 
     Parameters
@@ -64,22 +65,14 @@ class SampledResponse(Reader):
         What keeps the values from being exact, for ``method``.
     """
 
-    value_functions = ("interventional", "baseline")
     block_rows = 16
 
     def __init__(self, inner: Reader, hybrids: HybridScores, response: Response, request: Request, why: str) -> None:
         request.refuse_options(OPTIONS, owner=f"The {response.unit} of {inner.model_name}")
-        if inner.background is None:
-            raise needs_rows(response.unit)
-        for name in Reader.__annotations__:
-            if hasattr(inner, name):
-                setattr(self, name, getattr(inner, name))
-        self.inner, self.hybrids, self.unit, self.own_call = inner, hybrids, response.unit, response.call
-        self._link, self._slope, self._rows, self._why = str(response.link), response.slope, response.rows, why
-        self._shift = response.shift
-        self.offset = None  # it would change the slope of the link
+        super().__init__(inner, response)
+        assert inner.background is not None
+        self.hybrids, self._why = hybrids, why
         self.options = {"random_state": 0, **request.options}
-        self.rounding, self.floor = rounding_of(inner), 0.0
         self._row_weights = normalised_weights(inner.weights, inner.background.n_rows)
         coalitions, method = self._coalitions()
         sentence = f"{method}: {coalitions:,.0f} coalitions for each row, {inner.background.n_rows:,} background rows for each"
@@ -100,11 +93,6 @@ class SampledResponse(Reader):
             got = f"Background row {i}: {ours[i].tolist()} against its own {own[i].tolist()}"
             do = f"Call the model: explain(model.{self.own_call.method}, X, background)"  # type: ignore[union-attr]
             raise ExactnessError(message(f"The {self.unit} of {self.model_name} is not the {self._link} of its score", got, do))
-
-    def predict(self, X: Table) -> np.ndarray:
-        """Return the model's own response."""
-        assert self.own_call is not None
-        return self.own_call.of_table(self.model, self._rows(X))
 
     def _game(self, row: Table) -> tuple[ControlledGame, list[int]]:
         scores, live = self.hybrids.row(row)
