@@ -31,7 +31,6 @@ from exactshap.readers._players import players_of
 from exactshap.readers._registry import known_class as known_class
 from exactshap.readers._registry import read, register, registered
 from exactshap.readers._registry import require_own_prediction as require_own_prediction
-from exactshap.readers._request import RESPONSES as RESPONSES
 from exactshap.readers._request import Request, choose_value_function, names_of, select_outputs
 from exactshap.readers._request import finite_numbers as finite_numbers
 from exactshap.readers._sklearn import fitted_names as fitted_names

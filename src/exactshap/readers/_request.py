@@ -12,7 +12,7 @@ import numpy as np
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message, no_output
 from exactshap.frames import Table
 
-__all__ = ["RESPONSES", "Request", "choose_value_function", "finite_numbers", "names_of", "select_outputs"]
+__all__ = ["Request", "choose_value_function", "finite_numbers", "names_of", "select_outputs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,11 @@ class Request:
     options: Mapping[str, Any] = field(default_factory=dict)
     memory_limit: float = 2.0**30
 
+    @property
+    def asks_response(self) -> bool:
+        """Whether ``output=`` asks for the unit that people read, whichever that is."""
+        return isinstance(self.output, str) and self.output in _RESPONSES
+
     def refuse_options(self, known: tuple[str, ...] = (), *, owner: str) -> None:
         """Raise for settings that the reader does not know."""
         for name in self.options:
@@ -72,7 +77,7 @@ _SETTINGS_ELSEWHERE = {  # what shap and scikit-learn call them
     "seed": "random_state",
 }
 # Words for ``output=`` that mean the unit that people read.
-RESPONSES = ("probability", "response")
+_RESPONSES = ("probability", "response")
 _SETTINGS_ROUTES = {  # what there is instead of a setting of shap, shapiq or lightshap
     "approximate": "Values are exact or carry standard errors; there is no approximation to switch on",
     "check_additivity": "Every explanation is checked; on_inexact='warn' returns what does not add up, with a warning",

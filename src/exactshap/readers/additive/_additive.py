@@ -81,7 +81,7 @@ class AdditiveReader(Reader):
         self.output_names, self.unit, self.single_output = form.output_names, form.unit, form.single_output
         self.players, self.player_names = players_of(request, self.feature_names)
         self.value_function = self._choose(request)
-        owner = self._owners()
+        owner = self.owners()
         columns = [columns for block in form.blocks for columns in block.columns]
         self._widest = max(map(len, columns), default=0)
         self._widths = [len(players_of_term(term, owner)) for term in columns]
@@ -104,7 +104,7 @@ class AdditiveReader(Reader):
 
     def _bind(self, reference: Reference | None) -> None:
         """Fold the background into the terms."""
-        owner = self._owners()
+        owner = self.owners()
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
         alone = self._bound[0] if len(self._bound) == 1 else None
         self._linear: Handle | None = alone.linear if isinstance(alone, BoundLinear) else None
@@ -118,7 +118,7 @@ class AdditiveReader(Reader):
             return "interventional"
         return choose_value_function(request, VALUE_FUNCTIONS, None, owner=self.model_name)
 
-    def _owners(self) -> list[int]:
+    def owners(self) -> list[int]:
         """Return the player of each column."""
         owner = {column: p for p, columns in enumerate(self.players) for column in columns}
         missing = [self.feature_names[j] for j in range(self.n_features) if j not in owner]

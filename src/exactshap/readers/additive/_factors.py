@@ -19,8 +19,7 @@ class TermFactors:
     """An additive model as factors on its players, bound to background rows."""
 
     def __init__(self, inner: AdditiveReader, background: Table) -> None:
-        owner = {column: p for p, columns in enumerate(inner.players) for column in columns}
-        self._inner, self._form, self._owner = inner, inner.form, [owner[j] for j in range(inner.n_features)]
+        self._inner, self._form, self._owner = inner, inner.form, inner.owners()
         self._blocks = [block for block in inner.form.blocks if len(block.columns)]
         self._rows = inner.form.encode(background, "background")
         self._absent = [block.evaluate(self._rows) for block in self._blocks]

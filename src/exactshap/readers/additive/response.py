@@ -13,7 +13,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
 from exactshap.expansions import links
 from exactshap.frames import Table
-from exactshap.readers import RESPONSES, Reader, Request
+from exactshap.readers import Reader, Request
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._factors import TermFactors, TermHybrids
 from exactshap.readers.additive.terms import players_of_term
@@ -43,7 +43,7 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
         @wraps(read)
         def read_either(model: Model, request: Request) -> Reader:
             is_sigmoid = isinstance(request.output, Sigmoid) and hasattr(model, "decision_function")
-            if not is_sigmoid and (not isinstance(request.output, str) or request.output not in RESPONSES):
+            if not (is_sigmoid or request.asks_response):
                 return read(model, request)
             options = {name: value for name, value in request.options.items() if name not in SAMPLING_OPTIONS}
             score = read(model, replace(request, output="auto", options=options))
@@ -103,6 +103,5 @@ class _PlayerScores:
 
 def _members(inner: AdditiveReader) -> list[tuple[int, ...]]:
     """Return the players of each term."""
-    owner = {column: p for p, columns in enumerate(inner.players) for column in columns}
-    owners = [owner[j] for j in range(inner.n_features)]
+    owners = inner.owners()
     return [players_of_term(columns, owners) for block in inner.form.blocks for columns in block.columns]

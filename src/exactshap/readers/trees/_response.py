@@ -15,7 +15,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
 from exactshap.frames import Table
-from exactshap.readers import RESPONSES, Offset, OwnCall, Reader, Request, choose_value_function, outputs_of
+from exactshap.readers import Offset, OwnCall, Reader, Request, choose_value_function, outputs_of
 from exactshap.readers.responses import Response, ResponseReader, SampledResponse, no_response
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import FlatTrees, TreeModel, apply
@@ -37,9 +37,8 @@ def read_trees(
     offset: Offset | None = None,
 ) -> Reader:
     """Read an ensemble's margin, or its response where ``output=`` asks for that."""
-    asks_response = isinstance(request.output, str) and request.output in RESPONSES
     adds_up = ensemble.unit == "probability" or (request.output, ensemble.unit) == ("response", "target")
-    if not asks_response or adds_up:
+    if not request.asks_response or adds_up:
         return TreeReader(model, request, ensemble, own_call, refuse, offset)
     no_such_output = UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
     if request.output == "probability" and ensemble.unit == "target":

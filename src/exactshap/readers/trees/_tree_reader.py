@@ -18,7 +18,6 @@ from exactshap.errors import BudgetError, ExactnessError, UnknownNameError, mess
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
 from exactshap.readers import (
-    RESPONSES,
     Offset,
     OwnCall,
     Reader,
@@ -74,7 +73,7 @@ class TreeReader(Reader):
         offset: Offset | None = None,
     ) -> None:
         request.refuse_options(owner=ensemble.name)
-        if isinstance(request.output, str) and request.output in RESPONSES:
+        if request.asks_response:
             if ensemble.unit != "probability" and (request.output, ensemble.unit) != ("response", "target"):
                 raise UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
             # What the trees add up is the response

@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import RESPONSES, OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
+from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
 from exactshap.readers.responses import Sigmoid
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 from exactshap.readers.wrappers.sklearn_sums import request_of_sum
@@ -29,7 +29,7 @@ def read(model: Model, request: Request) -> Reader:
     if len(model.classes_) != 2:
         raise _refused(model, f"Got {len(model.classes_)} classes, which are normalised")
     name = str(model.classes_[1])
-    if not isinstance(request.output, str) or request.output not in RESPONSES:
+    if not request.asks_response:
         select_outputs((name,), request.output, owner=type(model).__name__)
     request, unit = request_of_sum(model, request), f"probability of class {name}"
     readers = [_calibrated(one, request, model, unit) for one in model.calibrated_classifiers_]
