@@ -84,6 +84,12 @@ for d, terms, small in ((5, 19, 0.0), (1, 1, 0.1), (35, 8, 0.1)):
     _functional.fill_functional(rng.normal(size=(3, d)), kernels, rules, *out)
     for array in out:
         digest.update(array.tobytes())
+from exactshap.solvers.product import _hinges as hinges
+for d in (5, 17):
+    out, steps = np.zeros((d, 2)), rng.normal(size=(3, d))
+    tables = rng.random((d + 1, 64)), rng.random((d + 1, 64))
+    hinges.fill_hinges(steps, np.array([0, 1, 2, 4]), rng.normal(size=4), rng.normal(size=(4, 2)), *tables, 1.0, out)
+    digest.update(out.tobytes())
 from exactshap.decompose.r2 import _games as r2, _layout
 from exactshap.trees import RawTree, build
 for depth in (3, 5):

@@ -54,7 +54,7 @@ def perceptron(activation, n_outputs=1, **settings):
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
-@pytest.mark.parametrize("activation", ["tanh", "logistic", "identity"])
+@pytest.mark.parametrize("activation", ["tanh", "logistic", "identity", "relu"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_all_coalitions(activation, n_outputs):
     model, background, X = perceptron(activation, n_outputs), rows(5, 1), rows(3, 2)
@@ -67,7 +67,7 @@ def test_all_coalitions(activation, n_outputs):
     np.testing.assert_allclose(one.values, expected, rtol=0, atol=100.0 * RESPONSE)
 
 
-@pytest.mark.parametrize("activation", ["tanh", "logistic", "identity"])
+@pytest.mark.parametrize("activation", ["tanh", "logistic", "identity", "relu"])
 def test_the_contract_of_a_reader(activation):
     rng = np.random.default_rng(0)
     network = OneLayerNetwork(
@@ -99,9 +99,10 @@ def test_saturated_units_are_constants(activation, bias):
     assert np.array_equal(explain(dead, X, background).values, np.zeros((2, D)))
 
 
-def test_constant_columns_get_nothing_and_groups_add_up():
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_constant_columns_get_nothing_and_groups_add_up(activation):
     rng = np.random.default_rng(0)
-    network = OneLayerNetwork(rng.normal(size=(D, 3)), rng.normal(size=3), rng.normal(size=3))
+    network = OneLayerNetwork(rng.normal(size=(D, 3)), rng.normal(size=3), rng.normal(size=3), activation=activation)
     X, background = rows(2, 2), rows(4, 1)
     X[:, 1], background[:, 1] = 5.0, 5.0
     assert np.abs(explain(network, X, background).values[:, 1]).max() < RESPONSE
@@ -111,9 +112,10 @@ def test_constant_columns_get_nothing_and_groups_add_up():
     assert joint.interactions.shape == (2, D, D)
 
 
-def test_rows_are_the_same_in_every_batch():
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_rows_are_the_same_in_every_batch(activation):
     rng = np.random.default_rng(0)
-    network = OneLayerNetwork(rng.normal(size=(D, 3)), rng.normal(size=3), rng.normal(size=3))
+    network = OneLayerNetwork(rng.normal(size=(D, 3)), rng.normal(size=3), rng.normal(size=3), activation=activation)
     explainer, X = Explainer(network, rows(4, 1)), rows(3, 2) * [[1.0], [9.0], [0.1]]
     assert np.array_equal(explainer(X).values, np.concatenate([explainer(X[i : i + 1]).values for i in range(3)]))
 
@@ -121,8 +123,8 @@ def test_rows_are_the_same_in_every_batch():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_refusals():
     X, background = rows(2, 2), rows(4, 1)
-    with pytest.raises(UnsupportedStructureError, match="no short sum of exponentials"):
-        explain(perceptron("relu", max_iter=2), X, background)
+    with pytest.raises(UnsupportedStructureError, match="no exact form"):
+        OneLayerNetwork(np.ones((D, 1)), [0.0], [1.0], activation="gelu")
     with pytest.raises(UnsupportedStructureError, match="one hidden layer only"):
         explain(perceptron("tanh", max_iter=2, hidden_layer_sizes=(3, 3)), X, background)
     steep = OneLayerNetwork(np.full((D, 1), 1e5), [0.0], [1.0])
@@ -132,3 +134,46 @@ def test_refusals():
         OneLayerNetwork(np.ones((D, 2)), [0.0], [1.0])
     with pytest.raises(InputError, match="background"):
         explain(OneLayerNetwork(np.ones((D, 1)), [0.0], [1.0]), X)
+
+
+@pytest.mark.parametrize(("index", "order"), [("banzhaf", 1), ("sii", 2), ("k-sii", 3), ("fsii", 2)])
+def test_rectified_units_in_every_index(index, order):
+    rng = np.random.default_rng(0)
+    network = OneLayerNetwork(
+        rng.normal(size=(D, 5)), rng.normal(size=5), rng.normal(size=(5, 2)), [1.0, 2.0], activation="relu"
+    )
+    X, background = rows(2, 2), rows(4, 1)
+    explanation = explain(network, X, background, index=index, order=order)
+    own = explain(network.predict, X, background, index=index, order=order)
+    np.testing.assert_allclose(explanation.values, own.values, rtol=0, atol=RESPONSE)
+    if order > 1:
+        np.testing.assert_allclose(explanation.set_values, own.set_values, rtol=0, atol=RESPONSE)
+
+
+def test_rectified_units_of_many_columns():
+    rng = np.random.default_rng(0)
+    network = OneLayerNetwork(rng.normal(size=(34, 3)), [0.0, 0.0, 1e3], [1.0, 2.0, 3.0], activation="relu")
+    X, background = rng.normal(size=(2, 34)), rng.normal(size=(2, 34))
+    with pytest.raises(BudgetError, match="too many players"):
+        explain(network, X, background)
+    groups = {f"pair {j}": [j, j + 17] for j in range(17)}
+    assert explain(network, X, background, groups=groups).certificate().passed
+    # of 34 columns that differ four move the bent units; the third unit is positive for every hybrid
+    network.weights[4:, :2] = 0.0
+    found = explain(network, X, background).values
+    few = OneLayerNetwork(network.weights[:4], network.bias, network.out_weights, activation="relu")
+    bent = [
+        brute_force(lambda cells: few.predict(cells) - few.weights[:, 2] @ cells.T * 3.0, x[:4], background[:, :4]) for x in X
+    ]
+    straight = 3.0 * network.weights[:, 2] * (X[:, None] - background).mean(axis=1)
+    np.testing.assert_allclose(found[:, 4:], straight[:, 4:], rtol=0, atol=RESPONSE)
+    np.testing.assert_allclose(found[:, :4], np.array(bent) + straight[:, :4], rtol=0, atol=RESPONSE)
+
+
+def test_rectified_units_whose_sums_touch_the_kink():
+    # halves of opposite signs: many coalitions have a sum of exactly 0
+    network = OneLayerNetwork([[1.0], [-1.0], [1.0], [-1.0]], [0.0], [1.0], activation="relu")
+    X, background = np.ones((1, D)), np.zeros((1, D))
+    np.testing.assert_allclose(
+        explain(network, X, background).values[0], brute_force(network.predict, X[0], background), rtol=0, atol=RESPONSE
+    )

@@ -3,7 +3,8 @@ r"""Networks of one hidden layer as product games.
 .. math:: f(x) = c + \sum_h o_h\, g\Bigl(\beta_h + \sum_j W_{jh} x_j\Bigr)
 
 A sum of exponentials in place of g, one for each unit as long as its range asks for, makes this a sum of products
-(:mod:`exactshap.expansions`). A unit that is saturated for every hybrid of a row is a constant.
+(:mod:`exactshap.expansions`). A unit that is saturated for every hybrid of a row is a constant. Rectified units have a kink, and no
+such sum: the coalitions of halves of the players meet in the middle (:func:`exactshap.solvers.product.solve_hinges`).
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from exactshap._runtime.calibration import clocked
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnsupportedStructureError, message
 from exactshap.expansions import expand
 from exactshap.frames import Table, as_table, check_columns
-from exactshap.games import AdditiveGame, ProductGame, normalised_weights
+from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, normalised_weights
 from exactshap.readers import (
     OwnCall,
     Reader,
     Request,
+    RowGames,
     choose_value_function,
     finite_numbers,
     names_of,
@@ -32,9 +35,10 @@ from exactshap.readers import (
     players_of,
     select_outputs,
 )
+from exactshap.readers.networks._rectified import Rectified
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, solve
-from exactshap.solvers.product import solve_terms
+from exactshap.solvers import Cost, Solution, player_sets, solve
+from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_terms
 
 __all__ = ["NetworkReader", "OneLayerNetwork", "read"]
 
@@ -42,6 +46,7 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "tanh": np.tanh,
     "logistic": expit,
     "identity": lambda t: t,
+    "relu": lambda t: np.maximum(t, 0.0),
 }
 _SATURATED = 40.0  # the logistic function of -40 is 4e-18
 _BLOCK_BYTES = 2.0**25  # of the background's factors at a time: they stay in a core's caches
@@ -60,7 +65,7 @@ class OneLayerNetwork:
         o.
     out_bias : float or array of shape (n_outputs,), default=0.0
         c.
-    activation : {"tanh", "logistic", "identity"}, default="tanh"
+    activation : {"tanh", "logistic", "identity", "relu"}, default="tanh"
         g.
     predict : callable, default=None
         The foreign model's own ``predict(X)``, so that the certificate is checked against it; None checks against the formula.
@@ -72,7 +77,7 @@ class OneLayerNetwork:
     InputError
         If the arrays do not fit together.
     UnsupportedStructureError
-        If the activation has no short sum of exponentials.
+        If the activation is none of these.
 
     Examples
     --------
@@ -95,7 +100,7 @@ class OneLayerNetwork:
         precision: Any = np.float64,
     ) -> None:
         if activation not in ACTIVATIONS:
-            raise no_expansion("OneLayerNetwork", activation)
+            raise unknown_activation("OneLayerNetwork", activation)
         if predict is not None and not callable(predict):
             raise InputTypeError(message("`predict` must be callable or None", f"Got {type(predict).__name__}"))
         arrays = [np.array(one, float) for one in (weights, bias, out_weights, out_bias)]
@@ -118,11 +123,11 @@ class OneLayerNetwork:
         return np.asarray(hidden @ self.out_weights + self.out_bias)
 
 
-def no_expansion(name: str, activation: str) -> UnsupportedStructureError:
-    """Return the error for an activation that has no short sum of exponentials."""
+def unknown_activation(name: str, activation: str) -> UnsupportedStructureError:
+    """Return the error for an activation without an exact form."""
     do = "Explain its predict method, sampled beyond 12 players: explain(model.predict, X, background)"
     known = f"Got activation={activation!r}; exact are {', '.join(map(repr, ACTIVATIONS))}"
-    return UnsupportedStructureError(message(f"The units of {name} have no short sum of exponentials", known, do))
+    return UnsupportedStructureError(message(f"The units of {name} have no exact form", known, do))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +203,9 @@ class NetworkReader(Reader):
         self.players, self.player_names = players_of(request, self.feature_names)
         self.value_function = choose_value_function(request, self.value_functions, None, owner=self.model_name)
         self.precision = float(np.finfo(precision).eps)
-        self.n_terms = 100.0 * max(1, len(layer.bias))  # waves of a unit
+        # waves of a unit, or coalitions of a half of the players
+        each = 2.0 ** (min(self.n_players, MAX_HINGE_PLAYERS) / 2) if layer.activation == "relu" else 100.0
+        self.n_terms = each * max(1, len(layer.bias))
         self.floor = float(np.abs(layer.out_bias).max(initial=0.0))
         assert request.background is not None
         self.background = check_columns(
@@ -221,11 +228,13 @@ class NetworkReader(Reader):
         assert self.own_call is not None
         return self.own_call.of_table(self.model, X)
 
-    def game(self, X: Table) -> ProductGame | AdditiveGame:
+    def game(self, X: Table) -> Game:
         """Return the rows' games, by expansions that hold for all of them."""
         sums = self._sums(X)
         if self.layer.activation == "identity":
             return self._linear_game(sums)
+        if self.layer.activation == "relu":
+            return self._rectified_games(sums)
         terms = self._terms(sums)
         inside, absent = (
             np.exp(np.take(one, terms.unit, axis=2) * terms.rates).transpose(0, 2, 1) for one in (sums, self._absent)
@@ -246,14 +255,44 @@ class NetworkReader(Reader):
             return AdditiveGame(self.n_players, [(j,) for j in range(self.n_players)], [t[:, :, 0] for t in tables], constant)
         return AdditiveGame(self.n_players, [(j,) for j in range(self.n_players)], tables, constant)
 
+    def _rectified_games(self, sums: np.ndarray) -> RowGames:
+        """Return the games of rectified units, by their definition."""
+        games = tuple(OracleGame(self._value(self._rectified(row)), self.n_players) for row in sums)
+        return RowGames(games, self.n_players, self.n_outputs, self.single_output)
+
+    def _value(self, units: Rectified) -> Callable[[np.ndarray], np.ndarray]:
+        constant = self.layer.out_bias
+        return (
+            (lambda masks: units(masks)[:, 0] + constant[0]) if self.single_output else (lambda masks: units(masks) + constant)
+        )
+
+    def _rectified(self, row: np.ndarray) -> Rectified:
+        return Rectified(row, self._absent, np.asarray(self.weights), self.layer.bias, self.layer.out_weights)
+
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Solve one row after the other, each with the expansions that its own sums ask for."""
         sums = self._sums(X)
         if self.layer.activation == "identity":
             return solve(self._linear_game(sums), semivalue, order)
         if not len(sums):
-            return solve(self.game(X), semivalue, order)
+            sets = player_sets(self.n_players, order)
+            none = Solution.zeros(0, len(sets), *(() if self.single_output else (self.n_outputs,)))
+            return replace(none, sets=sets)
+        if self.layer.activation == "relu":
+            parts = (self._rectified(row).solve(semivalue, order, self.model_name) for row in sums)
+            rows = (
+                self._finished(part, row[None], self.layer.out_bias, semivalue, order)
+                for part, row in zip(parts, sums, strict=True)
+            )
+            return Solution.join(rows, len(sums))
         return Solution.join((self._solved(row[None], semivalue, order) for row in sums), len(sums))
+
+    def _finished(self, part: Solution, sums: np.ndarray, constant: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        """Return the values of one row with what rounds inside the units."""
+        part = replace(part, scale=part.scale + self._sizes(sums))
+        return part.finish(
+            self.n_players, semivalue, order, constant=constant, single_output=self.single_output, with_residual=False
+        )
 
     def _solved(self, sums: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Add up blocks of terms of one row."""
@@ -267,8 +306,7 @@ class NetworkReader(Reader):
             total = part if total is None else total + part
         assert total is not None
         bound = np.asarray(total.error_bound) + 2.0**order * terms.error
-        total = replace(total, error_bound=bound, scale=total.scale + self._sizes(sums))
-        return total.finish(d, semivalue, order, constant=terms.constant, single_output=self.single_output, with_residual=False)
+        return self._finished(replace(total, error_bound=bound), sums, terms.constant, semivalue, order)
 
     def _terms(self, sums: np.ndarray) -> _Terms:
         """Return the waves of all units that are not saturated in every hybrid of these rows."""
@@ -322,6 +360,15 @@ class NetworkReader(Reader):
         bound.weights = np.ones(1)
         bound._absent = self._sums(row, "background")
         return bound
+
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        """Time rectified units with a few background rows, and multiply."""
+        if self.layer.activation != "relu":
+            return super().cost(few, n_rows, semivalue, order, block_rows)
+        assert self.background is not None
+        row, bound = few.take(slice(0, 1)), self.bind(self.background.take(slice(0, 1)))
+        seconds = clocked(lambda: bound.solve(row, semivalue, order)) * self.background.n_rows
+        return Cost(n_rows * seconds, self.memory(block_rows, order), method="meet in the middle")
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of a block."""

@@ -9,7 +9,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
-from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkReader, no_expansion
+from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkReader, unknown_activation
 
 __all__ = ["read"]
 
@@ -22,7 +22,7 @@ def read(model: Model, request: Request) -> Reader:
         got, do = f"Got {len(model.coefs_) - 1}", "Explain its predict method: explain(model.predict, X, background)"
         raise UnsupportedStructureError(message(f"{name} is read exactly with one hidden layer only", got, do))
     if model.activation not in ACTIVATIONS:
-        raise no_expansion(name, model.activation)
+        raise unknown_activation(name, model.activation)
     if model.out_activation_ != "identity":
         got, do = f"Got {model.out_activation_!r}", "Explain its predict method: explain(model.predict, X, background)"
         raise UnsupportedStructureError(message(f"The outputs of {name} are no sums of its units", got, do))

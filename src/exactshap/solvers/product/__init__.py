@@ -1,4 +1,4 @@
-"""Product games: Gauss-Legendre quadrature over terms, and enumeration with a background summed once."""
+"""Product games and their relatives: quadrature over terms, folded enumeration, elimination, meeting in the middle."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from exactshap.solvers.product._folding import solve_folded as solve_folded
 from exactshap.solvers.product._functional import ExponentialTerms as ExponentialTerms
 from exactshap.solvers.product._functional import functional_rules as functional_rules
 from exactshap.solvers.product._functional import solve_functional as solve_functional
+from exactshap.solvers.product._hinges import MAX_HINGE_PLAYERS as MAX_HINGE_PLAYERS
+from exactshap.solvers.product._hinges import solve_hinges as solve_hinges
 from exactshap.solvers.product._mixture import PreparedMixture as PreparedMixture
 from exactshap.solvers.product._mixture import mixture_rules as mixture_rules
 from exactshap.solvers.product._mixture import prepare_mixture as prepare_mixture
