@@ -177,3 +177,80 @@ def test_rectified_units_whose_sums_touch_the_kink():
     np.testing.assert_allclose(
         explain(network, X, background).values[0], brute_force(network.predict, X[0], background), rtol=0, atol=RESPONSE
     )
+
+
+def classifier(activation="relu", y=None, **settings):
+    from sklearn.neural_network import MLPClassifier
+
+    X = rows(80)
+    y = np.where(X[:, 0] * X[:, 1] + X[:, 2] > 0, "yes", "no") if y is None else y
+    settings = {"hidden_layer_sizes": (6,), "max_iter": 30, "random_state": 0, **settings}
+    return MLPClassifier(activation=activation, **settings).fit(X, y)
+
+
+def log_odds(model):
+    def predict(cells):
+        no, yes = model.predict_proba(cells).T
+        return np.log(yes) - np.log(no)
+
+    return predict
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_classifiers_of_two_classes(activation):
+    model, background, X = classifier(activation), rows(5, 1), rows(3, 2)
+    check_reader(model, background, X)
+    margin = explain(model, X, background)
+    assert (margin.unit, margin.exact) == ("log-odds", True)
+    expected = np.array([brute_force(log_odds(model), x, background) for x in X])
+    np.testing.assert_allclose(margin.values, expected, rtol=0, atol=100.0 * RESPONSE)
+    chance = explain(model, X, background, output="probability")
+    assert (chance.unit, chance.exact) == ("probability of class yes", True)
+    expected = np.array([brute_force(lambda cells: model.predict_proba(cells)[:, 1], x, background) for x in X])
+    np.testing.assert_allclose(chance.values, expected, rtol=0, atol=RESPONSE)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_probabilities_of_many_columns_are_sampled_around_the_exact_score():
+    from sklearn.neural_network import MLPClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 14))
+    model = MLPClassifier((5,), max_iter=30, random_state=0).fit(X, X[:, 0] > 0)
+    sampled = explain(model, X[:1], X[:5], output="probability", budget=400)
+    assert not sampled.exact
+    assert "control variate" in sampled.method
+    exact = explain(lambda cells: model.predict_proba(cells)[:, 1], X[:1], X[:5], budget=2**14)
+    assert exact.exact
+    assert np.abs(sampled.values - exact.values).max() < 8.0 * sampled.std_error.max()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_log_odds_that_probabilities_do_not_resolve():
+    model, background, X = classifier(), rows(5, 1), rows(3, 2)
+    model.intercepts_[1] += 25.0  # exp(25) eps = 1e-5 is what predict_proba leaves of the score
+    far = explain(model, X, background)
+    assert far.tolerance.max() > 1e-6
+    assert far.certificate().passed
+    near = explain(classifier(), X, background)
+    np.testing.assert_allclose(far.values, near.values, rtol=0, atol=100.0 * RESPONSE)
+    model.intercepts_[1] += 20.0
+    with pytest.raises(InputError, match="arrays: OneLayerNetwork"):
+        explain(model, X, background)
+    by_arrays = OneLayerNetwork(
+        model.coefs_[0], model.intercepts_[0], model.coefs_[1][:, 0], model.intercepts_[1], activation=model.activation
+    )
+    np.testing.assert_allclose(explain(by_arrays, X, background).values, near.values, rtol=0, atol=100.0 * RESPONSE)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_classifiers_that_are_refused():
+    X, background = rows(2, 2), rows(4, 1)
+    many = classifier(y=np.arange(80) % 3)
+    with pytest.raises(UnsupportedStructureError, match="one score, of two classes"):
+        explain(many, X, background)
+    arrays = (many.coefs_[0], many.intercepts_[0], many.coefs_[1], many.intercepts_[1])
+    assert explain(OneLayerNetwork(*arrays, activation="relu"), X, background).values.shape == (2, D, 3)
+    with pytest.raises(UnsupportedStructureError, match="one hidden layer only"):
+        explain(classifier(hidden_layer_sizes=(3, 3)), X, background)

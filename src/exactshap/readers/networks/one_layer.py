@@ -33,6 +33,7 @@ from exactshap.readers import (
     names_of,
     outputs_of,
     players_of,
+    rounding_of,
     select_outputs,
 )
 from exactshap.readers.networks._rectified import Rectified
@@ -40,7 +41,7 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets, solve
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_terms
 
-__all__ = ["NetworkReader", "OneLayerNetwork", "read"]
+__all__ = ["NetworkHybrids", "NetworkReader", "OneLayerNetwork", "read"]
 
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "tanh": np.tanh,
@@ -178,6 +179,8 @@ class NetworkReader(Reader):
     layer : Layer
     own_call : OwnCall
         The documented call that predicts.
+    odds_rounding : float, default=0.0
+        What a prediction is off by for each unit of exp(prediction), where log-odds are worked out from probabilities.
     """
 
     value_functions = ("interventional", "baseline")
@@ -194,6 +197,7 @@ class NetworkReader(Reader):
         single_output: bool,
         unit: str,
         precision: Any,
+        odds_rounding: float = 0.0,
     ) -> None:
         self.model, self.model_name, self.layer, self.own_call = model, type(model).__name__, layer, own_call
         request.refuse_options(owner=self.model_name)
@@ -213,6 +217,9 @@ class NetworkReader(Reader):
         )
         self.weights = normalised_weights(request.weights, self.background.n_rows)
         self._absent = self._sums(self.background, "background")
+        self._odds_rounding = odds_rounding / rounding_of(self)
+        if odds_rounding:
+            self.floor += self._odds_rounding * float(np.exp(np.maximum(self.predict(self.background), 0.0)).max())
 
     def _sums(self, X: Table, what: str = "X") -> np.ndarray:
         """Return what each player adds to the sum of each unit, of shape (n_rows, n_players, n_units)."""
@@ -289,7 +296,8 @@ class NetworkReader(Reader):
 
     def _finished(self, part: Solution, sums: np.ndarray, constant: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of one row with what rounds inside the units."""
-        part = replace(part, scale=part.scale + self._sizes(sums))
+        odds = np.exp(np.maximum(part.full[:, 0] + constant[0], 0.0)) if self._odds_rounding else 0.0
+        part = replace(part, scale=part.scale + self._sizes(sums) + self._odds_rounding * odds)
         return part.finish(
             self.n_players, semivalue, order, constant=constant, single_output=self.single_output, with_residual=False
         )
@@ -354,6 +362,10 @@ class NetworkReader(Reader):
         inside = np.abs(self.layer.bias) + np.abs(sums).sum(axis=1) + np.abs(self._absent).sum(axis=1).max(axis=0)
         return np.asarray((1.0 + self.layer.slope * inside) @ np.abs(self.layer.out_weights).max(axis=1))
 
+    def hidden(self, X: Table) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the players of the rows, and of the background, add to the sum of each unit."""
+        return self._sums(X), self._absent
+
     def bind(self, row: Table) -> NetworkReader:
         """Return this reading with one reference row."""
         bound = self._rebound(row)
@@ -373,6 +385,30 @@ class NetworkReader(Reader):
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of a block."""
         return super().memory(n_rows, order) + 4.0 * _BLOCK_BYTES + 8.0 * n_rows * self.n_players * len(self.layer.bias)
+
+
+class NetworkHybrids:
+    """Scores of hybrids of a row and the background, for sampling."""
+
+    def __init__(self, score: NetworkReader) -> None:
+        self._score = score
+
+    def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:
+        """Return the scores of one row's hybrids, and the players that change any of them."""
+        (row,), absent = self._score.hidden(X)
+        layer = self._score.layer
+        steps = (row - absent).transpose(1, 0, 2)  # (n_players, n_background, n_units)
+        base = absent.sum(axis=1) + layer.bias
+
+        def scores(masks: np.ndarray) -> np.ndarray:
+            """Return scores of shape (n_background, n_outputs, n_masks)."""
+            found = np.empty((len(base), layer.out_weights.shape[1], len(masks)))
+            for place, mask in enumerate(masks):
+                units = ACTIVATIONS[layer.activation](base + steps[mask].sum(axis=0))
+                found[:, :, place] = units @ layer.out_weights + layer.out_bias
+            return found
+
+        return scores, np.flatnonzero((steps != 0.0).any(axis=(1, 2))).tolist()
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,50 +1,108 @@
-"""Multilayer perceptrons of scikit-learn with one hidden layer, for regression."""
+"""Multilayer perceptrons of scikit-learn with one hidden layer."""
 
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
-from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
-from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkReader, unknown_activation
+from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.readers import (
+    OwnCall,
+    Reader,
+    Request,
+    fitted_names,
+    outputs_of,
+    require_fitted,
+    select_outputs,
+)
+from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkHybrids, NetworkReader, unknown_activation
+from exactshap.readers.responses import SAMPLING_OPTIONS, SampledResponse, probability
 
 __all__ = ["read"]
 
 
 def read(model: Model, request: Request) -> Reader:
-    """Read f(x) = b_2 + W_2' g(b_1 + W_1' x)."""
+    """Read f(x) = b_2 + W_2' g(b_1 + W_1' x), of a classifier the log-odds."""
     require_fitted(model, "coefs_")
+    return _classifier(model, request) if hasattr(model, "classes_") else _regressor(model, request)
+
+
+def _regressor(model: Model, request: Request) -> Reader:
+    layer = _layer(model, "predict")
     name = type(model).__name__
-    if len(model.coefs_) != 2:
-        got, do = f"Got {len(model.coefs_) - 1}", "Explain its predict method: explain(model.predict, X, background)"
-        raise UnsupportedStructureError(message(f"{name} is read exactly with one hidden layer only", got, do))
-    if model.activation not in ACTIVATIONS:
-        raise unknown_activation(name, model.activation)
     if model.out_activation_ != "identity":
         got, do = f"Got {model.out_activation_!r}", "Explain its predict method: explain(model.predict, X, background)"
         raise UnsupportedStructureError(message(f"The outputs of {name} are no sums of its units", got, do))
-    (weights, out), (bias, out_bias) = model.coefs_, model.intercepts_
     names = ("target",) if model.n_outputs_ == 1 else tuple(f"target {k}" for k in range(model.n_outputs_))
     chosen, single = select_outputs(names, request.output, owner=name)
     single = single or model.n_outputs_ == 1
-    layer = Layer(
-        np.asarray(weights, float),
-        np.asarray(bias, float),
-        np.asarray(out, float)[:, chosen],
-        np.asarray(out_bias, float)[chosen],
-        model.activation,
-    )
     return NetworkReader(
         model,
         request,
-        layer,
+        replace(layer, out_weights=layer.out_weights[:, chosen], out_bias=layer.out_bias[chosen]),
         OwnCall("predict", finish=functools.partial(outputs_of, chosen, single)),
         fitted_names=fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
         single_output=single,
         unit="target",
-        precision=weights.dtype,
+        precision=model.coefs_[0].dtype,
     )
+
+
+def _classifier(model: Model, request: Request) -> Reader:
+    """Read the log-odds of two classes, exactly, or sample their probability with the exact log-odds as control variate."""
+    name = type(model).__name__
+    if model.n_outputs_ != 1:
+        got = f"Got {model.n_outputs_} scores: classes share a softmax, labels have a probability each"
+        do = "Explain the scores, OneLayerNetwork(model.coefs_[0], model.intercepts_[0], model.coefs_[1], model.intercepts_[1],"
+        do += " activation=model.activation), or call it: explain(model.predict_proba, X, background)"
+        raise UnsupportedStructureError(message(f"{name} is read where it has one score, of two classes", got, do))
+    layer, label = _layer(model, "predict_proba"), str(model.classes_[1])
+    precision = np.finfo(model.coefs_[0].dtype)
+    asks_response = request.asks_response
+    options = {key: value for key, value in request.options.items() if not asks_response or key not in SAMPLING_OPTIONS}
+    if not asks_response:
+        select_outputs((label,), request.output, owner=name)
+    score = NetworkReader(
+        model,
+        replace(request, output="auto", options=options),
+        layer,
+        OwnCall("predict_proba", finish=_log_odds),
+        fitted_names=fitted_names(model),
+        output_names=(label,),
+        single_output=True,
+        unit="log-odds",
+        precision=precision.dtype,
+        odds_rounding=8.0 * float(precision.eps),
+    )
+    if not asks_response:
+        return score
+    return SampledResponse(score, NetworkHybrids(score), probability(label), request, "units join players")
+
+
+def _log_odds(chances: np.ndarray) -> np.ndarray:
+    r"""Return log(p / (1 - p)) of probabilities (n_rows, 2): what is left of the score, off by some eps times the odds."""
+    certain = (chances <= 0.0).any(axis=1)
+    if certain.any():
+        got = f"Row {int(np.argmax(certain))} has a probability of exactly 0 or 1, so that predict_proba does not say its log-odds"
+        do = "Explain the score by its arrays: OneLayerNetwork(model.coefs_[0], model.intercepts_[0], model.coefs_[1][:, 0],"
+        do += " model.intercepts_[1], activation=model.activation); or output='probability'"
+        raise InputError(message("The log-odds of a network are beyond what its probabilities resolve", got, do))
+    chances = chances.astype(float)
+    return np.asarray(np.log(chances[:, 1]) - np.log(chances[:, 0]))
+
+
+def _layer(model: Model, method: str) -> Layer:
+    name, do = type(model).__name__, f"Explain its {method} method: explain(model.{method}, X, background)"
+    if len(model.coefs_) != 2:
+        raise UnsupportedStructureError(
+            message(f"{name} is read exactly with one hidden layer only", f"Got {len(model.coefs_) - 1}", do)
+        )
+    if model.activation not in ACTIVATIONS:
+        raise unknown_activation(name, model.activation)
+    (weights, out), (bias, out_bias) = model.coefs_, model.intercepts_
+    weights, bias, out, out_bias = (np.asarray(array, float) for array in (weights, bias, out, out_bias))
+    return Layer(weights, bias, out, out_bias, model.activation)
