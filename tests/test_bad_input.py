@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.cluster import KMeans
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -16,6 +16,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 from exactshap import Explainer, explain
@@ -200,8 +201,8 @@ MODELS = {
     "38 no model": (object(), UnsupportedModelError, "fitted model or a function. Got `builtins.object`, which has no predict"),
     "38 a table": (FRAME, UnsupportedModelError, r"DataFrame`, which has no predict. Pass the model before the rows"),
     "38 a path": ("model.json", UnsupportedModelError, r"Load the model first: exactshap.trees.load\(path\)"),
-    "38 unknown": (DummyRegressor().fit(A, Y), UnsupportedModelError, r"No exact reader for.*Known: kernel.*model.predict, X"),
-    "38 unknown classifier": (DummyClassifier().fit(A, Y > 0), UnsupportedModelError, r"model.predict_proba, X, background"),
+    "38 unknown": (KMeans(2, n_init=1).fit(A), UnsupportedModelError, r"No exact reader for.*Known: kernel.*model.predict, X"),
+    "38 unknown classifier": (LabelSpreading().fit(A, Y > 0), UnsupportedModelError, r"model.predict_proba, X, background"),
     "36 unfitted search": (GridSearchCV(SVR(), {}), NotFittedError, "This GridSearchCV instance is not fitted yet"),
     "search without refit": (GridSearchCV(SVR(), {}, refit=False).fit(A, Y), InputError, "no fitted model. Got refit=False"),
 }

@@ -33,6 +33,16 @@ _REGISTRY: dict[str, str] = {
     "sklearn.model_selection._search.BaseSearchCV": "exactshap.readers.wrappers.sklearn_search",
     "sklearn.model_selection._classification_threshold.BaseThresholdClassifier": "exactshap.readers.wrappers.sklearn_search",
     "sklearn.frozen._frozen.FrozenEstimator": "exactshap.readers.wrappers.sklearn_search",
+    "sklearn.semi_supervised._self_training.SelfTrainingClassifier": "exactshap.readers.wrappers.sklearn_search",
+    "sklearn.multiclass.OutputCodeClassifier": "exactshap.readers.wrappers.sklearn_multiclass",
+    "sklearn.multioutput.RegressorChain": "exactshap.readers.wrappers.sklearn_chains",
+    "sklearn.multioutput.ClassifierChain": "exactshap.readers.wrappers.sklearn_chains",
+    "sklearn.ensemble._stacking.StackingClassifier": "exactshap.readers.wrappers.sklearn_stacked_classifiers",
+    "sklearn.neighbors._kde.KernelDensity": "exactshap.readers.kernel_machines.sklearn_density",
+    "sklearn.neighbors._nearest_centroid.NearestCentroid": "exactshap.readers.additive.sklearn_quadratic",
+    "sklearn.dummy.DummyClassifier": "exactshap.readers.additive.sklearn_simple",
+    "sklearn.dummy.DummyRegressor": "exactshap.readers.additive.sklearn_simple",
+    "sklearn.isotonic.IsotonicRegression": "exactshap.readers.additive.sklearn_simple",
     "sklearn.multiclass.OneVsRestClassifier": "exactshap.readers.wrappers.sklearn_multiclass",
     "sklearn.multiclass.OneVsOneClassifier": "exactshap.readers.wrappers.sklearn_multiclass",
     "sklearn.ensemble._bagging.BaggingRegressor": "exactshap.readers.wrappers.sklearn_sums",
@@ -113,6 +123,12 @@ _NOT_ON_TABLES = (
 )  # they predict for objects of their library
 
 
+# Why there is no reader: what a prediction is instead of a sum
+_NO_STRUCTURE = {
+    "sklearn.ensemble._weight_boosting.AdaBoostRegressor": "Its prediction is a weighted median of trees",
+    "sklearn.semi_supervised._label_propagation.": "Its probabilities are ratios of sums over all training rows",
+    "sklearn.neighbors.": "Neighbours are ranked by distances of all columns at once",
+}
 _KNOWN = (
     "kernel machines, Gaussian processes, linear models, trees, forests and boosting of scikit-learn; pipelines, searches and"
     " scaled targets of them; XGBoost, LightGBM, CatBoost, EBM, pyGAM, gpytorch, BoTorch, treelite,"
@@ -286,9 +302,10 @@ def _unknown(model: Model) -> str:
             do = "Load the model first: exactshap.trees.load(path) reads booster files, skops.io.load(path) others"
         return message("`model` must be a fitted model or a function", f"Got {name}, which has no predict", do)
     method = next((way for way in _WAYS if hasattr(model, way)), ways[0] if ways else "predict")
+    why = next((why for start, why in _NO_STRUCTURE.items() if name[1:].startswith(start)), f"Known: {_KNOWN}")
     return message(
         f"No exact reader for {name}",
-        f"Known: {_KNOWN}",
+        why,
         f"Pass its function: explain(model.{method}, X, background) asks it about mixed rows (sampled beyond 12 players,"
         " with standard errors); or register a reader (docs/extend.md)",
     )

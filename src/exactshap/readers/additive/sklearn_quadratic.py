@@ -1,15 +1,26 @@
-"""Quadratic forms of scikit-learn: quadratic discriminant analysis and the elliptic envelope."""
+"""Quadratic forms of scikit-learn: quadratic discriminant analysis, nearest centroids and the elliptic envelope."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from exactshap._runtime.types import Model
+from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, outputs_of, require_fitted, select_outputs
+from exactshap.readers import (
+    OwnCall,
+    Request,
+    finite_numbers,
+    fitted_names,
+    outputs_of,
+    require_fitted,
+    select_outputs,
+    sklearn_name,
+)
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
 from exactshap.readers.additive.sklearn_linear import predict_in_double
@@ -31,16 +42,18 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
     .. math:: (x - \mu) \cdot A (x - \mu) = z \cdot A z - 2\, \delta \cdot A z + \delta \cdot A \delta, \qquad z = x - m, \; \delta = \mu - m
     """
-    forms, names, unit = _envelope(model) if hasattr(model, "location_") else _discriminant(model)
+    forms, names, unit = _KINDS[sklearn_name(model)](model)
     centre = np.mean([form.centre for form in forms], axis=0)
     coefficients, constants = (np.stack(parts, axis=-1) for parts in zip(*(_expanded(f, centre) for f in forms), strict=True))
     if len(forms) == 2:  # the log-odds of the second class
         coefficients, constants = coefficients[:, 1:] - coefficients[:, :1], constants[1:] - constants[:1]
+    powers = _powers(len(centre))
+    used = np.any(coefficients, axis=1)
     chosen, picked = select_outputs(names, request.output, owner=type(model).__name__)
     single = picked or len(names) == 1
     call = OwnCall("decision_function", finish=functools.partial(outputs_of, chosen, single))
     form = AdditiveForm(
-        blocks=(MonomialTerms(_powers(len(centre)), coefficients[:, chosen]),),
+        blocks=(MonomialTerms(powers[used], coefficients[used][:, chosen]),),
         intercept=constants[chosen],
         encode=functools.partial(_encode, type(model).__name__, request.feature_names, centre),
         predict=functools.partial(predict_in_double, model, call),
@@ -76,6 +89,26 @@ def _discriminant(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
     return forms, classes, "joint log-likelihood"
 
 
+def _centroids(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
+    """Return the negative squared distances to the centroids, in standard deviations, and twice the logarithms of the priors."""
+    require_fitted(model, "centroids_")
+    if model.metric != "euclidean":
+        do = "Fit it with metric='euclidean'"
+        raise UnsupportedStructureError(
+            message("NearestCentroid has a decision function of squared distances only", f"Got metric={model.metric!r}", do)
+        )
+    deviation = np.asarray(model.within_class_std_dev_, float)
+    matrix = -np.diag(1.0 / np.square(np.where(deviation == 0.0, 1.0, deviation)))
+    forms = [
+        Form(np.asarray(centroid, float), matrix, 2.0 * float(np.log(prior)))
+        for centroid, prior in zip(model.centroids_, model.class_prior_, strict=True)
+    ]
+    classes = tuple(map(str, model.classes_))
+    if len(classes) == 2:
+        return forms, classes[1:], f"decision function of class {classes[1]}"
+    return forms, classes, "decision function"
+
+
 def _expanded(form: Form, centre: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the coefficients of the monomials of z = x - centre, in the order of :func:`_powers`, and the constant."""
     shift = form.centre - centre
@@ -103,3 +136,10 @@ def _magnitude(forms: list[Form], centre: np.ndarray, rows: np.ndarray) -> np.nd
         moved = np.abs(rows) + np.abs(form.centre - centre)
         sizes = np.maximum(sizes, np.einsum("ij,jk,ik->i", moved, np.abs(form.matrix), moved) + abs(form.constant))
     return sizes
+
+
+_KINDS: dict[str, Callable[[Model], tuple[list[Form], tuple[str, ...], str]]] = {
+    "EllipticEnvelope": _envelope,
+    "NearestCentroid": _centroids,
+    "QuadraticDiscriminantAnalysis": _discriminant,
+}

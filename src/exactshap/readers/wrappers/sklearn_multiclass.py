@@ -1,4 +1,4 @@
-"""Several machines side by side: one-vs-rest and one-vs-one classifiers, one regressor for each target."""
+"""Several machines side by side: one-vs-rest, one-vs-one and output codes of classifiers, one regressor for each target."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import Reader, Request, fitted_names, require_fitted, select_outputs, sklearn_name
+from exactshap.readers import Reader, Request, fitted_names, nameless, require_fitted, select_outputs, sklearn_name
 from exactshap.readers import read as read_any
 from exactshap.readers.additive import read_side_by_side
 from exactshap.readers.kernel_machines import KernelReader, merge
-from exactshap.readers.wrappers._sum import Member, SumReader, name_of_sum
+from exactshap.readers.wrappers._sum import Member, SumReader, name_of_sum, read_member
+from exactshap.readers.wrappers.sklearn_sums import request_of_sum
 
 __all__ = ["read"]
 
@@ -24,6 +25,8 @@ __all__ = ["read"]
 def read(model: Model, request: Request) -> Reader:
     """Read the parts: kernel machines become outputs of one machine, others stand side by side."""
     require_fitted(model, "estimators_")
+    if sklearn_name(model) == "OutputCodeClassifier":
+        return _codes(model, request)
     names = _names(model)
     chosen, single = select_outputs(names, request.output, owner=type(model).__name__)
     single = single or len(names) == 1
@@ -76,6 +79,59 @@ def _side_by_side(model: Model, request: Request, parts: list[Reader], chosen: l
     members = [Member(part, unit_row[None]) for part, unit_row in zip(parts, np.eye(len(parts)), strict=True)]
     n_columns = parts[0].n_features
     return SumReader(model, request, members, predict, constant=np.zeros(len(parts)), n_columns=n_columns, **facts)
+
+
+def _codes(model: Model, request: Request) -> Reader:
+    r"""Read how close the parts' answers are to the code of each class: the closest is predicted.
+
+    .. math:: -\tfrac12 \lVert f(x) - c_k \rVert^2 + \tfrac12 \lVert f(x) \rVert^2 = f(x) \cdot c_k - \tfrac12 \lVert c_k \rVert^2
+    """
+    names, codes = tuple(map(str, model.classes_)), np.asarray(model.code_book_, float)
+    chosen, single = select_outputs(names, request.output, owner=type(model).__name__)
+    if request.background is not None:
+        request = replace(request, background=_bare(model, request.background))
+    request = request_of_sum(model, request)
+    members, constant = [], -0.5 * np.square(codes[chosen]).sum(axis=1)
+    for part, code in zip(model.estimators_, codes.T, strict=True):
+        if np.ptp(code) == 0.0:  # the same for all classes, so that the part answers a constant
+            constant += float(_answer(nameless(part), np.zeros((1, int(model.n_features_in_))))[0]) * code[chosen]
+        else:
+            members.append(Member(_part_of_code(part, request, model), code[None, chosen]))
+    return SumReader(
+        model,
+        request,
+        members,
+        functools.partial(_closeness, model, chosen, single),
+        constant=constant,
+        output_names=tuple(names[k] for k in chosen),
+        unit="closeness to the code of the class",
+        fitted_names=fitted_names(model),
+        n_columns=int(model.n_features_in_),
+        single_output=single,
+    )
+
+
+def _part_of_code(part: Model, request: Request, model: Model) -> Reader:
+    """Read one part as it answers: by its decision function, else its probability."""
+    wanted = "auto" if hasattr(part, "decision_function") else "probability"
+    reader = read_member(part, replace(request, output=wanted), type(model).__name__)
+    if reader.single_output and (wanted == "probability" or _adds_up_to_output(part, reader)):
+        return reader
+    do = "Explain model.estimators_[k] one at a time"
+    what = f"{type(model).__name__} adds up what its parts answer"
+    raise UnsupportedStructureError(message(what, f"Got {reader.model_name} as {reader.unit}", do))
+
+
+def _closeness(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+    """Return the closeness of the answers of the model's parts to its codes, as it has no call that returns it."""
+    rows, codes = _bare(model, X).native, np.asarray(model.code_book_, float)[chosen]
+    answers = np.stack([_answer(part, rows) for part in model.estimators_], axis=1)
+    values = answers @ codes.T - 0.5 * np.square(codes).sum(axis=1)
+    return values[:, 0] if single else values
+
+
+def _answer(part: Model, rows: TableLike) -> np.ndarray:
+    return np.ravel(part.decision_function(rows)) if hasattr(part, "decision_function") else part.predict_proba(rows)[:, 1]
 
 
 def _names(model: Model) -> tuple[str, ...]:

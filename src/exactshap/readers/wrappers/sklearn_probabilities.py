@@ -16,7 +16,7 @@ from exactshap.readers.wrappers._columns import readable
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 from exactshap.readers.wrappers.sklearn_sums import n_columns_of, request_of_sum
 
-__all__ = ["read"]
+__all__ = ["member_of_probabilities", "read"]
 
 Columns = tuple[int, ...] | None
 Part = tuple[Model, np.ndarray, Columns]  # a classifier, what each of its classes adds to the outputs (n_classes, n_outputs)
@@ -37,7 +37,7 @@ def read(model: Model, request: Request) -> Reader:
     request = request_of_sum(model, request)
     constant, members = np.zeros(len(chosen)), []
     for inner, weights, columns in parts:
-        member, added = _member(inner, weights[:, chosen], columns, request, model)
+        member, added = member_of_probabilities(inner, weights[:, chosen], columns, request, model)
         members.append(member)
         constant += added
     return SumReader(
@@ -54,7 +54,7 @@ def read(model: Model, request: Request) -> Reader:
     )
 
 
-def _member(
+def member_of_probabilities(
     inner: Model, weights: np.ndarray, columns: Columns, request: Request, model: Model
 ) -> tuple[Member, np.ndarray | float]:
     """Read one classifier, all of whose probabilities are exact, or that of its second class where it has two."""

@@ -1,19 +1,26 @@
-"""Searches, thresholds and frozen estimators: they predict what the model inside them predicts, so that one is read."""
+"""Searches, thresholds, self-training and frozen estimators: they predict what the model inside them predicts, so that one is read."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
-from exactshap.readers import DelegatingReader, Reader, Request, require_fitted, writes_to_rows
+from exactshap.readers import DelegatingReader, Reader, Request, fitted_names, require_fitted, writes_to_rows
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import readable
 
 __all__ = ["read"]
 
-_INSIDE = {"BaseSearchCV": "best_estimator_", "BaseThresholdClassifier": "estimator_", "FrozenEstimator": "estimator"}
+_INSIDE = {
+    "BaseSearchCV": "best_estimator_",
+    "BaseThresholdClassifier": "estimator_",
+    "SelfTrainingClassifier": "estimator_",
+    "FrozenEstimator": "estimator",
+}
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -23,19 +30,35 @@ def read(model: Model, request: Request) -> Reader:
         do = "Fit one with the best parameters, or search with refit=True"
         raise InputError(message(f"{type(model).__name__} holds no fitted model", "Got refit=False", do))
     require_fitted(model, inside)
-    return HolderReader(model, inside, read_any(getattr(model, inside), request))
+    held = getattr(model, inside)
+    if request.background is not None:
+        request = replace(request, background=_as_fitted(model, held, request.background))
+    if request.feature_names is None:
+        request = replace(request, feature_names=fitted_names(model))
+    return HolderReader(model, inside, read_any(held, request))
 
 
 class HolderReader(DelegatingReader):
     """Explain the model in an attribute of another by ``inner``; whatever is there at the moment predicts."""
 
     def __init__(self, model: Model, inside: str, inner: Reader) -> None:
-        super().__init__(inner, model=model, model_name=inner.model_name)
+        names = fitted_names(model) or inner.fitted_names
+        super().__init__(inner, model=model, model_name=inner.model_name, fitted_names=names)
         self.inside = inside
+
+    def rows(self, X: Table) -> Table:
+        return _as_fitted(self.model, getattr(self.model, self.inside), X)
 
     def predict(self, X: Table) -> np.ndarray:
         """Ask the model that is inside now: searches and thresholds hand no settings of a call through."""
-        held = getattr(self.model, self.inside)
+        held, X = getattr(self.model, self.inside), self.rows(X)
         if self.own_call is None:
             return self.inner.predict(X)
         return self.own_call(held, readable(held, X.copy() if writes_to_rows(held) else X))
+
+
+def _as_fitted(model: Model, held: Model, X: Table) -> Table:
+    """Return the rows as the model inside was fitted on them: self-training hands on arrays."""
+    if not X.is_frame or fitted_names(model) is None or hasattr(held, "feature_names_in_"):
+        return X
+    return Table(X.numeric(), None, X.n_rows, X.n_columns)

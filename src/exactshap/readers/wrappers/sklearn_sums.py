@@ -17,7 +17,7 @@ from exactshap.readers.wrappers._columns import readable, reads_texts
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 
-__all__ = ["n_columns_of", "read", "request_of_sum"]
+__all__ = ["n_columns_of", "read", "request_of_sum", "rows_themselves"]
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -44,7 +44,7 @@ def _stacking(model: Model, request: Request) -> Reader:
     members = [Member(reader, np.array([[c]])) for reader, c in zip(readers, coefficients, strict=False)]
     if model.passthrough:
         columns = tuple(range(n_columns_of(model)))
-        members.append(Member(_rows_themselves(model, coefficients[len(readers) :], request), np.eye(1), columns))
+        members.append(Member(rows_themselves(model, coefficients[len(readers) :], request), np.eye(1), columns))
     return _sum(model, request, members, np.asarray(parts.intercept, float))
 
 
@@ -63,12 +63,12 @@ def _linear(model: Model) -> Any:
     return parts
 
 
-def _rows_themselves(model: Model, coefficients: np.ndarray, request: Request) -> Reader:
+def rows_themselves(model: Model, coefficients: np.ndarray, request: Request) -> Reader:
     """Read the part of a stack that is linear in the rows."""
     from sklearn.linear_model import LinearRegression
 
     linear = LinearRegression()
-    linear.coef_, linear.intercept_, linear.n_features_in_ = coefficients, 0.0, len(coefficients)
+    linear.coef_, linear.intercept_, linear.n_features_in_ = coefficients.T, 0.0, len(coefficients)
     return read_member(linear, request, type(model).__name__, range(len(coefficients)))
 
 

@@ -1,4 +1,4 @@
-"""TransformedTargetRegressor: exact when the way back to the target is a scaling and a shift."""
+"""TransformedTargetRegressor: exact in units of the target when it was scaled and shifted, of its logarithm when that was taken."""
 
 from __future__ import annotations
 
@@ -33,15 +33,20 @@ from exactshap.solvers import Solution
 __all__ = ["read"]
 
 _AFFINE = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
+_LOGARITHMS = {(np.log, np.exp): "log", (np.log1p, np.expm1): "log1p", (np.log2, np.exp2): "log2"}
 
 
 def read(model: Model, request: Request) -> Reader:
-    """Read the inner regressor and undo the target's scaling of its values."""
+    """Read the inner regressor and undo the target's scaling of its values; logarithms stay."""
     require_fitted(model, "regressor_")
     back = model.transformer_
     name = sklearn_name(back)
     identity = name == "FunctionTransformer" and back.func is None and back.inverse_func is None
-    if not identity and name not in _AFFINE:
+    logarithm = _LOGARITHMS.get((back.func, back.inverse_func)) if name == "FunctionTransformer" else None
+    if logarithm is not None and request.asks_response:
+        do = "Sample with Explainer(model.predict, background)"
+        raise UnsupportedStructureError(message("The target is exact as its logarithm", f"Got output={request.output!r}", do))
+    if logarithm is None and not identity and name not in _AFFINE:
         raise UnsupportedStructureError(
             message(
                 "The target's inverse transformation is not a scaling and a shift, so that values do not carry over exactly",
@@ -54,6 +59,8 @@ def read(model: Model, request: Request) -> Reader:
         raise UnsupportedStructureError(
             message("Several transformed targets cannot be read", f"Got {inner.n_outputs}", "Explain one of them")
         )
+    if logarithm is not None:
+        return LogarithmReader(model, inner, back.func, f"{logarithm} of the target")
     zero, one = (0.0, 1.0) if identity else np.ravel(back.inverse_transform(np.array([[0.0], [1.0]])))
     return AffineReader(model, inner, factor=float(one - zero), shift=float(zero))
 
@@ -101,6 +108,26 @@ class AffineReader(DelegatingReader):
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         values = self.inner.masked_predictions(X, masks)
         return None if values is None else values * self.factor + self.shift
+
+
+class LogarithmReader(DelegatingReader):
+    """Explain the logarithm of the predictions by ``inner``, which predicts it."""
+
+    def __init__(self, model: Model, inner: Reader, logarithm: np.ufunc, unit: str) -> None:
+        call = OwnCall("predict", finish=functools.partial(_logarithms, logarithm, inner.single_output))
+        name = f"{type(model).__name__}({inner.model_name})"
+        # A logarithm undoes an exponential: their rounding is that of numbers about 1
+        floor = inner.floor + 1.0
+        super().__init__(inner, model=model, model_name=name, unit=unit, own_call=call, floor=floor, offset=Offset())
+
+    def predict(self, X: Table) -> np.ndarray:
+        rows = X.copy() if writes_to_rows(self.model.regressor_) else X
+        assert self.own_call is not None
+        return self.own_call(self.model, readable(self.model, rows))
+
+
+def _logarithms(logarithm: np.ufunc, single: bool, values: np.ndarray) -> np.ndarray:
+    return outputs_of([0], single, np.asarray(logarithm(values)))
 
 
 def _scaled_bound(bound: Callable[[Any], Any], factor: float, delta: Any) -> Any:

@@ -1,0 +1,107 @@
+"""The simplest predictors of scikit-learn: constants, and monotone functions of one column."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from exactshap._runtime.types import Model
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.readers import (
+    OwnCall,
+    Request,
+    finite_numbers,
+    fitted_names,
+    joined_outputs,
+    nameless,
+    outputs_of,
+    require_fitted,
+    select_outputs,
+    sklearn_name,
+)
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms, LinearTerms
+
+__all__ = ["read"]
+
+
+def read(model: Model, request: Request) -> AdditiveReader:
+    """Read a constant, or a function of one column."""
+    return _isotonic(model, request) if sklearn_name(model) == "IsotonicRegression" else _constant(model, request)
+
+
+def _constant(model: Model, request: Request) -> AdditiveReader:
+    """Read a dummy, which gives no column anything."""
+    is_classifier = sklearn_name(model) == "DummyClassifier"
+    require_fitted(model, "class_prior_" if is_classifier else "constant_")
+    if is_classifier and model.strategy == "stratified":
+        do = "Fit it with strategy='prior'"
+        raise UnsupportedStructureError(message("DummyClassifier draws its answers at random", "Got strategy='stratified'", do))
+    row, method = np.zeros((1, int(model.n_features_in_))), "predict_proba" if is_classifier else "predict"
+    answer = joined_outputs(getattr(nameless(model), method)(row)).reshape(-1)
+    names, unit = _class_names(model) if is_classifier else (_targets(answer.size), "target")
+    wanted = "auto" if is_classifier and request.asks_response else request.output
+    if is_classifier and isinstance(wanted, str) and wanted == "auto" and len(names) == 2:
+        wanted = 1
+    chosen, picked = select_outputs(names, wanted, owner=sklearn_name(model))
+    single = picked or len(names) == 1
+    call = OwnCall(method, finish=functools.partial(outputs_of, chosen, single))
+    form = AdditiveForm(
+        blocks=(LinearTerms(np.zeros((row.shape[1], len(chosen)))),),
+        intercept=answer[chosen],
+        encode=_nothing,
+        predict=functools.partial(call.of_table, model),
+        own_call=call,
+        n_columns=row.shape[1],
+        fitted_names=fitted_names(model),
+        output_names=tuple(names[k] for k in chosen),
+        unit=f"probability of class {names[chosen[0]]}" if is_classifier and single else unit,
+        single_output=single,
+    )
+    return AdditiveReader(model, request, form)
+
+
+def _class_names(model: Model) -> tuple[tuple[str, ...], str]:
+    if not isinstance(model.classes_, list):
+        return tuple(map(str, model.classes_)), "probability"
+    return tuple(f"target {k} = {label}" for k, labels in enumerate(model.classes_) for label in labels), "probability"
+
+
+def _targets(n_outputs: int) -> tuple[str, ...]:
+    return ("target",) if n_outputs == 1 else tuple(f"target {k}" for k in range(n_outputs))
+
+
+def _nothing(X: Table, what: str) -> np.ndarray:
+    """Return no numbers: cells of any kind are the same to a constant."""
+    return np.zeros((X.n_rows, X.n_columns))
+
+
+def _isotonic(model: Model, request: Request) -> AdditiveReader:
+    """Read a function of the only column."""
+    require_fitted(model, "X_thresholds_")
+    select_outputs(("target",), request.output, owner="IsotonicRegression")
+    term = FunctionTerm((0,), functools.partial(_of_column, model), "IsotonicRegression", 1)
+    form = AdditiveForm(
+        blocks=(FunctionTerms((term,)),),
+        intercept=np.zeros(1),
+        encode=functools.partial(finite_numbers, owner="IsotonicRegression", names=request.feature_names),
+        predict=functools.partial(_of_table, model),
+        n_columns=1,
+        fitted_names=fitted_names(model),
+        output_names=("target",),
+        unit="target",
+        single_output=True,
+    )
+    return AdditiveReader(model, request, form)
+
+
+def _of_column(model: Model, values: np.ndarray) -> np.ndarray:
+    return np.asarray(model.predict(values[:, 0]), float)
+
+
+def _of_table(model: Model, X: Table) -> np.ndarray:
+    """Return the model's own prediction, which knows one column without a name."""
+    return _of_column(model, X.numeric())
