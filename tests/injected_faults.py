@@ -142,7 +142,7 @@ def swap_after(rng, reader_class):
         solution = solve(self, X, semivalue, order)
         values = solution.values.copy()
         values[:, pair] = values[:, pair[::-1]]
-        return replace(solution, values=values)
+        return replace(solution, part=replace(solution.part, values=values))
 
     pair = rng.choice(5, 2, replace=False)
     return broken

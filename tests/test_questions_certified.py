@@ -38,7 +38,8 @@ def spoil(monkeypatch, reader, change):
 
     def wrong(self, rows, semivalue, order):
         solution = solve(self, rows, semivalue, order)
-        return dataclasses.replace(solution, values=change(solution.values.copy()))
+        part = dataclasses.replace(solution.part, values=change(solution.values.copy()))
+        return dataclasses.replace(solution, part=part)
 
     monkeypatch.setattr(type(reader), "solve", wrong)
 

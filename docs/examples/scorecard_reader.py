@@ -8,7 +8,7 @@ from exactshap.frames import Table
 from exactshap.games import AdditiveGame
 from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of, register
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
+from exactshap.solvers import Part, Solution
 
 
 class Scorecard:
@@ -65,18 +65,14 @@ class ScorecardReader(Reader):
             return super().solve(X, semivalue, order)  # rare questions go by the definition
         inside = self._points(X)
         mass = float(semivalue.rule(1, 1, degree=0)[1].sum())
-        values, empty = mass * (inside - self._absent), self.model.base + self._absent.sum()
-        full = self.model.base + inside.sum(axis=1)
-        return Solution(
-            values=values,
-            empty=np.full(len(inside), empty),
-            full=full,
+        part = Part(
+            values=mass * (inside - self._absent)[:, :, None],  # (n_rows, n_players, n_outputs)
+            empty=np.full((len(inside), 1), self._absent.sum()),
+            full=inside.sum(axis=1, keepdims=True),
             method="points of each column",
-            sets=tuple((j,) for j in range(len(self.players))),
-            residual=full - empty - values.sum(axis=1) if semivalue.is_efficient(1) else None,
             scale=np.abs(inside).sum(axis=1) + np.abs(self._absent).sum() + abs(self.model.base),  # rounding is relative to it
-            index=semivalue.name,
         )
+        return part.finish(len(self.players), semivalue, 1, constant=self.model.base, single_output=True)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Bytes of a block: they decide how many rows it has. The definition's tables are larger than what `solve` holds."""

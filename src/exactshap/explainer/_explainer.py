@@ -17,7 +17,7 @@ from exactshap.errors import InputError, InputTypeError, message, warn
 from exactshap.explainer._certify import Certifier, joins_call
 from exactshap.explainer._offset import add_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast, refused_beyond_memory
-from exactshap.explainer._results import facts_of, refuse_or_warn, wrap
+from exactshap.explainer._results import refuse_or_warn, wrap
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names, of_shape
 from exactshap.explainer._solve import solve_rows
 from exactshap.explainer._verify import Verification, verify
@@ -197,8 +197,8 @@ class Explainer:
             certified = self._certifier.certify(table, solution, prediction, company, semivalue, order)
             if offsets is not None:
                 solution, certified = add_offsets(reader, table, solution, certified, offsets)
-        shared = {**facts_of(reader, semivalue, order), "background_hash": self._background_hash}
-        explanation = wrap(reader, table, solution, certified, shared, seconds=time.perf_counter() - started)
+        settings = {"seconds": time.perf_counter() - started, "background_hash": self._background_hash}
+        explanation = wrap(reader, table, solution, certified, semivalue, order, **settings)
         if not explanation.is_within_tolerance:
             refuse_or_warn(reader, explanation, self.on_inexact)
         return explanation

@@ -76,4 +76,4 @@ def add_offsets(
     tolerance = certified.tolerance + ROUNDINGS * reader.precision * (size + np.abs(solution.scale))
     method = f"{solution.method}; the offsets of the rows are in the baseline"
     moved = certified._replace(prediction=prediction, residual=residual, tolerance=tolerance)
-    return replace(solution.shifted(shift), method=method), moved
+    return replace(solution, part=replace(solution.part.shifted(shift), method=method)), moved

@@ -11,61 +11,52 @@ from exactshap.explainer._certify import Certified, mask_facts
 from exactshap.frames import Table, as_table
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
-from exactshap.semivalues import Semivalue
+from exactshap.semivalues import Question
 from exactshap.solvers import Solution, player_sets
 
-__all__ = ["facts_of", "refuse_or_warn", "wrap"]
+__all__ = ["refuse_or_warn", "wrap"]
 
 BUG = "This is a bug in the reader: please report it with exactshap.show_versions()"
 CHANGED = "If the model has changed since it was read, make a new Explainer. Else it"
 
 
-def facts_of(reader: Reader, semivalue: Semivalue, order: int) -> dict[str, Any]:
-    """Return what all explanations of one model and question have in common."""
-    background = reader.background
-    return {
-        "feature_names": reader.player_names,
-        "output_names": None if reader.single_output else reader.output_names,
-        "index": semivalue.name,
-        "order": order,
-        "value_function": reader.value_function,
-        "unit": reader.unit,
-        "model_name": reader.model_name,
-        "background_size": None if background is None else background.n_rows,
-        "groups": _groups(reader),
-    }
-
-
 def wrap(
-    reader: Reader, table: Table, solution: Solution, certified: Certified, shared: dict[str, Any], *, seconds: float
+    reader: Reader, table: Table, solution: Solution, certified: Certified, question: Question, order: int, **settings: Any
 ) -> Explanation:
-    """Return a certified solution as an explanation; ``shared`` are the :func:`facts_of` its question."""
-    std_error, order, n_players = solution.std_error, shared["order"], len(reader.player_names)
-    bound = solution.error_bound
-    given = {
-        "values": solution.values[:, :n_players],
-        "baseline": solution.empty,
-        "prediction": certified.prediction,
-        "residual": certified.residual,
-        "tolerance": certified.tolerance,
-        "std_error": None if std_error is None else std_error[:, :n_players],
-        "data": table.numeric(absent=reader.absent) if table.is_sparse else table.native,
-        "sets": solution.sets or player_sets(n_players, order),
-        "set_values": solution.values if order > 1 else None,
-        "set_std_error": std_error if order > 1 else None,
-        "set_std": solution.set_std,
-        "method": solution.method,
-        "error_bound": np.array(np.broadcast_to(bound, len(solution.values))),
-        "n_evaluations": solution.n_evaluations,
-        "approximation_error": solution.approximation_error,
-        "seconds": seconds,
-        "groups": shared["groups"] and _columns_in(table, reader, shared["groups"]),
-        "covariances": solution.covariance,
-        "covariance_residual": solution.covariance_residual,
-        "stability_bound": reader.stability(table) if shared["index"] == "shapley" else None,
+    """Return a certified solution as an explanation."""
+    std_error, n_players, background = solution.std_error, len(reader.player_names), reader.background
+    groups = _groups(reader)
+    return Explanation(
+        values=solution.values[:, :n_players],
+        baseline=solution.empty,
+        prediction=certified.prediction,
+        residual=certified.residual,
+        tolerance=certified.tolerance,
+        feature_names=reader.player_names,
+        output_names=None if reader.single_output else reader.output_names,
+        std_error=None if std_error is None else std_error[:, :n_players],
+        data=table.numeric(absent=reader.absent) if table.is_sparse else table.native,
+        index=question.name,
+        order=order,
+        sets=solution.sets or player_sets(n_players, order),
+        set_values=solution.values if order > 1 else None,
+        set_std_error=std_error if order > 1 else None,
+        set_std=solution.set_std,
+        value_function=reader.value_function,
+        unit=reader.unit,
+        method=solution.method,
+        model_name=reader.model_name,
+        error_bound=np.array(np.broadcast_to(solution.error_bound, (table.n_rows,))),
+        n_evaluations=solution.n_evaluations,
+        approximation_error=solution.approximation_error,
+        background_size=None if background is None else background.n_rows,
+        groups=groups and _columns_in(table, reader, groups),
+        covariances=solution.covariance,
+        covariance_residual=solution.covariance_residual,
+        stability_bound=reader.stability(table) if question.name == "shapley" else None,
         **mask_facts(certified.check),
-    }
-    return Explanation.of_solver(shared, given)
+        **settings,
+    )
 
 
 def _columns_in(table: Table, reader: Reader, groups: dict[str, tuple[str, ...]]) -> dict[str, tuple[str | int, ...]]:

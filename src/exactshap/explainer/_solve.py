@@ -15,7 +15,7 @@ from exactshap.errors import InputError, message, rows_from
 from exactshap.frames import Table, above
 from exactshap.readers import Reader
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Rows, Solution, player_sets
+from exactshap.solvers import Part, Rows, Solution, player_sets
 
 __all__ = ["Cut", "predict", "solve_rows"]
 
@@ -146,5 +146,5 @@ def _named(table: Table, row: int) -> str:
 def _nothing(reader: Reader, order: int) -> tuple[Solution, np.ndarray]:
     """Return the solution of no rows."""
     tail = () if reader.single_output else (reader.n_outputs,)
-    part = Solution.zeros(0, len(player_sets(reader.n_players, order)), *tail)
-    return part, part.empty
+    part = Part.zeros(0, len(player_sets(reader.n_players, order)), *tail)
+    return Solution(part), part.empty

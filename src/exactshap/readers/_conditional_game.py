@@ -179,13 +179,13 @@ def _unflattened(found: Solution, game: ConditionalGame) -> Solution:
         shaped = np.moveaxis(shaped, -2, 0)
         return shaped[..., 0] if game.single_output else shaped
 
-    return replace(
-        found,
+    part = replace(
+        found.part,
         values=rows(found.values),
         std_error=rows(found.std_error),
         empty=rows(found.empty),
         full=rows(found.full),
-        residual=rows(found.residual),
         scale=np.broadcast_to(np.max(found.scale), (game.n_rows,)),
         error_bound=np.broadcast_to(np.max(found.error_bound), (game.n_rows,)),
     )
+    return replace(found, part=part, residual=rows(found.residual))

@@ -38,7 +38,7 @@ class HierarchicalReader(DelegatingReader):
         scale = (
             self.inner.solve(X, find("shapley"), 1).scale if self.asks is None else found.scale
         )  # what its own arithmetic adds up
-        return replace(found, scale=np.maximum(found.scale, scale))
+        return replace(found, part=replace(found.part, scale=np.maximum(found.scale, scale)))
 
     def memory(self, n_rows: int, order: int) -> float:
         background = 1 if self.background is None else self.background.n_rows

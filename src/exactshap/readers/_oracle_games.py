@@ -57,10 +57,10 @@ def solve_moving(game: OracleGame, moving: list[int], semivalue: Semivalue, orde
         out[places] = values
         return out
 
-    return replace(
-        found,
-        sets=sets,
+    part = replace(
+        found.part,
         values=among_all_sets(found.values),
         std_error=None if found.std_error is None else among_all_sets(found.std_error),
         method=f"{found.method} of {len(live)} of {d} players, which differ from the background",
     )
+    return replace(found, part=part, sets=sets)

@@ -9,11 +9,22 @@ from exactshap.solvers._choose import bytes_besides_calls as bytes_besides_calls
 from exactshap.solvers._choose import n_calls as n_calls
 from exactshap.solvers._choose import seconds_besides_calls as seconds_besides_calls
 from exactshap.solvers._solve import solve
-from exactshap.solvers.core import Cost, Solution
+from exactshap.solvers.core import Cost, Part, Solution
+from exactshap.solvers.core import Posterior as Posterior
 from exactshap.solvers.core import Rows as Rows
 from exactshap.solvers.core import player_sets as player_sets
 
-__all__ = ["Cost", "Plan", "Solution", "choose", "functional_distance", "interaction_variance", "shapley_covariance", "solve"]
+__all__ = [
+    "Cost",
+    "Part",
+    "Plan",
+    "Solution",
+    "choose",
+    "functional_distance",
+    "interaction_variance",
+    "shapley_covariance",
+    "solve",
+]
 
 _ON_FIRST_USE = {  # function-level tools, not needed to explain a model
     "functional_distance": "exactshap.solvers.rkhs._stability",

@@ -22,7 +22,7 @@ import numpy as np
 from exactshap.errors import BudgetError, InputError, UnsupportedStructureError, message
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, all_masks
 from exactshap.semivalues import Branch, Hierarchy, Semivalue
-from exactshap.solvers.core import Solution
+from exactshap.solvers.core import Part, Solution
 
 __all__ = ["Admitted", "admitted", "n_admitted", "solve_hierarchy", "solve_product_hierarchy"]
 
@@ -88,10 +88,10 @@ BLOCK_VALUES = 2**18
 Factors = dict[Branch | int | str, tuple[np.ndarray, np.ndarray]]
 
 
-def solve_product_hierarchy(game: ProductGame, hierarchy: Hierarchy) -> Solution:
+def solve_product_hierarchy(game: ProductGame, hierarchy: Hierarchy) -> Part:
     """Return the part of all rows, with all axes. Cost O(n_rows n_background n_terms n_players n_nodes)."""
     n_rows = game.a.shape[0]
-    part = Solution.zeros(n_rows, game.n_players, game.n_outputs, method="quadrature over levels")
+    part = Part.zeros(n_rows, game.n_players, game.n_outputs, method="quadrature over levels")
     values, scale = np.zeros_like(part.values), np.zeros(n_rows)
     empty, full = np.zeros_like(part.empty), np.zeros_like(part.full)
     step = max(1, BLOCK_VALUES // max(1, game.n_terms))
@@ -103,7 +103,7 @@ def solve_product_hierarchy(game: ProductGame, hierarchy: Hierarchy) -> Solution
         full[rows] += sweep.summed(game.a[rows].prod(axis=2)[:, None, :])
         empty[rows] += sweep.summed(game.b[background].prod(axis=2)[None])
         scale[rows] += sweep.heights()
-    return Solution(values, empty, full, part.method, error_bound=np.zeros(n_rows), scale=scale)
+    return Part(values, empty, full, part.method, error_bound=np.zeros(n_rows), scale=scale)
 
 
 def _slices(n: int, step: int) -> list[slice]:
@@ -236,25 +236,15 @@ def solve_hierarchy(
         raise InputError(message(text, f"Got method={method!r}", "Use method='auto' or 'enumeration'"))
     hierarchy = hierarchy.among([str(j) for j in range(game.n_players)])
     if method == "auto" and isinstance(game, ProductGame):
-        part = solve_product_hierarchy(game, hierarchy)
-        constant = game.constant
-    elif method == "auto" and isinstance(game, AdditiveGame):
-        part, constant = _per_term(game, hierarchy), game.constant
-    else:
-        part, constant = _visited(game, hierarchy, budget), np.zeros(())
-    return part.finish(
-        game.n_players,
-        hierarchy,
-        1,
-        constant=constant,
-        single_row=game.n_rows is None,
-        single_output=game.single_output,
-    )
+        return solve_product_hierarchy(game, hierarchy).finish_game(game, hierarchy, 1, constant=game.constant)
+    if method == "auto" and isinstance(game, AdditiveGame):
+        return _per_term(game, hierarchy).finish_game(game, hierarchy, 1, constant=game.constant)
+    return _visited(game, hierarchy, budget)
 
 
-def _per_term(game: AdditiveGame, hierarchy: Hierarchy) -> Solution:
+def _per_term(game: AdditiveGame, hierarchy: Hierarchy) -> Part:
     """Each term with the hierarchy of its own players: the others add nothing, wherever they stand."""
-    total = Solution.zeros(game.n_rows or 1, game.n_players, game.n_outputs, method="per-term enumeration over levels")
+    total = Part.zeros(game.n_rows or 1, game.n_players, game.n_outputs, method="per-term enumeration over levels")
     values, scale = total.values, total.scale
     empty, full = np.zeros_like(total.empty), np.zeros_like(total.full)
     matrix = functools.cache(lambda tree, n: admitted(tree, hierarchy.semivalue, n).matrix(n))
@@ -265,7 +255,7 @@ def _per_term(game: AdditiveGame, hierarchy: Hierarchy) -> Solution:
             values[:, list(subset)] += np.einsum("ps,rsk->rpk", weights, table)
         empty, full = empty + table[:, 0], full + table[:, -1]
         scale = scale + np.abs(table).max(axis=(1, 2), initial=0.0)
-    return Solution(values, empty, full, total.method, error_bound=total.error_bound, scale=scale)
+    return Part(values, empty, full, total.method, error_bound=total.error_bound, scale=scale)
 
 
 def _unnamed(tree: Branch) -> Branch:
@@ -299,12 +289,12 @@ def _visited(game: Game, hierarchy: Hierarchy, budget: int | None) -> Solution:
         here = [where[start + k * len(weights) : start + (k + 1) * len(weights)] for k in range(2)]
         values[:, j] = np.einsum("s,rsk->rk", weights, table[:, here[0]] - table[:, here[1]])
         start += 2 * len(weights)
-    return Solution(
+    part = Part(
         values,
         table[:, where[-2]],
         table[:, where[-1]],
         f"enumeration over levels ({len(masks)} coalitions)",
         error_bound=np.zeros(len(table)),
         scale=np.abs(table).max(axis=(1, 2)),
-        n_evaluations=len(masks),
     )
+    return part.finish_game(game, hierarchy, 1, n_evaluations=len(masks))

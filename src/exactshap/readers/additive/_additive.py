@@ -30,7 +30,7 @@ from exactshap.readers.additive.terms import (
     slices,
 )
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, player_sets
+from exactshap.solvers import Cost, Part, Solution, player_sets
 from exactshap.solvers.additive import (
     Linear,
     LookedUp,
@@ -181,21 +181,23 @@ class AdditiveReader(Reader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Add up what each term gives to its own players."""
         part = self._part(X, semivalue, order)
-        finish = partial(part.finish, constant=self.form.intercept, single_output=self.single_output, with_residual=False)
-        solution = finish(self.n_players, semivalue, order)
+        constant, is_single = self.form.intercept, self.single_output
+        solution = part.finish(
+            self.n_players, semivalue, order, constant=constant, single_output=is_single, with_residual=False
+        )
         if not self._is_coarse:
             return solution
         error = self.limit(solution.full, np.asarray(solution.scale)) + solution.error_bound
         return replace(solution, approximation_error=error)
 
-    def _part(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+    def _part(self, X: Table, semivalue: Semivalue, order: int) -> Part:
         if self._searched is not None and self.form.search is not None:
             numbers_and_bins = self.form.search(self._named(X))
             if numbers_and_bins is not None:
                 return solve_searched(self._searched, *numbers_and_bins, self.n_players, semivalue, order)
         rows = self._encode(X)
         parts = (self._solved(rows[piece], semivalue, order) for piece in slices(X.n_rows, self._piece_rows(X.n_rows)))
-        return replace(Solution.join(parts, X.n_rows), error_bound=2.0**order * self._errors(X))
+        return replace(Part.join(parts, X.n_rows), error_bound=2.0**order * self._errors(X))
 
     def _piece_rows(self, n_rows: int) -> int:
         """Return how many rows' coalition values fit into a core's caches."""
@@ -203,7 +205,7 @@ class AdditiveReader(Reader):
             return n_rows
         return max(MIN_PIECE_ROWS, int(CACHED_VALUES / (self.n_outputs * sum(2.0**width for width in self._widths))))
 
-    def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         if self._linear is None:
             part = solve_stacks(self._stacks(rows), self.n_players, len(rows), self.n_outputs, semivalue, order)
         elif self._is_coarse:

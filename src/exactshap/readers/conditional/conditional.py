@@ -104,7 +104,7 @@ class ConditionalReader(DelegatingReader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         game = self.game(X)
         found = self.coalitions.solve(game, semivalue, order)
-        found = replace(found, method=f"{found.method} of {game.function.describe()}")
+        found = found.renamed(f"{found.method} of {game.function.describe()}")
         return found if self.replicates == 1 else _averaged(found, self.replicates, self.single_output)
 
     def memory(self, n_rows: int, order: int) -> float:
@@ -144,11 +144,11 @@ def _averaged(found: Solution, replicates: int, single_output: bool) -> Solution
     variance = split(found.values).var(axis=-1, ddof=1) / replicates
     if found.std_error is not None:
         variance = variance + (split(found.std_error) ** 2).mean(axis=-1)
-    return replace(
-        found,
+    part = replace(
+        found.part,
         values=mean(found.values),
         std_error=_single(np.sqrt(variance)),
         empty=mean(found.empty),
         full=mean(found.full),
-        residual=mean(found.residual),
     )
+    return replace(found, part=part, residual=mean(found.residual))

@@ -78,7 +78,7 @@ class FoldedBackground(Strategy):
                 rows = slice(start, min(start + step, len(values)))
                 coalitions.add(rows, machine.grouped(block.factors(values[rows])), block.coefficients, folded)
         method = folded_method(machine.n_players, len(machine.mixture))
-        return machine.finish(coalitions.solution(semivalue, order, method), values, semivalue, order)
+        return machine.finish(coalitions.part(semivalue, order, method), values, semivalue, order)
 
     def _folded(self, number: int, n_blocks: int, block: ExpansionPart | Monomials) -> Folded:
         machine = self.machine

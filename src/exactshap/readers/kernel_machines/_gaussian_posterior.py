@@ -13,7 +13,7 @@ from exactshap.kernels import Component, Kernel
 from exactshap.readers import Reader, Request
 from exactshap.readers.kernel_machines.machine import Strategy
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution
+from exactshap.solvers import Cost, Posterior, Solution
 from exactshap.solvers.rkhs import (
     BLOCK_VALUES,
     KernelFactors,
@@ -125,12 +125,11 @@ class WithPosterior(Strategy):
             if self.posterior.always:
                 raise self._refusal(order)
             return self.mean.solve(values, semivalue, order)
-        return replace(self.mean.solve(values, semivalue, order), **self._uncertainty(values, semivalue, order))
+        return replace(self.mean.solve(values, semivalue, order), posterior=self._uncertainty(values, semivalue, order))
 
-    def _uncertainty(self, values: np.ndarray, semivalue: Semivalue, order: int) -> dict[str, Any]:
-        """Return the uncertainty fields of a Solution for some rows."""
+    def _uncertainty(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Posterior:
         weights = self._mixture()
-        found: list[dict[str, Any]] = []
+        found: list[Posterior] = []
         for process in self.processes:
             factors = self.factors(values, process)
             single = shapley_covariance(factors, process.cholesky, weights, semivalue=semivalue, order=order)
@@ -139,8 +138,7 @@ class WithPosterior(Strategy):
             found += [_scaled(single, pairs, scale) for scale in process.scales]
         if self.machine.single_output:
             return found[0]
-        names = [name for name, array in found[0].items() if array is not None]
-        return {name: np.stack([part[name] for part in found], axis=-1) for name in names}
+        return Posterior.of_outputs(found)
 
     def _mixture(self) -> np.ndarray:
         independent = self.machine.value_function == "interventional-independent"
@@ -279,11 +277,11 @@ def _certify(found: Uncertainty, process: Process) -> None:
         )
 
 
-def _scaled(found: Uncertainty, pairs: np.ndarray | None, scale: float) -> dict[str, Any]:
-    """Return a Solution's fields for a target divided by the root of ``scale``."""
+def _scaled(found: Uncertainty, pairs: np.ndarray | None, scale: float) -> Posterior:
+    """Return the posterior for a target divided by the root of ``scale``."""
     covariance, set_std = scale * found.covariance, None
     if pairs is not None:
         singles = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)
         set_std = np.sqrt(np.concatenate([singles, scale * pairs], axis=1))
     residual = None if found.residual is None else scale * found.residual
-    return {"covariance": covariance, "covariance_residual": residual, "set_std": set_std}
+    return Posterior(covariance, residual, set_std)

@@ -12,7 +12,7 @@ from exactshap._runtime.calibration import clocked
 from exactshap.kernels import ScaledMixture
 from exactshap.readers.kernel_machines.machine import BoundMachine, RadialTerms
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution
+from exactshap.solvers import Cost, Part
 from exactshap.solvers.product import PreparedMixture, mixture_rules, prepare_mixture, solve_mixture
 
 __all__ = ["radial_cost", "radial_memory", "solve_radial"]
@@ -21,7 +21,7 @@ BLOCK_VALUES = 2**18  # distances of one sub-block of rows: 2 MiB
 SAMPLE_TERMS, SAMPLE_BACKGROUND = 64, 4
 
 
-def solve_radial(machine: BoundMachine, values: np.ndarray, semivalue: Semivalue) -> Solution:
+def solve_radial(machine: BoundMachine, values: np.ndarray, semivalue: Semivalue) -> Part:
     """Return the sum of all terms with radial kernels, for single players."""
     pieces = (piece for terms in machine.expansion.radial for piece in terms.cut(_width(machine)))
     parts = (
@@ -39,7 +39,7 @@ def _rows(
     weights: np.ndarray,
     outside: np.ndarray,
     semivalue: Semivalue,
-) -> Solution:
+) -> Part:
     """Solve all rows with a piece of the terms and a tile of the background."""
     rules, mixture = mixture_rules(semivalue, machine.n_players), _prepared(terms.kernel)
     step = max(1, BLOCK_VALUES // max(1, terms.points.shape[1] * max(machine.n_players, machine.n_columns)))
@@ -47,7 +47,7 @@ def _rows(
         solve_mixture(rules, mixture, machine.distances(terms, values[i : i + step]), outside, weights, terms.coefficients)
         for i in range(0, len(values), step)
     )
-    return Solution.join(parts, len(values)) if len(values) else Solution.zeros(0, machine.n_players, machine.n_outputs)
+    return Part.join(parts, len(values)) if len(values) else Part.zeros(0, machine.n_players, machine.n_outputs)
 
 
 @functools.lru_cache(maxsize=64)

@@ -19,7 +19,7 @@ from exactshap.readers.kernel_machines.machine import (
     cut_terms,
 )
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, player_sets
+from exactshap.solvers import Cost, Part, Solution, player_sets
 from exactshap.solvers.product import (
     ExponentialTerms,
     functional_rules,
@@ -64,7 +64,7 @@ class Streamed(Strategy):
     def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         return self.machine.finish(self._sum(values, semivalue, order), values, semivalue, order)
 
-    def _sum(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    def _sum(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the sum of all terms."""
         if self._sweeps_mixtures(order):
             radial = solve_radial(self.machine, values, semivalue)
@@ -83,11 +83,11 @@ class Streamed(Strategy):
                 )
                 for i in range(0, len(values), step)
             )
-            part = Solution.join(rows, len(values))
+            part = Part.join(rows, len(values))
             total = part if total is None else total + part
         if total is None:
             n_sets = len(player_sets(machine.n_players, order))
-            total = Solution.zeros(len(values), n_sets, machine.n_outputs, method="quadrature")
+            total = Part.zeros(len(values), n_sets, machine.n_outputs, method="quadrature")
         return total
 
     @functools.cached_property
@@ -158,7 +158,7 @@ class Streamed(Strategy):
 
     def _sample(
         self, block: ExpansionPart | Monomials, rows: np.ndarray, m: int, semivalue: Semivalue, order: int
-    ) -> Callable[[], Solution]:
+    ) -> Callable[[], Part]:
         """Return a call that solves a few rows with a few terms.
 
         It takes ``m`` background rows; their factors are there, where they are needed.

@@ -19,7 +19,7 @@ from exactshap.readers import Reader
 from exactshap.readers.responses._links import Response, steepest
 from exactshap.readers.responses._reader import LinkedReader
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
+from exactshap.solvers import Part, Rows, Solution
 from exactshap.solvers.product import solve_terms
 
 __all__ = ["PlayerScores", "ResponseReader"]
@@ -78,15 +78,13 @@ class ResponseReader(LinkedReader):
         scores = self._scores(X)
         sizes = self._sizes(X, scores)
         limits = np.array([expand(self._link, limit).limit for limit in self._limits(scores).tolist()])
-        parts = [Solution.zeros(0, 0)] * X.n_rows
+        rows = Rows(X.n_rows)
         for limit in np.unique(limits):
             chosen = np.flatnonzero(limits == limit)
             part = self._solved(expand(self._link, float(limit)), scores[chosen], sizes[chosen], semivalue, order)
             for place, row in enumerate(chosen.tolist()):
-                parts[row] = part.rows(slice(place, place + 1))
-        return (
-            Solution.join(parts, X.n_rows) if parts else self._solved(expand(self._link, 1.0), scores, sizes, semivalue, order)
-        )
+                rows.put(row, part.rows(slice(place, place + 1)))
+        return rows.solution() if X.n_rows else self._solved(expand(self._link, 1.0), scores, sizes, semivalue, order)
 
     def _solved(
         self, expansion: Expansion, scores: np.ndarray, sizes: np.ndarray, semivalue: Semivalue, order: int
@@ -105,7 +103,7 @@ class ResponseReader(LinkedReader):
                 solve_terms(_waves(expansion.rates[terms], scores[i : i + step]), absent, c, weights, semivalue, order)
                 for i in range(0, max(len(scores), 1), step)
             )
-            part = Solution.join(rows, len(scores))
+            part = Part.join(rows, len(scores))
             total = part if total is None else total + part
         assert total is not None
         bound = np.asarray(total.error_bound) + 2.0**order * expansion.error

@@ -22,7 +22,7 @@ from exactshap.readers import Reader, RowGames
 from exactshap.readers.responses._links import Response, link_of, steepest
 from exactshap.readers.responses._reader import LinkedReader
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, player_sets
+from exactshap.solvers import Cost, Part, Solution, player_sets
 from exactshap.solvers.product import eliminate, solve_factors
 
 __all__ = ["MAX_WIDTH", "Factor", "FactorReader", "FactorScores"]
@@ -98,7 +98,7 @@ class FactorReader(LinkedReader):
         sizes = self.factors.sizes(X)
         rows = (self._row(self.factors.row(X.take([i])), float(sizes[i]), semivalue, order) for i in range(X.n_rows))
         sets = player_sets(self.n_players, order)
-        return Solution.join(rows, X.n_rows) if X.n_rows else replace(Solution.zeros(0, len(sets)), sets=sets)
+        return Solution.join(rows, X.n_rows) if X.n_rows else Solution(Part.zeros(0, len(sets)), sets)
 
     def _row(self, factors: list[Factor], size: float, semivalue: Semivalue, order: int) -> Solution:
         tables = [(factor.players, self._slope * factor.table[:, 0]) for factor in factors if factor.players]

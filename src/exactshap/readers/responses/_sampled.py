@@ -24,7 +24,7 @@ from exactshap.readers import Reader, Request, RowGames, rounding_of, solve_movi
 from exactshap.readers.responses._links import Response, link_of, steepest
 from exactshap.readers.responses._reader import LinkedReader
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, choose, n_calls, player_sets, seconds_besides_calls
+from exactshap.solvers import Cost, Part, Solution, choose, n_calls, player_sets, seconds_besides_calls
 
 __all__ = ["OPTIONS", "HybridScores", "SampledResponse"]
 
@@ -116,9 +116,8 @@ class SampledResponse(LinkedReader):
         """Solve row by row what the exact values of the score leave over."""
         if X.n_rows == 0:
             shape = () if self.single_output else (self.n_outputs,)
-            return replace(
-                Solution.zeros(0, len(player_sets(self.n_players, order)), *shape), sets=player_sets(self.n_players, order)
-            )
+            sets = player_sets(self.n_players, order)
+            return Solution(Part.zeros(0, len(sets), *shape), sets)
         score = self.inner.solve(X, semivalue, order)
         return Solution.join((self._row(X.take([i]), score, i, semivalue, order) for i in range(X.n_rows)), X.n_rows)
 
@@ -137,8 +136,8 @@ class SampledResponse(LinkedReader):
         steep = steepest(self._link)
         steep = abs(self._slope) * (steep if steep is not None else float(np.abs(ends[1]).max()))
         shape = found.values.shape
-        return replace(
-            found,
+        part = replace(
+            found.part,
             values=values.reshape(shape),
             empty=ends[0].reshape(shape[1:]),
             full=ends[1].reshape(shape[1:]),
@@ -146,7 +145,8 @@ class SampledResponse(LinkedReader):
             scale=float(found.scale) + steep * float(np.broadcast_to(score.scale, len(score.values))[i]),
             error_bound=float(found.error_bound)
             + float(np.abs(game.slopes).sum()) * float(np.broadcast_to(score.error_bound, len(score.values))[i]),
-        ).as_batch()
+        )
+        return replace(found, part=part).as_batch()
 
     def _method(self, found: Solution, game: ControlledGame) -> str:
         if found.std_error is None:

@@ -118,7 +118,7 @@ class TreeReader(Reader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         solution = solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order, with_residual=False)
         reading = self.ensemble.reading
-        return replace(solution, method=f"{solution.method}; {reading}") if reading else solution
+        return solution.renamed(f"{solution.method}; {reading}") if reading else solution
 
     def game(self, X: Table) -> ProductGame:
         rows = None if self.background is None else encode(self.ensemble, self.background)

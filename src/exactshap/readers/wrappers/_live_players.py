@@ -11,7 +11,7 @@ from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.readers import DelegatingReader, Reader, Request
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, player_sets
+from exactshap.solvers import Posterior, Solution, player_sets
 
 __all__ = ["LiveGame", "LivePlayers", "read_live"]
 
@@ -85,13 +85,12 @@ class LivePlayers(DelegatingReader):
         covariance, live = solution.covariance, list(self.live)
         if covariance is not None:
             covariance = _spread(_spread(covariance, 1, self.n_players, live), 2, self.n_players, live)
+        values = _spread(solution.values, 1, len(sets), places)
         return replace(
             solution,
+            part=replace(solution.part, values=values, std_error=by_set(solution.std_error)),
             sets=sets,
-            values=_spread(solution.values, 1, len(sets), places),
-            std_error=by_set(solution.std_error),
-            set_std=by_set(solution.set_std),
-            covariance=covariance,
+            posterior=Posterior(covariance, solution.covariance_residual, by_set(solution.set_std)),
         )
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:

@@ -17,7 +17,7 @@ from exactshap.readers import Reader, Request, SecondReading, names_of, players_
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._live_players import read_live
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution
+from exactshap.solvers import Cost, Part, Solution
 
 __all__ = ["Member", "SumGame", "SumReader", "name_of_sum", "read_member", "total_of"]
 
@@ -250,22 +250,21 @@ class SumReader(Reader):
             # No values are held until the last member's: fresh memory costs more than adding up
             for member in members:
                 part = member.reader.solve(member.rows(X), semivalue, order)
-                parts.append(replace(part, values=_NO_VALUES))
+                parts.append(replace(part, part=replace(part.part, values=_NO_VALUES)))
                 yield part.values
 
         values = total_of(members, solved())
-        return Solution(
+        total = Part(
             values=self._squeezed(values),
-            sets=parts[0].sets,
             empty=self._squeezed(total_of(members, [part.empty for part in parts], self.constant)),
             full=self._squeezed(total_of(members, [part.full for part in parts], self.constant)),
             method=f"sum of {len(parts)} models: " + "; ".join(dict.fromkeys(part.method for part in parts)),
             std_error=self._std_error(parts),
             error_bound=self._largest(part.error_bound for part in parts),
             scale=self._scale(parts),
-            n_evaluations=sum(part.n_evaluations for part in parts),
-            approximation_error=self._approximation_error(parts),
         )
+        calls, error = sum(part.n_evaluations for part in parts), self._approximation_error(parts)
+        return Solution(total, parts[0].sets, n_evaluations=calls, approximation_error=error)
 
     def _squeezed(self, array: np.ndarray) -> np.ndarray:
         return array[..., 0] if self.single_output else array

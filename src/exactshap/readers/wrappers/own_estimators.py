@@ -17,7 +17,7 @@ from exactshap.games import ProductGame
 from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted, select_outputs
 from exactshap.readers.kernel_machines import KernelReader, expand
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
+from exactshap.solvers import Posterior, Solution
 
 __all__ = ["read"]
 
@@ -111,7 +111,7 @@ class FanovaReader(Reader):
         if semivalue.name != "shapley" or order != 1 or any(len(columns) != 1 for columns in self.players):
             return solution
         own = self.model.shapley_values(X.numeric())
-        return replace(solution, covariance=own.covariance, covariance_residual=own.covariance_residual)
+        return replace(solution, posterior=Posterior(own.covariance, own.covariance_residual))
 
     def memory(self, n_rows: int, order: int) -> float:
         return 8.0 * 6 * n_rows * len(self.model.dual_coef_) * self.n_features + super().memory(n_rows, order)

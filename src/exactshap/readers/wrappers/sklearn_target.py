@@ -95,10 +95,11 @@ class AffineReader(DelegatingReader):
 
     def _carried(self, solution: Solution) -> Solution:
         """Return the inner solution in units of the target."""
-        solution = (solution * self.factor).shifted(self.shift)
+        solution = solution * self.factor
+        part = solution.part.shifted(self.shift)
         if self.value_function == "normalized":
-            solution = solution.with_shared_baseline(self.n_players)
-        return replace(solution, scale=solution.scale + abs(self.shift))
+            part = part.with_shared_baseline(self.n_players)
+        return replace(solution, part=replace(part, scale=part.scale + abs(self.shift)))
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
         """Return the inner bound in units of the target."""

@@ -9,7 +9,7 @@ import numpy as np
 from exactshap._native import Handle, kernel
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.additive._stacks import method_of, weight_alone
-from exactshap.solvers.core import Solution, player_sets
+from exactshap.solvers.core import Part, player_sets
 
 __all__ = ["Linear", "fill_linear", "solve_linear", "solve_linear_precisely"]
 
@@ -33,7 +33,7 @@ class Linear(NamedTuple):
     players: np.ndarray
 
 
-def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Semivalue, order: int) -> Solution:
+def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Semivalue, order: int) -> Part:
     r"""Return the part of a linear model.
 
     .. math:: \phi_j = p(0) \sum_l (\beta_l x_l - \mathrm{E}\, \beta_l z_l)
@@ -51,12 +51,12 @@ def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Se
     total, full, scale = np.empty((n_rows, n_outputs)), np.empty((n_rows, n_outputs)), np.empty(n_rows)
     fill_linear(np.ascontiguousarray(rows, float), linear, weight_alone(semivalue, order), values, total, full, scale)
     empty = np.broadcast_to(model.absent.sum(axis=0), full.shape)
-    return Solution(values, empty, full, method_of(len(model.players)), scale=scale)
+    return Part(values, empty, full, method_of(len(model.players)), scale=scale)
 
 
 def solve_linear_precisely(
     model: Linear, means: np.ndarray, rows: np.ndarray, n_players: int, semivalue: Semivalue, order: int
-) -> Solution:
+) -> Part:
     """Return the same, added up in the machine's extended precision: where large coefficients cancel, three more digits hold.
 
     Parameters
@@ -74,4 +74,4 @@ def solve_linear_precisely(
     full = np.asarray(terms.sum(axis=1), float)
     empty = np.broadcast_to(np.asarray((means[:, None] * model.coefficients).sum(axis=0), float), full.shape)
     scale = np.asarray(np.maximum(np.abs(terms), np.abs(model.absent)).max(axis=2).sum(axis=1), float)
-    return Solution(values, empty, full, method_of(len(model.players)), scale=scale)
+    return Part(values, empty, full, method_of(len(model.players)), scale=scale)

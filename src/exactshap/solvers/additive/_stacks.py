@@ -16,7 +16,7 @@ from exactshap.errors import InputError, message
 from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.additive._kernels import Sets, Shares, add_lookups, add_monomials, fill_lookups, fill_searched, fill_sets
-from exactshap.solvers.core import Cost, Solution, player_sets, set_sizes
+from exactshap.solvers.core import Cost, Part, Solution, player_sets, set_sizes
 
 __all__ = [
     "LookedUp",
@@ -131,14 +131,7 @@ def solve_additive(game: AdditiveGame, semivalue: Semivalue, order: int) -> Solu
     """
     n_rows = 1 if game.n_rows is None else game.n_rows
     part = solve_stacks(stacks_of(game), game.n_players, n_rows, game.n_outputs, semivalue, order)
-    return part.finish(
-        game.n_players,
-        semivalue,
-        order,
-        constant=game.constant,
-        single_row=game.n_rows is None,
-        single_output=game.single_output,
-    )
+    return part.finish_game(game, semivalue, order, constant=game.constant)
 
 
 def stacks_of(game: AdditiveGame) -> Iterable[Stack]:
@@ -157,7 +150,7 @@ def solve_stacks(
     n_outputs: int,
     semivalue: Semivalue,
     order: int,
-) -> Solution:
+) -> Part:
     """Add up stacks of terms, one at a time; refuse what is not finite."""
     n_sets = len(player_sets(n_players, order))
     # written, not np.zeros: what is read before it is written, the system fetches twice
@@ -176,18 +169,16 @@ def solve_stacks(
             fill_sets(np.ascontiguousarray(stack.tables, float), sets, positions, values, empty, full, scale)
         # The ends are among what values are differences of
         _refuse_not_finite(stack, values, full)
-    return Solution(values, empty, full, method_of(n_terms), scale=scale)
+    return Part(values, empty, full, method_of(n_terms), scale=scale)
 
 
-def solve_searched(
-    terms: Searched, rows: np.ndarray, bins: Handle, n_players: int, semivalue: Semivalue, order: int
-) -> Solution:
+def solve_searched(terms: Searched, rows: np.ndarray, bins: Handle, n_players: int, semivalue: Semivalue, order: int) -> Part:
     """Return the part of terms over bins in one pass. The bits are those of cells that are looked up."""
     n_rows, shares = len(rows), _shares(terms.singles, terms.pairs, n_players, semivalue, order)
     values, scale = np.empty((n_rows, len(player_sets(n_players, order)), 1)), np.empty(n_rows)
     empty, full = (np.empty((n_rows, 1)) for _ in range(2))
     fill_searched(rows, bins, terms.tables, shares, values, empty, full, scale)
-    return Solution(values, empty, full, method_of(len(terms.singles) + len(terms.pairs)), scale=scale)
+    return Part(values, empty, full, method_of(len(terms.singles) + len(terms.pairs)), scale=scale)
 
 
 def method_of(n_terms: int) -> str:

@@ -18,5 +18,7 @@ from exactshap.solvers.core._rules import RuleArrays as RuleArrays
 from exactshap.solvers.core._sets import player_sets as player_sets
 from exactshap.solvers.core._sets import set_sizes as set_sizes
 from exactshap.solvers.core._sets import sets_by_size as sets_by_size
+from exactshap.solvers.core._solution import Part as Part
+from exactshap.solvers.core._solution import Posterior as Posterior
 from exactshap.solvers.core._solution import Rows as Rows
 from exactshap.solvers.core._solution import Solution as Solution

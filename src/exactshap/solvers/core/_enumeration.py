@@ -10,7 +10,7 @@ from exactshap.games import Game, all_masks
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core._calls import checked_calls
 from exactshap.solvers.core._sets import player_sets
-from exactshap.solvers.core._solution import Solution
+from exactshap.solvers.core._solution import Part, Solution
 
 __all__ = ["set_values", "solve_enumerated"]
 
@@ -37,15 +37,14 @@ def solve_enumerated(
     table = np.asarray(value(masks), float)
     table = table.reshape((1 if game.n_rows is None else game.n_rows, len(masks), -1))
     values = np.stack([set_values(table, players, semivalue, order, game.n_players) for players in sets], axis=1)
-    part = Solution(
+    part = Part(
         values=values,
         empty=table[:, 0],
         full=table[:, -1],
         method=f"enumeration (2^{game.n_players} coalitions)",
         scale=np.abs(table).max(axis=(1, 2), initial=0),
-        n_evaluations=len(masks),
     )
-    return part.finish(game.n_players, semivalue, order, single_row=game.n_rows is None, single_output=game.single_output)
+    return part.finish_game(game, semivalue, order, n_evaluations=len(masks))
 
 
 def set_values(table: np.ndarray, players: Sequence[int], semivalue: Semivalue, order: int, n_players: int) -> np.ndarray:

@@ -2,30 +2,213 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from exactshap._runtime.words import fields_html, fields_text
+from exactshap.games import Game
 from exactshap.semivalues import Question
-from exactshap.solvers.core._arrays import all_of, either
 from exactshap.solvers.core._sets import player_sets
-from exactshap.solvers.core._words import solution_facts
 
-__all__ = ["Rows", "Solution"]
+__all__ = ["Part", "Posterior", "Rows", "Solution"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Part:
+    """Values of a part of a game, which add up with those of the rest.
+
+    A part is a block of terms, some trees or one tile of the background. It has all axes, and neither constant nor residual:
+    :meth:`finish` makes a :class:`Solution` of the sum.
+
+    Attributes
+    ----------
+    values : array of shape (n_rows, n_sets, n_outputs)
+        In the unit of the game. For order 1 the sets are the players, in order.
+    empty, full : arrays of shape (n_rows, n_outputs)
+        v(empty) and v(D).
+    method : str
+        Which method ran, with its parameters.
+    std_error : array like ``values``, or None
+        Standard error of sampled values; None (not 0) for exact ones.
+    error_bound : array of shape (n_rows,) or float
+        A-priori bound on the quadrature error of each value; 0.0 where the rule is exact.
+    scale : array of shape (n_rows,) or float
+        Sum of the magnitudes that were added up: rounding errors are a small multiple of eps times this.
+    n_nodes : int
+        The largest number of quadrature nodes; 0 where there were none.
+    """
+
+    values: np.ndarray
+    empty: np.ndarray
+    full: np.ndarray
+    method: str
+    std_error: np.ndarray | None = None
+    error_bound: np.ndarray | float = 0.0
+    scale: np.ndarray | float = 0.0
+    n_nodes: int = 0
+
+    @classmethod
+    def zeros(cls, n_rows: int, n_sets: int, *n_outputs: int, method: str = "") -> Part:
+        """Return the part of no terms at all."""
+        ends, rows = np.zeros((n_rows, *n_outputs)), np.zeros(n_rows)
+        return cls(np.zeros((n_rows, n_sets, *n_outputs)), ends, ends, method, error_bound=rows, scale=rows)
+
+    @staticmethod
+    def join(parts: Iterable[Part], n_rows: int) -> Part:
+        """Put ``n_rows`` rows of batches under each other; the longest name of a method speaks for all."""
+        stack, methods, n_nodes, start = _Stack(n_rows), list[str](), 0, 0
+        for part in parts:
+            if len(part.values) == n_rows:
+                return part
+            stack.put(start, _arrays_of(part, _OF_PARTS))
+            start += len(part.values)
+            methods.append(part.method)
+            n_nodes = max(n_nodes, part.n_nodes)
+        return Part(**stack.arrays(), method=_longest(methods), n_nodes=n_nodes)
+
+    def __add__(self, other: Part) -> Part:
+        """Return the part of the sum of two games.
+
+        They have the same players; their random errors are taken as independent.
+
+        Values, ends, scales and bounds add; standard errors add in squares.
+        """
+        errors = [part.std_error for part in (self, other) if part.std_error is not None]
+        return Part(
+            self.values + other.values,
+            self.empty + other.empty,
+            self.full + other.full,
+            self.method if self.method == other.method else f"{self.method}; {other.method}",
+            std_error=np.hypot(*errors) if len(errors) == 2 else errors[0] if errors else None,
+            error_bound=self.error_bound + other.error_bound,
+            scale=self.scale + other.scale,
+            n_nodes=max(self.n_nodes, other.n_nodes),
+        )
+
+    def __mul__(self, factor: float) -> Part:
+        """Return the part of the game factor * v."""
+        size = abs(factor)
+        return replace(
+            self,
+            values=self.values * factor,
+            empty=self.empty * factor,
+            full=self.full * factor,
+            std_error=None if self.std_error is None else self.std_error * size,
+            error_bound=self.error_bound * size,
+            scale=self.scale * size,
+        )
+
+    def shifted(self, constant: np.ndarray | float) -> Part:
+        """Return the part of the game v + constant."""
+        return replace(self, empty=self.empty + constant, full=self.full + constant)
+
+    def with_shared_baseline(self, n_players: int) -> Part:
+        """Return the part of ``v(S) - v(empty) + v(empty) |S| / d``: any semivalue of the last, additive game is 1 / d of it."""
+        values = self.values.copy()
+        values[:, :n_players] += self.empty[:, None] / n_players
+        return replace(self, values=values, empty=np.zeros_like(self.empty))
+
+    def finish(
+        self,
+        n_players: int,
+        semivalue: Question,
+        order: int,
+        *,
+        constant: np.ndarray | float = 0.0,
+        empty: np.ndarray | float | None = None,
+        magnitude: np.ndarray | float = 0.0,
+        single_row: bool = False,
+        single_output: bool = False,
+        with_residual: bool = True,
+        n_evaluations: int = 0,
+    ) -> Solution:
+        """Return the sum of all parts as users get it: with the constant, the sets and the residual, without axes of one.
+
+        Parameters
+        ----------
+        n_players, semivalue, order
+            The question.
+        constant : float or array of shape (n_outputs,)
+            What v(empty) and v(D) have in common and the parts leave out.
+        empty : float or array of shape (n_outputs,), default=None
+            v(empty) of all rows, where the parts do not add it up.
+        magnitude : float or array of shape (n_rows,)
+            What rounding is relative to at least: a lower limit of ``scale``.
+        single_row, single_output : bool
+            Whether the game has no axis of rows, or of outputs.
+        with_residual : bool
+            Whether what is missing to v(D) is worked out; in bulk that takes as long as a linear model.
+        n_evaluations : int
+            Calls of ``value`` on coalitions.
+        """
+
+        def squeezed(array: np.ndarray) -> np.ndarray:
+            array = array[..., 0] if single_output else array
+            return array[0] if single_row else array
+
+        scale = np.maximum(self.scale, magnitude)
+        nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
+        last = self.full + constant
+        first = self.empty + constant if empty is None else np.full(last.shape, empty)
+        residual = None
+        if with_residual and semivalue.is_efficient(order):
+            # The difference is taken without the constant, which would only round it.
+            rise = self.full - self.empty if empty is None else last - first
+            residual = squeezed(rise - self.values.sum(axis=-2))
+        part = replace(
+            self,
+            values=squeezed(self.values),
+            empty=squeezed(first),
+            full=squeezed(last),
+            method=self.method + nodes,
+            std_error=None if self.std_error is None else squeezed(self.std_error),
+            error_bound=np.max(self.error_bound) if single_row else self.error_bound,
+            scale=np.max(scale) if single_row else scale,
+        )
+        return Solution(part, player_sets(n_players, order), residual, n_evaluations)
+
+    def finish_game(
+        self, game: Game, semivalue: Question, order: int, *, constant: np.ndarray | float = 0.0, n_evaluations: int = 0
+    ) -> Solution:
+        """Finish with the players and the axes of a game."""
+        axes = {"single_row": game.n_rows is None, "single_output": game.single_output}
+        return self.finish(game.n_players, semivalue, order, constant=constant, n_evaluations=n_evaluations, **axes)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What a Gaussian process knows of its own values; see :class:`Solution`."""
+
+    covariance: np.ndarray | None = None
+    covariance_residual: np.ndarray | None = None
+    set_std: np.ndarray | None = None
+
+    @staticmethod
+    def of_outputs(posteriors: Sequence[Posterior]) -> Posterior:
+        """Stack those of several outputs, along the last axis."""
+        known = [_arrays_of(posterior, _OF_POSTERIORS) for posterior in posteriors]
+        return Posterior(**{name: np.stack([arrays[name] for arrays in known], axis=-1) for name in known[0]})
+
+    def __mul__(self, factor: float) -> Posterior:
+        """Return the posterior of the game factor * v."""
+        powers = {"covariance": factor**2, "covariance_residual": factor**2, "set_std": abs(factor)}
+        return Posterior(**{name: array * powers[name] for name, array in _arrays_of(self, _OF_POSTERIORS).items()})
+
+
+_NONE = Posterior()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """Values of sets of players, with what is known of their error.
 
-    It is also what is added up on the way, one block of terms, some trees or one tile of the background at a time: such a part
-    has all axes (n_rows, n_sets, n_outputs), and no constant, ``sets`` or ``residual`` before :meth:`finish`.
-
     Attributes
     ----------
+    part : Part
+        Values, ends and errors of the whole game, without axes of one; each of its fields is one of the solution, too.
     values : array of shape ([n_rows,] n_sets[, n_outputs])
         In the unit of the game. For order 1 the sets are the players, in order.
     empty, full : arrays of shape ([n_rows,][n_outputs])
@@ -44,6 +227,8 @@ class Solution:
         Sum of the magnitudes that were added up: rounding errors are a small multiple of eps times this.
     n_evaluations, n_nodes : int
         Calls of ``value`` on coalitions, and the largest number of quadrature nodes; 0 where there were none.
+    posterior : Posterior
+        The three arrays below, of a Gaussian process.
     covariance : array of shape (n_rows, n_players, n_players[, n_outputs]), or None
         Posterior covariance of the order-1 values of a Gaussian process; None for models without one.
     covariance_residual : array of shape (n_rows[, n_outputs]), or None
@@ -56,22 +241,57 @@ class Solution:
         The name of the index that the values belong to.
     """
 
-    values: np.ndarray
-    empty: np.ndarray
-    full: np.ndarray
-    method: str
+    part: Part
     sets: tuple[tuple[int, ...], ...] = ()
     residual: np.ndarray | None = None
-    std_error: np.ndarray | None = None
-    error_bound: np.ndarray | float = 0.0
-    scale: np.ndarray | float = 0.0
     n_evaluations: int = 0
-    n_nodes: int = 0
-    covariance: np.ndarray | None = None
-    covariance_residual: np.ndarray | None = None
-    set_std: np.ndarray | None = None
+    posterior: Posterior = _NONE
     approximation_error: np.ndarray | None = None
     index: str = ""
+
+    @property
+    def values(self) -> np.ndarray:
+        return self.part.values
+
+    @property
+    def empty(self) -> np.ndarray:
+        return self.part.empty
+
+    @property
+    def full(self) -> np.ndarray:
+        return self.part.full
+
+    @property
+    def method(self) -> str:
+        return self.part.method
+
+    @property
+    def std_error(self) -> np.ndarray | None:
+        return self.part.std_error
+
+    @property
+    def error_bound(self) -> np.ndarray | float:
+        return self.part.error_bound
+
+    @property
+    def scale(self) -> np.ndarray | float:
+        return self.part.scale
+
+    @property
+    def n_nodes(self) -> int:
+        return self.part.n_nodes
+
+    @property
+    def covariance(self) -> np.ndarray | None:
+        return self.posterior.covariance
+
+    @property
+    def covariance_residual(self) -> np.ndarray | None:
+        return self.posterior.covariance_residual
+
+    @property
+    def set_std(self) -> np.ndarray | None:
+        return self.posterior.set_std
 
     @property
     def exact(self) -> bool:
@@ -88,142 +308,82 @@ class Solution:
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def __repr__(self) -> str:
-        return fields_text("Solution", solution_facts(self))
+        return fields_text("Solution", _facts_of(self))
 
     def _repr_html_(self) -> str:
-        return fields_html("Solution", solution_facts(self))
-
-    @classmethod
-    def zeros(cls, n_rows: int, n_sets: int, *n_outputs: int, method: str = "") -> Solution:
-        """Return the part of no terms at all."""
-        ends, rows = np.zeros((n_rows, *n_outputs)), np.zeros(n_rows)
-        return cls(np.zeros((n_rows, n_sets, *n_outputs)), ends, ends, method, error_bound=rows, scale=rows)
+        return fields_html("Solution", _facts_of(self))
 
     @staticmethod
-    def join(parts: Iterable[Solution], n_rows: int) -> Solution:
+    def join(solutions: Iterable[Solution], n_rows: int) -> Solution:
         """Put ``n_rows`` rows of batches that answer one question under each other; the longest name of a method speaks for all."""
         rows, start = Rows(n_rows), 0
-        for part in parts:
-            rows.put(start, part)
-            start += len(part.values)
+        for solution in solutions:
+            rows.put(start, solution)
+            start += len(solution.values)
         return rows.solution()
-
-    def __add__(self, other: Solution) -> Solution:
-        """Return the solution of the sum of two games.
-
-        They have the same players; their random errors are taken as independent.
-
-        Values, ends, scales, bounds and covariances add; standard errors and deviations add in squares.
-        """
-        added = {name: getattr(self, name) + getattr(other, name) for name in _ADDED}
-        some = {
-            name: either(np.add, self, other, name) for name in ("covariance", "covariance_residual", "approximation_error")
-        }
-        spread = {name: either(np.hypot, self, other, name) for name in ("std_error", "set_std")}
-        return Solution(
-            **added,
-            **some,
-            **spread,
-            method=self.method if self.method == other.method else f"{self.method}; {other.method}",
-            sets=self.sets,
-            residual=None if self.residual is None or other.residual is None else self.residual + other.residual,
-            n_nodes=max(self.n_nodes, other.n_nodes),
-        )
 
     def __mul__(self, factor: float) -> Solution:
         """Return the solution of the game factor * v."""
-        scaled: dict[str, Any] = {}
-        for names, by in ((_SIGNED, factor), (_UNSIGNED, abs(factor)), (_SQUARED, factor**2)):
-            scaled |= {name: array * by for name in names if (array := getattr(self, name)) is not None}
-        return replace(self, **scaled)
-
-    def shifted(self, constant: np.ndarray | float) -> Solution:
-        """Return the solution of the game v + constant."""
-        return replace(self, empty=self.empty + constant, full=self.full + constant)
-
-    def with_shared_baseline(self, n_players: int) -> Solution:
-        """Return the solution of ``v(S) - v(empty) + v(empty) |S| / d``: any semivalue of the last, additive game is 1 / d of it."""
-        values = self.values.copy()
-        values[:, :n_players] += self.empty[:, None] / n_players
-        return replace(self, values=values, empty=np.zeros_like(self.empty))
-
-    def finish(
-        self,
-        n_players: int,
-        semivalue: Question,
-        order: int,
-        *,
-        constant: np.ndarray | float = 0.0,
-        empty: np.ndarray | float | None = None,
-        magnitude: np.ndarray | float = 0.0,
-        single_row: bool = False,
-        single_output: bool = False,
-        with_residual: bool = True,
-    ) -> Solution:
-        """Return the sum of all parts as users get it: with the constant, the sets and the residual, without axes of one.
-
-        Parameters
-        ----------
-        n_players, semivalue, order
-            The question.
-        constant : float or array of shape (n_outputs,)
-            What v(empty) and v(D) have in common and the parts leave out.
-        empty : float or array of shape (n_outputs,), default=None
-            v(empty) of all rows, where the parts do not add it up.
-        magnitude : float or array of shape (n_rows,)
-            What rounding is relative to at least: a lower limit of ``scale``.
-        single_row, single_output : bool
-            Whether the game has no axis of rows, or of outputs.
-        with_residual : bool
-            Whether what is missing to v(D) is worked out; in bulk that takes as long as a linear model.
-        """
-
-        def squeezed(array: np.ndarray) -> np.ndarray:
-            array = array[..., 0] if single_output else array
-            return array[0] if single_row else array
-
-        # A single row would feel each step of arrays that adds nothing.
-        nothing = isinstance(constant, float) and constant == 0.0
-        scale = self.scale if isinstance(magnitude, float) and magnitude == 0.0 else np.maximum(self.scale, magnitude)
-        nodes = f" ({self.n_nodes} node{'s' if self.n_nodes > 1 else ''})" if self.n_nodes else ""
-        last = self.full if nothing else self.full + constant
-        first = all_of(empty, last.shape) if empty is not None else self.empty if nothing else self.empty + constant
-        residual = None
-        if with_residual and semivalue.is_efficient(order):
-            # The difference is taken without the constant, which would only round it.
-            rise = self.full - self.empty if empty is None else last - first
-            residual = squeezed(rise - self.values.sum(axis=-2))
+        residual, error = self.residual, self.approximation_error
         return replace(
             self,
-            values=squeezed(self.values),
-            empty=squeezed(first),
-            full=squeezed(last),
-            method=self.method + nodes,
-            sets=player_sets(n_players, order),
-            residual=residual,
-            std_error=None if self.std_error is None else squeezed(self.std_error),
-            error_bound=np.max(self.error_bound) if single_row else self.error_bound,
-            scale=np.max(scale) if single_row else scale,
+            part=self.part * factor,
+            residual=None if residual is None else residual * factor,
+            posterior=self.posterior * factor,
+            approximation_error=None if error is None else error * abs(factor),
         )
+
+    def renamed(self, method: str) -> Solution:
+        """Return the solution with another name of its method."""
+        return replace(self, part=replace(self.part, method=method))
 
     def rows(self, chosen: slice) -> Solution:
         """Return some rows of a batch."""
-        arrays = {name: array for name in _PER_ROW if isinstance(array := getattr(self, name), np.ndarray) and array.ndim}
-        some: dict[str, Any] = {name: array[chosen] for name, array in arrays.items()}
-        return replace(self, **some)
+        return self._each(lambda array: array[chosen] if np.ndim(array) else array)
 
     def as_batch(self) -> Solution:
         """Return a single game's solution as that of a batch of one."""
-        known: dict[str, Any] = {
-            name: np.asarray(array)[None] for name in _PER_ROW if (array := getattr(self, name)) is not None
-        }
-        return replace(self, **known)
+        return self._each(lambda array: np.asarray(array)[None])
+
+    def _each(self, change: Callable[[Any], Any]) -> Solution:
+        """Change every array of the rows."""
+        arrays = {name: change(array) for name, array in _arrays_of(self, _PER_ROW).items()}
+        return _of_arrays(arrays, self.method, self.n_nodes, sets=self.sets, n_evaluations=self.n_evaluations, index=self.index)
 
 
-_ADDED = ("values", "empty", "full", "error_bound", "scale", "n_evaluations")
-_SIGNED = ("values", "empty", "full", "residual")
-_UNSIGNED = ("std_error", "error_bound", "scale", "set_std", "approximation_error")
-_SQUARED = ("covariance", "covariance_residual")
+def _of_arrays(arrays: dict[str, Any], method: str, n_nodes: int, **others: Any) -> Solution:
+    some = ({name: arrays[name] for name in names if name in arrays} for names in (_OF_PARTS, _OF_POSTERIORS, _OF_SOLUTIONS))
+    part, posterior, own = some
+    return Solution(Part(method=method, n_nodes=n_nodes, **part), posterior=Posterior(**posterior), **own, **others)
+
+
+def _arrays_of(owner: object, names: Iterable[str]) -> dict[str, Any]:
+    """Return the arrays that are known, by name."""
+    return {name: array for name in names if (array := getattr(owner, name)) is not None}
+
+
+def _facts_of(solution: Solution) -> dict[str, str]:
+    """Return short texts by name on a solution and its error."""
+    residual, error, bound = solution.residual, solution.std_error, np.max(solution.error_bound, initial=0.0)
+    facts = {
+        "values": np.array2string(np.asarray(solution.values), precision=6, threshold=12, edgeitems=3),
+        "shape": " x ".join(map(str, np.shape(solution.values))),
+        "v(empty), v(D)": " to ".join(_range(ends) for ends in (solution.empty, solution.full)),
+        "method": solution.method,
+        "exact": "yes" if solution.exact else "no",
+        "residual": "" if residual is None else f"at most {np.max(np.abs(residual), initial=0.0):.2g}",
+        "std error": "" if error is None else f"at most {np.max(error, initial=0.0):.2g}",
+        "error bound": f"{bound:.2g}" if bound > 0 else "",
+        "evaluations": f"{solution.n_evaluations:,}" if solution.n_evaluations else "",
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def _range(ends: np.ndarray) -> str:
+    low, high = np.min(ends, initial=np.inf), np.max(ends, initial=-np.inf)
+    return f"{low:.6g}" if low == high else f"[{low:.6g}, {high:.6g}]"
+
+
 _OF_EXPLANATIONS = (
     "plot",
     "to_frame",
@@ -235,7 +395,10 @@ _OF_EXPLANATIONS = (
     "to_shap",
     "to_shapiq",
 )
-_PER_ROW = (*_SIGNED, *_UNSIGNED, *_SQUARED)
+_OF_PARTS = ("values", "empty", "full", "std_error", "error_bound", "scale")
+_OF_POSTERIORS = ("covariance", "covariance_residual", "set_std")
+_OF_SOLUTIONS = ("residual", "approximation_error")
+_PER_ROW = (*_OF_PARTS, *_OF_POSTERIORS, *_OF_SOLUTIONS)
 
 
 class Rows:
@@ -248,60 +411,80 @@ class Rows:
 
     Examples
     --------
-    >>> from exactshap.solvers import Rows, Solution
+    >>> from exactshap import solve
+    >>> from exactshap.games import ProductGame
+    >>> from exactshap.solvers import Rows
     >>> rows = Rows(3)
     >>> for start, stop in ((1, 3), (0, 1)):
-    ...     rows.put(start, Solution.zeros(stop - start, n_sets=4))
+    ...     rows.put(start, solve(ProductGame([1.0], [[[2.0, 3.0]]] * (stop - start), [[1.0, 1.0]])))
     >>> rows.solution().values.shape
-    (3, 4)
+    (3, 2)
     """
 
     def __init__(self, n_rows: int) -> None:
         self._n_rows = n_rows
+        self._stack = _Stack(n_rows)
         self._whole: Solution | None = None  # a batch of all rows, which is not copied
-        self._arrays: dict[str, np.ndarray] = {}
         self._facts: dict[int, _Facts] = {}  # of each batch, by its first row
 
-    def put(self, start: int, part: Solution) -> None:
+    def put(self, start: int, solution: Solution) -> None:
         """Take the batch of rows from ``start``, on any thread, in any order.
 
         What not all batches have is left out, except for standard errors: rows that happen to be exact among sampled ones have those
         of 0, as None would say so of all rows.
         """
-        n_rows = len(part.values)
-        if n_rows == self._n_rows:
-            self._whole = part
+        if len(solution.values) == self._n_rows:
+            self._whole = solution
             return
-        known = {name: array for name in _PER_ROW if (array := getattr(part, name)) is not None}
-        # Bounds and scales may be one number for all rows of a part
-        for name, array in known.items():
-            if (whole := self._arrays.get(name)) is None:
-                made = (np.zeros if name == "std_error" else np.empty)((self._n_rows, *np.shape(array)[1:]))
-                whole = self._arrays.setdefault(name, made)  # that of whichever thread was first
-            whole[start : start + n_rows] = array
-        self._facts[start] = _Facts(part.method, part.n_evaluations, part.n_nodes, part.sets, frozenset(known))
+        self._stack.put(start, _arrays_of(solution, _PER_ROW))
+        self._facts[start] = _Facts(solution.method, solution.n_nodes, solution.n_evaluations, solution.sets)
 
     def solution(self) -> Solution:
         """Return all rows."""
         if self._whole is not None:
             return self._whole
         facts = [self._facts[start] for start in sorted(self._facts)]
-        of_all = frozenset.intersection(*(fact.arrays for fact in facts)) | {"std_error"}
-        arrays: dict[str, Any] = {name: array for name, array in self._arrays.items() if name in of_all}
-        return Solution(
-            method=max((fact.method for fact in facts), key=lambda text: (len(text), text)),
+        return _of_arrays(
+            self._stack.arrays(),
+            _longest(fact.method for fact in facts),
+            max(fact.n_nodes for fact in facts),
             n_evaluations=sum(fact.n_evaluations for fact in facts),
-            n_nodes=max(fact.n_nodes for fact in facts),
             sets=facts[0].sets,
-            **arrays,
         )
 
 
 class _Facts(NamedTuple):
-    """What is no array in a batch, and which arrays it has."""
+    """What is no array in a batch."""
 
     method: str
-    n_evaluations: int
     n_nodes: int
+    n_evaluations: int
     sets: tuple[tuple[int, ...], ...]
-    arrays: frozenset[str]
+
+
+class _Stack:
+    """Arrays of rows by name, each batch copied into its place."""
+
+    def __init__(self, n_rows: int) -> None:
+        self._n_rows = n_rows
+        self._arrays: dict[str, np.ndarray] = {}
+        self._names: list[frozenset[str]] = []  # of each batch
+
+    def put(self, start: int, known: dict[str, Any]) -> None:
+        rows = slice(start, start + len(known["values"]))
+        # Bounds and scales may be one number for all rows of a part
+        for name, array in known.items():
+            if (whole := self._arrays.get(name)) is None:
+                fresh = (np.zeros if name == "std_error" else np.empty)((self._n_rows, *np.shape(array)[1:]))
+                whole = self._arrays.setdefault(name, fresh)  # that of whichever thread was first
+            whole[rows] = array
+        self._names.append(frozenset(known))
+
+    def arrays(self) -> dict[str, Any]:
+        """Return those that all batches have, and standard errors."""
+        common = frozenset.intersection(*self._names) | {"std_error"}
+        return {name: array for name, array in self._arrays.items() if name in common}
+
+
+def _longest(methods: Iterable[str]) -> str:
+    return max(methods, key=lambda text: (len(text), text))

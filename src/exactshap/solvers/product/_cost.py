@@ -123,6 +123,6 @@ def _tally_sample() -> Sample:
         coalitions = CoalitionTable(_ROWS, _PLAYERS, 1)
         nothing = np.ones((_PLAYERS, _TERMS))
         coalitions.add(slice(None), _factors(_ROWS), np.ones((1, _TERMS)), Folded(table, nothing, nothing))
-        coalitions.solution(find("shapley"), 1, "")
+        coalitions.part(find("shapley"), 1, "")
 
     return _ROWS * _folded_row_units(_PLAYERS, _TERMS, 1, 1), run

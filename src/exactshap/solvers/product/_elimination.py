@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Solution, player_sets, set_sizes
+from exactshap.solvers.core import Part, player_sets, set_sizes
 
 __all__ = ["Elimination", "eliminate", "solve_factors"]
 
@@ -93,7 +93,7 @@ def solve_factors(
     weights: np.ndarray,
     semivalue: Semivalue,
     order: int,
-) -> Solution:
+) -> Part:
     """Return the values (1, n_sets, 1) of one row, as a part without a constant.
 
     Parameters
@@ -121,7 +121,7 @@ def solve_factors(
         sizes = (np.abs(table).max(axis=0) for table in tables)
         scale += float(np.sum(math.prod(sizes, start=np.abs(mass))))
     one = np.full(1, scale)
-    return Solution(
+    return Part(
         values[None, :, None], ends[None, :1], ends[None, 1:], "variable elimination", error_bound=np.zeros(1), scale=one
     )
 

@@ -17,7 +17,7 @@ import numpy as np
 from exactshap._native import kernel
 from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Solution, player_sets, set_sizes
+from exactshap.solvers.core import Part, Solution, player_sets, set_sizes
 
 __all__ = [
     "LANES",
@@ -104,7 +104,7 @@ class CoalitionTable:
         self.scale[rows] += (heights * np.abs(c).max(axis=0)).sum(axis=1)
         self.null[rows] &= (a == folded.same).all(axis=2)
 
-    def solution(self, semivalue: Semivalue, order: int, method: str) -> Solution:
+    def part(self, semivalue: Semivalue, order: int, method: str) -> Part:
         """Return the values of all sets of 1..order players; sets with a null player get exactly 0."""
         n_rows, d = self.n_rows, self.n_players
         table = self.table.reshape(n_rows, self.n_outputs, 2**d)
@@ -118,7 +118,7 @@ class CoalitionTable:
             values[:, chosen] = part.transpose(0, 2, 1)
         if self.null.any():
             values[np.stack([self.null[:, list(players)].any(axis=1) for players in sets], axis=1)] = 0.0
-        return Solution(values, table[:, :, 0], table[:, :, -1], method, error_bound=np.zeros(n_rows), scale=self.scale)
+        return Part(values, table[:, :, 0], table[:, :, -1], method, error_bound=np.zeros(n_rows), scale=self.scale)
 
 
 def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nodes: bool = False) -> Solution:
@@ -135,15 +135,8 @@ def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nod
         terms = slice(start, start + step)
         folded = fold([(game.weights, b[:, :, terms])], game.n_players, a[:, :, terms].shape[2])
         coalitions.add(slice(None), a[:, :, terms], c[:, terms], folded)
-    part = coalitions.solution(semivalue, order, folded_method(game.n_players, game.n_background))
-    return part.finish(
-        game.n_players,
-        semivalue,
-        order,
-        constant=game.constant,
-        single_row=game.n_rows is None,
-        single_output=game.single_output,
-    )
+    part = coalitions.part(semivalue, order, folded_method(game.n_players, game.n_background))
+    return part.finish_game(game, semivalue, order, constant=game.constant)
 
 
 def folded_method(n_players: int, n_background: int) -> str:

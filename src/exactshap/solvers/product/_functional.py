@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._native import Handle, kernel
 from exactshap.semivalues import Measure, Semivalue
-from exactshap.solvers.core import RuleArrays, Solution, coarse_bound, enough_nodes
+from exactshap.solvers.core import Part, RuleArrays, coarse_bound, enough_nodes
 
 __all__ = ["ExponentialTerms", "functional_rules", "solve_functional"]
 
@@ -73,7 +73,7 @@ def _largest_spread(n_nodes: int, degree: int, measure: Measure) -> float:
     return low / 16.0
 
 
-def solve_functional(rules: GradedRules, X: np.ndarray, terms: ExponentialTerms) -> Solution:
+def solve_functional(rules: GradedRules, X: np.ndarray, terms: ExponentialTerms) -> Part:
     r"""Solve the functional games of some rows (n_rows, n_players) for single players.
 
     .. math:: \phi_j = \int_0^1 \sum_l c_l (a_{lj} - 1) \prod_{k \ne j} \bigl(1 + t (a_{lk} - 1)\bigr)\, \mathrm{d}\mu(t)
@@ -86,7 +86,7 @@ def solve_functional(rules: GradedRules, X: np.ndarray, terms: ExponentialTerms)
     largest = np.zeros(n_rows, np.int64)
     fill_functional(np.ascontiguousarray(X, dtype=float), terms, rules.arrays, values, full, largest)
     scale = np.full(n_rows, np.abs(terms.coefficients).max(axis=0, initial=0.0).sum())
-    return Solution(
+    return Part(
         values,
         np.tile(terms.coefficients.sum(axis=1), (n_rows, 1)),
         full,

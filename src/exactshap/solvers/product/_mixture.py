@@ -17,7 +17,7 @@ import numpy as np
 
 from exactshap._native import Handle, kernel
 from exactshap.semivalues import Measure, Semivalue
-from exactshap.solvers.core import Solution, fine_bound
+from exactshap.solvers.core import Part, fine_bound
 
 __all__ = ["PreparedMixture", "mixture_rules", "prepare_mixture", "shorten_mixture", "solve_mixture"]
 
@@ -157,7 +157,7 @@ def solve_mixture(
     outside: np.ndarray,
     weights: np.ndarray,
     coefficients: np.ndarray,
-) -> Solution:
+) -> Part:
     r"""Return the part of some terms for single players.
 
     Parameters
@@ -183,7 +183,7 @@ def solve_mixture(
     arguments = (np.ascontiguousarray(array, float) for array in (inside, outside, weights, coefficients))
     fill_mixture(*arguments, mixture.arrays, rules.arrays, values, empty, full, largest)
     scale = np.full(n_rows, np.abs(coefficients).max(axis=0, initial=0.0).sum() * np.abs(weights).sum())
-    return Solution(
+    return Part(
         values,
         empty,
         full,

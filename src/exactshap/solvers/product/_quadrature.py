@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._native import kernel
 from exactshap.games import ProductGame
 from exactshap.semivalues import Measure, Rule, Semivalue, find
-from exactshap.solvers.core import Solution, coarse_bound, enough_nodes, player_sets, set_sizes
+from exactshap.solvers.core import Part, Solution, coarse_bound, enough_nodes, player_sets, set_sizes
 
 __all__ = ["fill_ends", "fill_interactions", "fill_singles", "set_sums", "solve_product", "solve_terms"]
 
@@ -34,14 +34,7 @@ def solve_product(game: ProductGame, semivalue: Semivalue, order: int, *, all_no
     a, b = (np.ascontiguousarray(array.transpose(0, 2, 1), dtype) for array in (game.a, game.b))
     c = np.ascontiguousarray(game.c.T, dtype)
     part = solve_terms(a, b, c, np.array(game.weights), semivalue, order, all_nodes=all_nodes)
-    return part.finish(
-        game.n_players,
-        semivalue,
-        order,
-        constant=game.constant,
-        single_row=game.n_rows is None,
-        single_output=game.single_output,
-    )
+    return part.finish_game(game, semivalue, order, constant=game.constant)
 
 
 def solve_terms(
@@ -53,7 +46,7 @@ def solve_terms(
     order: int,
     *,
     all_nodes: bool = False,
-) -> Solution:
+) -> Part:
     """Return the part of terms laid out for the kernels; readers that stream call this on one block of terms after another.
 
     Parameters
@@ -93,7 +86,7 @@ def solve_terms(
             if n_nodes:
                 relative[rows] = np.maximum(relative[rows], [coarse_bound(s, n_nodes, measure) for s in spread[rows]])
     error_bound = 2.0**order * relative * scale
-    return Solution(values, empty, full, "quadrature", error_bound=error_bound, scale=scale, n_nodes=most)
+    return Part(values, empty, full, "quadrature", error_bound=error_bound, scale=scale, n_nodes=most)
 
 
 def _node_counts(measure: Measure, degree: int, spread: np.ndarray, all_nodes: bool) -> np.ndarray:

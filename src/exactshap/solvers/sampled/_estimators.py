@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from exactshap.errors import InputError, message
-from exactshap.solvers.core import Solution, set_sizes, sets_by_size
+from exactshap.solvers.core import Part, set_sizes, sets_by_size
 from exactshap.solvers.sampled._correction import corrected
 from exactshap.solvers.sampled._counts import scaled_weights, size_exponents
 from exactshap.solvers.sampled._frontier import (
@@ -36,12 +36,12 @@ FOLDS = 5
 MAX_UNDERFLOWN = 1020  # players up to which a weight of 0 is asked for: beyond, Shapley's own underflow
 
 
-def by_process(problem: RegressionProblem) -> Solution:
+def by_process(problem: RegressionProblem) -> Part:
     """Return the exact values of the posterior mean, with the posterior's standard deviations."""
     return _of_process(problem, posterior(problem), _kernelshap(problem))
 
 
-def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: PolynomialFit | None) -> Solution:
+def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: PolynomialFit | None) -> Part:
     question = problem.semivalue, problem.order, problem.sets
     if kernelshap is None:
         values, std_error = process.solve(*question)
@@ -52,12 +52,12 @@ def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: Po
     return _above_rounding(problem, *found, "Gaussian process over coalitions")
 
 
-def _of_polynomial(problem: RegressionProblem, fit: PolynomialFit, name: str, unit: float = 1.0) -> Solution:
+def _of_polynomial(problem: RegressionProblem, fit: PolynomialFit, name: str, unit: float = 1.0) -> Part:
     """Return a polynomial's values, which are in units of ``unit``."""
     return _above_rounding(problem, unit * fit.values, unit * fit.std_error, f"PolySHAP, {name}")
 
 
-def _above_rounding(problem: RegressionProblem, values: np.ndarray, std_error: np.ndarray, method: str) -> Solution:
+def _above_rounding(problem: RegressionProblem, values: np.ndarray, std_error: np.ndarray, method: str) -> Part:
     """Return values with no error below the rounding of the calls, which residuals of calls that round alike do not show."""
     rounding = ROUNDING * np.finfo(float).eps * problem.magnitude
     return problem.solution(values, np.maximum(std_error, rounding), method)
@@ -90,7 +90,7 @@ def foretold(problem: RegressionProblem) -> bool:
     return kernelshap is not None and _foretells(problem, kernelshap)
 
 
-def by_polynomial(problem: RegressionProblem) -> Solution:
+def by_polynomial(problem: RegressionProblem) -> Part:
     """Return PolySHAP values of the requested frontier."""
     if not problem.is_shapley:
         raise InputError(
@@ -181,7 +181,7 @@ def _warn_rank(fit: PolynomialFit) -> None:
     warnings.warn(text, ExplanationWarning, stacklevel=7)
 
 
-def by_best(problem: RegressionProblem) -> Solution:
+def by_best(problem: RegressionProblem) -> Part:
     """Return the process, or a polynomial where it is exact or its leave-one-out error is smaller on the same coalitions."""
     kernelshap = _kernelshap(problem)
     if kernelshap is not None and _foretells(problem, kernelshap):
@@ -198,7 +198,7 @@ def by_best(problem: RegressionProblem) -> Solution:
     return _of_process(problem, process, kernelshap)
 
 
-def by_unbiased(problem: RegressionProblem) -> Solution:
+def by_unbiased(problem: RegressionProblem) -> Part:
     r"""Return the exact values of cross-fitted surrogates plus an unbiased estimate of what they miss.
 
     .. math:: \hat\phi_T = \frac1K \sum_k \Bigl[\phi_T(f_{-k}) + \sum_{S \in B} D_T(S) r_k(S) +
@@ -224,7 +224,7 @@ def by_unbiased(problem: RegressionProblem) -> Solution:
     return problem.solution(values, std_error, f"unbiased, surrogate {problem.settings.surrogate!r}")
 
 
-def _of_all(problem: RegressionProblem) -> Solution:
+def _of_all(problem: RegressionProblem) -> Part:
     """Return the values of a game whose coalitions are all known."""
     masks = _known(problem)
     values = _coefficients(problem, masks).T @ problem.calls(masks)
@@ -284,7 +284,7 @@ def _coefficients(problem: RegressionProblem, masks: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=1)
 
 
-ESTIMATORS: dict[str, Callable[[RegressionProblem], Solution]] = {
+ESTIMATORS: dict[str, Callable[[RegressionProblem], Part]] = {
     "auto": by_best,
     "process": by_process,
     "polynomial": by_polynomial,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.core import Calls, Solution, keys_of
+from exactshap.solvers.core import Calls, Part, keys_of
 from exactshap.solvers.sampled._draws import Draws
 from exactshap.solvers.sampled._leverage import leverage_scores
 from exactshap.solvers.sampled._sampling import design, draw, strata
@@ -92,9 +92,9 @@ class RegressionProblem:
         """Whether the values see the even half of the game."""
         return not self.is_shapley and needs_even(self.semivalue, self.n_players, self.order)
 
-    def solution(self, values: np.ndarray, std_error: np.ndarray, method: str) -> Solution:
+    def solution(self, values: np.ndarray, std_error: np.ndarray, method: str) -> Part:
         """Return values and standard errors (n_sets, n_outputs) of this game."""
-        return Solution(values, self.empty, self.full, method, std_error=std_error)
+        return Part(values, self.empty, self.full, method, std_error=std_error)
 
     def grow(self, n_calls: int) -> None:
         """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been asked for."""

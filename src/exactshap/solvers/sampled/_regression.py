@@ -12,7 +12,7 @@ from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Solution, checked_calls, player_sets, positive
+from exactshap.solvers.core import Part, Solution, checked_calls, player_sets, positive
 from exactshap.solvers.sampled._adaptive import grow
 from exactshap.solvers.sampled._estimators import ESTIMATORS
 from exactshap.solvers.sampled._problem import NAMED, SAMPLINGS, RegressionProblem, SamplingSettings
@@ -229,7 +229,7 @@ def _generator(random_state: Any) -> np.random.Generator:
     )
 
 
-def _until(problem: RegressionProblem, limit: int, tol: float | None) -> Solution:
+def _until(problem: RegressionProblem, limit: int, tol: float | None) -> Part:
     """Return the estimate of ``limit`` calls, or of as many as the tolerance needs: each round doubles the calls."""
     n_calls = limit if tol is None else min(limit, max(4 * problem.n_players, 64))
     estimator = ESTIMATORS[problem.settings.estimator]
@@ -259,16 +259,17 @@ def _warn_tolerance(reached: float, tol: float, limit: int) -> None:
     warnings.warn(text, ExplanationWarning, stacklevel=5)
 
 
-def _finish(estimate: Solution, game: Game, problem: RegressionProblem) -> Solution:
+def _finish(estimate: Part, game: Game, problem: RegressionProblem) -> Solution:
     values, calls = estimate.values, len(problem.calls.places)
     if problem.semivalue.is_efficient(problem.order):  # rounding, or the error of an unconstrained estimate
         values = values + (problem.total - values.sum(axis=0)) * _shares(estimate, problem.order)
     method = f"regression ({estimate.method}, {calls} calls)"
-    whole = replace(estimate, values=values, method=method, scale=problem.magnitude, n_evaluations=calls)
-    return whole.finish(game.n_players, problem.semivalue, problem.order, single_output=game.single_output)
+    whole = replace(estimate, values=values, method=method, scale=problem.magnitude)
+    is_single = game.single_output
+    return whole.finish(game.n_players, problem.semivalue, problem.order, single_output=is_single, n_evaluations=calls)
 
 
-def _shares(estimate: Solution, order: int) -> np.ndarray:
+def _shares(estimate: Part, order: int) -> np.ndarray:
     r"""Return which share (n_sets, n_outputs) of what values miss of their sum each of them gets.
 
     .. math:: s_T^2 \Big/ \sum_U s_U^2

@@ -18,7 +18,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Solution
+from exactshap.solvers.core import Part
 from exactshap.solvers.trees._kernels import Background, Structure, sweep_leaf_rows, sweep_leaves
 from exactshap.solvers.trees._layout import NOMINAL_ROWS, sum_by_tree
 from exactshap.solvers.trees._path_engine import (
@@ -73,7 +73,7 @@ class LeafEngine:
         """The same trees, pair by pair."""
         return WalkEngine(self.trees, self.shape, self.n_players, self.background, self.weights, self.unit)
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         if order > 1:
             return self.walk.solve(columns, semivalue, order)
@@ -93,13 +93,13 @@ class LeafEngine:
             walked = _wide_leaves_only(self.walk).solve(columns, semivalue, 1)
             values, scale = values + walked.values, scale + walked.scale
         full = leaf_sums(self.trees, columns)
-        return Solution(values, np.zeros_like(full), full, self._method, scale=scale)
+        return Part(values, np.zeros_like(full), full, self._method, scale=scale)
 
     @property
     def _method(self) -> str:
         return f"patterns of {len(self.weights)} background rows, leaf by leaf"
 
-    def _in_blocks(self, columns: np.ndarray, semivalue: Semivalue) -> Solution:
+    def _in_blocks(self, columns: np.ndarray, semivalue: Semivalue) -> Part:
         """Add the answers of blocks of background rows. So rounding does not grow with their number."""
         blocks = row_blocks(len(self.weights), ROWS_IN_TURN)
         engines = [

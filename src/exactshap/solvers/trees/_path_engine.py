@@ -13,7 +13,7 @@ from scipy.special import roots_legendre
 from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Rule, Semivalue
-from exactshap.solvers.core import Solution, coarse_bound, enough_nodes, set_sizes
+from exactshap.solvers.core import Part, coarse_bound, enough_nodes, set_sizes
 from exactshap.solvers.trees._kernels import (
     EmptySteps,
     Leaves,
@@ -94,7 +94,7 @@ class PathEngine:
     n_players: int
     cache: BoundedCache = field(default_factory=BoundedCache)
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         question = self.question(semivalue, order)
         out = np.zeros((question.offsets[order + 1], self.trees.n_outputs, columns.shape[1]))
@@ -110,9 +110,7 @@ class PathEngine:
             elif not of_size.is_inside or of_size.size > 2:
                 self._sweep_sets(columns, of_size, question, out)
         full, error_bound = leaf_sums(self.trees, columns), 2.0 * question.relative_bound * scale
-        return Solution(
-            out.transpose(2, 0, 1), np.zeros_like(full), full, question.method, error_bound=error_bound, scale=scale
-        )
+        return Part(out.transpose(2, 0, 1), np.zeros_like(full), full, question.method, error_bound=error_bound, scale=scale)
 
     def question(self, semivalue: Semivalue, order: int) -> PathQuestion:
         """Return what a question is answered by: one row's walk would wait for it longer than it takes."""
@@ -201,7 +199,7 @@ class WalkEngine:
     weights: np.ndarray  # in units of ``unit``: 1.0 each where they are equal
     unit: float
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         trees, n_rows = self.trees, columns.shape[1]
         binomials, offsets = binomials_and_offsets(self.n_players, order)
@@ -218,7 +216,7 @@ class WalkEngine:
         out, scale = (pairwise_sum(sums) for sums in zip(*parts, strict=True))
         method = f"walks with {len(self.weights)} background rows"
         full = leaf_sums(trees, columns)
-        return Solution(self.unit * out, np.zeros_like(full), full, method, scale=self.unit * scale.max(axis=1))
+        return Part(self.unit * out, np.zeros_like(full), full, method, scale=self.unit * scale.max(axis=1))
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background and its way through the largest tree."""

@@ -13,7 +13,7 @@ from exactshap._runtime.shared import copied_state
 from exactshap.errors import InputError, message
 from exactshap.games import normalised_weights
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Cost, Solution, player_sets
+from exactshap.solvers.core import Cost, Part, Solution, player_sets
 from exactshap.solvers.trees._cost import Engine, engine_cost
 from exactshap.solvers.trees._kernels import Structure
 from exactshap.solvers.trees._layout import (
@@ -71,13 +71,13 @@ class EachOutput:
             engines.append(_deep_engine(some, structure(some, self.player_of_column), self.n_players, self.rows))
         return tuple(engines)
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         parts = [engine.solve(columns, semivalue, order) for engine in self.engines]
         scale, bound = (sum(np.asarray(getattr(part, name)) for part in parts) for name in ("scale", "error_bound"))
         values = np.concatenate([part.values for part in parts], axis=2)
         full = np.concatenate([part.full for part in parts], axis=1)
-        return Solution(values, np.zeros_like(full), full, parts[0].method, error_bound=bound, scale=scale)
+        return Part(values, np.zeros_like(full), full, parts[0].method, error_bound=bound, scale=scale)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows."""

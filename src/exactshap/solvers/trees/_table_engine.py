@@ -13,7 +13,7 @@ from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.shared import copied_state
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Solution, set_sizes
+from exactshap.solvers.core import Part, set_sizes
 from exactshap.solvers.trees._kernels import (
     Measure,
     TableRows,
@@ -119,7 +119,7 @@ class OrderTables(NamedTuple):
     is_kept: bool  # whether the tables of a semivalue stay between calls
     # Steps of a filling, look-ups of a row, steps of a row without tables
     work: tuple[float, float, float]
-    unsolved: Solution  # says how rows are solved, of none of them
+    unsolved: Part  # says how rows are solved, of none of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,7 @@ class TableEngine:
             method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
             n_results = (n_sets + 1) * self.trees.n_outputs + 1
             block = int(max(16, min(BLOCK_ROWS, BLOCK_BYTES // (8 * n_results))))
-            unsolved = replace(Solution.zeros(0, n_sets, self.trees.n_outputs, method=method), error_bound=0.0)
+            unsolved = replace(Part.zeros(0, n_sets, self.trees.n_outputs, method=method), error_bound=0.0)
             runs, work = _runs(rows, self.layout.n_groups), self._work(order, len(rows.columns))
             return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, work, unsolved)
 
@@ -172,7 +172,7 @@ class TableEngine:
         question = "question", semivalue, order
         return self.questions.get(question) or self.questions.get_or_make(question, make, keep=1)  # type: ignore[no-any-return]
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of the rows in ``columns`` (n_features, n_rows). The rows may not have been rounded yet."""
         (tables, measure), n_rows = self.question(semivalue, order), columns.shape[1]
         out = np.zeros((n_rows, tables.n_results))

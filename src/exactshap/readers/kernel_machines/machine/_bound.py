@@ -15,7 +15,7 @@ from exactshap.games import ProductGame
 from exactshap.kernels import Component
 from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, RadialTerms, cut_terms
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
+from exactshap.solvers import Part, Solution
 
 __all__ = ["BoundMachine", "with_equal_shares"]
 
@@ -200,7 +200,7 @@ class BoundMachine:
         baseline = game.c.sum(axis=0) + game.constant
         return with_equal_shares(game, baseline, constant=game.constant - baseline)
 
-    def finish(self, part: Solution, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    def finish(self, part: Part, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the solution of some rows from their terms' sum."""
         constant = self.expansion.intercept
         if self.value_function == "normalized":

@@ -107,13 +107,13 @@ class ConditionalGames(Strategy):
         scale = (
             np.asarray(found.scale) + np.max(magnitude, axis=1, initial=0.0) + np.abs(self.machine.expansion.intercept).max()
         )
-        return replace(
-            found,
+        part = replace(
+            found.part,
             method=f"{found.method} of {self.embedding.describe()}",
             scale=scale,
             error_bound=np.asarray(found.error_bound) + 2.0**order * self._mixture_error(values),
-            approximation_error=self._approximation_error(game, values),
         )
+        return replace(found, part=part, approximation_error=self._approximation_error(game, values))
 
     def _mixture_error(self, values: np.ndarray) -> np.ndarray:
         r"""Return how far any v(S) is off (n_rows,) because radial kernels are mixtures of Gaussians.
