@@ -12,7 +12,14 @@ from exactshap.errors import BudgetError, UnknownNameError
 from exactshap.expansions import expand, links, matern, rational_quadratic
 from tolerances import EPS
 
-EXACT = {"logistic": lambda t: 1 / (1 + mpmath.exp(-t)), "normal": mpmath.ncdf, "exponential": mpmath.exp}
+EXACT = {
+    "logistic": lambda t: 1 / (1 + mpmath.exp(-t)),
+    "normal": mpmath.ncdf,
+    "exponential": mpmath.exp,
+    "complementary log-log": lambda t: -mpmath.expm1(-mpmath.exp(t)),
+    "log-log": lambda t: mpmath.exp(-mpmath.exp(-t)),
+}
+WAVES = [name for name in EXACT if name != "exponential"]
 
 
 def in_many_digits(expansion, t):
@@ -24,7 +31,7 @@ def in_many_digits(expansion, t):
         return total
 
 
-@pytest.mark.parametrize("name", ["logistic", "normal"])
+@pytest.mark.parametrize("name", WAVES)
 @pytest.mark.parametrize("limit", [0.5, 8.0, 9.0, 20.0, 50.0])
 def test_the_bound_holds_and_is_not_loose(name, limit):
     expansion = expand(name, limit)
@@ -36,7 +43,7 @@ def test_the_bound_holds_and_is_not_loose(name, limit):
     assert expansion.error <= 100 * worst
 
 
-@given(st.sampled_from(["logistic", "normal"]), st.floats(0.0, 700.0), st.floats(-1.0, 1.0))
+@given(st.sampled_from(WAVES), st.floats(0.0, 700.0), st.floats(-1.0, 1.0))
 def test_sums_are_the_function_within_the_bound_and_rounding(name, limit, share):
     expansion, t = expand(name, limit), share * limit
     rounding = 4.0 * EPS * math.sqrt(len(expansion.rates)) * np.abs(expansion.coefficients).sum() + EPS * limit
@@ -61,7 +68,7 @@ def test_unknown_links_and_scores_without_end_are_refused():
         expand("logistc", 1.0)
     with pytest.raises(BudgetError, match="too far from zero"):
         expand("logistic", 1e5)
-    assert links() == ("exponential", "logistic", "normal")
+    assert set(links()) == set(EXACT)
 
 
 def matern_in_many_digits(nu, squared):
@@ -140,3 +147,33 @@ def test_no_bound_is_missed_in_ten_thousand_cases():
         cases += len(squared)
     assert cases > 10_000
     assert misses == 0
+
+
+def in_80_bits(name, t):
+    """Inverse links (n,) of numbers of extended precision."""
+    if name == "normal":
+        with mpmath.workdps(30):
+            values = [mpmath.ncdf(max(min(mpmath.mpf(float(one)), 60), -60)) for one in t]
+            return np.array([np.longdouble(mpmath.nstr(value, 25)) for value in values])
+    return {
+        "logistic": lambda: 1 / (1 + np.exp(-t)),
+        "tanh": lambda: np.tanh(t),
+        "complementary log-log": lambda: -np.expm1(-np.exp(t)),
+        "log-log": lambda: np.exp(-np.exp(-t)),
+    }[name]()
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="errors of 1e-16 need more digits than float64 has")
+@pytest.mark.parametrize("name", [*WAVES, "tanh"])
+def test_bounds_of_links_at_random_places(name):
+    """Ten thousand places of each are in benchmarks/bench_bounds.py."""
+    rng, doubled = np.random.default_rng(0), 2.0 if name == "tanh" else 1.0  # tanh(t) = 2 sigma(2 t) - 1
+    for limit in np.exp(rng.uniform(0.0, np.log(200.0), 12)).tolist():
+        expansion = expand("logistic" if name == "tanh" else name, limit)
+        t = expansion.limit / doubled * rng.uniform(-1.0, 1.0, 50)
+        t[:2] = -expansion.limit / doubled, expansion.limit / doubled
+        phases = np.multiply.outer(t.astype(np.longdouble), expansion.rates.imag.astype(np.longdouble) * doubled)
+        real, imaginary = (part.astype(np.longdouble) for part in (expansion.coefficients.real, expansion.coefficients.imag))
+        found = expansion.constant + np.cos(phases) @ real - np.sin(phases) @ imaginary
+        missed = np.abs(doubled * found - (doubled - 1.0) - in_80_bits(name, t.astype(np.longdouble)))
+        assert missed.max() <= doubled * expansion.error <= 100.0 * missed.max()

@@ -9,7 +9,7 @@ import pytest
 from exactshap import Explainer, explain
 from exactshap.errors import ExplanationWarning, UnsupportedStructureError
 from exactshap.testing import check_reader
-from tolerances import roundings
+from tolerances import RESPONSE, roundings
 
 sm = pytest.importorskip("statsmodels.api")
 smf = pytest.importorskip("statsmodels.formula.api")
@@ -44,6 +44,53 @@ def test_values_are_coefficients_times_differences(name):
     assert (explanation.unit, explanation.feature_names) == (unit, tuple(WITH.columns))
     assert Explainer(model, WITH[50:80]).verify(WITH[:3]).passed
     check_reader(model, WITH[:4], WITH[50:60])
+
+
+LINKS = sm.families.links
+BINARY = {
+    "Logit": lambda: sm.Logit(Y > 0, WITH).fit(disp=0),
+    "Probit": lambda: sm.Probit(Y > 0, WITH).fit(disp=0),
+    **{
+        link: lambda link=link: sm.GLM(Y > 0, WITH, family=sm.families.Binomial(getattr(LINKS, link)())).fit()
+        for link in ("Logit", "Probit", "CLogLog", "LogLog", "Cauchy")
+    },
+    "formula": lambda: smf.glm("up ~ age + dose", TABLE.assign(up=(Y > 0).astype(int)), family=sm.families.Binomial()).fit(),
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_probabilities_are_those_of_all_coalitions(name):
+    model = BINARY[name]()
+    rows, background = (WITH[:3], WITH[50:60]) if name != "formula" else (X[["age", "dose"]][:3], X[["age", "dose"]][50:60])
+    explanation = explain(model, rows, background, output="probability")
+    assert (explanation.unit, explanation.exact) == ("probability", True)
+    own = explain(lambda cells: np.asarray(model.predict(cells)), rows, background)
+    np.testing.assert_allclose(explanation.values, own.values, rtol=0, atol=RESPONSE)
+    np.testing.assert_allclose(explanation.prediction, model.predict(rows), rtol=roundings(16))
+
+
+@pytest.mark.filterwarnings("ignore:The InversePower link")
+def test_responses_of_counts_and_of_links_without_an_expansion():
+    counts = MODELS["GLM of counts"][0]()
+    explanation = explain(counts, WITH[:3], WITH[50:60], output="response")
+    own = explain(lambda cells: np.asarray(counts.predict(cells)), WITH[:3], WITH[50:60])
+    np.testing.assert_allclose(explanation.values, own.values, rtol=0, atol=RESPONSE)
+    same = MODELS["OLS"][0]()
+    assert np.array_equal(
+        explain(same, WITH[:3], WITH[50:60], output="response").values, explain(same, WITH[:3], WITH[50:60]).values
+    )
+    inverse = sm.GLM(COUNTS + 1.0, WITH, family=sm.families.Gamma(LINKS.InversePower())).fit()
+    with pytest.raises(UnsupportedStructureError, match=r"Got the link InversePower.*explain\(model.predict, X, background"):
+        explain(inverse, WITH[:3], WITH[50:60], output="response")
+
+
+def test_a_cauchit_of_many_columns_is_sampled():
+    wide = pd.DataFrame(rng.normal(size=(150, 14)))
+    model = sm.GLM(wide[0] + rng.normal(size=150) > 0, wide, family=sm.families.Binomial(LINKS.Cauchy())).fit()
+    explanation = explain(model, wide[:1], wide[50:55], output="probability", budget=300)
+    assert not explanation.exact
+    assert "cauchit has no short sum of exponentials" in explanation.method
 
 
 def test_arrays_and_formulas_of_columns():

@@ -64,7 +64,7 @@ def links() -> tuple[str, ...]:
     Examples
     --------
     >>> links()
-    ('exponential', 'logistic', 'normal')
+    ('exponential', 'logistic', 'normal', 'complementary log-log', 'log-log')
     """
     return ("exponential", *_LINKS)
 
@@ -74,8 +74,8 @@ def expand(name: str, limit: float) -> Expansion:
 
     Parameters
     ----------
-    name : {"logistic", "exponential", "normal"}
-        ``1 / (1 + exp(-t))``, ``exp(t)``, the normal distribution function.
+    name : {"logistic", "exponential", "normal", "complementary log-log", "log-log"}
+        ``1 / (1 + exp(-t))``, ``exp(t)``, the normal distribution function, ``1 - exp(-exp(t))``, ``exp(-exp(-t))``.
     limit : float
         Rounded up to one of a few steps, so that numbers of similar size have one expansion.
 
@@ -95,7 +95,8 @@ def expand(name: str, limit: float) -> Expansion:
     The integrals of Fourier are summed by the midpoint rule with step h,
 
     .. math:: \sigma(t) - \tfrac12 = \int_0^\infty \frac{\sin \omega t}{\sinh \pi \omega}\, d\omega, \qquad
-        \Phi(t) - \tfrac12 = \frac1\pi \int_0^\infty \frac{\sin \omega t}{\omega} e^{-\omega^2 / 2}\, d\omega .
+        \Phi(t) - \tfrac12 = \frac1\pi \int_0^\infty \frac{\sin \omega t}{\omega} e^{-\omega^2 / 2}\, d\omega , \qquad
+        e^{-e^{-t}} - \tfrac12 = \frac1\pi \mathrm{Re} \int_0^\infty \Gamma(i \omega)\, e^{i \omega t}\, d\omega .
 
     By Poisson's summation formula the sum is the function plus its images at distances of multiples of 2 pi / h with alternating
     signs, of which the nearest decides: an error of exp(limit - 2 pi / h), or of the normal tail at 2 pi / h - limit.
@@ -141,6 +142,41 @@ def _normal(limit: float) -> Expansion:
     return _bounded(ndtr, weights, omega, limit, images + tail)
 
 
+@functools.lru_cache(maxsize=32)
+def _log_log(limit: float) -> Expansion:
+    from scipy.special import gamma
+
+    h = 2.0 * math.pi / (limit + _DIGITS)
+    end = 2.0 * _DIGITS / math.pi
+    omega = _midpoints(h, end)
+    weights = h / math.pi * gamma(1j * omega)
+    # 1 - exp(-e^(limit - period)) on one side, exp(-e^(period - limit)) on the other
+    images = math.exp(-_DIGITS) / -math.expm1(-2.0 * math.pi / h)
+    # |Gamma(i omega)| = sqrt(pi / (omega sinh(pi omega))) is convex: the midpoint rule is below the integral
+    tail = math.sqrt(2.0 * math.pi / end) * 2.0 / math.pi**2 * math.exp(-_DIGITS) * 1.01
+    # the imaginary part of log Gamma(i omega) is about omega log(omega), and rounded
+    size = np.abs(weights)
+    rounding = 2.0 * np.finfo(float).eps * float(size @ (1.0 + omega * (limit + np.log1p(omega))))
+    return Expansion(_double_exponential, 0.5, weights, 1j * omega, limit, images + tail + rounding)
+
+
+def _double_exponential(t: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(-np.exp(-t)))
+
+
+@functools.lru_cache(maxsize=32)
+def _complementary_log_log(limit: float) -> Expansion:
+    """Return 1 - exp(-e^t), one less the other at -t."""
+    other = _log_log(limit)
+    return Expansion(_complement, 0.5, -other.coefficients, -other.rates, limit, other.error)
+
+
+def _complement(t: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.asarray(-np.expm1(-np.exp(t)))
+
+
 def _bounded(
     function: Callable[[np.ndarray], np.ndarray], weights: np.ndarray, omega: np.ndarray, limit: float, error: float
 ) -> Expansion:
@@ -159,4 +195,9 @@ def _midpoints(h: float, end: float) -> np.ndarray:
 
 
 _EXPONENTIAL = Expansion(np.exp, 0.0, np.ones(1), np.ones(1), math.inf, 0.0)
-_LINKS: dict[str, Callable[[float], Expansion]] = {"logistic": _logistic, "normal": _normal}
+_LINKS: dict[str, Callable[[float], Expansion]] = {
+    "logistic": _logistic,
+    "normal": _normal,
+    "complementary log-log": _complementary_log_log,
+    "log-log": _log_log,
+}

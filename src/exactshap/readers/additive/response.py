@@ -67,6 +67,8 @@ def _response_of(score: AdditiveReader, response: Response, request: Request) ->
         request.refuse_options(owner=f"The {response.unit} of {score.model_name}")
         return ResponseReader(score, _PlayerScores(score, members), response)
     factors, why = TermFactors(score, score.background), f"the {response.link} joins the scores of all classes"
+    if score.single_output:
+        why = f"the {response.link} has no short sum of exponentials"
     if expands:
         width, why = eliminate(score.n_players, members).width, "terms join players"
         if width > MAX_WIDTH:

@@ -11,7 +11,9 @@ from exactshap.errors import ExplanationWarning, UnsupportedStructureError, mess
 from exactshap.readers import OwnCall, Request
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._frame_call import FrameCall
+from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
+from exactshap.readers.responses import Response, no_response
 
 __all__ = ["read"]
 
@@ -19,8 +21,32 @@ _CONSTANT = "Intercept"  # as formulas call it
 _LINKS = {"Identity": "target", "Log": "log of the target", "Logit": "log-odds"}
 _LEAST_SQUARES = ("OLS", "WLS", "GLS", "GLSAR", "RLM")
 _CLASSES = {"Logit": "log-odds", "Probit": "probit", "Poisson": "log of the target"}
+# Inverse links as `exactshap.expansions.links` calls them; None: the score is the response
+_INVERSE = {
+    "Identity": None,
+    "Log": "exponential",
+    "Poisson": "exponential",
+    "Logit": "logistic",
+    "Probit": "normal",
+    "CLogLog": "complementary log-log",
+    "LogLog": "log-log",
+    "Cauchy": "cauchit",
+}
 
 
+def _response(model: Model) -> Response:
+    """Return what ``predict`` answers: the mean of the target, of two classes the probability."""
+    fitted, kind = model.model, type(model.model).__name__
+    link = "Identity" if kind in _LEAST_SQUARES else type(fitted.family.link).__name__ if hasattr(fitted, "family") else kind
+    if link not in _INVERSE:
+        raise no_response(model, f"Got the link {link}; known are {', '.join(_INVERSE)}")
+    is_binary = kind in ("Logit", "Probit") or type(getattr(fitted, "family", None)).__name__ == "Binomial"
+    names = tuple(str(name) for name in fitted.exog_names if name != _CONSTANT)
+    call = FrameCall("predict", names=names) if hasattr(fitted, "formula") else OwnCall("predict")
+    return Response(_INVERSE[link], call, "probability" if is_binary else "target")
+
+
+@with_response(_response)
 def read(model: Model, request: Request) -> AdditiveReader:
     r"""Read the linear predictor of a result, :math:`x \cdot \beta`, without the offsets of the fit."""
     fitted = model.model

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from scipy.special import expit, ndtr, softmax
+from scipy.special import expit, softmax
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
+from exactshap.expansions import expand, links
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, outputs_of
 
@@ -79,20 +80,25 @@ def _normalised(scores: np.ndarray) -> np.ndarray:
     return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
 
-def _log_log(scores: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        return np.asarray(-np.expm1(-np.exp(scores)))
+def _cauchit(scores: np.ndarray) -> np.ndarray:
+    return np.asarray(0.5 + np.arctan(scores) / np.pi)
 
 
 _LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "exponential": np.exp,
-    "logistic": expit,
-    "normal": ndtr,
-    "complementary log-log": _log_log,
+    **{name: expand(name, 1.0).function for name in links()},
+    "cauchit": _cauchit,  # its tails are algebraic: no short sum of exponentials
     "softmax": _softmax,
     "one-vs-rest": _normalised,
 }
-_STEEPEST = {"logistic": 0.25, "normal": 0.4, "complementary log-log": 0.37, "softmax": 0.5, "one-vs-rest": 1.0}
+_STEEPEST = {
+    "logistic": 0.25,
+    "normal": 0.4,
+    "complementary log-log": 0.37,
+    "log-log": 0.37,
+    "cauchit": 0.32,
+    "softmax": 0.5,
+    "one-vs-rest": 1.0,
+}
 
 
 def link_of(name: str) -> Callable[[np.ndarray], np.ndarray]:
