@@ -169,9 +169,9 @@ out += [np.zeros((90, 3, 1)), np.zeros((90, 1)), np.zeros((90, 1)), np.zeros(90)
 terms.fill_searched(rng.normal(size=(90, 2)), bins, terms.Tables(singles, pairs), shares, *out[-4:])
 from exactshap.solvers.additive._linear import Linear, fill_linear
 for n_outputs in (1, 3):
-    out += [np.zeros((7, 21, n_outputs)), np.zeros((7, n_outputs)), np.zeros((7, n_outputs)), np.zeros(7)]
+    out += [np.zeros((7, 21, n_outputs)), np.zeros((7, n_outputs)), np.zeros(7)]
     linear = Linear(*rng.normal(size=(2, 21, n_outputs)), rng.integers(0, 21, 21))
-    fill_linear(rng.normal(size=(7, 21)), linear, 0.5, *out[-4:])
+    fill_linear(rng.normal(size=(7, 21)), linear, 0.5, *out[-3:])
 from exactshap.solvers.additive._kernels import Factors, add_monomials
 for k, members in ((1, [[0]]), (2, [[0, -1], [1, -1], [0, 1]]), (3, [[0, -1], [1, -1], [2, -1], [0, 1], [0, 2], [1, 2]])):
     local = terms.Sets(np.array(members), np.array([1 if row[-1] < 0 or len(row) == 1 else 2 for row in members]), rng.random((len(members[0]) + 1, 2**k)))

@@ -178,3 +178,12 @@ def test_sums_of_sets_of_several_outputs_are_added_set_by_set(shape, turned):
         total += values[:, place]
     np.testing.assert_array_equal(sum_of_sets(values), total)
     np.testing.assert_array_equal(sum_of_sets(values), np.add.reduce(np.ascontiguousarray(values), axis=1))
+
+
+@pytest.mark.parametrize("n_sets", [1, 2, 3, 7, 8, 33, 200])
+def test_the_sum_of_a_row_does_not_depend_on_other_rows(n_sets):
+    values = np.random.default_rng(0).normal(size=(41, n_sets))
+    alone = np.concatenate([sum_of_sets(row[None]) for row in values])
+    np.testing.assert_array_equal(sum_of_sets(values), alone)
+    np.testing.assert_array_equal(sum_of_sets(np.asfortranarray(values)), alone)
+    np.testing.assert_allclose(alone, values.sum(axis=1), rtol=0, atol=roundings(n_sets) * np.abs(values).sum(axis=1).max())

@@ -14,7 +14,7 @@ from exactshap.solvers.core import Part, player_sets
 __all__ = ["Linear", "fill_linear", "solve_linear", "solve_linear_precisely"]
 
 # 100,000 rows of 20 columns: 4 ms; by `add_singles`, of products that NumPy makes, 13 ms
-fill_linear = kernel("additive.fill_linear(X, linear, weight, out, total, full, scale)")
+fill_linear = kernel("additive.fill_linear(X, linear, weight, out, full, scale)")
 
 
 class Linear(NamedTuple):
@@ -48,8 +48,8 @@ def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Se
     model = cast(Linear, linear.value)
     n_rows, n_outputs = len(rows), model.absent.shape[1]
     values = np.empty((n_rows, len(player_sets(n_players, order)), n_outputs))
-    total, full, scale = np.empty((n_rows, n_outputs)), np.empty((n_rows, n_outputs)), np.empty(n_rows)
-    fill_linear(np.ascontiguousarray(rows, float), linear, weight_alone(semivalue, order), values, total, full, scale)
+    full, scale = np.empty((n_rows, n_outputs)), np.empty(n_rows)
+    fill_linear(np.ascontiguousarray(rows, float), linear, weight_alone(semivalue, order), values, full, scale)
     empty = np.broadcast_to(model.absent.sum(axis=0), full.shape)
     return Part(values, empty, full, method_of(len(model.players)), scale=scale)
 
