@@ -100,6 +100,22 @@ def test_explain_writes_the_values_that_the_library_gives(files, fitted, capsys)
     assert "data.csv, 40 rows x 4 features" in (files / "report.html").read_text()
 
 
+def test_offsets_are_a_column_of_the_data(files, fitted, capsys):
+    model, X, _ = fitted
+    X.assign(y=0.0, id=range(40), log_exposure=X["age"] / 2).to_csv("insured.csv", index=False)
+    common = ["model.joblib", "insured.csv", *COMMON, "--background", "background.csv", "--offset", "log_exposure"]
+    assert run("explain", *common, "--output", "values.csv") == 0
+    assert run("explain", *common, "--output", "values", "--keep", "id") == 0
+    for table in (pandas.read_csv("values.csv"), pandas.read_parquet("values")):
+        np.testing.assert_allclose(table["prediction"], model.predict(X) + X["age"] / 2, rtol=conditioned(1e3))
+        assert not any("log_exposure" in name for name in table.columns)
+    assert run("check", *common) == 0
+    assert run("report", *common, "--out", "report.html") == 0
+    assert "the offsets of the rows are in the baseline" in (files / "report.html").read_text()
+    assert run("explain", *common[:-1], "exposure") == 2
+    assert "no column 'exposure'" in capsys.readouterr().err
+
+
 def test_report_of_a_model_and_of_a_saved_explanation(files, capsys):
     assert run("report", "model.joblib", "data.csv", *COMMON, "-o", "a.html") == 0
     assert run("explain", "model.joblib", "data.csv", *COMMON, "--output", "values.npz") == 0

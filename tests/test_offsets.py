@@ -3,14 +3,24 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, VotingRegressor
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import exactshap.decompose
 from exactshap import Explainer, Explanation, explain
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedStructureError
+from exactshap.errors import (
+    ExactnessError,
+    ExplanationWarning,
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    UnsupportedStructureError,
+)
 from tolerances import SINGLE_PRECISION_SUM
 
 rng = np.random.default_rng(0)
@@ -147,3 +157,69 @@ def test_wrong_offsets(offset, error, text):
     model = PoissonRegressor().fit(X, COUNTS)
     with pytest.raises(error, match=text):
         explain(model, ROWS, BACKGROUND, offset=offset)
+
+
+# -- wherever rows go ----------------------------------------------------------------------------------------------------
+
+
+def test_plans_and_checks_take_them_as_calls_do(boosted):
+    table, explainer = X.assign(log_exposure=LOG), Explainer(boosted, BACKGROUND)
+    assert explainer.plan(table[:9], offset="log_exposure").exact
+    verification = explainer.verify(table[:9], offset="log_exposure")
+    assert verification.passed
+    assert verification.max_residual > 0.0
+    with pytest.raises(InputError, match=r"one number for each row\. Got 8 for 9 rows"):
+        explainer.plan(ROWS, offset=LOG[:8])
+    rates = Explainer(PoissonRegressor().fit(X, COUNTS), BACKGROUND, output="response")
+    with pytest.raises(UnsupportedStructureError, match="An offset is added to a score"):
+        rates.plan(ROWS, offset=LOG[:9])
+
+
+def test_a_check_sees_offsets_that_a_model_forgets():
+    model = xgboost().fit(X, COUNTS)
+    explainer, predict = Explainer(model), model.predict
+
+    def half(rows, base_margin=None, **settings):
+        return predict(rows, base_margin=None if base_margin is None else base_margin / 2, **settings)
+
+    model.predict = half
+    assert explainer.verify(ROWS).passed
+    assert not explainer.verify(ROWS, offset=LOG[:9]).passed
+    with pytest.raises(ExactnessError, match="do not add up"):
+        explainer(ROWS, offset=LOG[:9])
+
+
+@pytest.mark.filterwarnings("error::exactshap.errors.ExplanationWarning")
+def test_a_model_fitted_with_offsets_is_silent_where_they_come():
+    model = xgboost().fit(X, COUNTS, base_margin=LOG)
+    search = GridSearchCV(xgboost(), {"max_depth": [2]}, cv=2).fit(X, COUNTS, base_margin=LOG)
+    with config_context(enable_metadata_routing=True):
+        routed = xgboost(objective="reg:squarederror").set_fit_request(base_margin=True)
+        votes = VotingRegressor([("a", routed)]).fit(X, COUNTS, base_margin=LOG)
+    for wrapped in (model, search, votes):
+        explainer = Explainer(wrapped, BACKGROUND)
+        explainer(ROWS, offset=LOG[:9])
+        with pytest.raises(ExplanationWarning, match="do not start from its base_score"):
+            explainer(ROWS)
+    with pytest.raises(ExplanationWarning, match="do not start from its base_score"):
+        explain(model, ROWS, BACKGROUND, output="response")
+    with pytest.raises(ExplanationWarning, match="do not start from its base_score"):
+        exactshap.decompose_r2(votes.estimators_[0], X, COUNTS)
+    with pytest.raises(ExplanationWarning, match="do not start from its base_score"):
+        exactshap.decompose.decompose_loss(model, X, COUNTS)
+
+
+@pytest.mark.filterwarnings("ignore:The trees of")
+def test_results_keep_them(boosted, tmp_path):
+    explainer = Explainer(boosted, BACKGROUND)
+    whole = explainer(X[:20], offset=LOG[:20])
+    parts = [explainer(X[a : a + 10], offset=LOG[a : a + 10]) for a in (0, 10)]
+    np.testing.assert_array_equal(Explanation.concat(parts).baseline, whole.baseline)
+    assert Explanation.concat(parts).certificate().passed
+    whole.save(tmp_path / "whole.npz")
+    loaded = Explanation.load(tmp_path / "whole.npz")
+    np.testing.assert_array_equal(loaded.baseline, whole.baseline)
+    assert "offsets" in loaded.method
+    np.testing.assert_array_equal(loaded[7].baseline, whole.baseline[7:8])
+    old = (X["age"][:20] > 0).to_numpy()
+    np.testing.assert_allclose(whole.by(old)["True"].baselines, [whole.baseline[~old].mean(), whole.baseline[old].mean()])

@@ -1,4 +1,4 @@
-"""statsmodels: linear predictors by their coefficients; offsets of the fit are warned of, formulas name a way out."""
+"""statsmodels: linear predictors by their coefficients; offsets of the fit are warned of; terms of formulas."""
 
 import warnings
 
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from exactshap import Explainer, explain
-from exactshap.errors import ExplanationWarning, UnsupportedStructureError
+from exactshap.errors import ExplanationWarning, InputError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from tolerances import RESPONSE, roundings
 
@@ -31,6 +31,10 @@ MODELS = {
     "GLM of counts": (lambda: sm.GLM(COUNTS, WITH, family=sm.families.Poisson()).fit(), "log of the target"),
     "GLM of classes": (lambda: sm.GLM(Y > 0, WITH, family=sm.families.Binomial()).fit(), "log-odds"),
     "GLM": (lambda: sm.GLM(Y, WITH).fit(), "target"),
+    "GEE": (lambda: sm.GEE(COUNTS, WITH, COUNTS % 7, family=sm.families.Poisson()).fit(), "log of the target"),
+    "quantiles": (lambda: sm.QuantReg(Y, WITH).fit(), "target"),
+    "robust errors": (lambda: sm.OLS(Y, WITH).fit().get_robustcov_results(), "target"),
+    "penalised": (lambda: sm.OLS(Y, WITH).fit_regularized(alpha=0.01), "target"),
 }
 
 
@@ -101,13 +105,99 @@ def test_arrays_and_formulas_of_columns():
     np.testing.assert_allclose(explanation.prediction, formula.predict(X[:3]), rtol=roundings(16))
 
 
+MIXED = TABLE.assign(
+    kept=rng.random(150) < 0.5,
+    year=rng.integers(2020, 2023, 150),
+    size=pd.Categorical(rng.choice(["small", "large"], 150), categories=["small", "large"]),
+).rename(columns={"weight": "body weight"})
+FORMULAS = {
+    "ols": ("y ~ age * dose + C(site) + bs(Q('body weight'), df=4) + I(age ** 2)", ["age", "dose", "site", "body weight"]),
+    "glm": ("counts ~ age * dose * site", ["age", "dose", "site"]),
+    "logit": ("kept ~ standardize(age) + dose:year + size", ["age", "dose", "year", "size"]),
+    "poisson": ("counts ~ kept + C(year) + np.exp(dose):site", ["kept", "year", "dose", "site"]),
+    "rlm": ("y ~ cr(age, df=4) + center(dose) * year - 1", ["age", "dose", "year"]),
+}
+
+
+def fit_formula(name):
+    formula, _ = FORMULAS[name]
+    settings = {"family": sm.families.Poisson()} if name == "glm" else {}
+    table = MIXED.assign(kept=MIXED["kept"].astype(int)) if name == "logit" else MIXED
+    return getattr(smf, name)(formula, table, **settings).fit(**({"disp": 0} if name in ("logit", "poisson") else {}))
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.filterwarnings("ignore")
+def test_terms_of_a_formula_belong_to_their_columns(name):
+    model, columns = fit_formula(name), FORMULAS[name][1]
+    linear = {} if name in ("ols", "rlm") else {"which": "linear"}
+    rows, background = MIXED[columns][:4], MIXED[columns][50:65]
+    explainer = Explainer(model, background)
+    explanation = explainer(rows)
+    brute = explain(lambda table: model.predict(table, **linear), rows, background)
+    np.testing.assert_allclose(explanation.values, brute.values, rtol=0, atol=roundings(1000))
+    np.testing.assert_allclose(explanation.prediction, model.predict(rows, **linear), rtol=roundings(16))
+    assert explanation.feature_names == tuple(columns)
+    assert explanation.exact
+    assert explainer.verify(rows).passed
+    pairs, brute = (
+        explainer(rows, "k-sii", 2),
+        explain(lambda table: model.predict(table, **linear), rows, background, index="k-sii", order=2),
+    )
+    np.testing.assert_allclose(pairs.set_values, brute.set_values, rtol=0, atol=roundings(1000))
+
+
+def test_columns_of_a_formula_in_other_frames_orders_and_groups():
+    polars = pytest.importorskip("polars")
+    model, columns = fit_formula("ols"), FORMULAS["ols"][1]
+    rows, background = MIXED[columns][:4], MIXED[columns][50:65]
+    values = explain(model, rows, background).values
+    swapped = explain(model, rows[columns[::-1]], background[columns[::-1]])
+    np.testing.assert_allclose(swapped.values[:, ::-1], values, rtol=0, atol=roundings(1000))
+    for site in (polars.String, polars.Categorical, polars.Enum(["north", "south"])):
+        tables = [polars.from_pandas(table).cast({"site": site}) for table in (rows, background)]
+        np.testing.assert_array_equal(explain(model, *tables).values, values)
+    grouped = explain(model, rows, background, groups={"person": ["age", "body weight"]})
+    assert grouped.feature_names == ("person", "dose", "site")
+    assert grouped.certificate().passed
+
+
+def test_levels_that_a_formula_knows_need_not_be_in_the_background():
+    model, columns = fit_formula("glm"), FORMULAS["glm"][1]
+    north = MIXED[columns][MIXED["site"] == "north"]
+    south = MIXED[columns][MIXED["site"] == "south"]
+    assert explain(model, south[:3], north[:10]).certificate().passed
+    with pytest.raises(InputError, match=r"'site' holds an unknown level. Got 'east' at row 1 .*'north'"):
+        explain(model, south[:3].assign(site=["south", "east", "south"]), north[:10])
+    with pytest.raises(InputError, match=r"'age' of a formula must be finite. Got nan at row 0"):
+        explain(model, south[:3].assign(age=np.nan), north[:10])
+    with pytest.raises(UnsupportedStructureError, match=r"needs reference rows.*explain\(model, X, background\)"):
+        explain(model, south[:3])
+
+
+def test_results_without_their_data():
+    model = smf.ols("y ~ age + np.log(dose + 5)", MIXED).fit()
+    model.remove_data()
+    assert explain(model, MIXED[["age", "dose"]][:4], MIXED[["age", "dose"]][50:60]).certificate().passed
+
+
+def test_formulas_take_offsets():
+    model = smf.glm("counts ~ age * dose", MIXED, family=sm.families.Poisson(), exposure=EXPOSURE).fit()
+    rows, background = MIXED[["age", "dose"]][:4], MIXED[["age", "dose"]][50:65]
+    with pytest.warns(ExplanationWarning, match="was fitted with exposures"):
+        explain(model, rows, background)
+    explanation = explain(model, rows, background, offset=np.log(EXPOSURE[:4]))
+    np.testing.assert_allclose(np.exp(explanation.prediction), model.predict(rows, exposure=EXPOSURE[:4]))
+
+
 @pytest.mark.parametrize("given", [{"offset": np.log(EXPOSURE)}, {"exposure": EXPOSURE}], ids=["offset", "exposure"])
 def test_offsets(given):
     model = sm.GLM(COUNTS, WITH, family=sm.families.Poisson(), **given).fit()
     with pytest.warns(
         ExplanationWarning, match=r"was fitted with (offset|exposure)s of its rows.*explain\(model, X, offset=...\)"
     ):
-        explanation = explain(model, WITH[:4], WITH[50:60], offset=np.log(EXPOSURE[:4]))
+        explain(model, WITH[:4], WITH[50:60])
+    explanation = explain(model, WITH[:4], WITH[50:60], offset=np.log(EXPOSURE[:4]))
     own = model.predict(WITH[:4], exposure=EXPOSURE[:4])
     np.testing.assert_allclose(np.exp(explanation.prediction), own)
     with warnings.catch_warnings():
@@ -116,17 +206,28 @@ def test_offsets(given):
 
 
 @pytest.mark.parametrize(
-    ("make", "columns"),
+    "make",
     [
-        (lambda: smf.ols("y ~ age * dose + site", TABLE).fit(), ["age", "dose", "site"]),
-        (lambda: sm.MNLogit(np.digitize(Y, [-0.5, 0.5]), WITH).fit(disp=0), None),
-        (lambda: sm.NegativeBinomial(COUNTS, WITH).fit(disp=0), None),
+        lambda: sm.MNLogit(np.digitize(Y, [-0.5, 0.5]), WITH).fit(disp=0),
+        lambda: sm.NegativeBinomial(COUNTS, WITH).fit(disp=0),
     ],
-    ids=["formula", "several predictors", "a parameter that is no column"],
+    ids=["several predictors", "a parameter that is no column"],
 )
 @pytest.mark.filterwarnings("ignore")
-def test_the_way_out_works(make, columns):
-    model, rows = make(), WITH if columns is None else TABLE[columns]
+def test_the_way_out_works(make):
+    model, rows = make(), WITH
     with pytest.raises(UnsupportedStructureError, match=r"explain\(model.predict, X, background\)"):
         explain(model, rows[:2], rows[50:60])
     assert explain(model.predict, rows[:2], rows[50:60]).certificate().passed
+
+
+@pytest.mark.parametrize("name", ["glm", "logit"])
+def test_responses_of_formulas(name):
+    polars = pytest.importorskip("polars")
+    model, columns = fit_formula(name), FORMULAS[name][1]
+    rows, background = MIXED[columns][:2], MIXED[columns][50:56]
+    explanation = explain(model, rows, background, output="response")
+    np.testing.assert_allclose(explanation.values, explain(model.predict, rows, background).values, rtol=0, atol=roundings(1e5))
+    if name == "glm":
+        other = explain(model, polars.from_pandas(rows), polars.from_pandas(background), output="response")
+        np.testing.assert_array_equal(other.values, explanation.values)

@@ -224,4 +224,4 @@ def test_models_without_offsets_are_not_warned_of():
         xgb("reg:absoluteerror"),
         xgb("multi:softprob", RANKS, num_class=4),
     ):
-        Explainer(model)
+        Explainer(model)(X[:2])

@@ -16,7 +16,15 @@ import pandas as pd
 import pytest
 
 import scale_cases as cases
-from exactshap.errors import ExplanationWarning, InputError, ModelFormatError, UnknownNameError
+from exactshap import Explainer
+from exactshap.errors import (
+    ExplanationWarning,
+    InputError,
+    InputTypeError,
+    ModelFormatError,
+    UnknownNameError,
+    UnsupportedStructureError,
+)
 from exactshap.scale import Partition, explain_dataset
 from tolerances import roundings
 
@@ -555,3 +563,90 @@ def test_no_network_is_touched_and_nothing_is_unpickled(source, tmp_path, monkey
     run(source, tmp_path / "out", explainer)
     (tmp_path / "out" / "part-00002.parquet").unlink()
     assert run(source, tmp_path / "out", explainer).n_resumed == 52
+
+
+# -- offsets of rows -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def insured(tmp_path):
+    """Return a Poisson model of rates, its rows with their log exposure, and a folder of two files of them."""
+    from sklearn.linear_model import PoissonRegressor
+
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["age", "km", "bonus"])
+    exposure = rng.uniform(0.1, 3.0, 40)
+    model = PoissonRegressor().fit(X, rng.poisson(exposure * np.exp(X["age"])) / exposure, sample_weight=exposure)
+    T = X.assign(log_exposure=np.log(exposure), id=range(40))
+    (tmp_path / "in").mkdir()
+    T[:25].to_parquet(tmp_path / "in" / "a.parquet")
+    T[25:].to_parquet(tmp_path / "in" / "b.parquet")
+    return Explainer(model, X[:10]), T
+
+
+def test_a_column_of_offsets_is_in_the_baseline(insured, tmp_path):
+    explainer, T = insured
+    run(tmp_path / "in", tmp_path / "out", explainer, offset="log_exposure")
+    found = pd.read_parquet(tmp_path / "out")
+    whole = explainer(T[["age", "km", "bonus"]], offset=T["log_exposure"])
+    assert list(found) == ["id", "phi_age", "phi_km", "phi_bonus", "baseline", "prediction", "residual", "exact"]
+    np.testing.assert_array_equal(found[["phi_age", "phi_km", "phi_bonus"]], whole.values)
+    np.testing.assert_allclose(found["baseline"], whole.baseline, rtol=roundings(4))
+    np.testing.assert_allclose(
+        np.exp(found["prediction"]), explainer.reader.model.predict(T[["age", "km", "bonus"]]) * np.exp(T["log_exposure"])
+    )
+    assert found["exact"].all()
+
+
+def test_a_run_with_other_offsets_is_not_resumed(insured, tmp_path):
+    explainer, _ = insured
+    run(tmp_path / "in", tmp_path / "out", explainer, offset="log_exposure")
+    assert run(tmp_path / "in", tmp_path / "out", explainer, offset="log_exposure").n_resumed == 40
+    with pytest.raises(InputError, match=r"the offset \('log_exposure' before, now None\)"):
+        run(tmp_path / "in", tmp_path / "out", explainer, drop=["log_exposure"])
+
+
+def test_rows_without_exposure_are_named_or_marked(insured, tmp_path):
+    explainer, T = insured
+    T.loc[[3, 30], "log_exposure"] = [-np.inf, np.nan]
+    T.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=r"Row 3 cannot be explained .*`offset` must hold a finite number.*-inf"):
+        run(tmp_path / "rows.parquet", tmp_path / "out", explainer, offset="log_exposure")
+    result = run(tmp_path / "rows.parquet", tmp_path / "marked", explainer, offset="log_exposure", on_bad_rows="mark")
+    assert result.n_bad_rows == 2
+    assert np.flatnonzero(~pd.read_parquet(tmp_path / "marked")["exact"]).tolist() == [3, 30]
+
+
+def test_a_model_with_gaps_in_rows_loses_no_row_to_the_offset_of_another(tmp_path):
+    xgb = pytest.importorskip("xgboost")
+    X = pd.DataFrame({"age": [np.nan, np.nan, 1.0, 2.0] * 5, "km": np.arange(20.0)})
+    explainer = Explainer(xgb.XGBRegressor(n_estimators=3).fit(X, X["km"]))
+    T = X.assign(offset=[np.nan] + [0.5] * 19)
+    found = Partition(explainer, on_bad_rows="mark", offset="offset")(T)
+    assert np.flatnonzero(~found["exact"]).tolist() == [0]
+    expected = explainer(X[1:], offset=T["offset"][1:])
+    np.testing.assert_array_equal(found[["phi_age", "phi_km"]][1:], expected.values)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_tables_of_any_library_hold_offsets(insured, kind):
+    explainer, T = insured
+    table = {"pandas": lambda: T, "polars": lambda: pytest.importorskip("polars").from_pandas(T)}.get(
+        kind, lambda: pa.Table.from_pandas(T)
+    )()
+    found = Partition(explainer, drop=["id"], offset="log_exposure")(table)
+    plain = explainer(T[["age", "km", "bonus"]])
+    np.testing.assert_allclose(np.asarray(found["baseline"]), plain.baseline + T["log_exposure"], rtol=roundings(4))
+
+
+def test_offsets_that_are_none_are_refused_at_once(insured):
+    explainer, T = insured
+    with pytest.raises(InputTypeError, match=r"`offset` must name a column. Got ndarray. Make them a column"):
+        Partition(explainer, offset=np.zeros(3))
+    with pytest.raises(InputError, match="Column 'age' is a feature of the model"):
+        Partition(explainer, offset="age")
+    rates = Explainer(explainer.reader.model, T[["age", "km", "bonus"]][:10], output="response")
+    with pytest.raises(UnsupportedStructureError, match="An offset is added to a score"):
+        Partition(rates, offset="log_exposure")
+    with pytest.raises(UnknownNameError, match="no column 'exposure'"):
+        Partition(explainer, offset="exposure")(T)

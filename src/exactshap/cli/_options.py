@@ -21,6 +21,7 @@ __all__ = [
     "Jobs",
     "Model",
     "ModelOutput",
+    "Offset",
     "Order",
     "Rows",
     "Seed",
@@ -39,6 +40,9 @@ DataOrFolder = Annotated[Path, typer.Argument(help="Rows to explain: .csv or .pa
 Background = Annotated[Path | None, typer.Option(help="Reference rows (.csv or .parquet); all of them are used.")]
 Target = Annotated[str | None, typer.Option(help="Column of the data that is the target, not a feature.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column of the data that is not a feature; may be repeated.")]
+Offset = Annotated[
+    str | None, typer.Option(help="Column of the data with the offset of each row (log exposure), which is no feature.")
+]
 Index = Annotated[str, typer.Option(help="Which value: shapley, banzhaf, sii, k-sii, stii, fsii, ...")]
 Order = Annotated[int, typer.Option(min=1, help="Largest size of the sets of features; 2 for interactions.")]
 ValueFunction = Annotated[str, typer.Option(help="interventional, baseline, functional, path_dependent, ... or auto.")]

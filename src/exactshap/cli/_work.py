@@ -39,6 +39,8 @@ class Task:
         Which rows of the data, as numbers or as a filter; None means all.
     keep : tuple of str
         Columns of the data that are written with the values.
+    offset : str or None
+        Column of the data that holds the offsets of its rows.
     """
 
     model: Path
@@ -51,11 +53,15 @@ class Task:
     settings: dict[str, Any] = field(default_factory=dict)
     rows: slice | list[int] | str | None = None
     keep: tuple[str, ...] = ()
+    offset: str | None = None
 
     def explainer(self) -> tuple[Explainer, Any]:
         """Read the files; return the bound Explainer and the rows."""
         explainer = self.without_data()
-        X = take_columns(self.table(), self.drop, what=self.data.name)
+        dropped = tuple(name for name in self.drop if name != self.offset)
+        X = take_columns(self.table(), dropped, what=self.data.name)
+        if self.offset is not None:
+            take_columns(X, (self.offset,), what=self.data.name)  # says if it is not there
         self._refuse_unknown(X, explainer.reader.fitted_names)
         return explainer, X
 
@@ -112,14 +118,16 @@ class Task:
 
         assert self.background is not None
         table = read_table(self.background)
-        there = tuple(name for name in self.drop if name in (as_table(table).names or ()))
+        names = as_table(table).names or ()
+        there = tuple(name for name in dict.fromkeys((*self.drop, self.offset)) if name in names)
         return take_columns(table, there, what=self.background.name)
 
     def _refuse_unknown(self, X: TableLike, fitted: tuple[str, ...] | None) -> None:
         """Say how to leave columns out: a file with its target column in it is what a newcomer passes first."""
         from exactshap.frames import as_table
 
-        unknown = [name for name in as_table(X).names or () if fitted is not None and name not in fitted]
+        known = None if fitted is None else {*fitted, self.offset}
+        unknown = [name for name in as_table(X).names or () if known is not None and name not in known]
         if unknown:
             raise InputError(
                 message(
@@ -139,7 +147,7 @@ class Task:
     def explain(self, index: str, order: int) -> Explanation:
         """Explain all rows, with a progress line if it takes long."""
         explainer, X = self.explainer()
-        return explainer(X, index=index, order=order)
+        return explainer(X, index=index, order=order, offset=self.offset)
 
 
 def command_line() -> str:

@@ -18,6 +18,7 @@ def command(
     background: options.Background = None,
     target: options.Target = None,
     drop: options.Drop = None,
+    offset: options.Offset = None,
     value_function: options.ValueFunction = "auto",
     model_output: options.ModelOutput = "auto",
     rows: Annotated[int, typer.Option(min=1, help="Rows to check, drawn at random if there are more.")] = 100,
@@ -54,10 +55,11 @@ def command(
             "groups": options.read_groups(groups),
             **({} if budget is None else {"budget": budget}),
         },
+        offset=offset,
     )
     with progress_text(None, lambda _, seconds: f"checking {model.name} for {duration(seconds)}"):
         explainer, X = task.explainer()
-        verification = explainer.verify(_some_rows(X, rows, seed), n_masks=masks, random_state=seed)
+        verification = explainer.verify(_some_rows(X, rows, seed), n_masks=masks, random_state=seed, offset=offset)
     screen = console()
     screen.print(repr(explainer))
     screen.print(str(verification))

@@ -24,6 +24,7 @@ def command(
     background: options.Background = None,
     target: options.Target = None,
     drop: options.Drop = None,
+    offset: options.Offset = None,
     index: options.Index = "shapley",
     order: options.Order = 1,
     value_function: options.ValueFunction = "auto",
@@ -80,6 +81,7 @@ def command(
         },
         rows=options.row_choice(rows),
         keep=tuple(keep or ()),
+        offset=offset,
     )
     of_folders = {"batch_rows": batch_rows, "resume": resume, "on_bad_rows": on_bad_rows, "top_k": top_k, "dtype": dtype}
     if data.is_dir() or (output is not None and not output.suffix):
@@ -126,7 +128,8 @@ def stream_files(task: Task, output: Path | None, report: Path | None, **setting
     if report is not None:
         what = "Files that stream through have no report"
         raise InputError(message(what, f"Got --report {report}", "Explain one file for that"))
-    console().print(repr(explain_dataset(task.without_data(), task.data, output, drop=task.drop, **settings)))
+    settings |= {"drop": task.drop, "offset": task.offset}
+    console().print(repr(explain_dataset(task.without_data(), task.data, output, **settings)))
 
 
 def write_values(task: Task, explanation: Explanation, path: Path) -> None:

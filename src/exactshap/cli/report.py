@@ -24,6 +24,7 @@ def command(
     background: options.Background = None,
     target: options.Target = None,
     drop: options.Drop = None,
+    offset: options.Offset = None,
     index: options.Index = "shapley",
     order: options.Order = 1,
     value_function: options.ValueFunction = "auto",
@@ -77,6 +78,7 @@ def command(
             n_stages=n_stages,
             settings=settings,
             rows=options.row_choice(rows),
+            offset=offset,
         )
         explanation = task.explain(index, order)
         observed = None if target is None else comparable_target(explanation, task.column(target))

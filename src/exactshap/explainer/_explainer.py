@@ -13,9 +13,9 @@ from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
 from exactshap._runtime.types import Model, TableLike
 from exactshap._runtime.words import fields_html
-from exactshap.errors import InputError, InputTypeError, message, warn
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.explainer._certify import Certifier, joins_call
-from exactshap.explainer._offset import add_offsets, split_offset, without_offset
+from exactshap.explainer._offset import add_offsets, check_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast, refused_beyond_memory
 from exactshap.explainer._results import refuse_or_warn, wrap
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names, of_shape
@@ -187,6 +187,8 @@ class Explainer:
             If a residual against the model's own prediction is above its tolerance.
         """
         started = time.perf_counter()
+        if offset is None and self.reader.offset_note:
+            warn(self.reader.offset_note, ExplanationWarning)
         rows, offsets = split_offset(X, offset, self.reader.feature_names)
         table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
@@ -203,26 +205,38 @@ class Explainer:
             refuse_or_warn(reader, explanation, self.on_inexact)
         return explanation
 
-    def plan(self, X: TableLike, index: str | Question = "shapley", order: int = 1) -> Forecast:
-        """Forecast the method and the cost on ``X`` without explaining a row."""
-        table, (reader, semivalue) = self._checked(X), reader_for(self.reader, index)
+    def plan(self, X: TableLike, index: str | Question = "shapley", order: int = 1, *, offset: Any = None) -> Forecast:
+        """Forecast the method and the cost on ``X`` without explaining a row; the arguments are those of a call."""
+        rows, offsets = split_offset(X, offset, self.reader.feature_names)
+        table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
+        if offsets is not None:
+            check_offsets(reader, table.n_rows, offsets)
         with using_jobs(self.n_jobs):
             return forecast(reader, table, semivalue, order, self.memory_limit)
 
     def verify(
-        self, X: TableLike, n_masks: int = 8, random_state: int = 0, *, index: str | Semivalue = "shapley", order: int = 1
+        self,
+        X: TableLike,
+        n_masks: int = 8,
+        random_state: int = 0,
+        *,
+        index: str | Semivalue = "shapley",
+        order: int = 1,
+        offset: Any = None,
     ) -> Verification:
         """Check that credit goes to the right columns, which additivity cannot see.
 
         On random coalitions S the game's v(S) is compared with the model's own prediction on rows masked by hand (for path-dependent
         trees: with a walk over the library's own dump); the values with those of every coalition (or, beyond ten players, of every
         term) of the game; the nodes of trees with the library's dump. Residuals are checked on the same rows. With another ``index`` or
-        ``order``, the values of its sets are compared with those of every coalition, up to ten players.
+        ``order``, the values of its sets are compared with those of every coalition, up to ten players. An ``offset`` moves every
+        v(S) of a row alike: residuals are those of the model's own predictions with it.
         """
         question = find(index)
         if not isinstance(question, Semivalue):
             raise InputError(message("Only indices are verified set by set", f"Got {question.name!r}", "Pass the name of one"))
-        return verify(self.reader, self._checked(X), n_masks, random_state, question, order)
+        rows, offsets = split_offset(X, offset, self.reader.feature_names)
+        return verify(self.reader, self._checked(rows), n_masks, random_state, question, order, offsets)
 
     def _checked(self, X: TableLike) -> Table:
         without_lost_threads()

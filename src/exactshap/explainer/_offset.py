@@ -11,10 +11,10 @@ from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.explainer._certify import Certified
 from exactshap.frames import Table, as_table
-from exactshap.readers import Reader, with_offset
+from exactshap.readers import Reader, require_score, with_offset
 from exactshap.solvers import Solution
 
-__all__ = ["add_offsets", "split_offset", "without_offset"]
+__all__ = ["add_offsets", "certified_with", "check_offsets", "split_offset", "without_offset"]
 
 ROUNDINGS = 4.0  # of an offset, and of its sum with a prediction, by the model and by us
 
@@ -66,14 +66,29 @@ def add_offsets(
     reader: Reader, table: Table, solution: Solution, certified: Certified, offsets: np.ndarray
 ) -> tuple[Solution, Certified]:
     """Return both with the offsets in baseline and prediction; the residual holds what the model's own call with them says."""
-    if len(offsets) != table.n_rows:
-        raise InputError(message("`offset` must hold one number for each row", f"Got {len(offsets)} for {table.n_rows} rows"))
+    moved, shift = certified_with(reader, table, solution, certified, offsets)
+    method = f"{solution.method}; the offsets of the rows are in the baseline"
+    return replace(solution, part=replace(solution.part.shifted(shift), method=method)), moved
+
+
+def certified_with(
+    reader: Reader, table: Table, solution: Solution, certified: Certified, offsets: np.ndarray
+) -> tuple[Certified, np.ndarray]:
+    """Return the residual to the model's own call with offsets, and by how much they move a row's prediction."""
+    check_offsets(reader, table.n_rows, offsets)
+    if not table.n_rows:  # models refuse to predict no row
+        return certified, np.zeros(certified.prediction.shape)
     with np.errstate(all="ignore"):
         prediction, shift = with_offset(reader, table, offsets)
     residual = certified.residual + (prediction - certified.prediction - shift)
     size = np.abs(offsets).reshape(len(offsets), -1).max(axis=1, initial=0.0)
     size += np.abs(shift).reshape(len(shift), -1).max(axis=1, initial=0.0)
     tolerance = certified.tolerance + ROUNDINGS * reader.precision * (size + np.abs(solution.scale))
-    method = f"{solution.method}; the offsets of the rows are in the baseline"
-    moved = certified._replace(prediction=prediction, residual=residual, tolerance=tolerance)
-    return replace(solution, part=replace(solution.part.shifted(shift), method=method)), moved
+    return certified._replace(prediction=prediction, residual=residual, tolerance=tolerance), shift
+
+
+def check_offsets(reader: Reader, n_rows: int, offsets: np.ndarray) -> None:
+    """Refuse offsets that are not one for each row, and units without offsets."""
+    if len(offsets) != n_rows:
+        raise InputError(message("`offset` must hold one number for each row", f"Got {len(offsets)} for {n_rows} rows"))
+    require_score(reader)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap._runtime.words import fields_html
-from exactshap.explainer._certify import residual_of
+from exactshap.explainer._certify import Certified, Check, residual_of
+from exactshap.explainer._offset import certified_with
 from exactshap.explainer._reference import ALL_COALITIONS, reference_values
 from exactshap.explainer._solve import predict
 from exactshap.frames import Table
@@ -91,7 +92,15 @@ class Verification:
         return f"{' and '.join(['residual', *(name for found, name in known if found is not None)])} passed"
 
 
-def verify(reader: Reader, table: Table, n_masks: int, random_state: int, semivalue: Semivalue, order: int) -> Verification:
+def verify(
+    reader: Reader,
+    table: Table,
+    n_masks: int,
+    random_state: int,
+    semivalue: Semivalue,
+    order: int,
+    offsets: np.ndarray | None = None,
+) -> Verification:
     """Check an explainer's values on a few rows by independent means.
 
     Compare v(S) with rows masked by hand, values with the definition, nodes with dumps, and sums with predictions.
@@ -100,14 +109,19 @@ def verify(reader: Reader, table: Table, n_masks: int, random_state: int, semiva
     masks = rng.random((n_masks, reader.n_players)) < rng.random((n_masks, 1))
     with np.errstate(all="ignore"):
         answer = reader.solve(table, find("shapley"), 1)
-        residual, allowed = residual_of(reader, answer, predict(reader, table), efficient=True)
+        own = predict(reader, table)
+        residual, allowed = residual_of(reader, answer, own, efficient=True)
+        adding_up = allowed
+    if offsets is not None:
+        certified, _ = certified_with(reader, table, answer, Certified(own, residual, allowed, Check()), offsets)
+        residual, adding_up = certified.residual, certified.tolerance
     by_hand = reader.masked_predictions(table, masks)
     masked = None if by_hand is None else _largest(reader.game(table).value(masks) - by_hand)
     solved, second = _values(reader, table, answer), reader.second_reading()
     if solved is not None and (semivalue.name != "shapley" or order > 1):
         solved = _sets(reader, table, semivalue, order)
     worst = _largest(residual)
-    within = [worst <= allowed]
+    within = [worst <= adding_up]
     within += [] if masked is None else [masked <= allowed]
     within += [] if solved is None else [solved <= _solving(reader, answer, allowed)[: len(solved)]]
     return Verification(

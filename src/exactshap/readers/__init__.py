@@ -20,6 +20,7 @@ from exactshap.readers._identity import is_own_method as is_own_method
 from exactshap.readers._identity import library_class as library_class
 from exactshap.readers._identity import replaced as replaced
 from exactshap.readers._identity import sklearn_name as sklearn_name
+from exactshap.readers._offset import require_score as require_score
 from exactshap.readers._offset import with_offset as with_offset
 from exactshap.readers._oracle_games import RowGames as RowGames
 from exactshap.readers._oracle_games import solve_moving as solve_moving

@@ -72,6 +72,7 @@ class Reader(ABC):
     weights: np.ndarray | None = None
     own_call: OwnCall | None = None  # the call that a pipeline or a search answers as well; None where no single call predicts
     offset: Offset | None = Offset()  # how the model takes one; None where no offset of a row is a sum in the explained unit
+    offset_note: str = ""  # what to warn of where rows come without an offset, of a model that was fitted with offsets
     absent: float = 0.0  # what a cell that a sparse matrix leaves out is to the model
     n_terms: float = 1.0  # added up for one prediction
     precision: float = float(np.finfo(np.float64).eps)  # rounding unit of the model's own predictions

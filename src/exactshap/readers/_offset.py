@@ -10,8 +10,23 @@ import numpy as np
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers._base import Reader
+from exactshap.readers._own_call import Offset
 
-__all__ = ["with_offset"]
+__all__ = ["require_score", "with_offset"]
+
+
+def require_score(reader: Reader) -> Offset:
+    """Return how a model takes offsets.
+
+    Raises
+    ------
+    UnsupportedStructureError
+        If an offset of a score is no sum in the explained unit.
+    """
+    if reader.offset is None or reader.unit.startswith("probability"):
+        what = f"An offset is added to a score, and {reader.model_name} is explained as {reader.unit}"
+        raise UnsupportedStructureError(message(what, do=_way_to_score(reader)))
+    return reader.offset
 
 
 def with_offset(reader: Reader, X: Table, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -26,10 +41,7 @@ def with_offset(reader: Reader, X: Table, offset: np.ndarray) -> tuple[np.ndarra
     InputError
         If there is not one offset for each row and output.
     """
-    how = reader.offset
-    if how is None or reader.unit.startswith("probability"):
-        what = f"An offset is added to a score, and {reader.model_name} is explained as {reader.unit}"
-        raise UnsupportedStructureError(message(what, do=_way_to_score(reader)))
+    how = require_score(reader)
     every = offset if offset.ndim == 2 or reader.single_output else np.repeat(offset[:, None], reader.n_outputs, axis=1)
     wanted = (X.n_rows,) if reader.single_output else (X.n_rows, reader.n_outputs)
     if every.shape != wanted:

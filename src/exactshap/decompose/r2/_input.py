@@ -15,13 +15,30 @@ from exactshap._runtime.threads import map_in_threads, worker_count
 from exactshap._runtime.types import Model, TableLike
 from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
 from exactshap.decompose.r2._result import EPS, require_variation
-from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError, message
+from exactshap.errors import (
+    ExactnessError,
+    ExplanationWarning,
+    InputError,
+    UnsupportedModelError,
+    UnsupportedStructureError,
+    message,
+    warn,
+)
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.readers import Request, known_class, names_of, players_of, require_own_prediction
 from exactshap.trees import TreeModel, apply, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
 
-__all__ = ["R2Problem", "encode_rows", "is_trees", "prepare_problem", "prepare_rows", "target_of", "weights_of"]
+__all__ = [
+    "R2Problem",
+    "encode_rows",
+    "is_trees",
+    "prepare_problem",
+    "prepare_rows",
+    "target_of",
+    "warn_of_offset",
+    "weights_of",
+]
 
 TREE_MODULES = (
     "sklearn.tree",
@@ -157,6 +174,7 @@ def prepare_rows(
     without_lost_threads()
     require_own_prediction(model)
     ensemble = _single_output(convert(model))
+    warn_of_offset(ensemble)
     table = as_table(X)
     fitted = ensemble.feature_names
     checkable = None if ensemble.library == "lightgbm" else fitted
@@ -175,6 +193,12 @@ def is_trees(model: Any) -> bool:
     """Return whether a model is made of trees, or is unknown: then the converters of trees say what they know."""
     known = known_class(model)
     return known is None or issubclass(known, TreeModel) or known.__module__.startswith(TREE_MODULES)
+
+
+def warn_of_offset(ensemble: TreeModel) -> None:
+    """Say that predictions are without the offsets that a model was fitted with."""
+    if ensemble.offset_note:
+        warn(ensemble.offset_note, ExplanationWarning)
 
 
 def _single_output(ensemble: TreeModel) -> TreeModel:

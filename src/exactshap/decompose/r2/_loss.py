@@ -22,7 +22,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
 from exactshap.decompose.r2._games import residual_rows_of, tree_decisions
-from exactshap.decompose.r2._input import R2Problem, encode_rows, target_of, weights_of
+from exactshap.decompose.r2._input import R2Problem, encode_rows, target_of, warn_of_offset, weights_of
 from exactshap.decompose.r2._layout import EnsembleLayout
 from exactshap.decompose.r2._losses import LOSSES, Loss, loss_form
 from exactshap.decompose.r2._result import EPS
@@ -285,6 +285,7 @@ def _prepare(
     """Check everything that the caller passed; also return the loss and its name."""
     require_own_prediction(model)
     ensemble = convert(model)
+    warn_of_offset(ensemble)
     ensemble = ensemble.pick("auto") if ensemble.trees.n_trees else ensemble
     name = _loss_of(ensemble, loss)
     form = loss_form(name, *parameters)

@@ -14,7 +14,7 @@ __all__ = ["FrameCall"]
 
 @dataclass(frozen=True, eq=False)
 class FrameCall(OwnCall):
-    """A documented call on a pandas frame with the columns that the model was fitted with."""
+    """A documented call on a pandas frame with the columns that the model was fitted with; without names, of all columns."""
 
     names: tuple[str, ...] = ()
 
@@ -22,6 +22,7 @@ class FrameCall(OwnCall):
         import pandas as pd
 
         if not isinstance(rows, pd.DataFrame):
-            columns = {name: np.asarray(rows[name]) for name in self.names} if hasattr(rows, "columns") else np.asarray(rows)
-            rows = pd.DataFrame(columns, columns=list(self.names))
+            names = list(self.names or getattr(rows, "column_names", None) or rows.columns)
+            columns = {name: np.asarray(rows[name]) for name in names} if hasattr(rows, "columns") else np.asarray(rows)
+            rows = pd.DataFrame(columns, columns=names)
         return super().__call__(model, rows)

@@ -10,6 +10,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.readers import Request
 from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive._formula import is_of_terms, read_formula
 from exactshap.readers.additive._frame_call import FrameCall
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
@@ -22,7 +23,7 @@ _INTERCEPT = "Intercept"
 
 def _response(model: Model) -> Response:
     """Return the hazard relative to the baseline's, or the median time."""
-    names = _names(model)
+    names = () if _has_formula(model) else _names(model)
     if _is_cox(model):
         return Response("exponential", FrameCall("predict_partial_hazard", names=names), "partial hazard")
     return Response("exponential", FrameCall("predict_median", names=names), "median survival time")
@@ -38,6 +39,9 @@ def read(model: Model, request: Request) -> AdditiveReader:
     unit = "log partial hazard: high is early"
     if not _is_cox(model):
         link, method, unit = np.log, "predict_median", "log of the median survival time"
+    if _has_formula(model):
+        call = FrameCall(method) if link is None else FrameCall(method, finish=np.log)
+        return read_formula(model, request, names, call, unit=unit, way=method, floor=0.0 if link is None else 1.0)
     call = FrameCall(method, names=names)
     at_zero = call(model, np.zeros((1, len(names))))
     coefficients = np.asarray(_coefficients(model), float)[:, None]
@@ -77,12 +81,10 @@ def _refused(model: Model, why: str) -> UnsupportedStructureError:
 
 
 def _names(model: Model) -> tuple[str, ...]:
-    """Return the columns; refuse formulas, as their terms are no columns."""
-    names = tuple(map(str, _coefficients(model).index))
-    terms = [name for name in names if name == _INTERCEPT or any(mark in name for mark in "[(:")]
-    if terms:
-        got = f"Got {', '.join(map(repr, terms[:3]))}"
-        method = "predict_log_partial_hazard" if _is_cox(model) else "predict_median"
-        do = f"Call it on frames: explain(model.{method}, X, background), exact up to 12 players"
-        raise UnsupportedStructureError(message("Terms of a formula are no columns of the rows", got, do))
-    return names
+    """Return the columns, or the terms of a formula."""
+    return tuple(str(name) for name in _coefficients(model).index if name != _INTERCEPT)
+
+
+def _has_formula(model: Model) -> bool:
+    """Say whether parameters are those of a formula's terms, and not of columns."""
+    return _INTERCEPT in _coefficients(model).index or is_of_terms(_names(model))

@@ -85,7 +85,7 @@ class TreeReader(Reader):
         self.ensemble = ensemble = ensemble.pick(request.output)
         self.n_terms, self.precision = float(max(len(ensemble.trees.tree_start) - 1, 1)), ensemble.epsilon
         self.own_call, self._refuse = replace(own_call, finish=partial(_finished, own_call, self._column)), refuse
-        self.offset, self.absent = offset or Offset(), ensemble.absent
+        self.offset, self.offset_note, self.absent = offset or Offset(), ensemble.offset_note, ensemble.absent
         self.fitted_names = _checkable_names(ensemble)
         self.feature_names = names_of(request, ensemble.feature_names, ensemble.n_features, ensemble.name)
         self.output_names, self.single_output = ensemble.output_names, ensemble.single_output

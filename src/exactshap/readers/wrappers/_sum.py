@@ -203,6 +203,7 @@ class SumReader(Reader):
         self.single_output = single_output
         self.background, self.weights = request.background, request.weights
         self.value_function = self._one_value_function()
+        self.offset_note = next(filter(None, (member.reader.offset_note for member in self.members)), "")
         self.block_rows = min(MAX_BLOCK_ROWS, *(member.reader.block_rows for member in self.members))
         self.threads_inside = any(member.reader.threads_inside for member in self.members)
         self._round()

@@ -90,6 +90,7 @@ def explain_dataset(
     order: int = 1,
     top_k: int | None = None,
     dtype: str = "float64",
+    offset: str | None = None,
     filesystem: Foreign = None,
     map: Callable[..., Iterable[Any]] | None = None,
     progress: Progress = None,
@@ -119,8 +120,8 @@ def explain_dataset(
         See :class:`Partition`; the error names file, row group and row.
     index : str or Semivalue, default="shapley"
         Which value.
-    order, top_k, dtype
-        As in :class:`Partition`: pairs, the largest values of each row, float32.
+    order, top_k, dtype, offset
+        As in :class:`Partition`: pairs, the largest values of each row, float32, the column of offsets.
     filesystem : file system of pyarrow or fsspec, default=None
         Where the source is; None: what an address names, else this machine.
     map : callable, default=None
@@ -165,7 +166,8 @@ def explain_dataset(
     """
     started = time.perf_counter()
     run = builtins.map if map is None else map
-    part = Partition(explainer, keep, on_bad_rows, drop=drop, index=index, order=order, top_k=top_k, dtype=dtype)
+    question = {"index": index, "order": order, "top_k": top_k, "dtype": dtype, "offset": offset}
+    part = Partition(explainer, keep, on_bad_rows, drop=drop, **question)
     stored = [_with_wanted_keys(file, part) for file in find_files(source, filesystem)]
     folder = None if destination is None else Path(destination)
     if folder is not None:
@@ -242,7 +244,7 @@ def _nothing(part: Partition) -> GlobalImportance:
 
 def _with_wanted_keys(file: StoredFile, part: Partition) -> StoredFile:
     """Return a file with those folder keys that the run names. Others are not columns."""
-    wanted = {*part.layout.keep, *part.drop, *part.explainer.reader.feature_names}
+    wanted = {*part.layout.keep, *part.drop, part.offset, *part.explainer.reader.feature_names}
     return dataclasses.replace(file, keys=tuple(pair for pair in file.keys if pair[0] in wanted))
 
 
@@ -283,7 +285,12 @@ def _check_schemas(part: Partition, files: list[StoredFile]) -> None:
     for file in files:
         schema = read_schema(file, part.layout.keep)
         for name in schema.names:
-            if is_index(name) and name not in {*part.layout.keep, *part.drop, *part.explainer.reader.feature_names}:
+            if is_index(name) and name not in {
+                *part.layout.keep,
+                *part.drop,
+                part.offset,
+                *part.explainer.reader.feature_names,
+            }:
                 schema = schema.remove(schema.get_field_index(name))
         first = schema if first is None else first
         try:

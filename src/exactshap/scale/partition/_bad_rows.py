@@ -17,15 +17,15 @@ REFUSALS = (ValueError, TypeError)
 Solve = Callable[[np.ndarray], Any]  # row numbers -> result, or one of REFUSALS
 
 
-def explain_what_is_possible(solve: Solve, table: Table) -> list[tuple[np.ndarray, Any]]:
-    """Return (row numbers, result) of the rows that ``solve`` takes.
+def explain_what_is_possible(solve: Solve, table: Table, offsets: np.ndarray | None = None) -> list[tuple[np.ndarray, Any]]:
+    """Return (row numbers, result) of the rows that ``solve`` takes; ``offsets`` are one more column of these rows.
 
     Raises
     ------
     InputError
         If rows without gaps are there and all of them are refused: then it is the table that does not fit, not a row.
     """
-    refused = _refused_for_gaps(solve, table)
+    refused = _refused_for_gaps(solve, table, offsets)
     left = np.flatnonzero(~refused)
     results: list[tuple[np.ndarray, Any]] = []
     last: Exception | None = None
@@ -39,9 +39,11 @@ def explain_what_is_possible(solve: Solve, table: Table) -> list[tuple[np.ndarra
     return results
 
 
-def first_refused(solve: Solve, table: Table, error: Exception) -> tuple[int | None, Exception]:
+def first_refused(
+    solve: Solve, table: Table, error: Exception, offsets: np.ndarray | None = None
+) -> tuple[int | None, Exception]:
     """Return the first refused row's number and its error, or None. None if no single row is to blame."""
-    refused = np.flatnonzero(_refused_for_gaps(solve, table))
+    refused = np.flatnonzero(_refused_for_gaps(solve, table, offsets))
     if refused.size:
         return int(refused[0]), _error_of(solve, refused[:1]) or error
     outcomes = _halved(solve, np.arange(table.n_rows))
@@ -63,9 +65,10 @@ def _halved(solve: Solve, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
         yield from _halved(solve, rows[middle:])
 
 
-def _refused_for_gaps(solve: Solve, table: Table) -> np.ndarray:
+def _refused_for_gaps(solve: Solve, table: Table, offsets: np.ndarray | None) -> np.ndarray:
     """Return which rows are refused for missing or infinite cells. Rows with the same gaps share one answer."""
-    gaps = np.stack([_gaps(table, j) for j in range(table.n_columns)], axis=1)
+    columns = [_gaps(table, j) for j in range(table.n_columns)]
+    gaps = np.stack(columns if offsets is None else [*columns, _kinds(offsets)], axis=1)
     refused = np.zeros(table.n_rows, bool)
     holed = np.flatnonzero(gaps.any(axis=1))
     patterns, group = np.unique(gaps[holed], axis=0, return_inverse=True)
@@ -89,4 +92,8 @@ def _gaps(table: Table, j: int) -> np.ndarray:
         numbers = table.select([j]).numeric()[:, 0]
     except (InputError, InputTypeError):
         return np.array([cell is None or cell != cell for cell in table.column(j).tolist()], np.int8)
+    return _kinds(numbers)
+
+
+def _kinds(numbers: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(numbers), 1, np.where(np.isposinf(numbers), 2, 3 * np.isneginf(numbers))).astype(np.int8)

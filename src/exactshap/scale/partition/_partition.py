@@ -13,6 +13,7 @@ from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message, rows_from
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored import is_index
+from exactshap.readers import require_score
 from exactshap.scale.partition._bad_rows import REFUSALS, explain_what_is_possible, first_refused
 from exactshap.scale.partition._carrier import pack, unpack
 from exactshap.scale.partition._columns import join_columns, layout_of
@@ -54,6 +55,9 @@ class Partition:
         ``rest``, instead of one column for each feature.
     dtype : {"float64", "float32"}, default="float64"
         Of values and standard errors; baseline, prediction and residual stay float64.
+    offset : str, default=None
+        The column of offsets (log exposure, XGBoost's ``base_margin``), which is no feature; see the call of an
+        :class:`~exactshap.Explainer`.
 
     Attributes
     ----------
@@ -99,6 +103,7 @@ class Partition:
         order: int = 1,
         top_k: int | None = None,
         dtype: str = "float64",
+        offset: str | None = None,
     ) -> None:
         if on_bad_rows not in _POLICIES:
             raise UnknownNameError(
@@ -106,10 +111,13 @@ class Partition:
             )
         if isinstance(keep, str) or isinstance(drop, str):
             raise InputTypeError(message("`keep` and `drop` are lists of columns", "Got a single text", 'Pass keep=["id"]'))
+        if offset is not None:
+            _check_offset(explainer, offset)
         self.explainer = copy.copy(explainer)
         self.explainer.progress = False  # whoever runs the partitions says how far they are
         self.types = dict(keep) if isinstance(keep, Mapping) else dict.fromkeys(keep)
         self.drop, self.on_bad_rows, self.index, self.order = tuple(drop), on_bad_rows, index, order
+        self.offset = offset
         sampled = _is_sampled(explainer, index, order)
         self.layout = layout_of(explainer.reader, tuple(self.types), sampled=sampled, order=order, top_k=top_k, dtype=dtype)
         self._packed: tuple[str, bytes] | None = None
@@ -132,7 +140,7 @@ class Partition:
             ``phi_...``, totals and ``exact`` with all their digits, whatever is written of them.
         """
         frame, restore = as_frame(table)
-        columns = self._solve_all(self._features(frame), _kept_cells(frame, self.layout.keep))
+        columns = self._solve_all(self._features(frame), self._offsets(frame), _kept_cells(frame, self.layout.keep))
         return restore(join_columns(frame, self.layout.keep, self.layout.written(columns))), columns
 
     @property
@@ -204,7 +212,7 @@ class Partition:
         index = getattr(self.index, "name", self.index)
         settings = {"keep": list(self.layout.keep), "drop": list(self.drop), "on_bad_rows": self.on_bad_rows}
         written = {"order": self.order, "top_k": self.layout.top_k, "dtype": self.layout.dtype}
-        return explainer_identity(self.explainer, index) | settings | written
+        return explainer_identity(self.explainer, index) | settings | written | {"offset": self.offset}
 
     def __copy__(self) -> Partition:
         part = Partition.__new__(Partition)
@@ -225,11 +233,12 @@ class Partition:
         """Return the columns of the model, as it was fitted: named ones, or an array where nobody has named them."""
         table = as_table(frame, allow_empty=True)
         names, reader = table.names or (), self.explainer.reader
-        for name in (*self.types, *self.drop):
+        outside = {*self.drop, *(() if self.offset is None else (self.offset,))}
+        for name in (*self.types, *outside):
             if name not in names:
                 raise UnknownNameError(message(f"The table has no column {name!r}", do=did_you_mean(name, names)))
         own = set(reader.feature_names)
-        left_out = {name for name in names if name in self.drop or ((name in self.types or is_index(name)) and name not in own)}
+        left_out = {name for name in names if name in outside or ((name in self.types or is_index(name)) and name not in own)}
         table = with_categories(table.select([j for j, name in enumerate(names) if name not in left_out]), reader.background)
         check_types(table, reader.background)
         if reader.fitted_names is not None or (reader.background is not None and reader.background.is_frame):
@@ -240,23 +249,27 @@ class Partition:
             raise UnknownNameError(message(what, got, f"Pass {list(given)}, in this order"))
         return as_table(table.numeric(), allow_empty=True)
 
-    def _solve(self, features: Table, rows: np.ndarray) -> dict[str, np.ndarray]:
-        chosen = features if len(rows) == features.n_rows else features.take(rows)
-        return self.layout.columns(self.explainer(chosen.native, self.index, self.order))
+    def _offsets(self, frame: TableLike) -> np.ndarray | None:
+        if self.offset is None:
+            return None
+        table = as_table(frame, allow_empty=True)
+        return np.asarray(table.select([(table.names or ()).index(self.offset)]).numeric(what="offset")[:, 0], float)
 
-    def _solve_all(self, features: Table, kept: Callable[[int], str]) -> dict[str, np.ndarray]:
+    def _solve_all(self, features: Table, offsets: np.ndarray | None, kept: Callable[[int], str]) -> dict[str, np.ndarray]:
         def solve(rows: np.ndarray) -> dict[str, np.ndarray]:
+            chosen = features if len(rows) == features.n_rows else features.take(rows)
+            of_rows = None if offsets is None else offsets[rows]
             with rows_from(int(rows[0]) if rows.size else 0):
-                return self._solve(features, rows)
+                return self.layout.columns(self.explainer(chosen.native, self.index, self.order, offset=of_rows))
 
         try:
             return solve(np.arange(features.n_rows))
         except REFUSALS as error:
             solve(np.arange(0))  # a table that does not fit raises here, whatever its rows
             if self.on_bad_rows == "raise":
-                raise _naming_the_row(solve, features, error, kept) from None
+                raise _naming_the_row(solve, features, error, kept, offsets) from None
         columns = self.layout.marked(features.n_rows)
-        for rows, part in explain_what_is_possible(solve, features):
+        for rows, part in explain_what_is_possible(solve, features, offsets):
             for name, values in part.items():
                 columns[name][rows] = values
         return columns
@@ -281,7 +294,11 @@ def _kept_cells(frame: TableLike, keep: Sequence[str]) -> Callable[[int], str]:
 
 
 def _naming_the_row(
-    solve: Callable[[np.ndarray], Any], features: Table, error: Exception, kept: Callable[[int], str]
+    solve: Callable[[np.ndarray], Any],
+    features: Table,
+    error: Exception,
+    kept: Callable[[int], str],
+    offsets: np.ndarray | None,
 ) -> Exception:
     """Return the error with the row's number added.
 
@@ -289,13 +306,24 @@ def _naming_the_row(
     """
     row, reason = getattr(error, "row", None), error
     if row is None:
-        row, reason = first_refused(solve, features, error)
+        row, reason = first_refused(solve, features, error, offsets)
     if row is None:
         return error
     do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
     named = InputError(message(f"Row {row} of the partition{kept(row)} cannot be explained", f"{reason}", do), row=row)
     named.reason = f"{reason}"  # type: ignore[attr-defined]
     return named
+
+
+def _check_offset(explainer: Explainer, offset: str) -> None:
+    """Refuse offsets that are no column, or a feature, and explainers of a unit that has none."""
+    if not isinstance(offset, str):
+        do = "Make them a column of every table: offset='log_exposure'"
+        raise InputTypeError(message("`offset` must name a column", f"Got {type(offset).__name__}", do))
+    if offset in explainer.reader.feature_names:
+        do = "Fit the model without that column"
+        raise InputError(message(f"Column {offset!r} is a feature of the model", "Got it as offset= too", do))
+    require_score(explainer.reader)
 
 
 def _is_sampled(explainer: Explainer, index: Any, order: int) -> bool:

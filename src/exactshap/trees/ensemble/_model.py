@@ -58,6 +58,8 @@ class TreeModel:
         What CatBoost makes of categorical columns. Its target statistics are columns of ``trees`` that follow the user's own.
     reading : str
         Which boosting rounds were read and why, where it is not all of them; ``explanation.method`` says it too.
+    offset_note : str
+        That it was fitted with offsets of its rows, and what its predictions leave out without them; "" where no trace shows it.
     """
 
     trees: FlatTrees
@@ -78,6 +80,7 @@ class TreeModel:
     missing_value: float = float("nan")
     hashed: HashedColumns | None = None
     reading: str = ""
+    offset_note: str = ""
 
     def __repr__(self) -> str:
         more = ", ..." if len(self.output_names) > 3 else ""

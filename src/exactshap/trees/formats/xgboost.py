@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import Json, Model
-from exactshap.errors import ExplanationWarning, ModelFormatError, message, warn
+from exactshap.errors import ModelFormatError, message
 from exactshap.trees.ensemble import RawForest, TreeModel, build
 from exactshap.trees.formats._document import (
     MAX_COLUMNS,
@@ -48,11 +49,9 @@ def convert(model: Model) -> TreeModel:
     """
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     document = read_ubj(bytes(booster.save_raw("ubj")))
-    if has_offset(document):
-        _warn_of_offset(type(model).__name__, booster)
     missing = getattr(model, "missing", np.nan)
     classes = getattr(model, "classes_", None)
-    return from_document(
+    ensemble = from_document(
         document,
         name=type(model).__name__,
         live=True,
@@ -60,15 +59,19 @@ def convert(model: Model) -> TreeModel:
         missing_value=np.nan if missing is None else float(missing),
         classes=classes,
     )
+    return replace(ensemble, offset_note=_offset_note(ensemble.name, booster)) if has_offset(document) else ensemble
 
 
-def _warn_of_offset(name: str, booster: Model) -> None:
-    """Warn of a model that was fitted with offsets. Not of one fitted to sampled rows: their mean is another one."""
+def _offset_note(name: str, booster: Model) -> str:
+    """Return what to say of a model that was fitted with offsets. Not of one fitted to sampled rows: their mean is another one."""
     trained = json.loads(booster.save_config())["learner"]["gradient_booster"].get("tree_train_param", {})
-    if float(trained.get("subsample", 1.0)) == 1.0:
-        text = f"The trees of {name} do not start from its base_score: it was fitted with base_margin=, or to sampled rows and loaded"
-        why = "Without an offset XGBoost predicts from base_score, and so the values say; with one, base_score is left out"
-        warn(message(text, why, "Pass the offsets of the explained rows, explain(model, X, offset=...)"), ExplanationWarning)
+    if float(trained.get("subsample", 1.0)) != 1.0:
+        return ""
+    text = (
+        f"The trees of {name} do not start from its base_score: it was fitted with base_margin=, or to sampled rows and loaded"
+    )
+    why = "Without an offset XGBoost predicts from base_score, and so the values say; with one, base_score is left out"
+    return message(text, why, "Pass the offsets of the explained rows, explain(model, X, offset=...)")
 
 
 @guarded("XGBoost model")

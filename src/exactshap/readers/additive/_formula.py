@@ -1,0 +1,234 @@
+r"""Formulas of R's kind: the model is a sum of terms on one or few columns, and only its own predictions say what they are.
+
+.. math:: f(x) = \sum_{V \in \mathcal{V}} f_V(x_V) = \sum_{W \in \mathcal{W}} c_W\, f(x_W, a_{\bar W}),
+          \qquad c_W = \sum_{V \in \mathcal{W},\, V \supseteq W} (-1)^{|V \setminus W|}
+
+:math:`\mathcal{V}` are the columns of each term, :math:`\mathcal{W}` all subsets of them, a any one row.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.types import Model
+from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.frames import Table, check_columns
+from exactshap.readers import Request, select_outputs
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive._frame_call import FrameCall
+from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms
+
+__all__ = ["is_of_terms", "read_formula"]
+
+MAX_COLUMNS_OF_TERM = 10  # an interaction of more has more subsets than anybody writes
+_LEVEL = re.compile(r"\[(?:T\.|S\.|D\.)?([^\]]*)\]")  # as patsy and formulaic name the columns of a category: site[T.south]
+
+
+def is_of_terms(names: Iterable[str]) -> bool:
+    """Say whether names of parameters are those of a formula's terms, not of columns."""
+    return any(mark in name for name in names for mark in "[(:")
+
+
+def read_formula(
+    model: Model,
+    request: Request,
+    parameters: Sequence[str],
+    call: FrameCall,
+    *,
+    unit: str,
+    way: str,
+    training: Any = None,
+    floor: float = 0.0,
+) -> AdditiveReader:
+    """Read a model of a formula's terms as a sum of functions of the user's columns.
+
+    Parameters
+    ----------
+    model : object
+        A fitted result that predicts from a pandas frame of the user's columns.
+    request : Request
+        Its background says which columns there are, and of which types.
+    parameters : sequence of str
+        Names of the terms' parameters, such as ``age:site[T.south]``.
+    call : FrameCall
+        The documented prediction, on the scale where the terms add up.
+    unit : str
+    way : str
+        The method to explain as a function where this cannot be done.
+    training : DataFrame, optional
+        The rows of the fit, for levels that the background lacks.
+    floor : float
+        Absolute rounding of the prediction.
+    """
+    name = type(model).__name__
+    if request.background is None or not request.background.is_frame:
+        got = "Got none" if request.background is None else "Got an array"
+        do = "Pass a frame of the columns that the formula names: explain(model, X, background)"
+        raise UnsupportedStructureError(message(f"The formula of {name} needs reference rows", got, do))
+    background = request.background
+    given = background.names or ()
+    found = {parameter: [j for j, column in enumerate(given) if _names(parameter, column)] for parameter in parameters}
+    _require_few(found, name, way)
+    used = sorted({j for columns in found.values() for j in columns})
+    names = tuple(given[j] for j in used)
+    background = check_columns(background, names, len(names), owner=name, what="background")
+    coding = Coding.of(background, parameters, training)
+    terms = Anchored(
+        model,
+        FrameCall(call.method, call.settings, call.finish, names=names),
+        coding,
+        coding.encode(background, "background")[0],
+    )
+    weights = subset_weights([tuple(used.index(j) for j in columns) for columns in found.values()])
+    select_outputs(("output",), request.output, owner=name)
+    form = AdditiveForm(
+        blocks=(
+            FunctionTerms(tuple(terms.term(columns, weight) for columns, weight in weights.items() if columns and weight)),
+        ),
+        intercept=weights[()] * terms(np.zeros((1, 0)), (), 1),
+        encode=coding.encode,
+        predict=functools.partial(terms.call.of_table, model),
+        own_call=terms.call,
+        n_columns=len(names),
+        fitted_names=names,
+        output_names=("output",),
+        unit=unit,
+        single_output=True,
+        floor=floor,
+    )
+    return AdditiveReader(model, request, form)
+
+
+def _names(parameter: str, column: str) -> bool:
+    """Say whether a term's name holds a column's: as a word of its own, whatever is around it."""
+    return re.search(rf"(?<![\w.]){re.escape(column)}(?!\w)", parameter) is not None
+
+
+def _require_few(found: Mapping[str, Sequence[int]], owner: str, way: str) -> None:
+    """Refuse interactions of many columns: all of their subsets would be called."""
+    wide = next((parameter for parameter, columns in found.items() if len(columns) > MAX_COLUMNS_OF_TERM), None)
+    if wide is not None:
+        do = f"Call it: explain(model.{way}, X, background)"
+        got = f"Got {wide!r} on {len(found[wide])} columns; at most {MAX_COLUMNS_OF_TERM} are read"
+        raise UnsupportedStructureError(message(f"A term of {owner} joins too many columns", got, do))
+
+
+def subset_weights(sets: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], int]:
+    r"""Return the weight of each subset's function in a sum over sets of columns.
+
+    .. math:: c_W = \sum_{V \supseteq W} (-1)^{|V \setminus W|}
+
+    >>> subset_weights([(0,), (0, 1), (2,)])
+    {(): -1, (0,): 0, (1,): 0, (2,): 1, (0, 1): 1}
+    """
+    closure = {subset for columns in sets for size in range(len(columns) + 1) for subset in combinations(columns, size)} | {()}
+    ordered = sorted(closure, key=lambda subset: (len(subset), subset))
+    return {inner: sum((-1) ** (len(outer) - len(inner)) for outer in ordered if set(inner) <= set(outer)) for inner in ordered}
+
+
+@dataclass(frozen=True, eq=False)
+class Anchored:
+    """Predict with all columns but some at one row's cells."""
+
+    model: Model
+    call: FrameCall
+    coding: Coding
+    anchor: np.ndarray
+
+    def __call__(self, values: np.ndarray, columns: tuple[int, ...], weight: int) -> np.ndarray:
+        rows = np.repeat(self.anchor[None], len(values), axis=0)
+        rows[:, columns] = values
+        return weight * np.asarray(self.call(self.model, self.coding.frame(rows)), float)
+
+    def term(self, columns: tuple[int, ...], weight: int) -> FunctionTerm:
+        """Return the weighted function of some columns."""
+        label = f"The term on {', '.join(self.coding.names[j] for j in columns)}"
+        return FunctionTerm(columns, functools.partial(self, columns=columns, weight=weight), label, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """Write the user's cells as numbers, and numbers as the cells of a pandas frame.
+
+    Attributes
+    ----------
+    names : tuple of str
+    levels : tuple of (tuple or None)
+        Of each column its texts or categories by code; None for numbers.
+    dtypes : tuple
+        What a pandas series of each column is cast to.
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[tuple[Any, ...] | None, ...]
+    dtypes: tuple[Any, ...]
+
+    @staticmethod
+    def of(background: Table, parameters: Sequence[str], training: Any) -> Coding:
+        """Return the coding of the background's columns; levels also come from the terms' names and the rows of the fit."""
+        names = background.names or ()
+        is_pandas = type(background.native).__module__.startswith("pandas")
+        by_name = dict(zip(names, background.native.dtypes, strict=True)) if is_pandas else {}
+        columns = [background.column(j) for j in range(len(names))]
+        categories = [getattr(by_name.get(name), "categories", None) for name in names]
+        levels: list[tuple[Any, ...] | None] = []
+        for name, cells, known in zip(names, columns, categories, strict=True):
+            if known is None and cells.dtype.kind not in "fiub":
+                named = [_LEVEL.findall(parameter) for parameter in parameters if _names(parameter, name)]
+                fitted = list(training[name]) if training is not None and name in training else []
+                known = dict.fromkeys((*cells, *fitted, *(level for found in named for level in found)))
+            levels.append(None if known is None else tuple(level for level in known if level is not None and level == level))
+        dtypes = [
+            cells.dtype if known is None else by_name[name]
+            for name, cells, known in zip(names, columns, categories, strict=True)
+        ]
+        return Coding(names, tuple(levels), tuple(dtypes))
+
+    def encode(self, X: Table, what: str) -> np.ndarray:
+        """Return rows as numbers (n_rows, n_columns)."""
+        columns = [self._column(X, j, what) for j in range(len(self.names))]
+        return np.stack(columns, axis=1) if X.n_rows else np.zeros((0, len(self.names)))
+
+    def _column(self, X: Table, j: int, what: str) -> np.ndarray:
+        levels, name = self.levels[j], self.names[j]
+        if levels is None:
+            numbers = X.select([j]).numeric(what=what)[:, 0]
+            bad = np.flatnonzero(~np.isfinite(numbers))
+            if bad.size:
+                got = f"Got {numbers[bad[0]]} at row {bad[0]} of {what}"
+                raise InputError(message(f"Column {name!r} of a formula must be finite", got), row=int(bad[0]))
+            return numbers
+        codes = {level: code for code, level in enumerate(levels)}
+        cells = X.column(j).tolist()
+        unknown = next((i for i, cell in enumerate(cells) if cell not in codes), None)
+        if unknown is not None:
+            got = f"Got {cells[unknown]!r} at row {unknown} of {what}; known: {', '.join(map(repr, levels[:10]))}"
+            do = "If the model knows it, let the background have a row of it"
+            raise InputError(message(f"Column {name!r} holds an unknown level", got, do), row=unknown)
+        return np.array([codes[cell] for cell in cells], float)
+
+    def frame(self, numbers: np.ndarray) -> Any:
+        """Return coded rows as a pandas frame of the user's columns."""
+        import pandas as pd
+
+        return pd.DataFrame({name: self._cells(numbers[:, j], j) for j, name in enumerate(self.names)})
+
+    def _cells(self, numbers: np.ndarray, j: int) -> Any:
+        import pandas as pd
+
+        levels, dtype = self.levels[j], self.dtypes[j]
+        if levels is not None:
+            codes = numbers.astype(int)
+            if hasattr(dtype, "categories"):
+                return pd.Categorical.from_codes(codes, dtype=dtype)
+            return np.array(levels, object)[codes]
+        is_whole = dtype.kind in "iub" and (numbers == np.rint(numbers)).all()
+        return numbers.astype(dtype) if is_whole else numbers
