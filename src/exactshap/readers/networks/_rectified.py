@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap.errors import BudgetError, message
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
+from exactshap.solvers import Part
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_hinges
 
 __all__ = ["Rectified"]
@@ -47,7 +47,7 @@ class Rectified(NamedTuple):
             values[place] = self.weights @ (np.maximum(sums, 0.0) @ self.out)
         return values
 
-    def solve(self, semivalue: Semivalue, order: int, owner: str) -> Solution:
+    def solve(self, semivalue: Semivalue, order: int, owner: str) -> Part:
         """Add up blocks of background rows."""
         n_background, (d, n_units) = len(self.absent), self.row.shape
         step = max(1, _BLOCK_VALUES // max(1, d * n_units))
@@ -58,7 +58,7 @@ class Rectified(NamedTuple):
         assert total is not None
         return total
 
-    def _block(self, rows: slice, semivalue: Semivalue, order: int, owner: str) -> Solution:
+    def _block(self, rows: slice, semivalue: Semivalue, order: int, owner: str) -> Part:
         absent, d = self.absent[rows], len(self.row)
         steps = (self.row - absent).transpose(0, 2, 1).reshape(-1, d)
         shifts = (self.bias + absent.sum(axis=1)).ravel()

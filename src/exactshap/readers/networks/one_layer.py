@@ -38,7 +38,7 @@ from exactshap.readers import (
 )
 from exactshap.readers.networks._rectified import Rectified
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, player_sets, solve
+from exactshap.solvers import Cost, Part, Solution, player_sets, solve
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_terms
 
 __all__ = ["NetworkHybrids", "NetworkReader", "OneLayerNetwork", "read"]
@@ -283,8 +283,7 @@ class NetworkReader(Reader):
             return solve(self._linear_game(sums), semivalue, order)
         if not len(sums):
             sets = player_sets(self.n_players, order)
-            none = Solution.zeros(0, len(sets), *(() if self.single_output else (self.n_outputs,)))
-            return replace(none, sets=sets)
+            return Solution(Part.zeros(0, len(sets), *(() if self.single_output else (self.n_outputs,))), sets)
         if self.layer.activation == "relu":
             parts = (self._rectified(row).solve(semivalue, order, self.model_name) for row in sums)
             rows = (
@@ -294,7 +293,7 @@ class NetworkReader(Reader):
             return Solution.join(rows, len(sums))
         return Solution.join((self._solved(row[None], semivalue, order) for row in sums), len(sums))
 
-    def _finished(self, part: Solution, sums: np.ndarray, constant: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    def _finished(self, part: Part, sums: np.ndarray, constant: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of one row with what rounds inside the units."""
         odds = np.exp(np.maximum(part.full[:, 0] + constant[0], 0.0)) if self._odds_rounding else 0.0
         part = replace(part, scale=part.scale + self._sizes(sums) + self._odds_rounding * odds)

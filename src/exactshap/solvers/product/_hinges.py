@@ -16,7 +16,7 @@ import numpy as np
 from exactshap._native import kernel
 from exactshap.errors import BudgetError, message
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Solution, player_sets, set_sizes
+from exactshap.solvers.core import Part, player_sets, set_sizes
 
 __all__ = ["MAX_HINGE_PLAYERS", "fill_hinges", "solve_hinges"]
 
@@ -33,7 +33,7 @@ def solve_hinges(
     coefficients: np.ndarray,
     semivalue: Semivalue,
     order: int,
-) -> Solution:
+) -> Part:
     """Return the values (1, n_sets, n_outputs) of one row, as a part without a constant.
 
     Parameters
@@ -73,7 +73,7 @@ def solve_hinges(
     scale = float((sizes * np.abs(coefficients).max(axis=1, initial=0.0)).sum())
     values = np.concatenate(parts) if parts else np.zeros((len(player_sets(n_players, order)), n_outputs))
     one = np.full(1, scale)
-    return Solution(values[None], ends[None, 0], ends[None, 1], "meet in the middle", error_bound=np.zeros(1), scale=one)
+    return Part(values[None], ends[None, 0], ends[None, 1], "meet in the middle", error_bound=np.zeros(1), scale=one)
 
 
 def _check_width(steps: np.ndarray, starts: np.ndarray, shifts: np.ndarray) -> None:
