@@ -83,6 +83,8 @@ _REGISTRY: dict[str, str] = {
     "statsmodels.genmod.generalized_linear_model.GLMResultsWrapper": "exactshap.readers.additive.statsmodels",
     "statsmodels.discrete.discrete_model.BinaryResultsWrapper": "exactshap.readers.additive.statsmodels",
     "statsmodels.discrete.discrete_model.PoissonResultsWrapper": "exactshap.readers.additive.statsmodels",
+    "glum._glm.GeneralizedLinearRegressorBase": "exactshap.readers.additive.glum",
+    "skglm.estimators.*": "exactshap.readers.additive.skglm",
     "treelite.model.Model": "exactshap.readers.trees.treelite",
     "lightgbm.basic.Booster": "exactshap.readers.trees.lightgbm",
     "lightgbm.sklearn.LGBMModel": "exactshap.readers.trees.lightgbm",
@@ -135,7 +137,7 @@ _NO_STRUCTURE = {
 _KNOWN = (
     "kernel machines, Gaussian processes, linear models, trees, forests and boosting of scikit-learn; pipelines, searches and"
     " scaled targets of them; XGBoost, LightGBM, CatBoost, EBM, pyGAM, gpytorch, BoTorch, treelite,"
-    " lifelines, scikit-survival, statsmodels"
+    " lifelines, scikit-survival, statsmodels, glum, skglm"
 )
 
 

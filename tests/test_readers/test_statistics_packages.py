@@ -1,0 +1,171 @@
+"""glum and skglm: linear predictors, categories and links, by brute force over the models' own calls."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from exactshap import explain
+from exactshap.errors import ExplanationWarning, InputError, UnsupportedStructureError
+from exactshap.testing import check_reader
+from oracles import interventional_values
+from tolerances import roundings
+
+rng = np.random.default_rng(0)
+X = pd.DataFrame(rng.normal(size=(150, 4)), columns=["age", "power", "bonus", "density"])
+SCORE = np.asarray(X.age * X.power + X.bonus)
+TOWNS = X.assign(town=pd.Categorical(rng.choice(["u", "v", "w"], size=150)))
+LABEL = (SCORE > 0).astype(int)
+ROWS, BACKGROUND = X[:4], X[50:60]
+
+
+def require_the_usual_errors(model, X, background):
+    """Unfitted models, missing columns and columns in another order are errors; subclasses are read."""
+    with pytest.raises(NotFittedError):
+        explain(clone(model), X, background)
+    with pytest.raises(InputError):
+        explain(model, X.iloc[:, 1:], background)
+
+    class Same(type(model)):
+        """Predicts as its class does."""
+
+    same = Same.__new__(Same)
+    same.__dict__.update(vars(model))
+    np.testing.assert_array_equal(explain(same, X, background).values, explain(model, X, background).values)
+
+    class Twice(type(model)):
+        def predict(self, X):
+            return 2.0 * super().predict(X)
+
+    twice = Twice.__new__(Twice)
+    twice.__dict__.update(vars(model))
+    if not hasattr(model, "decision_function"):
+        with pytest.warns(ExplanationWarning, match="has its own predict"):
+            values = explain(twice, X, background)
+        np.testing.assert_allclose(values.prediction, twice.predict(X))
+
+
+FAMILIES = {
+    "normal": (SCORE, "target", "target"),
+    "poisson": (np.exp(SCORE).round(), "log of the target", "target"),
+    "gamma": (np.exp(SCORE) + 0.1, "log of the target", "target"),
+    "binomial": (LABEL, "log-odds", "probability"),
+}
+
+
+class TestGlum:
+    @pytest.fixture(autouse=True)
+    def glum(self):
+        return pytest.importorskip("glum")
+
+    @pytest.mark.parametrize("family", FAMILIES)
+    def test_families(self, glum, family):
+        y, unit, response = FAMILIES[family]
+        model = glum.GeneralizedLinearRegressor(family=family, alpha=0.01).fit(X, y)
+        check_reader(model, ROWS, BACKGROUND)
+        explanation = explain(model, ROWS, BACKGROUND)
+        assert explanation.unit == unit
+        right = interventional_values(model.linear_predictor, ROWS, BACKGROUND)
+        np.testing.assert_allclose(explanation.values, right, rtol=0, atol=roundings(64))
+        mean = explain(model, ROWS, BACKGROUND, output="response")
+        assert mean.exact
+        assert mean.unit == response
+        np.testing.assert_allclose(mean.prediction, model.predict(ROWS), rtol=roundings(16))
+        require_the_usual_errors(model, ROWS, BACKGROUND)
+
+    @pytest.mark.parametrize("settings", [{}, {"drop_first": True}])
+    def test_categories_are_columns(self, glum, settings):
+        model = glum.GeneralizedLinearRegressor(family="poisson", alpha=0.01, **settings).fit(TOWNS, np.exp(SCORE))
+        rows, background = TOWNS[:4], TOWNS[50:60]
+        check_reader(model, rows, background)
+        explanation = explain(model, rows, background)
+        assert explanation.feature_names == [*X.columns, "town"] or explanation.feature_names == (*X.columns, "town")
+        np.testing.assert_allclose(explanation.prediction, model.linear_predictor(rows), rtol=0, atol=roundings(16))
+        moved = background.assign(town=pd.Categorical(["u"] * 10, categories=["u", "v", "w"]))
+        only = explain(model, rows.assign(**background.iloc[0][list(X.columns)]).astype(TOWNS.dtypes), moved.iloc[:1])
+        assert not only.values[:, :4].any()
+        with pytest.raises(InputError, match=r"row 0, column 'town'.*Got 'zz'.*It knows 'u'"):
+            explain(model, rows.assign(town=pd.Categorical(["zz"] * 4)), background)
+
+    def test_missing_categories_are_categories_where_they_were_fitted_so(self, glum):
+        towns = TOWNS.copy()
+        towns.loc[[1, 3, 52], "town"] = None
+        model = glum.GeneralizedLinearRegressor(family="poisson", alpha=0.01, cat_missing_method="convert").fit(
+            towns, np.exp(SCORE)
+        )
+        check_reader(model, towns[:4], towns[50:60])
+        known = glum.GeneralizedLinearRegressor(family="poisson", alpha=0.01).fit(TOWNS, np.exp(SCORE))
+        with pytest.raises(InputError, match="row 2, column 'town'"):
+            explain(known, TOWNS[:4], towns[50:60])
+
+    def test_arrays_and_pipelines(self, glum):
+        model = make_pipeline(StandardScaler(), glum.GeneralizedLinearRegressor(family="poisson", alpha=0.01)).fit(
+            X, np.exp(SCORE)
+        )
+        check_reader(model[-1], model[:-1].transform(ROWS), model[:-1].transform(BACKGROUND))
+        np.testing.assert_allclose(
+            explain(model, ROWS, BACKGROUND).values,
+            explain(model[-1], model[:-1].transform(ROWS), model[:-1].transform(BACKGROUND)).values,
+            rtol=0,
+            atol=roundings(64),
+        )
+
+    def test_formulas_are_refused_with_a_way(self, glum):
+        data = X.assign(y=np.exp(SCORE))
+        model = glum.GeneralizedLinearRegressor(family="poisson", alpha=0.01, formula="y ~ age + power*bonus + density").fit(
+            data
+        )
+        with pytest.raises(UnsupportedStructureError, match=r"explain\(model\.linear_predictor"):
+            explain(model, ROWS, BACKGROUND)
+        assert explain(model.linear_predictor, ROWS, BACKGROUND).exact
+
+    def test_other_links_are_named(self, glum):
+        model = glum.GeneralizedLinearRegressor(family="binomial", link=glum.CloglogLink(), alpha=0.01).fit(X, LABEL)
+        assert explain(model, ROWS, BACKGROUND).unit == "CloglogLink of the target"
+        with pytest.raises(UnsupportedStructureError, match="CloglogLink"):
+            explain(model, ROWS, BACKGROUND, output="response")
+
+
+class TestSkglm:
+    @pytest.fixture(autouse=True)
+    def skglm(self):
+        return pytest.importorskip("skglm")
+
+    @pytest.mark.parametrize("name", ["Lasso", "ElasticNet", "MCPRegression", "MultiTaskLasso"])
+    def test_regressions(self, skglm, name):
+        y = np.c_[SCORE, X.age - SCORE] if name == "MultiTaskLasso" else SCORE
+        model = getattr(skglm, name)(0.05).fit(X, y)
+        check_reader(model, ROWS, BACKGROUND)
+        explanation = explain(model, ROWS, BACKGROUND)
+        for k, values in enumerate(np.moveaxis(explanation.values.reshape(4, 4, -1), 2, 0)):
+            right = interventional_values(lambda rows, k=k: model.predict(rows).reshape(len(rows), -1)[:, k], ROWS, BACKGROUND)
+            np.testing.assert_allclose(values, right, rtol=0, atol=roundings(64))
+        require_the_usual_errors(model, ROWS, BACKGROUND)
+
+    @pytest.mark.parametrize(("name", "unit"), [("SparseLogisticRegression", "log-odds"), ("LinearSVC", "decision function")])
+    def test_classifiers(self, skglm, name, unit):
+        model = getattr(skglm, name)(0.05).fit(X, LABEL)
+        check_reader(model, ROWS, BACKGROUND)
+        explanation = explain(model, ROWS, BACKGROUND)
+        assert explanation.unit == f"{unit} of class 1"
+        np.testing.assert_allclose(explanation.prediction, model.decision_function(ROWS), rtol=0, atol=roundings(16))
+        require_the_usual_errors(model, ROWS, BACKGROUND)
+        way = "decision function" if name == "LinearSVC" else "not the logistic function"
+        with pytest.raises(UnsupportedStructureError, match=way):
+            explain(model, ROWS, BACKGROUND, output="response")
+
+    def test_general_estimators_and_cox(self, skglm):
+        from skglm.datafits import Huber, Logistic
+        from skglm.penalties import L1
+
+        robust = skglm.GeneralizedLinearEstimator(datafit=Huber(1.0), penalty=L1(0.01)).fit(np.asarray(X), SCORE)
+        check_reader(robust, np.asarray(ROWS), np.asarray(BACKGROUND))
+        labels = skglm.GeneralizedLinearEstimator(datafit=Logistic(), penalty=L1(0.01)).fit(np.asarray(X), 2 * LABEL - 1)
+        with pytest.raises(UnsupportedStructureError, match="datafit=Logistic"):
+            explain(labels, np.asarray(ROWS), np.asarray(BACKGROUND))
+        cox = skglm.CoxEstimator(0.01).fit(np.asarray(X), np.c_[np.exp(SCORE), LABEL])
+        check_reader(cox, np.asarray(ROWS), np.asarray(BACKGROUND))
+        assert explain(cox, np.asarray(ROWS), np.asarray(BACKGROUND)).unit == "log hazard: high is early"
