@@ -173,7 +173,7 @@ def _no_formula(cell: object) -> Any:
 
 @without_collection
 def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n_stages: int | None = None) -> Any:
-    """Load a model: skops files, booster files, and pickles only on request.
+    """Load a model: skops files, ONNX files, booster files, and pickles only on request.
 
     Parameters
     ----------
@@ -195,13 +195,17 @@ def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n
         return _load_pickle(path, allow_pickle)
     if suffix == ".skops":
         return _load_skops(path, trust)
+    if suffix == ".onnx":
+        from exactshap._graphs import OnnxFile
+
+        return OnnxFile(path)
     if suffix in (*_BOOSTERS, *_BINARY_BOOSTERS):
         return _load_booster(path, n_stages)
     raise ModelFormatError(
         message(
             f"{path.name} is not a model file that can be read",
             f"Got the suffix {suffix!r}",
-            f"Pass .skops, {', '.join(_BOOSTERS)}, or {', '.join(_PICKLES)} with --allow-pickle",
+            f"Pass .skops, .onnx, {', '.join(_BOOSTERS)}, or {', '.join(_PICKLES)} with --allow-pickle",
         )
     )
 

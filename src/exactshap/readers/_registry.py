@@ -86,6 +86,12 @@ _REGISTRY: dict[str, str] = {
     "glum._glm.GeneralizedLinearRegressorBase": "exactshap.readers.additive.glum",
     "skglm.estimators.*": "exactshap.readers.additive.skglm",
     "treelite.model.Model": "exactshap.readers.trees.treelite",
+    "exactshap._graphs._file.OnnxFile": "exactshap.readers.wrappers.onnx",
+    "exactshap._graphs._file.TreeCore": "exactshap.readers.trees.onnx",
+    "exactshap._graphs._file.LinearCore": "exactshap.readers.additive.onnx",
+    "exactshap._graphs._file.SupportCore": "exactshap.readers.kernel_machines.onnx",
+    "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": "exactshap.readers.wrappers.onnx",
+    "onnx.onnx_ml_pb2.ModelProto": "exactshap.readers.wrappers.onnx",
     "lightgbm.basic.Booster": "exactshap.readers.trees.lightgbm",
     "lightgbm.sklearn.LGBMModel": "exactshap.readers.trees.lightgbm",
     "catboost.core.CatBoost": "exactshap.readers.trees.catboost",
@@ -123,6 +129,7 @@ _BUILT_IN = frozenset(_REGISTRY)
 _NOT_ON_TABLES = (
     "xgboost.core.Booster",
     "treelite.model.Model",
+    "onnx.onnx_ml_pb2.ModelProto",
     "gpytorch.models.exact_gp.ExactGP",
     "botorch.models.gp_regression.SingleTaskGP",
 )  # they predict for objects of their library
@@ -215,6 +222,8 @@ def read(model: Model, request: Request) -> Reader:
         got = "None" if model is None else f"the class {model.__name__}"
         do = f"Pass a fitted estimator, such as {'model' if model is None else model.__name__ + '()'}.fit(X, y)"
         raise InputTypeError(message("`model` must be a fitted model", f"Got {got}", do))
+    if isinstance(model, (str, PathLike)) and str(model).lower().endswith(".onnx"):
+        return importlib.import_module("exactshap.readers.wrappers.onnx").read(model, request)
     known = known_class(model)
     if known is None and hasattr(model, "predict"):
         _register_installed()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from exactshap.trees.ensemble._build import MAX_CELLS as MAX_CELLS
 from exactshap.trees.ensemble._build import MAX_DEPTH as MAX_DEPTH
+from exactshap.trees.ensemble._build import MAX_NODES as MAX_NODES
 from exactshap.trees.ensemble._build import RawTree as RawTree
 from exactshap.trees.ensemble._build import build as build
 from exactshap.trees.ensemble._build import complete_forest as complete_forest

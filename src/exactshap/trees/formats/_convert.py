@@ -27,6 +27,7 @@ _CONVERTERS = {
     "lightgbm.basic": "exactshap.trees.formats.lightgbm",
     "lightgbm.sklearn": "exactshap.trees.formats.lightgbm",
     "catboost.core": "exactshap.trees.formats.catboost",
+    "exactshap._graphs._file": "exactshap.trees.formats.onnx",
     "treelite.model": "exactshap.trees.formats.treelite",
 }
 

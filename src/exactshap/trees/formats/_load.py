@@ -1,7 +1,8 @@
-"""Read tree models from files: XGBoost (JSON, UBJSON), LightGBM (text) and CatBoost (JSON), without those libraries."""
+"""Read tree models from files: XGBoost (JSON, UBJSON), LightGBM (text), CatBoost (JSON) and ONNX, without those libraries."""
 
 from __future__ import annotations
 
+import importlib
 import os
 from dataclasses import replace
 from typing import Any
@@ -30,7 +31,7 @@ _REFUSED = {  # first bytes of files that are not read, and why
 }
 _SAVE_AS = (
     "Save the model as XGBoost .json or .ubj (save_model), LightGBM .txt (booster_.save_model) "
-    "or CatBoost .json (save_model(path, format='json'))"
+    "or CatBoost .json (save_model(path, format='json')), or write an ONNX file"
 )
 
 
@@ -46,7 +47,8 @@ def load(
     Parameters
     ----------
     path : path-like
-        XGBoost JSON or UBJSON, LightGBM text or CatBoost JSON, recognised by their contents.
+        XGBoost JSON or UBJSON, LightGBM text, CatBoost JSON or an ensemble of trees in ONNX (which needs the package onnx), recognised
+        by their contents. ``explain(path, X)`` reads ONNX files with other models and with steps before them too.
     n_stages : int, default=None
         Keep the first boosting rounds only. None keeps what the library's estimator predicts with after loading the file: all
         rounds, but for XGBoost those up to the ``best_iteration`` of early stopping that the file names, as
@@ -129,13 +131,17 @@ def loads(
         except UnicodeDecodeError as error:
             raise ModelFormatError(message(f"{name!r} is not UTF-8 text", str(error))) from None
         return from_lightgbm.from_text(text, name=name, n_stages=n_stages)
+    if data.startswith(b"\x08"):  # the version, which is the first field that ONNX's files hold
+        if n_stages is not None:
+            raise InputError(message("An ONNX file holds no boosting rounds", f"Got n_stages={n_stages}", "Leave it out"))
+        return importlib.import_module("exactshap.trees.formats.onnx").from_bytes(data, name=name)
     document = _document(data, name)
     if isinstance(document, dict) and "learner" in document:
         model = from_xgboost.from_document(document, name=name, n_stages=n_stages)
         return replace(model, missing_value=float(missing_value))
     if isinstance(document, dict) and ("oblivious_trees" in document or "trees" in document) and "features_info" in document:
         return from_catboost.from_document(document, name=name, n_stages=n_stages)
-    raise ModelFormatError(message(f"{name!r} is no XGBoost, LightGBM or CatBoost model", do=_SAVE_AS))
+    raise ModelFormatError(message(f"{name!r} is no XGBoost, LightGBM, CatBoost or ONNX model", do=_SAVE_AS))
 
 
 def _document(data: bytes, name: str) -> Any:
@@ -145,5 +151,5 @@ def _document(data: bytes, name: str) -> Any:
     if data.lstrip()[:1] == b"{":
         return read_json(data, repr(name))
     raise ModelFormatError(
-        message(f"{name!r} is no XGBoost, LightGBM or CatBoost model", f"It starts with {data[:12]!r}", _SAVE_AS)
+        message(f"{name!r} is no XGBoost, LightGBM, CatBoost or ONNX model", f"It starts with {data[:12]!r}", _SAVE_AS)
     )

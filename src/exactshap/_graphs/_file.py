@@ -1,0 +1,282 @@
+"""An ONNX file as three graphs that can be run: the columns before its model, the model alone, and the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from exactshap._graphs._document import Attributes, parse, refused
+from exactshap._graphs._run import DTYPES, Input, Runner
+from exactshap._graphs._walk import CORES, MAX_COLUMNS, Columns, Score, Unread, walk
+from exactshap._runtime.files import read_bounded
+from exactshap._runtime.optional import first_installed, require
+from exactshap._runtime.types import Foreign
+from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+
+__all__ = ["Core", "LinearCore", "OnnxFile", "Parts", "SupportCore", "TreeCore", "column_names"]
+
+MAX_BYTES = 2**30
+# What the answer of a model goes through, which its score leaves out
+_TRANSFORMS = ("post_transform", "prob_a", "prob_b")
+_TABLE = "rows"
+
+
+def column_names(inputs: Sequence[Input]) -> tuple[str, ...] | None:
+    """Return the names of the columns where a file has one input for each; those of a single table are not stored."""
+    names = tuple(name for name, _, _ in inputs)
+    return names if len(names) > 1 and all(width == 1 for _, _, width in inputs) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """The one model of a graph, as a graph of its own without the transform of its scores.
+
+    Attributes
+    ----------
+    runner : Runner
+        Takes a table of ``n_columns`` numbers, answers scores.
+    transformed : Runner
+        Likewise, with the transform.
+    dtype
+        Of that table.
+    n_columns : int
+    scale, shift, exponential, normalised
+        What follows: ``scale * score + shift``, and perhaps an exponential; or the shares of classes in their sum.
+    column : int or None
+        The one score that the graph goes on with.
+    """
+
+    name: str
+    node: bytes
+    runner: Runner
+    transformed: Runner
+    dtype: Any
+    n_columns: int
+    scale: float
+    shift: float
+    exponential: bool
+    normalised: bool
+    column: int | None
+
+    @property
+    def attributes(self) -> Attributes:
+        """The attributes of the operator."""
+        onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
+        return Attributes(onnx.NodeProto.FromString(self.node))
+
+    @property
+    def is_transformed(self) -> bool:
+        """Whether the file answers something else than the score."""
+        attributes = self.attributes
+        by_number = attributes.kind == "TreeEnsemble"
+        post = attributes.integer("post_transform", 0) if by_number else attributes.text("post_transform", "NONE")
+        return self.exponential or self.normalised or post not in ("NONE", 0) or "prob_a" in attributes
+
+    def scores(self, rows: Any) -> np.ndarray:
+        """Return the scores (n_rows, n_scores) in double precision, of which there may be more than outputs."""
+        return self.scale * self._answers(self.runner, rows) + self.shift
+
+    def responses(self, rows: Any) -> np.ndarray:
+        """Return what the transform makes of the scores."""
+        if self.exponential:
+            with np.errstate(over="ignore"):
+                return np.asarray(np.exp(self.scores(rows)))
+        answers = self._answers(self.transformed, rows)
+        if self.normalised:
+            return np.asarray(answers / np.abs(answers).sum(axis=1, keepdims=True))
+        return self.scale * answers + self.shift
+
+    def _answers(self, runner: Runner, rows: Any) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            answer = runner.run({_TABLE: np.ascontiguousarray(rows, self.dtype)}).astype(float)
+        answer = answer.reshape(len(rows), -1)
+        return answer if self.column is None else answer[:, [self.column]]
+
+
+class TreeCore(Core):
+    """An ensemble of trees."""
+
+
+class LinearCore(Core):
+    """A linear model."""
+
+
+class SupportCore(Core):
+    """A support vector machine."""
+
+
+_CLASSES = {"trees": TreeCore, "linear": LinearCore, "support vectors": SupportCore}
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A file that was split.
+
+    Attributes
+    ----------
+    inputs : tuple of (name, dtype, number of columns)
+    owners : int array
+        The input column that each column of the core is made of.
+    front : Runner or None
+        Makes those columns; None where the input is the table of the core.
+    core : Core
+    whole : Runner
+        The file up to the explained output.
+    """
+
+    inputs: tuple[Input, ...]
+    owners: np.ndarray
+    front: Runner | None
+    core: Core
+    whole: Runner
+
+
+class OnnxFile:
+    """A model in ONNX's format, parsed as untrusted data.
+
+    Parameters
+    ----------
+    model : path, bytes or onnx.ModelProto
+    max_bytes : int, default=2**30
+    """
+
+    def __init__(self, model: Any, name: str | None = None, max_bytes: int = MAX_BYTES) -> None:
+        if isinstance(model, (str, PathLike)):
+            name, model = name or str(model).replace("\\", "/").rpartition("/")[2], read_bounded(model, max_bytes)
+        self.content = model if isinstance(model, bytes) else model.SerializeToString()
+        self.name = name or "ONNX model"
+        parse(self.content, self.name)
+
+    def inputs(self, n_columns: int | None = None) -> tuple[Input, ...]:
+        """Return name, dtype and number of columns of each input; ``n_columns`` is that of one which leaves it open."""
+        return tuple(_inputs(parse(self.content, self.name), n_columns))
+
+    def split(self, n_columns: int | None = None, players: Sequence[int] | None = None) -> Parts:
+        """Return the parts of the file.
+
+        ``n_columns`` counts the columns of a table whose width the file leaves open; ``players`` is the player of each column,
+        and what one player has may be mixed.
+        """
+        proto = parse(self.content, self.name)
+        inputs = tuple(_inputs(proto, n_columns))
+        width = sum(columns for _, _, columns in inputs)
+        states = walk(proto, _first_columns(proto, inputs), range(width) if players is None else players)
+        output, score = _explained(proto, states, self.name)
+        source = score.node.input[0]
+        is_front = source in {name for name, _, _ in inputs}
+        front = None if is_front and len(inputs) == 1 else Runner(_part(proto, source), source)
+        whole = Runner(_part(proto, output), output)
+        return Parts(inputs, score.source.owners, front, _core(proto, score, self.name), whole)
+
+    @property
+    def is_run_by(self) -> str:
+        """What runs the file: onnxruntime where it is installed, else the reference evaluator of onnx."""
+        return first_installed(("onnxruntime",)) or "the reference evaluator of onnx"
+
+
+def _inputs(proto: Foreign, n_columns: int | None) -> Iterable[Input]:
+    """Return name, dtype and width of each input. Old files list their tensors among them."""
+    tensors = {entry.name for entry in proto.graph.initializer}
+    for entry in (entry for entry in proto.graph.input if entry.name not in tensors):
+        kind = entry.type.tensor_type
+        if kind.elem_type not in DTYPES or len(kind.shape.dim) not in (0, 2):
+            raise refused(f"The input {entry.name!r} is no table of numbers or texts")
+        width = kind.shape.dim[1].dim_value if len(kind.shape.dim) == 2 else 0
+        width = width or n_columns or 0
+        if not 0 < width <= MAX_COLUMNS:
+            do = "Pass background=, whose columns are counted"
+            raise UnsupportedStructureError(message(f"The file does not say how many columns {entry.name!r} has", do=do))
+        yield entry.name, DTYPES[kind.elem_type], int(width)
+
+
+def _first_columns(proto: Foreign, inputs: Sequence[Input]) -> dict[str, Columns]:
+    kinds = {entry.name: entry.type.tensor_type.elem_type for entry in proto.graph.input}
+    ends = np.cumsum([width for _, _, width in inputs])
+    return {name: Columns(np.arange(end - width, end), kinds[name]) for (name, _, width), end in zip(inputs, ends, strict=True)}
+
+
+def _explained(proto: Foreign, states: dict[str, Any], name: str) -> tuple[str, Score]:
+    """Return the first output of the graph that is the answer of its one model."""
+    reasons = []
+    for entry in proto.graph.output:
+        state = states.get(entry.name, Unread(f"{entry.name!r} comes from nowhere"))
+        if isinstance(state, Score):
+            return _table_of(proto, entry.name), state
+        reasons.append(state.reason if isinstance(state, Unread) else "no model that is read")
+    said = "; ".join(dict.fromkeys(reason for reason in reasons if not reason.endswith("answers labels"))) or "only labels"
+    raise refused(f"{name!r} is read where its columns stay apart up to one model", f"Got: {said}")
+
+
+def _table_of(proto: Foreign, output: str) -> str:
+    """Return the table that ZipMap makes a list of dictionaries of."""
+    makers = {node.output[0]: node for node in proto.graph.node if node.op_type == "ZipMap" and len(node.input) == 1}
+    while output in makers:
+        output = makers[output].input[0]
+    return output
+
+
+def _part(proto: Foreign, output: str) -> bytes:
+    """Return the operators that make one tensor, as a file: nothing else of a stranger's graph is run."""
+    onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
+    makers = {name: node for node in proto.graph.node for name in node.output}
+    needed, waiting = set(), [output]
+    while waiting:
+        if (name := waiting.pop()) not in needed:
+            needed.add(name)
+            waiting += list(makers[name].input) if name in makers else []
+    graph = onnx.GraphProto(name="part")
+    graph.node.extend(node for node in proto.graph.node if needed & set(node.output))
+    graph.initializer.extend(entry for entry in proto.graph.initializer if entry.name in needed)
+    graph.input.extend(entry for entry in proto.graph.input if entry.name in needed)
+    known = {entry.name: entry for entry in proto.graph.output}
+    graph.output.append(known.get(output, onnx.ValueInfoProto(name=output)))
+    return _file(proto, graph)
+
+
+def _file(proto: Foreign, graph: Foreign) -> bytes:
+    onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
+    model = onnx.ModelProto(ir_version=proto.ir_version, graph=graph)
+    versions = {entry.domain: entry.version for entry in proto.opset_import}
+    for domain, version in versions.items():
+        model.opset_import.add(domain=domain, version=version)
+    return bytes(model.SerializeToString())
+
+
+def _core(proto: Foreign, score: Score, name: str) -> Core:
+    """Return the model of a graph as graphs of one operator, with and without the transform of its scores."""
+    width, dtype = len(score.source.owners), DTYPES[score.source.dtype or 1]
+    runners = [_core_runner(proto, score, width, left_out) for left_out in (_TRANSFORMS, ())]
+    return _CLASSES[CORES[score.node.op_type]](
+        name=f"{score.node.op_type} of {name}",
+        node=score.node.SerializeToString(),
+        runner=runners[0],
+        transformed=runners[1],
+        dtype=dtype,
+        n_columns=width,
+        scale=score.scale,
+        shift=score.shift,
+        exponential=score.exponential,
+        normalised=score.normalised,
+        column=score.column,
+    )
+
+
+def _core_runner(proto: Foreign, score: Score, width: int, left_out: Sequence[str]) -> Runner:
+    onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
+    node = onnx.NodeProto()
+    node.CopyFrom(score.node)
+    del node.attribute[:]
+    node.attribute.extend(entry for entry in score.node.attribute if entry.name not in left_out)
+    node.input[0] = _TABLE
+    graph = onnx.GraphProto(name="core")
+    graph.node.append(node)
+    graph.input.append(onnx.helper.make_tensor_value_info(_TABLE, score.source.dtype, [None, width]))
+    if len(node.output) <= int(node.op_type.endswith("Classifier")):
+        raise ModelFormatError(message(f"{node.op_type} has no scores"))
+    output = node.output[int(node.op_type.endswith("Classifier"))]
+    graph.output.append(onnx.ValueInfoProto(name=output))
+    return Runner(_file(proto, graph), output)

@@ -1,0 +1,106 @@
+"""Linear models in ONNX files as scores, held against onnxruntime."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from exactshap._graphs import LinearCore, refused
+from exactshap._runtime.types import Model
+from exactshap.errors import ModelFormatError, message
+from exactshap.readers import OwnCall, Request, outputs_of, select_outputs
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive.response import with_response
+from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
+from exactshap.readers.responses import Response, no_response
+
+__all__ = ["read"]
+
+_LINKS = {"LOGISTIC": "logistic", "SOFTMAX": "softmax"}
+_UNITS = {"LOGISTIC": "log-odds", "SOFTMAX": "score before the softmax"}
+
+
+def _response(model: Model) -> Response:
+    """Return what the file makes of its scores."""
+    parts, post = _parts(model), model.attributes.text("post_transform", "NONE")
+    n_outputs = len(parts.output_names)
+    if model.exponential:
+        return Response("exponential", _call("responses", n_outputs), "target")
+    if post == "SOFTMAX" or (post == "LOGISTIC" and n_outputs == 1):
+        name = f"probability of class {parts.output_names[0]}" if n_outputs == 1 else "probability"
+        return Response(_LINKS[post], _call("responses", n_outputs), name)
+    if post == "LOGISTIC" and model.normalised:
+        return Response("one-vs-rest", _call("responses", n_outputs), "probability")
+    raise no_response(model, f"Its score is a {parts.unit}")
+
+
+@with_response(_response)
+def read(model: LinearCore, request: Request) -> AdditiveReader:
+    r"""Read the scores of a linear operator.
+
+    .. math:: f_k(x) = b_k + \sum_j x_j \beta_{jk}
+    """
+    parts = _parts(model)
+    n_outputs = len(parts.output_names)
+    chosen, picked = select_outputs(parts.output_names, request.output, owner=model.name)
+    finish = functools.partial(_chosen, n_outputs, chosen, picked or n_outputs == 1)
+    return read_parts(model, request, parts, None, OwnCall("scores", finish=finish))
+
+
+def _call(method: str, n_outputs: int) -> OwnCall:
+    return OwnCall(method, finish=functools.partial(_chosen, n_outputs, list(range(n_outputs)), n_outputs == 1))
+
+
+def _chosen(n_outputs: int, chosen: list[int], single: bool, answers: np.ndarray) -> np.ndarray:
+    """Return the answers of the outputs; of two classes the second's, where the file answers both."""
+    return outputs_of(chosen, single, answers[:, -n_outputs:])
+
+
+def _parts(model: LinearCore) -> LinearParts:
+    attributes = model.attributes
+    coefficients, intercept = attributes.numbers("coefficients"), attributes.numbers("intercepts")
+    n_columns = model.n_columns
+    if not coefficients.size or coefficients.size % n_columns:
+        raise ModelFormatError(message(f"{attributes.kind}: the coefficients do not fit {n_columns} columns"))
+    rows = coefficients.reshape(-1, n_columns)
+    intercept = intercept if intercept.size else np.zeros(len(rows))
+    names = _names(model, len(rows))
+    if intercept.size != len(rows):
+        raise ModelFormatError(message(f"{attributes.kind}: intercepts and coefficients do not fit"))
+    if len(names) == 1 and len(rows) == 2:  # the score of the second class, and its negative
+        rows, intercept = rows[1:], intercept[1:]
+    post = attributes.text("post_transform", "NONE")
+    if model.normalised and post not in ("SOFTMAX", "LOGISTIC"):
+        raise refused("Scores of classes are divided by their sum")
+    unit = "log of the target" if model.exponential else _UNITS.get(post, "score")
+    if attributes.kind == "LinearRegressor":
+        unit = unit if model.exponential or post != "NONE" else "target"
+    elif len(names) == 1:
+        unit = f"{unit} of class {names[0]}"
+    scaled = (model.scale * rows.T).astype(np.float32 if model.scale == 1.0 else float)
+    return LinearParts(scaled, model.scale * intercept + model.shift, names, unit)
+
+
+def _names(model: LinearCore, n_rows: int) -> tuple[str, ...]:
+    """Return names of the scores: those of classes, or targets."""
+    attributes = model.attributes
+    if attributes.kind == "LinearRegressor":
+        if n_rows != attributes.integer("targets", 1) or model.column is not None:
+            raise refused("LinearRegressor has coefficients for another number of targets", f"Got {n_rows}")
+        return ("target",) if n_rows == 1 else tuple(f"target {k}" for k in range(n_rows))
+    labels = attributes.texts("classlabels_strings") or tuple(map(str, attributes.integers("classlabels_ints")))
+    if len(labels) < 2 or n_rows != len(labels) or len(set(labels)) < len(labels):
+        raise refused("LinearClassifier has no score for each class", f"Got {n_rows} for {len(labels)} classes")
+    binary = len(labels) == 2 and _are_opposite(attributes.numbers("coefficients"), attributes.numbers("intercepts"))
+    if (model.column is not None and not (binary and model.column == 1)) or (
+        len(labels) == 2 and not binary and attributes.text("post_transform", "NONE") != "SOFTMAX"
+    ):
+        raise refused("LinearClassifier goes on with one score of several, or has two that are not each other's negative")
+    return labels[1:] if binary else labels
+
+
+def _are_opposite(coefficients: np.ndarray, intercept: np.ndarray) -> bool:
+    """Say whether the first class's score is the negative of the second's."""
+    first, second = np.split(coefficients, 2)
+    return bool(np.array_equal(first, -second) and (not intercept.size or intercept[0] == -intercept[-1]))

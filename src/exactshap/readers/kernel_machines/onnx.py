@@ -1,0 +1,89 @@
+"""Support vector machines in ONNX files, held against onnxruntime."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from exactshap._graphs import Attributes, SupportCore, refused
+from exactshap.errors import ModelFormatError, message
+from exactshap.kernels import from_pairwise
+from exactshap.readers import OwnCall, Reader, Request, select_outputs
+from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+from exactshap.readers.kernel_machines.machine import expand
+
+__all__ = ["read"]
+
+MAX_DEGREE = 100
+_KERNELS = {"LINEAR": "linear", "POLY": "poly", "RBF": "rbf"}
+
+
+def read(model: SupportCore, request: Request) -> Reader:
+    r"""Read a regression, a one-class score, or the score of the second of two classes.
+
+    .. math:: f(x) = \rho + \sum_i \alpha_i\, k(x, x_i)
+    """
+    attributes = model.attributes
+    kind = attributes.text("kernel_type", "LINEAR")
+    if kind not in _KERNELS:
+        raise refused("The kernel of a support vector machine has no product form", f"Got {kind}")
+    sign, name = _sign(attributes)
+    select_outputs((name,), request.output, owner=model.name)
+    points, dual, rho = _arrays(attributes, model.n_columns)
+    gamma, coef0, degree = _kernel_parameters(attributes)
+    if gamma <= 0.0 or degree != round(degree) or not 1 <= degree <= MAX_DEGREE:
+        raise refused("The parameters of a kernel are out of range", f"Got gamma {gamma}, degree {degree}")
+    kernel = from_pairwise(_KERNELS[kind], model.n_columns, gamma=gamma, coef0=coef0, degree=degree)
+    call = OwnCall("scores", finish=_first)
+    scale = sign * model.scale
+    unit = "target" if name == "output" else f"decision function of class {name}"
+    return KernelReader(
+        model,
+        request,
+        expand(kernel, points, scale * dual[:, None], np.array([scale * rho + model.shift])),
+        functools.partial(call.of_table, model),
+        own_call=call,
+        output_names=(name,),
+        unit=unit,
+        epsilon=float(np.finfo(np.float32).eps),
+    )
+
+
+def _first(answers: np.ndarray) -> np.ndarray:
+    # Of two classes, libsvm's first score is above 0 where the label is the second
+    return np.asarray(answers[:, 0])
+
+
+def _sign(attributes: Attributes) -> tuple[float, str]:
+    """Return the sign of the score of the explained class, and its name."""
+    if attributes.kind == "SVMRegressor":
+        if attributes.integer("one_class", 0) or attributes.text("post_transform", "NONE") != "NONE":
+            raise refused("SVMRegressor answers labels or a transform of its score")
+        return 1.0, "output"
+    labels = attributes.texts("classlabels_strings") or tuple(map(str, attributes.integers("classlabels_ints")))
+    if len(labels) != 2 or len(attributes.integers("vectors_per_class")) != 2:
+        raise refused("SVMClassifier is read with two classes", f"Got {len(labels)}")
+    return -1.0, labels[1]
+
+
+def _arrays(attributes: Attributes, n_columns: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return support vectors, dual coefficients and the constant."""
+    vectors, dual, rho = (attributes.numbers(name) for name in ("support_vectors", "coefficients", "rho"))
+    n_support = (
+        int(attributes.integers("vectors_per_class").sum())
+        if attributes.kind == "SVMClassifier"
+        else (attributes.integer("n_supports", 0))
+    )
+    if n_support < 1 or len(dual) != n_support or len(vectors) != n_support * n_columns or len(rho) != 1:
+        raise ModelFormatError(
+            message(f"{attributes.kind}: support vectors, coefficients and rho do not fit {n_columns} columns")
+        )
+    return vectors.reshape(n_support, n_columns), dual, float(rho[0])
+
+
+def _kernel_parameters(attributes: Attributes) -> tuple[float, float, float]:
+    parameters = attributes.numbers("kernel_params")
+    if parameters.size != 3:
+        raise ModelFormatError(message(f"{attributes.kind}: kernel_params must be gamma, coef0 and degree"))
+    return float(parameters[0]), float(parameters[1]), float(parameters[2])

@@ -1,0 +1,155 @@
+"""ONNX files: the columns of their inputs are the players of the one model inside, and what runs the file is what is explained."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from exactshap._graphs import OnnxFile, Parts, column_names, dtype_of, feeds_of, numbers_of
+from exactshap._runtime.types import Model
+from exactshap.errors import ExactnessError, InputError, message
+from exactshap.frames import Table, as_table, check_columns
+from exactshap.readers import DelegatingReader, Reader, Request, SecondReading, names_of, players_of
+from exactshap.readers import read as read_any
+from exactshap.readers.wrappers._live_players import read_live
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution
+
+__all__ = ["read"]
+
+# Of scores in single precision: exponentials and logistic functions in two libraries
+TRANSFORM_TOLERANCE = 2e-5
+CHECKED_ROWS = 64
+
+
+def read(model: Model, request: Request) -> Reader:
+    """Read a file as columns that stay apart up to one model; a session of onnxruntime as a function."""
+    if hasattr(model, "get_inputs"):
+        function = _SessionCall(model)
+        return read_any(function, replace(request, options={**request.options, "exact_owner": False}))
+    file = model if isinstance(model, OnnxFile) else OnnxFile(model)
+    inputs = file.inputs(None if request.background is None else request.background.n_columns)
+    n_columns = sum(width for _, _, width in inputs)
+    names = names_of(request, column_names(inputs), n_columns, file.name)
+    players, player_names = players_of(request, names)
+    # What one player holds may be mixed
+    parts = file.split(n_columns, _player_of(players, n_columns))
+    return OnnxReader(file, parts, request, names, players, player_names)
+
+
+def _player_of(players: tuple[tuple[int, ...], ...], n_columns: int) -> list[int]:
+    owner = [0] * n_columns
+    for player, columns in enumerate(players):
+        for column in columns:
+            owner[column] = player
+    return owner
+
+
+class OnnxReader(DelegatingReader):
+    """The model inside explains its scores, grouped by the input column that its own columns come from."""
+
+    def __init__(
+        self,
+        file: OnnxFile,
+        parts: Parts,
+        request: Request,
+        names: tuple[str, ...],
+        players: tuple[tuple[int, ...], ...],
+        player_names: tuple[str, ...],
+    ) -> None:
+        self._parts, self._runs, self._is_transformed = parts, file.is_run_by, parts.core.is_transformed
+        fitted = column_names(parts.inputs)
+        background = request.background
+        if background is not None:
+            background = check_columns(background, fitted, len(names), owner=file.name, what="background")
+        transformed = tuple(
+            (name, tuple(int(place) for place in np.flatnonzero(np.isin(parts.owners, columns))))
+            for name, columns in zip(player_names, players, strict=True)
+        )
+        one_to_one = len(set(parts.owners.tolist())) == len(parts.owners)
+        inner_names = tuple(names[owner] + ("" if one_to_one else f" [{p}]") for p, owner in enumerate(parts.owners))
+        rows = None if background is None else self.rows(background)
+        inner = replace(request, background=rows, groups=None, players=transformed, feature_names=inner_names)
+        super().__init__(
+            read_live(functools.partial(read_any, parts.core), inner),
+            model=file,
+            model_name=file.name,
+            feature_names=names,
+            fitted_names=fitted,
+            players=players,
+            player_names=player_names,
+            background=background,
+            weights=request.weights,
+            own_call=None,
+        )
+        if background is not None:
+            self._check_transform(background.take(slice(0, CHECKED_ROWS)))
+
+    def rows(self, X: Table) -> Table:
+        """Return the rows as the file gives them to its model."""
+        front = self._parts.front
+        if front is None:
+            ((_, dtype, _),) = self._parts.inputs
+            with np.errstate(over="ignore"):
+                return as_table(X.numeric().astype(dtype), what="rows", allow_empty=True)
+        return as_table(front.run(self._feeds(X)), what="rows of the model", allow_empty=True)
+
+    def predict(self, X: Table) -> np.ndarray:
+        """Return the file's own answer; where that is a transform of the score, the answer without it."""
+        if self._is_transformed or self.inner.own_call is None:
+            return self.inner.predict(self.rows(X))
+        answers = self._parts.whole.run(self._feeds(X)).astype(float).reshape(X.n_rows, -1)
+        return self.inner.own_call.finish(answers)
+
+    def _feeds(self, X: Table) -> dict[str, np.ndarray]:
+        return feeds_of([X.column(j) for j in range(X.n_columns)], self._parts.inputs)
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        solution = super().solve(X, semivalue, order)
+        return replace(solution, method=f"{solution.method}; predictions by {self._runs}")
+
+    def second_reading(self) -> SecondReading:
+        return SecondReading(gap="they come from a file, without the library that could dump them")
+
+    def memory(self, n_rows: int, order: int) -> float:
+        return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.n_features
+
+    def stability(self, X: Table) -> None:
+        """Return None: the inner bound is for moves of the model's own columns."""
+
+    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
+        """Mask input columns by hand where they are replaced."""
+        by_hand = Reader.masked_predictions(self, X, masks)
+        return super().masked_predictions(X, masks) if by_hand is None else by_hand
+
+    def _check_transform(self, rows: Table) -> None:
+        """Hold the whole file's answers against those of its parts: the score is explained, the file answers its transform."""
+        inner = self.rows(rows)
+        answers = self._parts.whole.run(self._feeds(rows)).astype(float).reshape(rows.n_rows, -1)
+        parts = self._parts.core.responses(np.asarray(inner.native))
+        if answers.shape != parts.shape or not np.allclose(answers, parts, rtol=TRANSFORM_TOLERANCE, atol=TRANSFORM_TOLERANCE):
+            raise ExactnessError(
+                message(
+                    f"{self.model_name} does not answer what its parts answer", do="Explain it as a function over onnxruntime"
+                )
+            )
+
+
+class _SessionCall:
+    """A session of onnxruntime as a function of tables: its last output."""
+
+    def __init__(self, session: Model) -> None:
+        self._session, self.__name__ = session, "InferenceSession.run"
+
+    def __call__(self, rows: Any) -> np.ndarray:
+        table, given = as_table(rows), self._session.get_inputs()
+        widths = [entry.shape[1] if len(entry.shape) == 2 else 0 for entry in given]
+        sizes = [width if isinstance(width, int) else table.n_columns - len(given) + 1 for width in widths]
+        if sum(sizes) != table.n_columns:
+            raise InputError(message(f"The session takes {sum(sizes)} columns", f"Got {table.n_columns}"))
+        inputs = [(entry.name, dtype_of(entry.type), size) for entry, size in zip(given, sizes, strict=True)]
+        feeds = feeds_of([table.column(j) for j in range(table.n_columns)], inputs)
+        return numbers_of(self._session.run(None, feeds)[-1])

@@ -1,0 +1,379 @@
+"""Ensembles of trees of ONNX as flat trees: ``TreeEnsembleRegressor``, ``TreeEnsembleClassifier`` and ``TreeEnsemble``.
+
+Where onnxruntime and the definition of the operators part (scores that no leaf adds to, targets of inner nodes, nodes out of order),
+a file is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap._graphs import Attributes, OnnxFile, TreeCore, refused
+from exactshap.errors import ModelFormatError, message
+from exactshap.trees.ensemble import MAX_CELLS, MAX_NODES, RawForest, TreeModel, build, largest_sum
+from exactshap.trees.formats._document import MAX_OUTPUTS, guarded
+
+__all__ = ["convert", "from_bytes"]
+
+_MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
+_STRICT, _TURNED = (False, True, True, False), (False, False, True, True)
+_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+_UNITS = {"NONE": "target", "LOGISTIC": "log-odds", "SOFTMAX": "score before the softmax"}
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Nodes of all trees, one tree after the other; ``true`` and ``false`` are places, -1 at leaves."""
+
+    sizes: np.ndarray
+    mode: np.ndarray  # places among _MODES, -1 at leaves
+    feature: np.ndarray
+    threshold: np.ndarray
+    true: np.ndarray
+    false: np.ndarray
+    missing_true: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaves:
+    """What leaves add: ``value`` (n_nodes, n_outputs), and where they add something."""
+
+    value: np.ndarray
+    given: np.ndarray
+
+
+def from_bytes(content: bytes, *, name: str) -> TreeModel:
+    """Return the trees of a file whose graph is one ensemble, of a table of as many columns as the file says."""
+    parts = OnnxFile(content, name).split()
+    if not isinstance(parts.core, TreeCore) or parts.front is not None:
+        held = "other steps" if isinstance(parts.core, TreeCore) else parts.core.attributes.kind
+        raise refused(f"{name!r} holds more than an ensemble of trees", f"Got {held}; explain(path, X) reads the whole file")
+    return convert(parts.core)
+
+
+@guarded("ensemble of trees")
+def convert(core: TreeCore) -> TreeModel:
+    """Return the scores of an ensemble, before their transform."""
+    attributes = core.attributes
+    if attributes.kind == "TreeEnsemble":
+        nodes, leaves, names, post = _ensemble(attributes)
+    else:
+        nodes = _nodes(attributes)
+        leaves, names, post = _outputs(attributes, nodes)
+    constant = _base_values(attributes, len(leaves.value[0]), attributes.kind, names)
+    share = core.scale * _share(attributes, len(nodes.sizes))
+    if core.normalised and post != "SOFTMAX":  # which has the sum 1 already
+        raise refused("Scores of classes are divided by their sum")
+    model = _model(core, nodes, share * leaves.value, core.scale * constant + core.shift, names, post)
+    if core.column is None:
+        return model
+    if core.column != (1 if model.single_output else core.column % len(names)):
+        raise refused("The file goes on with one score of several", f"Got number {core.column}")
+    return model.pick(core.column)
+
+
+def _model(
+    core: TreeCore, nodes: _Nodes, value: np.ndarray, constant: np.ndarray, names: tuple[str, ...], post: str
+) -> TreeModel:
+    threshold, turned, less_equal = _comparisons(nodes, single=core.dtype is np.float32)
+    left, right = np.where(turned, nodes.false, nodes.true), np.where(turned, nodes.true, nodes.false)
+    offset = np.cumsum(nodes.sizes) - nodes.sizes
+    outputs = _tree_outputs(value, nodes.sizes)
+    n_outputs = value.shape[1]
+    raw = RawForest(
+        sizes=nodes.sizes,
+        feature=np.where(left >= 0, nodes.feature, -1),
+        threshold=np.where(left >= 0, threshold, 0.0),
+        left=_places_within(left, nodes.sizes, offset),
+        right=_places_within(right, nodes.sizes, offset),
+        value=value,
+        output=outputs,
+        root=np.zeros(len(nodes.sizes), np.int64),
+        missing=(nodes.missing_true ^ turned).astype(np.int8),
+    )
+    trees = build(
+        raw,
+        n_features=core.n_columns,
+        constant=constant,
+        less_equal=less_equal,
+        single_precision=core.dtype is np.float32,
+    )
+    if trees.n_nodes < len(nodes.mode):
+        raise ModelFormatError(message(f"{len(nodes.mode) - trees.n_nodes} nodes belong to no tree"))
+    unit = "log of the target" if core.exponential else _UNITS.get(post, "score")
+    is_classifier = core.attributes.kind.endswith("Classifier")
+    if is_classifier and post == "NONE":
+        shares = not np.any(constant) and value.min() >= 0.0 and largest_sum(trees) <= 1.001
+        unit = "probability" if shares else "score"
+    return TreeModel(
+        trees=trees,
+        library="onnx",
+        name=core.name,
+        unit=unit,
+        output_names=names,
+        single_output=n_outputs == 1,
+        tree_output=outputs.astype(np.int32),
+        tree_stage=np.zeros(len(nodes.sizes), np.int32),
+        boosted=False,
+        objective="exponential" if core.exponential else post,
+        default_output=1 if is_classifier and n_outputs == 2 else None,
+        epsilon=float(np.finfo(np.float32).eps),
+    )
+
+
+def _comparisons(nodes: _Nodes, *, single: bool) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return thresholds, whether the false child stands left, and whether equal values go left: one comparison for all.
+
+    Where strict ones and others are mixed, x < t is x <= the number before t.
+    """
+    inner = nodes.mode >= 0
+    mode = np.maximum(nodes.mode, 0)
+    if inner.any() and mode.max() >= len(_STRICT):
+        raise refused("An ensemble of ONNX splits on equality or sets", f"Got {_MODES[int(mode.max())]}")
+    strict, turned = np.array(_STRICT)[mode] & inner, np.array(_TURNED)[mode] & inner
+    if not (strict & inner).any() or (strict | ~inner).all():
+        return nodes.threshold, turned, not strict.any()
+    kind = np.float32 if single else np.float64
+    before = np.nextafter(nodes.threshold.astype(kind), kind(-np.inf)).astype(float)
+    return np.where(strict, before, nodes.threshold), turned, True
+
+
+def _places_within(places: np.ndarray, sizes: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    return np.where(places >= 0, places - np.repeat(offset, sizes), -1)
+
+
+def _tree_outputs(value: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return the one output that each tree adds to; -1 where there are several, or one for all."""
+    if value.shape[1] == 1:
+        return np.full(len(sizes), -1, np.int64)
+    adds = np.logical_or.reduceat(value != 0.0, np.cumsum(sizes) - sizes, axis=0)
+    return np.where(adds.sum(axis=1) == 1, adds.argmax(axis=1), -1)
+
+
+# -- the operators of versions 1 to 3 ------------------------------------------------------------------------------------
+def _nodes(attributes: Attributes) -> _Nodes:
+    tree, number = attributes.integers("nodes_treeids"), attributes.integers("nodes_nodeids")
+    n = len(tree)
+    if not 0 < n <= MAX_NODES:
+        raise ModelFormatError(message("An ensemble of ONNX has no nodes, or too many", f"Got {n}"))
+    modes = np.array(attributes.texts("nodes_modes"))
+    places = {mode: place for place, mode in enumerate(_MODES)}
+    values = attributes.numbers("nodes_values")
+    true, false = attributes.integers("nodes_truenodeids"), attributes.integers("nodes_falsenodeids")
+    feature = attributes.integers("nodes_featureids")
+    tracks = attributes.integers("nodes_missing_value_tracks_true")
+    lengths = {len(array) for array in (number, modes, values, true, false, feature)} | (
+        {len(tracks)} if len(tracks) else set()
+    )
+    if lengths != {n}:
+        raise ModelFormatError(message("The lists of nodes differ in length", f"Got {sorted(lengths)} for {n} nodes"))
+    if unknown := set(modes.tolist()) - {"LEAF", *places}:
+        raise ModelFormatError(message("A node has an unknown mode", f"Got {sorted(unknown)!r:.80}"))
+    starts = np.flatnonzero(np.concatenate([[True], tree[1:] != tree[:-1]]))
+    if len(np.unique(tree[starts])) < len(starts):
+        raise refused("The nodes of a tree do not stand together")
+    sizes = np.diff(np.append(starts, n))
+    find = _Finder(np.repeat(np.arange(len(sizes)), sizes), number)
+    leaf = modes == "LEAF"
+    trees = np.repeat(np.arange(len(sizes)), sizes)
+    return _Nodes(
+        sizes=sizes.astype(np.int64),
+        mode=np.array([places.get(mode, -1) for mode in modes.tolist()], np.int64),
+        feature=feature,
+        threshold=values,
+        true=np.where(leaf, -1, find(trees, np.where(leaf, number, true), "true child")),
+        false=np.where(leaf, -1, find(trees, np.where(leaf, number, false), "false child")),
+        missing_true=_truths(tracks, n),
+    )
+
+
+def _truths(numbers: np.ndarray, n: int) -> np.ndarray:
+    if len(numbers) and (numbers.min() < 0 or numbers.max() > 1):
+        raise ModelFormatError(message("nodes_missing_value_tracks_true must hold zeros and ones"))
+    return numbers.astype(bool) if len(numbers) else np.zeros(n, bool)
+
+
+class _Finder:
+    """Find the place of a node by the numbers of its tree and of itself."""
+
+    def __init__(self, tree: np.ndarray, number: np.ndarray) -> None:
+        self._known = np.unique(number)
+        key = tree * len(self._known) + np.searchsorted(self._known, number)
+        self._order = np.argsort(key, kind="stable")
+        self._keys = key[self._order]
+        if (np.diff(self._keys) == 0).any():
+            raise ModelFormatError(message("A tree has two nodes of one number"))
+
+    def __call__(self, tree: np.ndarray, number: np.ndarray, what: str) -> np.ndarray:
+        rank = np.searchsorted(self._known, number)
+        is_known = (rank < len(self._known)) & (self._known[np.minimum(rank, len(self._known) - 1)] == number)
+        key = tree * len(self._known) + rank
+        place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
+        wrong = ~is_known | (self._keys[place] != key)
+        if wrong.any():
+            raise ModelFormatError(message(f"A {what} is not there", f"Got {number[wrong][0]}"))
+        return self._order[place]
+
+
+def _outputs(attributes: Attributes, nodes: _Nodes) -> tuple[_Leaves, tuple[str, ...], str]:
+    """Return leaf values, names of the outputs, and the transform that follows."""
+    post = attributes.text("post_transform", "NONE")
+    if post not in _TRANSFORMS:
+        raise ModelFormatError(message("post_transform is unknown", f"Got {post!r}"))
+    if attributes.kind == "TreeEnsembleRegressor":
+        n_outputs = attributes.integer("n_targets", 1)
+        return _added(attributes, nodes, "target", n_outputs), _target_names(n_outputs), post
+    labels = attributes.texts("classlabels_strings") or tuple(map(str, attributes.integers("classlabels_int64s")))
+    if len(labels) < 2 or len(set(labels)) < len(labels):
+        raise refused("A classifier has one label, or one twice", f"Got {labels!r:.80}")
+    return _of_classes(attributes, nodes, labels, post)
+
+
+def _target_names(n_outputs: int) -> tuple[str, ...]:
+    return ("output",) if n_outputs == 1 else tuple(f"target {o}" for o in range(n_outputs))
+
+
+def _of_classes(
+    attributes: Attributes, nodes: _Nodes, labels: tuple[str, ...], post: str
+) -> tuple[_Leaves, tuple[str, ...], str]:
+    """Return the scores of classes; of two classes with one score, that of the second.
+
+    onnxruntime leaves the transform out of a class that no leaf adds to, and has a second class of its own for two.
+    """
+    leaves = _added(attributes, nodes, "class", len(labels))
+    used = leaves.given.any(axis=0)
+    if len(labels) == 2 and used.sum() == 1:
+        if post not in ("NONE", "LOGISTIC"):
+            raise refused("Two classes have one score", f"Got post_transform={post}")
+        return _Leaves(leaves.value[:, used], leaves.given[:, used]), labels[1:], post
+    leaf = nodes.mode < 0
+    start = np.cumsum(nodes.sizes) - nodes.sizes
+    always = np.logical_and.reduceat(leaves.given | ~leaf[:, None], start, axis=0).any(axis=0)
+    if not always.all():
+        raise refused("A class has no score for every row", f"Got {labels[int(np.argmin(always))]!r}")
+    return leaves, labels, post
+
+
+def _added(attributes: Attributes, nodes: _Nodes, kind: str, n_outputs: int) -> _Leaves:
+    """Return the weights of leaves, by the lists of targets or classes."""
+    n = len(nodes.mode)
+    if not 0 < n_outputs <= MAX_OUTPUTS or n * n_outputs > MAX_CELLS:
+        raise ModelFormatError(message("The number of outputs is out of range", f"Got {n_outputs}"))
+    tree, number = attributes.integers(f"{kind}_treeids"), attributes.integers(f"{kind}_nodeids")
+    output, weight = attributes.integers(f"{kind}_ids"), attributes.numbers(f"{kind}_weights")
+    if not len(tree) == len(number) == len(output) == len(weight):
+        raise ModelFormatError(message(f"The lists of {kind} weights differ in length"))
+    if not len(output) or output.min() < 0 or output.max() >= n_outputs:
+        raise ModelFormatError(message(f"{kind}_ids are out of range", f"The model has {n_outputs} outputs"))
+    place = _Finder(attributes.integers("nodes_treeids"), attributes.integers("nodes_nodeids"))(tree, number, "leaf")
+    value, given = np.zeros((n, n_outputs)), np.zeros((n, n_outputs), bool)
+    if (nodes.mode[place] >= 0).any() or len(np.unique(place * n_outputs + output)) < len(place):
+        raise refused("A weight belongs to an inner node, or to a leaf that has it already")
+    value[place, output], given[place, output] = weight, True
+    return _Leaves(value, given)
+
+
+def _base_values(attributes: Attributes, n_outputs: int, kind: str, names: tuple[str, ...]) -> np.ndarray:
+    base = np.empty(0) if kind == "TreeEnsemble" else attributes.numbers("base_values")
+    first = kind == "TreeEnsembleClassifier" and n_outputs == 1
+    if first and base.size and attributes.integers("class_ids").any():
+        raise refused("The score of two classes is that of the second, and has base values")
+    if base.size not in (0, n_outputs):
+        raise refused("The number of base values is not that of the outputs", f"Got {base.size} for {len(names)}")
+    return base if base.size else np.zeros(n_outputs)
+
+
+def _share(attributes: Attributes, n_trees: int) -> float:
+    if attributes.kind == "TreeEnsemble":
+        how = {0: "AVERAGE", 1: "SUM"}.get(attributes.integer("aggregate_function", 1), "another")
+    else:
+        how = attributes.text("aggregate_function", "SUM")
+    if how not in ("SUM", "AVERAGE"):
+        raise refused("The trees of an ensemble are read as their sum or average", f"Got {how}")
+    return 1.0 / n_trees if how == "AVERAGE" else 1.0
+
+
+# -- the operator of version 5 -------------------------------------------------------------------------------------------
+def _ensemble(attributes: Attributes) -> tuple[_Nodes, _Leaves, tuple[str, ...], str]:
+    """Return what ``TreeEnsemble`` holds: its leaves are a list of their own, and become nodes here."""
+    n_outputs, place = attributes.integer("n_targets", 1), attributes.integer("post_transform", 0)
+    if not 0 <= place < len(_TRANSFORMS):
+        raise ModelFormatError(message("post_transform is unknown", f"Got {place}"))
+    target, weight = attributes.integers("leaf_targetids"), np.ravel(attributes.tensor("leaf_weights")).astype(float)
+    if (
+        not 0 < n_outputs <= MAX_OUTPUTS
+        or not len(target) == len(weight) > 0
+        or not 0 <= target.min() <= target.max() < n_outputs
+    ):
+        raise ModelFormatError(message("The leaves of an ensemble are out of range", f"The model has {n_outputs} outputs"))
+    inner = _inner_nodes(attributes, len(target))
+    trees = [_tree(inner, int(root), len(inner.feature) + len(target)) for root in _roots(attributes, len(inner.feature))]
+    sizes = np.array([len(tree) for tree in trees], np.int64)
+    node, leaf, true, false = (np.concatenate(column) for column in zip(*(np.array(tree).T for tree in trees), strict=True))
+    if len(np.unique(node[node >= 0])) < (node >= 0).sum() or len(node) * n_outputs > MAX_CELLS:
+        raise ModelFormatError(message("Two trees share a node, or the table of leaf values does not fit"))
+    offset = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    is_leaf = node < 0
+    value, given = np.zeros((len(node), n_outputs)), np.zeros((len(node), n_outputs), bool)
+    places = np.flatnonzero(is_leaf)
+    value[places, target[leaf[places]]], given[places, target[leaf[places]]] = weight[leaf[places]], True
+    nodes = _Nodes(
+        sizes=sizes,
+        mode=np.where(is_leaf, -1, inner.mode[node]),
+        feature=inner.feature[node],
+        threshold=inner.threshold[node],
+        true=np.where(is_leaf, -1, true + offset),
+        false=np.where(is_leaf, -1, false + offset),
+        missing_true=inner.missing_true[node] & ~is_leaf,
+    )
+    return nodes, _Leaves(value, given), _target_names(n_outputs), _TRANSFORMS[place]
+
+
+def _inner_nodes(attributes: Attributes, n_leaves: int) -> _Nodes:
+    """Return the splits; a child that is a leaf is -1 less its number there."""
+    feature, split = attributes.integers("nodes_featureids"), np.ravel(attributes.tensor("nodes_splits")).astype(float)
+    mode = np.ravel(attributes.tensor("nodes_modes")).astype(np.int64)
+    n, tracks = len(feature), attributes.integers("nodes_missing_value_tracks_true")
+    if not 0 < n <= MAX_NODES or {len(split), len(mode)} != {n} or len(tracks) not in (0, n):
+        raise ModelFormatError(message("The lists of nodes differ in length, or are empty", f"Got {n} nodes"))
+    if not 0 <= mode.min() <= mode.max() < len(_MODES):
+        raise ModelFormatError(message("A node has an unknown mode"))
+    sides = []
+    for side in ("true", "false"):
+        child, ends = attributes.integers(f"nodes_{side}nodeids"), attributes.integers(f"nodes_{side}leafs")
+        if not len(child) == len(ends) == n:
+            raise ModelFormatError(message("The lists of nodes differ in length"))
+        is_leaf = _truths(ends, n)
+        if ((child < 0) | (child >= np.where(is_leaf, n_leaves, n))).any():
+            raise ModelFormatError(message(f"A {side} child is not there"))
+        sides.append(np.where(is_leaf, -1 - child, child))
+    return _Nodes(np.array([n]), mode, feature, split, sides[0], sides[1], _truths(tracks, n))
+
+
+def _roots(attributes: Attributes, n: int) -> np.ndarray:
+    roots = attributes.integers("tree_roots")
+    if not len(roots) or roots.min() < 0 or roots.max() >= n or len(np.unique(roots)) < len(roots):
+        raise ModelFormatError(message("tree_roots are out of range", f"The ensemble has {n} nodes"))
+    return roots
+
+
+def _tree(inner: _Nodes, root: int, limit: int) -> list[tuple[int, int, int, int]]:
+    """Return the nodes under a root as (split or -1, leaf or -1, true child, false child), by places within the tree.
+
+    A root with the same leaf on both sides stands for a tree that is one leaf.
+    """
+    if inner.true[root] == inner.false[root] < 0:
+        return [(-1, int(-1 - inner.true[root]), -1, -1)]
+    tree: list[tuple[int, int, int, int]] = []
+    waiting = [root]
+    for reference in waiting:  # grows while it is read
+        if reference < 0:
+            tree.append((-1, -1 - reference, -1, -1))
+            continue
+        if len(waiting) > limit:
+            raise ModelFormatError(message("The nodes of a tree form a cycle or share a child"))
+        tree.append((reference, -1, len(waiting), len(waiting) + 1))
+        waiting += [int(inner.true[reference]), int(inner.false[reference])]
+    return tree

@@ -1,0 +1,173 @@
+"""ONNX files: every kind that converters write is explained as onnxruntime answers it, and damaged ones are refused."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+import fuzz_onnx  # noqa: E402
+import onnx_models  # noqa: E402
+from exactshap import Explainer, explain  # noqa: E402
+from exactshap.errors import (  # noqa: E402
+    ExactshapError,
+    InputError,
+    ModelFormatError,
+    UnknownNameError,
+    UnsupportedStructureError,
+)
+from exactshap.testing import check_reader  # noqa: E402
+from exactshap.trees import load, loads  # noqa: E402
+from tolerances import SINGLE_PRECISION_SUM, SINGLE_RESPONSE  # noqa: E402
+
+FILES = onnx_models.files()
+BY_NAME = {path.stem: path for path in FILES}
+PROBABILITIES = ("boosting_two", "boosting_three", "xgboost_two", "xgboost_three", "lightgbm_two", "pipeline_frame")
+RATES = ("xgboost_poisson",)
+
+
+def parts_of(rows, *places):
+    """Return some rows of a frame or an array."""
+    return tuple(rows.iloc[place] if hasattr(rows, "iloc") else rows[place] for place in places)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_values_are_those_of_brute_force_with_onnxruntime(path):
+    rows, background = parts_of(onnx_models.rows_of(path), slice(3, 7), slice(20, 28))
+    verdict = fuzz_onnx.verdict_of(path.read_bytes(), rows, background)
+    transformed = any(word in path.stem for word in ("_two", "_three", "poisson", "frame"))
+    assert verdict in (
+        ("explained: logistic", "explained: softmax", "explained: exponential") if transformed else ("explained: brute force",)
+    )
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_readers_pass_their_checks(path):
+    rows, background = parts_of(onnx_models.rows_of(path), slice(0, 3), slice(20, 28))
+    check_reader(str(path), rows, background)
+
+
+@pytest.mark.parametrize("name", PROBABILITIES)
+def test_probabilities_are_the_file_s_own(name):
+    rows, background = parts_of(onnx_models.rows_of(BY_NAME[name]), slice(0, 3), slice(20, 28))
+    explanation = explain(BY_NAME[name], rows, background, output="probability")
+    session = onnxruntime.InferenceSession(BY_NAME[name])
+    answer = fuzz_onnx.own_answers(session, rows)[1]
+    np.testing.assert_array_equal(explanation.prediction, answer if explanation.prediction.ndim == 2 else answer[:, 1])
+    assert explanation.unit.startswith("probability")
+
+
+def test_rates_are_the_exponential_of_the_score():
+    path = BY_NAME["xgboost_poisson"]
+    rows, background = parts_of(onnx_models.rows_of(path), slice(0, 3), slice(20, 28))
+    (answer,) = onnxruntime.InferenceSession(path).run(None, {"X": rows})
+    np.testing.assert_allclose(
+        explain(path, rows, background).prediction, np.log(answer[:, 0]), rtol=SINGLE_RESPONSE, atol=SINGLE_RESPONSE
+    )
+    np.testing.assert_allclose(
+        explain(path, rows, background, output="response").prediction, answer[:, 0], rtol=SINGLE_RESPONSE
+    )
+
+
+def test_path_bytes_and_parsed_model_are_one_model():
+    path = BY_NAME["boosting"]
+    rows, background = onnx_models.X[:3], onnx_models.X[20:30]
+    by_path = explain(str(path), rows, background)
+    for model in (path, onnx.load(path)):
+        np.testing.assert_array_equal(explain(model, rows, background).values, by_path.values)
+    explainer = pickle.loads(pickle.dumps(Explainer(path, background)))
+    np.testing.assert_array_equal(explainer(rows).values, by_path.values)
+    assert "onnxruntime" in by_path.method
+
+
+def test_a_session_is_explained_as_a_function():
+    path = BY_NAME["boosting"]
+    rows, background = onnx_models.X[:3], onnx_models.X[20:30]
+    as_function = explain(onnxruntime.InferenceSession(path), rows, background)
+    np.testing.assert_allclose(as_function.values, explain(path, rows, background).values, atol=SINGLE_PRECISION_SUM)
+
+
+@pytest.mark.parametrize("name", ["refused_normalizer", "refused_equal"])
+def test_the_way_out_of_a_refusal_works(name):
+    path = onnx_models.FOLDER / f"{name}.onnx"
+    rows, background = onnx_models.X[:3], onnx_models.X[20:30]
+    with pytest.raises(UnsupportedStructureError, match=r"explain\(onnxruntime.InferenceSession\(path\), X, background\)"):
+        explain(path, rows, background)
+    assert explain(onnxruntime.InferenceSession(path), rows, background).certificate().passed
+
+
+def test_columns_of_one_player_may_be_mixed():
+    path = onnx_models.FOLDER / "refused_normalizer.onnx"
+    rows, background = onnx_models.X[:3], onnx_models.X[20:30]
+    grouped = {"groups": {"all": [0, 1, 2, 3]}}
+    check_reader(path, rows, background, **grouped)
+
+
+@pytest.mark.parametrize("name", ["forest", "boosting_two", "xgboost_three", "modes", "double", "ensemble", "lightgbm_forest"])
+def test_trees_of_a_file_are_loaded_as_data(name):
+    rows = onnx_models.rows_of(BY_NAME[name])
+    model = load(BY_NAME[name])
+    explanation = explain(BY_NAME[name], rows[:9], rows[20:24])
+    np.testing.assert_allclose(
+        model.pick().predict(rows[:9]), explanation.prediction, rtol=SINGLE_PRECISION_SUM, atol=SINGLE_PRECISION_SUM
+    )
+    assert explain(model, rows[:9], rows[20:24]).certificate().passed
+
+
+def test_load_says_what_it_does_not_take():
+    with pytest.raises(UnsupportedStructureError, match="more than an ensemble"):
+        load(BY_NAME["pipeline"])
+    with pytest.raises(InputError, match="boosting rounds"):
+        load(BY_NAME["boosting"], n_stages=2)
+    with pytest.raises(UnsupportedStructureError, match="training weights"):
+        explain(BY_NAME["boosting"], onnx_models.X[:3])
+
+
+def test_wrong_rows_are_refused_in_words():
+    frame = onnx_models.frame()
+    path = BY_NAME["pipeline_frame"]
+    with pytest.raises(ExactshapError, match="town"):
+        explain(path, frame.drop(columns="town"), frame[20:25])
+    with pytest.raises(InputError, match="takes texts"):
+        explain(path, frame.assign(town=1.0)[:3], frame[20:25])
+    with pytest.raises(InputError, match="whole numbers"):
+        explain(path, frame.assign(n=0.5)[:3], frame[20:25])
+    with pytest.raises(InputError, match="refuses the rows"):
+        explain(path, frame.assign(n=77)[:3], frame[20:25])
+    with pytest.raises(UnknownNameError):
+        explain(BY_NAME["forest"], onnx_models.X[:3], onnx_models.X[20:30], output="no such output")
+
+
+def test_what_lies_outside_the_file_is_not_read():
+    model = onnx.load(BY_NAME["ridge"])
+    tensor = model.graph.initializer[0]
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="/etc/passwd")
+    with pytest.raises(ModelFormatError, match="outside the file"):
+        explain(model, onnx_models.X[:3], onnx_models.X[20:30])
+
+
+@pytest.mark.parametrize("content", [b"\x08", b"\x08\x09", b"\x08\xff\xff\xff", b"\x08\x09:\x00"])
+def test_what_is_no_onnx_file_is_refused(content):
+    with pytest.raises(ModelFormatError):
+        loads(content)
+
+
+def test_without_onnxruntime_the_reference_evaluator_answers(monkeypatch):
+    import importlib.util
+
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "onnxruntime" else find(name, *rest))
+    for name in ("boosting", "pipeline_frame", "ridge"):
+        rows, background = parts_of(onnx_models.rows_of(BY_NAME[name]), slice(0, 3), slice(20, 28))
+        explanation = explain(BY_NAME[name], rows, background)
+        assert "reference evaluator of onnx" in explanation.method
+        assert explanation.certificate().passed
+
+
+def test_damaged_files_are_refused_or_explained_as_onnxruntime_answers():
+    verdicts = fuzz_onnx.campaign(400, seed=1)
+    assert not [verdict for verdict in verdicts if verdict[0].isupper()], verdicts
+    assert sum(number for verdict, number in verdicts.items() if verdict.startswith("explained")) > 40
