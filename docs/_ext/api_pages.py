@@ -8,7 +8,7 @@ from pathlib import Path
 
 import exactshap
 
-INSIDE = ("results.explanation", "results.comparison", "results.plots", "integrations.mlflow")
+INSIDE = ("results.explanation", "results.comparison", "results.plots", "results.reasons", "integrations.mlflow")
 MADE_ON_DEMAND = {"ExplanationEvaluator"}  # a subclass of MLflow's own, which need not be installed here: docs/live.md shows it
 INTRODUCTION = """.. Written by docs/_ext/api_pages.py.
 

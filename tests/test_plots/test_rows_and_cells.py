@@ -139,8 +139,8 @@ def test_rows_without_a_cell_are_counted():
     assert prepared.x.categories == ("a", "b")
     ax = draw_scatter(prepared)
     missing = int(source.data["class"].isna().sum())
-    assert ax.get_xlabel() == f"class (missing in {missing}, not drawn)"
-    assert sum(len(dots.get_offsets()) for dots in ax.collections) == 80 - missing
+    assert ax.get_xlabel() == f"class (missing in {missing})"
+    assert sum(len(dots.get_offsets()) for dots in ax.collections) == 80
 
 
 def test_a_heatmap_holds_every_row_once():

@@ -37,6 +37,7 @@ COMMANDS = {
     "report": "report",
     "check": "check",
     "compare": "compare",
+    "reasons": "reasons",
     "app": "app",
     "r2": "shares.r2",
     "mmd": "shares.mmd",

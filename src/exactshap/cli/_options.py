@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 # Bytes: names of some million columns.
-_MAX_GROUPS = 2**26
+_MAX_TOML = 2**26
 
 Model = Annotated[Path, typer.Argument(help="Fitted model: .skops, a booster's file, or a pickle with --allow-pickle.")]
 Data = Annotated[Path, typer.Argument(help="Rows to explain: .csv or .parquet.")]
@@ -80,6 +80,10 @@ _LINES = {
     ),
     "check": ("exactshap check model.skops data.csv --background train.csv --target y --rows 20",),
     "compare": ("exactshap compare may.npz june.npz --picture change.png", "exactshap compare all.npz --by sex -o groups.csv"),
+    "reasons": (
+        "exactshap reasons model.skops data.csv --background train.csv --target y --adverse positive --codes codes.toml -o reasons.csv",
+        "exactshap reasons booster.json data.csv --background train.csv --adverse positive --rows 7 --letter letter.html --resample 1000",
+    ),
     "app": ("exactshap app model.skops data.csv --background train.csv --target y",),
     "r2": ("exactshap r2 booster.json data.csv --target y -o shares.csv",),
     "mmd": ("exactshap mmd may.csv june.csv --picture drift.png",),
@@ -97,21 +101,28 @@ def read_groups(path: Path | None) -> dict[str, list[str]] | None:
     """Return the groups of a TOML file: a list of columns for each name."""
     if path is None:
         return None
+    from exactshap.errors import InputError, message
+
+    groups = read_toml(path)
+    wrong = next((name for name, columns in groups.items() if not isinstance(columns, list)), None)
+    if wrong is not None:
+        raise InputError(message(f"Group {wrong!r} of {path} is no list", do='Write it as blood = ["s1", "s2"]'))
+    return groups
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return what a TOML file holds."""
     import tomllib
 
     from exactshap._runtime.files import read_bounded
     from exactshap.errors import InputError, ModelFormatError, message
 
     try:
-        groups = tomllib.loads(read_bounded(path, _MAX_GROUPS).decode())
+        return tomllib.loads(read_bounded(path, _MAX_TOML).decode())
     except ModelFormatError:  # too large, or no regular file
         raise
     except ValueError as error:  # of TOML and of text
         raise InputError(message(f"{path} cannot be read as TOML", f"{error}")) from None
-    wrong = next((name for name, columns in groups.items() if not isinstance(columns, list)), None)
-    if wrong is not None:
-        raise InputError(message(f"Group {wrong!r} of {path} is no list", do='Write it as blood = ["s1", "s2"]'))
-    return groups
 
 
 def row_choice(text: str | None) -> slice | list[int] | str | None:

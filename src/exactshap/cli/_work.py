@@ -94,15 +94,19 @@ class Task:
 
     def labelled(self, explanation: Explanation) -> Any:
         """Return the values as a frame: row, kept columns, ``phi_<feature>``, baseline, prediction, residual, standard errors."""
-        from exactshap.frames import as_table
         from exactshap.scale import output_columns
+
+        return output_columns(explanation, before=self.kept_columns())
+
+    def kept_columns(self) -> dict[str, np.ndarray]:
+        """Return the numbers of the chosen rows, and their columns to keep."""
+        from exactshap.frames import as_table
 
         table = as_table(self.table())
         numbers = self.row_numbers(self._whole())
         names = table.names or ()
         take_columns(table.native, self.keep, what=self.data.name)  # says which one is not there
-        kept = {name: table.column(names.index(name)) for name in self.keep}
-        return output_columns(explanation, before={"row": numbers, **kept})
+        return {"row": numbers, **{name: table.column(names.index(name)) for name in self.keep}}
 
     def without_data(self) -> Explainer:
         """Read model and background; return the bound Explainer."""

@@ -14,6 +14,7 @@ from exactshap._runtime.threads import using_jobs
 from exactshap._runtime.types import Model, TableLike
 from exactshap._runtime.words import fields_html
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
+from exactshap.explainer._background_values import values_by_background_row
 from exactshap.explainer._certify import Certifier, joins_call
 from exactshap.explainer._offset import add_offsets, check_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast, refused_beyond_memory
@@ -213,6 +214,42 @@ class Explainer:
             check_offsets(reader, table.n_rows, offsets)
         with using_jobs(self.n_jobs):
             return forecast(reader, table, semivalue, order, self.memory_limit)
+
+    def background_values(self, X: TableLike) -> np.ndarray:
+        r"""Return the rows' Shapley values against each background row alone.
+
+        .. math:: \phi_j(x) = \frac1m \sum_z \phi_j(x; z)
+
+        Their mean over the background are the interventional values, so that they say how far another background of the same kind
+        would move them: ``explanation.reasons(background_values=...)`` and ``explanation.importance(background_values=...)``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        values : array of shape (n_background, n_rows, n_players[, n_outputs])
+            It costs one request with a background of one row for each background row, and the memory of the array.
+
+        Raises
+        ------
+        InputError
+            If the values are no mean over background rows (another value function, weights, sampled values).
+        BudgetError
+            If the array is larger than ``memory_limit``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.svm import SVR
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> explainer = Explainer(SVR(C=10.0).fit(X, y), background=X[:50])
+        >>> explainer.background_values(X[:3]).shape
+        (50, 3, 10)
+        """
+        with using_jobs(self.n_jobs), np.errstate(all="ignore"):
+            return values_by_background_row(self.reader, self._checked(X), self.memory_limit, self.progress)
 
     def verify(
         self,

@@ -13,7 +13,7 @@ from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, InputTypeError, MissingDependencyError, message
 from exactshap.results.comparison import _words as words
 from exactshap.results.comparison._drift import data_drift
-from exactshap.results.data import ExplanationData, frame_kind
+from exactshap.results.data import ExplanationData, bootstrap_deviations, frame_kind, interval_around
 
 if TYPE_CHECKING:
     from exactshap.results.decomposition import PairwiseDecomposition
@@ -22,9 +22,6 @@ __all__ = ["Comparison", "compare"]
 
 _SAME = {"feature_names": "the same features", "output_names": "the same outputs", "value_function": "the same value function"}
 _SAME |= {"index": "the same index", "unit": "the same unit"}
-
-# Entries of a block of row counts: 32 MiB.
-_DRAWS_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -218,8 +215,8 @@ def compare(
         predictions=np.stack([one.prediction.mean(axis=0) for one in pair]),
         residuals=np.stack([one.residual.mean(axis=0) for one in pair]),
         difference=difference,
-        intervals=interval(difference, spread[1] - spread[0], level),
-        mean_intervals=np.stack([interval(mean, each, level) for mean, each in zip(means, spread, strict=True)]),
+        intervals=interval_around(difference, spread[1] - spread[0], level),
+        mean_intervals=np.stack([interval_around(mean, each, level) for mean, each in zip(means, spread, strict=True)]),
         level=level,
         drift=moved,
         notes=(*words.differing(first, second), *notes),
@@ -241,30 +238,3 @@ def _check(first: ExplanationData, second: Any, level: float, n_bootstrap: int) 
         raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
     if not isinstance(n_bootstrap, (int, np.integer)) or n_bootstrap < 0:
         raise InputError(message("The 'n_bootstrap' parameter must be an int >= 0", f"Got {n_bootstrap!r}"))
-
-
-def bootstrap_deviations(values: np.ndarray, n_bootstrap: int, generator: np.random.Generator) -> np.ndarray:
-    r"""Return how far resampled rows' means are from the mean, (n_bootstrap, ...).
-
-    .. math:: \sqrt{\frac{n}{n-1}}\, \Bigl(\frac{1}{n} \sum_i w_{bi} \phi_i - \bar\phi\Bigr), \qquad
-              w_b \sim \mathrm{Multinomial}(n; 1/n, \dots, 1/n)
-
-    The factor makes their variance that of the mean of n rows without bias (Hesterberg 2015). NaN for fewer than two rows.
-    """
-    n = len(values)
-    if n < 2:
-        return np.full((n_bootstrap, *values.shape[1:]), np.nan)
-    flat = (values - values.mean(axis=0)).reshape(n, -1)
-    deviations, step = np.empty((n_bootstrap, flat.shape[1])), max(1, _DRAWS_AT_ONCE // n)
-    for start in range(0, n_bootstrap, step):
-        count = min(step, n_bootstrap - start)
-        deviations[start : start + count] = generator.multinomial(n, np.full(n, 1.0 / n), size=count) @ flat / n
-    return np.sqrt(n / (n - 1)) * deviations.reshape(n_bootstrap, *values.shape[1:])
-
-
-def interval(centre: np.ndarray, deviations: np.ndarray, level: float) -> np.ndarray:
-    """Return percentile intervals (..., 2) around ``centre``; NaN without deviations."""
-    if not len(deviations):
-        return np.full((*centre.shape, 2), np.nan)
-    tail = (1.0 - level) / 2.0
-    return np.stack([centre + np.quantile(deviations, q, axis=0) for q in (tail, 1.0 - tail)], axis=-1)

@@ -9,11 +9,9 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.plots import displayed, escape, new_axes
+from exactshap.results.plots import current_palette, displayed, escape, new_axes
 
 __all__ = ["draw_cohorts", "draw_comparison"]
-
-_UP, _DOWN, _DATA = "#c44e52", "#4c72b0", "#8c8c8c"
 
 
 def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_display: int) -> Any:
@@ -28,8 +26,8 @@ def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_
         size = (4.2 * panels + 2.0, 0.42 * len(order) + 1.8)
         axes = plt.subplots(1, panels, figsize=size, layout="constrained", sharey=True, squeeze=False)[1][0]
         ax, drift_axes = axes[0], axes[-1] if panels == 2 else None
-    place = np.arange(len(order))
-    ax.barh(place, difference[order], color=[_UP if v > 0 else _DOWN for v in difference[order]], zorder=2)
+    place, colours = np.arange(len(order)), current_palette()
+    ax.barh(place, difference[order], color=[colours.of_sign(v) for v in difference[order]], zorder=2)
     ends = np.abs(intervals[order].T - difference[order])
     if np.isfinite(ends).any():
         ax.errorbar(difference[order], place, xerr=ends, fmt="none", ecolor="black", capsize=3, zorder=4)
@@ -47,7 +45,7 @@ def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_
 def _draw_drift(ax: Axes, comparison: Any, order: np.ndarray) -> None:
     drift, place = comparison.drift, np.arange(len(order))
     assert drift is not None
-    ax.barh(place, drift.values[order], color=_DATA, zorder=2)
+    ax.barh(place, drift.values[order], color=current_palette().undecided, zorder=2)
     if drift.intervals is not None:
         ends = np.abs(drift.intervals[order].T - drift.values[order])
         ax.errorbar(drift.values[order], place, xerr=ends, fmt="none", ecolor="black", capsize=3, zorder=4)
@@ -64,7 +62,7 @@ def draw_cohorts(cohorts: Any, ax: Axes, *, output: int | str | None, max_displa
     means, intervals = (array if k is None else array[:, :, k] for array in (cohorts.means, cohorts.mean_intervals))
     order = np.argsort(-np.ptp(means, axis=0), kind="stable")[: displayed(max_display)]
     ax = new_axes(7.0, 0.5 * len(order) + 1.8) if ax is None else ax
-    colours = require("matplotlib", "plots", purpose="Plotting").colormaps["viridis"](np.linspace(0.0, 0.9, len(cohorts)))
+    colours = require("matplotlib", "plots", purpose="Plotting").colormaps["cividis"](np.linspace(0.0, 0.9, len(cohorts)))
     # The marks of a player stand closer together than two players
     spread = min(0.3, 0.1 * (len(cohorts) - 1))
     shifts = np.linspace(-spread, spread, len(cohorts))

@@ -5,6 +5,9 @@ Below pictures and reports, which take this data; :class:`exactshap.Explanation`
 
 from __future__ import annotations
 
+from exactshap.results.data._background_values import checked_background_values as checked_background_values
+from exactshap.results.data._bootstrap import bootstrap_deviations as bootstrap_deviations
+from exactshap.results.data._bootstrap import interval_around as interval_around
 from exactshap.results.data._cells import Cells as Cells
 from exactshap.results.data._cells import as_days as as_days
 from exactshap.results.data._cells import axis_name as axis_name
@@ -18,6 +21,7 @@ from exactshap.results.data._citations import cited_by_decomposition as cited_by
 from exactshap.results.data._citations import cited_by_values as cited_by_values
 from exactshap.results.data._concat import concat as concat
 from exactshap.results.data._conversion import frame_kind as frame_kind
+from exactshap.results.data._conversion import frame_of as frame_of
 from exactshap.results.data._conversion import shap_of_columns as shap_of_columns
 from exactshap.results.data._conversion import to_frame as to_frame
 from exactshap.results.data._conversion import to_shap as to_shap
@@ -28,6 +32,9 @@ from exactshap.results.data._facts import headline as headline
 from exactshap.results.data._filter import filter_grammar as filter_grammar
 from exactshap.results.data._filter import filtered_rows as filtered_rows
 from exactshap.results.data._fingerprint import fingerprint as fingerprint
+from exactshap.results.data._fingerprint import row_bytes as row_bytes
+from exactshap.results.data._importance import Importance as Importance
+from exactshap.results.data._importance import importance as importance
 from exactshap.results.data._named_values import NamedValues as NamedValues
 from exactshap.results.data._names_elsewhere import answers_keywords as answers_keywords
 from exactshap.results.data._names_elsewhere import called_here as called_here

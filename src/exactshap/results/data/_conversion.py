@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from exactshap.results.data._names_elsewhere import SHAPIQ_NAMES
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
 
-__all__ = ["frame_kind", "shap_of_columns", "to_frame", "to_shap", "to_shapiq"]
+__all__ = ["frame_kind", "frame_of", "shap_of_columns", "to_frame", "to_shap", "to_shapiq"]
 
 
 def frame_kind(data: TableLike) -> str | None:
@@ -28,23 +29,76 @@ def frame_kind(data: TableLike) -> str | None:
     return root if root in FRAME_LIBRARIES else None
 
 
-def to_frame(explanation: ExplanationData, kind: str | None) -> Any:
+def to_frame(explanation: ExplanationData, kind: str | None, *, std: bool, baseline: bool, prediction: bool) -> Any:
     """Return the values as a frame; see :meth:`Explanation.to_frame`."""
+    columns = dict(_player_columns(explanation, _values(explanation)))
+    spread = _spread(explanation) if std else None
+    for prefix, errors in spread or ():
+        for name, column in _player_columns(explanation, errors):
+            columns[f"{prefix}_{name}"] = _new(columns, f"{prefix}_{name}", column)
+    ends = {
+        "baseline": explanation.baseline if baseline else None,
+        "prediction": explanation.prediction if prediction else None,
+    }
+    for name, numbers in ends.items():
+        if numbers is not None and explanation.output_names is None:
+            columns[name] = _new(columns, name, numbers)
+        elif numbers is not None:
+            for k, output in enumerate(explanation.output_names or ()):
+                columns[f"{name}[{output}]"] = _new(columns, f"{name}[{output}]", numbers[:, k])
+    return frame_of(explanation.data, columns, kind)
+
+
+def _new(columns: Mapping[str, np.ndarray], name: str, column: np.ndarray) -> np.ndarray:
+    if name in columns:
+        raise InputError(message(f"A feature is called {name!r}, as the column would be", do="Rename the feature"))
+    return np.ascontiguousarray(column)
+
+
+def frame_of(data: TableLike, columns: Mapping[str, np.ndarray], kind: str | None) -> Any:
+    """Return columns as a frame of a kind, or of the kind of the data, with the data's pandas index.
+
+    >>> import numpy as np
+    >>> frame_of(None, {"value": np.zeros(1)}, "pandas").to_dict("records")
+    [{'value': 0.0}]
+    """
     if kind is not None and kind not in FRAME_LIBRARIES:
         raise UnknownNameError(message(f"Unknown kind of frame {kind!r}", do=did_you_mean(kind, FRAME_LIBRARIES)))
-    kind = kind or frame_kind(explanation.data) or first_installed(FRAME_LIBRARIES)
+    kind = kind or frame_kind(data) or first_installed(FRAME_LIBRARIES)
     if kind is None:
         raise MissingDependencyError(message("A frame needs pandas, polars or pyarrow", do=INSTALL_FRAMES))
-    columns = _columns(explanation)
     library = require(kind, "frames", purpose=f"A {kind} frame")
     if kind == "pandas":
-        index = explanation.data.index if frame_kind(explanation.data) == "pandas" else None
-        return library.DataFrame(columns, index=index, columns=list(columns))
-    return library.DataFrame(columns) if kind == "polars" else library.table(columns)
+        index = data.index if frame_kind(data) == "pandas" else None
+        return library.DataFrame(dict(columns), index=index, columns=list(columns))
+    return library.DataFrame(dict(columns)) if kind == "polars" else library.table(dict(columns))
 
 
-def _columns(explanation: ExplanationData) -> dict[str, np.ndarray]:
-    values = explanation.values if explanation.set_values is None else explanation.set_values
+def _values(explanation: ExplanationData) -> np.ndarray:
+    return explanation.values if explanation.set_values is None else explanation.set_values
+
+
+def _spread(explanation: ExplanationData) -> list[tuple[str, np.ndarray]]:
+    """Return standard errors as "se" and standard deviations as "std", of what the frame holds."""
+    of_sets = explanation.set_values is not None
+    known = {
+        "se": explanation.set_std_error if of_sets else explanation.std_error,
+        "std": explanation.set_std if of_sets else explanation.std,
+    }
+    found = [(name, errors) for name, errors in known.items() if errors is not None]
+    if not found:
+        raise InputError(
+            message(
+                "These values have no standard errors or deviations",
+                "They are exact for a deterministic model",
+                "Leave std= out",
+            )
+        )
+    return found
+
+
+def _player_columns(explanation: ExplanationData, values: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """Return one column per set of players (and output) of values, with its name."""
     players = [" & ".join(explanation.feature_names[j] for j in players) for players in explanation.sets or ()]
     if explanation.output_names is None:
         named = [(name, values[:, j]) for j, name in enumerate(players)]
@@ -54,10 +108,9 @@ def _columns(explanation: ExplanationData) -> dict[str, np.ndarray]:
             for j, name in enumerate(players)
             for k, output in enumerate(explanation.output_names)
         ]
-    columns = {name: np.ascontiguousarray(column) for name, column in named}
-    if len(columns) != len(named):
+    if len({name for name, _ in named}) != len(named):
         raise InputError(message("Two columns of the frame would have the same name", do="Rename the features or outputs"))
-    return columns
+    return [(name, np.ascontiguousarray(column)) for name, column in named]
 
 
 def to_shap(explanation: ExplanationData) -> Any:

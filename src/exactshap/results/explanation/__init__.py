@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from exactshap.results.data import Certificate
+from exactshap.results.data import Certificate, Importance
 from exactshap.results.data import fingerprint as fingerprint
 from exactshap.results.explanation._explanation import Explanation
 
-__all__ = ["Certificate", "Explanation"]
+__all__ = ["Certificate", "Explanation", "Importance"]

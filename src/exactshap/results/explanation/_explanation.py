@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from exactshap._runtime.types import Column
@@ -12,6 +13,7 @@ from exactshap._runtime.words import fields_html, fields_text
 from exactshap.errors import InputError, message
 from exactshap.results.data import (
     ExplanationData,
+    Importance,
     NamedValues,
     bibtex,
     called_here,
@@ -19,6 +21,7 @@ from exactshap.results.data import (
     concat,
     facts,
     headline,
+    importance,
     of_solution,
     to_frame,
     to_shap,
@@ -27,11 +30,12 @@ from exactshap.results.data import (
 from exactshap.results.explanation._storage import load, save
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from exactshap.results.comparison import Cohorts, Comparison
     from exactshap.results.plots import PlotAccessor
+    from exactshap.results.reasons import Reasons
 
 __all__ = ["Explanation"]
 
@@ -203,6 +207,47 @@ class Explanation(ExplanationData):
         """Return each player's mean value over the rows, with names."""
         return self._named(self.values, self.feature_names).mean()
 
+    def importance(
+        self,
+        interval: float | None = 0.95,
+        *,
+        background_values: np.ndarray | None = None,
+        n_bootstrap: int = 1000,
+        random_state: int = 0,
+    ) -> Importance:
+        """Return the players' mean magnitudes with intervals for other rows of the same kind.
+
+        Exact values: bootstrap over rows. Sampled values, and ``background_values``: an estimate without the bias that noise gives to
+        magnitudes, with normal intervals.
+
+        Parameters
+        ----------
+        interval : float or None, default=0.95
+            Probability of the intervals; None for no intervals.
+        background_values : array of shape (n_background, n_rows, n_players[, n_outputs]), default=None
+            Of :meth:`exactshap.Explainer.background_values`: the background is a sample, too, of rows that are not explained here.
+        n_bootstrap, random_state : int, default=1000 and 0
+            Of the bootstrap.
+
+        Returns
+        -------
+        importance : Importance
+            ``values``, ``lower``, ``upper``, ``method``, ``to_frame()``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.svm import SVR
+        >>> from exactshap import explain
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> importance = explain(SVR(C=10.0).fit(X, y), X[100:], X[:100]).importance()
+        >>> importance.lower[2] < importance["bmi"] < importance.upper[2]
+        np.True_
+        """
+        return importance(
+            self, interval, background_values=background_values, n_bootstrap=n_bootstrap, random_state=random_state
+        )
+
     def ranking(self) -> NamedValues:
         """Return the players by decreasing mean magnitude; several outputs need ``explanation.output(name).ranking()``."""
         return self.abs().mean().sort_values(ascending=False)
@@ -258,9 +303,73 @@ class Explanation(ExplanationData):
 
         return by(self, column, **settings)
 
+    def reasons(
+        self,
+        k: int = 3,
+        *,
+        adverse: str,
+        codes: Mapping[str, str] | None = None,
+        output: int | str | None = None,
+        background_values: np.ndarray | None = None,
+        n_bootstrap: int = 1000,
+        level: float = 0.95,
+        random_state: int = 0,
+        model_digest: str | None = None,
+    ) -> Reasons:
+        """Return the strongest adverse reasons of each row.
+
+        A value is a reason if it is adverse by more than its own error: rounding, and standard errors of sampled values.
+
+        Parameters
+        ----------
+        k : int, default=3
+            How many reasons a row has at most.
+        adverse : {"positive", "negative"}
+            Which values speak against the row: "positive" where the output is a risk, "negative" where it is a score.
+        codes : mapping of player to text, default=None
+            What stands for the players; those without a code are named.
+        output : int or str, default=None
+            Which of several outputs.
+        background_values : array of shape (n_background, n_rows, n_players[, n_outputs]), default=None
+            Of :meth:`exactshap.Explainer.background_values`: intervals of the reasons with other background rows of the same kind.
+        n_bootstrap, level, random_state : int, float and int, default=1000, 0.95 and 0
+            Of these intervals; the level is that of standard errors too.
+        model_digest : str, default=None
+            What identifies the model, such as the SHA-256 of its file; part of the hashes.
+
+        Returns
+        -------
+        reasons : Reasons
+            ``texts``, ``values``, ``decided``, ``hashes()``, ``to_frame()``, ``letter(path, i)``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.svm import SVR
+        >>> from exactshap import explain
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> reasons = explain(SVR(C=10.0).fit(X, y), X[:2], X[:50]).reasons(2, adverse="positive", codes={"bmi": "R4: weight"})
+        >>> reasons.texts.tolist(), reasons.decided.all()
+        ([['R4: weight', 'sex'], ['s3', 'sex']], np.True_)
+        """
+        from exactshap.results.reasons import find_reasons
+
+        return find_reasons(
+            self,
+            k,
+            adverse=adverse,
+            codes=codes,
+            output=output,
+            background_values=background_values,
+            n_bootstrap=n_bootstrap,
+            level=level,
+            random_state=random_state,
+            model_digest=model_digest,
+        )
+
     # --- conversions, pictures, files ----------------------------------------------------------------------------------
 
-    def to_frame(self, kind: str | None = None) -> Any:
+    def to_frame(self, kind: str | None = None, *, std: bool = False, baseline: bool = False, prediction: bool = False) -> Any:
         """Return one column per player, as a frame.
 
         Orders above 1 have one per set; the frame is of the kind that the data came in.
@@ -271,8 +380,13 @@ class Explanation(ExplanationData):
         ----------
         kind : {"pandas", "polars", "pyarrow"} or None, default=None
             None: as the data; for arrays the first of these three that is installed.
+        std : bool, default=False
+            Also columns ``se_<player>`` of standard errors (sampled values) or ``std_<player>`` of standard deviations (a Gaussian
+            process).
+        baseline, prediction : bool, default=False
+            Also columns of these names.
         """
-        return to_frame(self, kind)
+        return to_frame(self, kind, std=std, baseline=baseline, prediction=prediction)
 
     def to_shap(self) -> Any:
         """Return a real ``shap.Explanation``; of order 2 with shap's matrices, pairs halved on either side of the diagonal.
@@ -384,6 +498,33 @@ class Explanation(ExplanationData):
         from exactshap.results.plots import PlotAccessor
 
         return PlotAccessor(self)
+
+    def model_card(
+        self,
+        path: str | Path,
+        *,
+        title: str | None = None,
+        data_name: str | None = None,
+        intended_use: str = "",
+        max_display: int = 10,
+    ) -> Path:
+        """Write a model card: model, data, value function, certificate, importances with intervals, limits.
+
+        Parameters
+        ----------
+        path : str or Path
+            ``.md``, ``.html`` or, with WeasyPrint (``pip install "exactshap[pdf]"``), ``.pdf``.
+        title, data_name : str or None, default=None
+            Heading and name of the data; None for those of the explanation.
+        intended_use : str, default=""
+            What the model is for, in your words.
+        max_display : int, default=10
+            Features of the table of importances.
+        """
+        from exactshap.results.report import write_card
+
+        settings: dict[str, Any] = {"title": title, "data_name": data_name, "intended_use": intended_use}
+        return write_card(self, path, max_display=max_display, **settings)
 
     def report(
         self,

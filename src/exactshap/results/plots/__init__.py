@@ -1,11 +1,13 @@
 """Pictures of explanations: prepared as plain data first, then drawn into an ``ax`` that comes in and goes out.
 
-Nothing here calls ``plt.show()``, resizes a figure that was passed in, or touches the global random state.
+Nothing here calls ``plt.show()``, resizes a figure that was passed in, or touches the global random state. :func:`palette` sets the colours of all.
 """
 
 from __future__ import annotations
 
 from exactshap.results.plots._accessor import PlotAccessor
+from exactshap.results.plots._palette import Palette, palette
+from exactshap.results.plots._palette import current_palette as current_palette
 from exactshap.results.plots._pyplot import displayed as displayed
 from exactshap.results.plots._pyplot import escape as escape
 from exactshap.results.plots._pyplot import new_axes as new_axes
@@ -24,9 +26,13 @@ from exactshap.results.plots.shapes import draw_shapes as draw_shapes
 from exactshap.results.plots.shares import ShareBars as ShareBars
 from exactshap.results.plots.shares import draw_shares as draw_shares
 from exactshap.results.plots.shares import prepare_shares as prepare_shares
+from exactshap.results.plots.summary import places_of as places_of
+from exactshap.results.plots.summary import prepare_bars as prepare_bars
+from exactshap.results.plots.summary import prepare_swarm as prepare_swarm
+from exactshap.results.plots.summary import swarm_offsets as swarm_offsets
 from exactshap.results.plots.two_samples import Marginal as Marginal
 from exactshap.results.plots.two_samples import draw_marginals, prepare_marginals
 from exactshap.results.plots.waterfall import draw_waterfall as draw_waterfall
 from exactshap.results.plots.waterfall import prepare_waterfall as prepare_waterfall
 
-__all__ = ["PlotAccessor", "draw_marginals", "draw_shape", "prepare_marginals", "prepare_shape"]
+__all__ = ["Palette", "PlotAccessor", "draw_marginals", "draw_shape", "palette", "prepare_marginals", "prepare_shape"]

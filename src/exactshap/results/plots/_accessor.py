@@ -8,24 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
-from exactshap.results.data import (
-    answers_keywords,
-    called_here,
-    cells,
-    counted,
-    index_title,
-    readable,
-    row_name,
-    shap_of_columns,
-)
-from exactshap.results.plots._pyplot import current, displayed, escape, fitted, new_axes, seeded
+from exactshap.results.data import answers_keywords, called_here, index_title, readable
+from exactshap.results.plots._pyplot import escape, fitted
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
 from exactshap.results.plots.overview import draw_heatmap, draw_violin, prepare_heatmap, prepare_violin
-from exactshap.results.plots.scatter import draw_scatter, prepare_scatter
+from exactshap.results.plots.scatter import draw_scatter, prepare_scatter, strongest_colour
+from exactshap.results.plots.summary import MAX_DOTS, draw_bars, draw_swarm, prepare_bars, prepare_swarm
 from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
 
 if TYPE_CHECKING:
@@ -33,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PlotAccessor"]
 
-# Stands for "=" in names while shap draws: it cuts tick labels at that sign.
-_EQUALS = "\ue000"
-_SEED = 0
 _picture = functools.partial(answers_keywords, picture=True)
 
 
@@ -53,7 +41,7 @@ class PlotAccessor:
     InputError
         If there are no rows, or several outputs and none is chosen.
     MissingDependencyError
-        If shap or matplotlib is not installed.
+        If matplotlib is not installed.
 
     Examples
     --------
@@ -89,39 +77,53 @@ class PlotAccessor:
 
     @_picture
     def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
-        """Draw the strongest features' values, a dot per row, coloured by cell. Text stays grey."""
+        """Draw the strongest features' values, a dot per row, coloured by cell. Text and missing cells are grey."""
         rows = self._single(output)
-        ax = new_axes(8.0, 0.4 * min(displayed(max_display), rows.n_players) + 2.0) if ax is None else ax
-        content = _shap_explanation(rows)
-        with current(ax), seeded(_SEED):
-            _shap().beeswarm(content, max_display=max_display, ax=ax, plot_size=None, show=False)
-        ax.set_xlabel(escape(f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
-        return fitted(_restore_names(ax))
+        ax = draw_swarm(prepare_swarm(readable(rows), max_display=max_display), ax)
+        sample = f"; {MAX_DOTS:,} of {rows.n_rows:,} rows drawn" if rows.n_rows > MAX_DOTS else ""
+        ax.set_xlabel(escape(f"{index_title(rows.index)} ({_unit(rows)}{sample})\n{_game(rows)}"), fontsize=11)
+        return fitted(ax)
 
     @_picture
-    def bar(self, i: int | None = None, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
-        """Draw each feature's mean magnitude, or the values of row ``i``."""
+    def bar(
+        self,
+        i: int | None = None,
+        *,
+        interval: float | None = None,
+        background_values: np.ndarray | None = None,
+        max_display: int = 10,
+        output: int | str | None = None,
+        ax: Axes = None,
+    ) -> Any:
+        """Draw each feature's mean magnitude, or the values of row ``i``.
+
+        ``interval=0.95`` adds whiskers to the means, as of :meth:`exactshap.Explanation.importance`.
+        """
         rows = self._single(output)
-        content = _shap_explanation(rows if i is None else rows[i])
-        ax = new_axes(8.0, 0.5 * min(displayed(max_display), rows.n_players) + 1.7) if ax is None else ax
-        with current(ax):
-            _shap().bar(content.abs.mean(0) if i is None else content[0], max_display=max_display, ax=ax, show=False)
-        what = (
-            f"mean magnitude of {index_title(rows.index)} over {counted(rows.n_rows, 'row')}"
-            if i is None
-            else row_name(rows, i)
-        )
-        ax.set_xlabel(escape(f"{what} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
-        return fitted(_restore_names(ax))
+        if i is not None and interval is not None:
+            do = "Draw plot.bar(interval=0.95) of all rows, or plot.intervals(i)"
+            raise InputError(message("Intervals are of means over rows", f"Got row {i!r}", do))
+        settings = {} if background_values is None else {"background_values": background_values}
+        # Estimates with intervals are of the values as they are
+        shown = readable(rows) if interval is None else rows
+        prepared = prepare_bars(shown, i, max_display=max_display, interval=interval, **settings)
+        ax = draw_bars(prepared, ax)
+        ax.set_xlabel(escape(f"{prepared.what} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
+        return fitted(ax)
 
     @_picture
     def scatter(
         self, feature: int | str, *, color: int | str | None = None, output: int | str | None = None, ax: Axes = None
     ) -> Any:
-        """Draw a feature's values against its own numbers. Another feature may colour them."""
+        """Draw a feature's values against its own numbers. Another feature may colour them.
+
+        ``color="auto"`` takes the one that goes with the values most at equal numbers of the feature.
+        """
         rows = self._single(output)
-        other = None if color is None else self._player(color)
-        ax = draw_scatter(prepare_scatter(readable(rows), self._player(feature), other), ax)
+        player = self._player(feature)
+        is_auto = color == "auto" and "auto" not in rows.feature_names
+        other = strongest_colour(rows, player) if is_auto else None if color is None else self._player(color)
+        ax = draw_scatter(prepare_scatter(readable(rows), player, other), ax)
         ax.set_title(escape(_game(rows)), fontsize=11)
         return fitted(ax)
 
@@ -189,36 +191,6 @@ class PlotAccessor:
         if not -len(names) <= feature < len(names):
             raise InputError(message(f"There is no feature {feature}", f"There are {len(names)}"))
         return int(feature) % len(names)
-
-
-def _shap() -> Any:
-    require("matplotlib", "plots", purpose="Plotting")
-    return require("shap", "plots", purpose="Plotting").plots
-
-
-def _shap_explanation(rows: ExplanationData) -> Any:
-    """Return a shap object with drawable names; text cells are text, which shap draws grey."""
-    content = shap_of_columns(readable(rows))
-    content.feature_names = [_drawable(name) for name in content.feature_names]
-    shown = cells(rows)
-    if shown is not None and shown.text.any():
-        texts = np.array(
-            [[_drawable(cell or "missing") if isinstance(cell, str) else cell for cell in row] for row in shown.display], object
-        )
-        content.display_data = texts
-        content.data = np.where(shown.numeric, shown.numbers.astype(object), texts)
-    return content
-
-
-def _drawable(name: str) -> str:
-    return escape(name).replace("=", _EQUALS)
-
-
-def _restore_names(ax: Axes) -> Any:
-    labels = [label.get_text().replace(_EQUALS, "=") for label in ax.get_yticklabels()]
-    if any(label.get_text() != text for label, text in zip(ax.get_yticklabels(), labels, strict=True)):
-        ax.set_yticklabels(labels)
-    return ax
 
 
 def _unit(rows: ExplanationData) -> str:

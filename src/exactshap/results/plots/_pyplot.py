@@ -1,10 +1,8 @@
-"""The one place that touches pyplot's global state, and puts it back."""
+"""New figures, and texts that fit into them."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 
-__all__ = ["current", "displayed", "escape", "fitted", "new_axes", "seeded"]
+__all__ = ["displayed", "escape", "fitted", "new_axes"]
 
 # Letters of a line of a player's name.
 NAME_WIDTH = 36
@@ -46,51 +44,6 @@ def displayed(max_display: Any) -> int:
     if isinstance(max_display, bool) or not isinstance(max_display, (int, np.integer)) or max_display < 1:
         raise InputError(message("The 'max_display' parameter must be an int >= 1", f"Got {max_display!r}"))
     return int(max_display)
-
-
-def _make_current(plt: Any, ax: Axes) -> None:
-    try:
-        plt.sca(ax)
-    except ValueError as error:
-        text = "matplotlib before 3.11 draws into figures of pyplot only"
-        raise InputError(message(text, str(error), "Make the figure with pyplot.figure(), or upgrade matplotlib")) from None
-
-
-@contextmanager
-def current(ax: Axes) -> Iterator[None]:
-    """Make ``ax`` current for functions that draw there; then restore everything. They may resize its figure.
-
-    The figure's ``set_size_inches`` does nothing in here, the interactive mode and the current axes are put back, and a
-    figure that pyplot did not manage before is not managed by it afterwards.
-    """
-    matplotlib = require("matplotlib", "plots", purpose="Plotting")
-    plt = require("matplotlib.pyplot", "plots", purpose="Plotting")
-    figure = ax.get_figure(root=True) if hasattr(ax.figure, "figure") else ax.figure
-    managed = set(plt.get_fignums())
-    before = plt.gca() if managed and plt.gcf().axes else None
-    interactive = matplotlib.is_interactive()
-    figure.set_size_inches = lambda *args, **kwargs: None
-    try:
-        _make_current(plt, ax)
-        yield
-    finally:
-        del figure.set_size_inches
-        matplotlib.interactive(interactive)
-        for number in set(plt.get_fignums()) - managed:
-            plt.close(number)
-        if before is not None:
-            plt.sca(before)
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Seed NumPy's global generator for some drawing; then put it back."""
-    state = np.random.get_state()  # noqa: NPY002 - shap's plots shuffle with the global generator
-    np.random.seed(seed)  # noqa: NPY002
-    try:
-        yield
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
 
 
 def escape(text: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 from exactshap.results.data import counted, row_name
+from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import displayed, escape, new_axes
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def draw_interactions(prepared: InteractionMatrix, ax: Axes = None) -> Any:
     n = len(prepared.names)
     ax = new_axes(3.2 + 0.55 * n, 2.0 + 0.5 * n) if ax is None else ax
     limit = float(np.abs(prepared.matrix).max(initial=0.0)) or 1.0
-    picture = ax.imshow(prepared.matrix, cmap="RdBu_r", vmin=-limit, vmax=limit)
+    picture = ax.imshow(prepared.matrix, cmap=current_palette().values(), vmin=-limit, vmax=limit)
     for row, column in np.ndindex(n, n):
         value = prepared.matrix[row, column]
         colour = "white" if abs(value) > 0.6 * limit else "black"

@@ -10,6 +10,7 @@ import numpy as np
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 from exactshap.results.data import index_title
+from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import displayed, escape, new_axes
 
 if TYPE_CHECKING:
@@ -167,13 +168,13 @@ def draw_intervals(prepared: Intervals, ax: Axes = None) -> Any:
     >>> [label.get_text() for label in draw_intervals(prepare_intervals(explanation, 0)).get_yticklabels()]
     ['b', 'a']
     """
-    n_rows, n_labels = prepared.values.shape
+    (n_rows, n_labels), colours = prepared.values.shape, current_palette()
     ax = new_axes(7.0, 0.5 * n_labels + 1.6) if ax is None else ax
     ax.axvline(0.0, color="black", linewidth=0.8, zorder=1)
     for line in range(n_labels):
         order = np.argsort(prepared.values[:, line], kind="stable")
         height = line + (np.linspace(0.35, -0.35, n_rows) if n_rows > 1 else np.zeros(1))
-        for decided, colour in ((True, "#4c72b0"), (False, "#9a9a9a")):
+        for decided, colour in ((True, colours.neutral), (False, colours.undecided)):
             chosen = prepared.decided[order, line] == decided
             shown, places = prepared.values[order, line][chosen], height[chosen]
             widths = np.nan_to_num(prepared.half_width[order, line][chosen])

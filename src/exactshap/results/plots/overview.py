@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
+from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import displayed, escape, new_axes
 
 if TYPE_CHECKING:
@@ -126,7 +127,13 @@ def draw_heatmap(prepared: Heatmap, ax: Axes = None) -> Any:
     ax = new_axes(8.0, 0.38 * n + 2.2) if ax is None else ax
     limit = float(np.percentile(np.abs(prepared.values), 99.0)) or float(np.abs(prepared.values).max()) or 1.0
     picture = ax.imshow(
-        prepared.values, aspect="auto", cmap="PuOr_r", vmin=-limit, vmax=limit, interpolation="nearest", resample=False
+        prepared.values,
+        aspect="auto",
+        cmap=current_palette().values(),
+        vmin=-limit,
+        vmax=limit,
+        interpolation="nearest",
+        resample=False,
     )
     width = float(np.ptp(prepared.prediction)) or 1.0
     ax.plot(-0.75 - 1.2 * (prepared.prediction - prepared.prediction.min()) / width, color="black", linewidth=1.0)
@@ -198,16 +205,18 @@ def draw_violin(prepared: Violin, ax: Axes = None) -> Any:
     >>> draw_violin(prepare_violin(explanation)).get_xlabel()
     ''
     """
-    n = len(prepared.labels)
+    n, colours = len(prepared.labels), current_palette()
     ax = new_axes(7.0, 0.5 * n + 1.7) if ax is None else ax
     ax.axvline(0.0, color="gray", linewidth=0.8, zorder=1)
     for place, column in enumerate(prepared.values.T):
         low, middle, high = np.percentile(column, [25, 50, 75])
         if np.ptp(column) > 1e-12 * np.abs(column).max():
             grid, half_width = _outline(column)
-            ax.fill_between(grid, place - half_width, place + half_width, color="#0b6bb3", alpha=0.45, linewidth=0, zorder=2)
-        ax.plot([low, high], [place, place], color="#0b3d66", linewidth=3, solid_capstyle="butt", zorder=3)
-        ax.plot(middle, place, marker="o", markersize=4, color="white", markeredgecolor="#0b3d66", zorder=4)
+            ax.fill_between(
+                grid, place - half_width, place + half_width, color=colours.neutral, alpha=0.45, linewidth=0, zorder=2
+            )
+        ax.plot([low, high], [place, place], color="#222222", linewidth=3, solid_capstyle="butt", zorder=3)
+        ax.plot(middle, place, marker="o", markersize=4, color="white", markeredgecolor="#222222", zorder=4)
     ax.set_yticks(range(n), [escape(label) for label in prepared.labels])
     ax.set_ylim(n - 0.5, -0.5)
     return ax

@@ -12,14 +12,17 @@ from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 from exactshap.results.data import Cells, as_days, axis_name, cells
 from exactshap.results.plots._columns import shortened
+from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes
 
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["Axis", "Scatter", "draw_scatter", "prepare_scatter"]
+__all__ = ["Axis", "Scatter", "draw_scatter", "prepare_scatter", "strongest_colour"]
 
 _NAMES_SHOWN, _LETTERS, _JITTER = 30, 18, 0.25
+# Rows that choose a colour, and rows of one bin.
+_ROWS_OF_CHOICE, _ROWS_OF_BIN = 5_000, 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +110,7 @@ def _axis(explanation: ExplanationData, shown: Cells, j: int) -> Axis:
 
 
 def draw_scatter(prepared: Scatter, ax: Axes = None) -> Any:
-    """Draw prepared values as dots; rows without a cell are left out, and counted under the axis.
+    """Draw prepared values as dots. Rows whose cell is missing stand to the left of all others.
 
     Parameters
     ----------
@@ -132,28 +135,104 @@ def draw_scatter(prepared: Scatter, ax: Axes = None) -> Any:
     >>> draw_scatter(prepare_scatter(explanation, 0)).get_xlabel()
     'age'
     """
-    ax = new_axes(6.5, 4.5) if ax is None else ax
+    ax, colours = new_axes(6.5, 4.5) if ax is None else ax, current_palette()
     x, colour = prepared.x, prepared.colour
     known = np.isfinite(x.numbers)
-    places = x.numbers + _jitter(x)
-    shade: dict[str, Any] = {"color": "#0b6bb3"} if colour is None else {"c": colour.numbers[known], "cmap": "viridis"}
-    if colour is not None and not np.isfinite(shade["c"]).any():
-        shade = {"color": "gray"}
-    if colour is not None:
-        gaps = known & ~np.isfinite(colour.numbers)
-        ax.scatter(places[gaps], prepared.values[gaps], s=14, color="#bbbbbb", linewidths=0, zorder=2)
-    dots = ax.scatter(places[known], prepared.values[known], s=14, alpha=0.8, linewidths=0, zorder=3, **shade)
+    left = _missing_place(x)
+    places = np.where(known, x.numbers + _jitter(x), left + _missing_jitter(x))
+    shown = np.ones(len(places), bool) if colour is None else np.isfinite(colour.numbers)
+    shade: dict[str, Any] = (
+        {"color": colours.neutral} if colour is None else {"c": colour.numbers[shown], "cmap": colours.cells()}
+    )
+    if not shown.all():
+        rings = {"facecolors": "none", "edgecolors": colours.missing, "linewidths": 0.7}
+        ax.scatter(places[~shown], prepared.values[~shown], s=14, zorder=2, **rings)
+    dots = ax.scatter(places[shown], prepared.values[shown], s=14, alpha=0.8, linewidths=0, zorder=3, **shade)
     ax.axhline(0.0, color="gray", linewidth=0.7, zorder=1)
     _name_axis(ax.xaxis, x, letters=_LETTERS, turned=True)
-    if colour is not None and "c" in shade:
+    if colour is not None and shown.any():
         bar = ax.figure.colorbar(dots, ax=ax)
         bar.outline.set_visible(False)
         _name_axis(bar.ax.yaxis, colour, letters=_LETTERS, turned=False)
         bar.set_label(escape(shortened(colour.name, 40)))
+    if not known.all():
+        _name_missing(ax, x, left)
     missing = int((~known).sum())
-    ax.set_xlabel(escape(f"{x.name}{f' (missing in {missing}, not drawn)' if missing else ''}"), fontsize=12)
+    ax.set_xlabel(escape(f"{x.name}{f' (missing in {missing:,})' if missing else ''}"), fontsize=12)
     ax.set_ylabel(escape(f"value of {prepared.feature}\n(model output: {prepared.unit})"), fontsize=11)
     return ax
+
+
+def _missing_place(axis: Axis) -> float:
+    """Return a place left of all cells."""
+    known = axis.numbers[np.isfinite(axis.numbers)]
+    if not len(known):
+        return 0.0
+    return float(known.min()) - (1.0 if axis.kind == "text" else 0.12 * (float(np.ptp(known)) or 1.0))
+
+
+def _missing_jitter(axis: Axis) -> np.ndarray:
+    """Return small offsets that separate the dots of missing cells."""
+    known = axis.numbers[np.isfinite(axis.numbers)]
+    width = _JITTER if axis.kind == "text" or not len(known) else 0.025 * (float(np.ptp(known)) or 1.0)
+    return np.random.default_rng(1).uniform(-width, width, len(axis.numbers))
+
+
+def _name_missing(ax: Axes, content: Axis, left: float) -> None:
+    """Label the place of missing cells, and keep the labels of the others."""
+    cells = content.numbers[np.isfinite(content.numbers)]
+    if content.kind == "text":
+        names = dict(zip(ax.get_xticks().tolist(), [label.get_text() for label in ax.get_xticklabels()], strict=True))
+        ax.set_xticks([left, *names], ["missing", *names.values()])
+        return
+    ax.axvline(0.5 * (left + cells.min()) if len(cells) else 0.5, color="#d8dee4", linewidth=0.8, zorder=0)
+    ax.annotate(
+        "missing",
+        (left, 0.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(0, 4),
+        textcoords="offset points",
+        ha="center",
+        fontsize=9,
+    )
+
+
+def strongest_colour(explanation: ExplanationData, j: int) -> int | None:
+    r"""Return the player whose cells go with player ``j``'s values most, at equal cells of ``j``; None where none does.
+
+    Pairs of order 2 decide where the explanation has them: the largest mean magnitude. Otherwise rows are cut into bins along the
+    cells of ``j``, and the squared correlations of values and cells within the bins are added up. It is a choice of colours, no measure.
+    """
+    n, d = explanation.n_rows, explanation.n_players
+    if d == 1:
+        return None
+    if explanation.order >= 2 and explanation.set_values is not None:
+        strength = np.abs(explanation.interactions[:, j]).mean(axis=0)
+        strength[j] = 0.0
+        return int(strength.argmax()) if strength.any() else None
+    rows = np.arange(n) if n <= _ROWS_OF_CHOICE else np.linspace(0, n - 1, _ROWS_OF_CHOICE).astype(int)
+    shown = cells(explanation, rows)
+    if shown is None or len(rows) < 2:
+        return None
+    values = explanation.values[rows, j]
+    order = np.argsort(shown.numbers[:, j], kind="stable")
+    strength = np.zeros(d)
+    for part in np.array_split(order, max(1, len(rows) // _ROWS_OF_BIN)):
+        for k in range(d):
+            strength[k] += 0.0 if k == j else len(part) * _squared_correlation(values[part], shown.numbers[part, k])
+    return int(strength.argmax()) if strength.any() else None
+
+
+def _squared_correlation(values: np.ndarray, numbers: np.ndarray) -> float:
+    """Return that of values and cells, or of values and whether the cell is missing, whichever is larger."""
+    known = np.isfinite(numbers)
+    filled = np.where(known, numbers, numbers[known].mean() if known.any() else 0.0)
+    largest, centred = 0.0, values - values.mean()
+    for column in (filled, known.astype(float)):
+        other = column - column.mean()
+        scale = (centred @ centred) * (other @ other)
+        largest = max(largest, float((centred @ other) ** 2 / scale) if scale > 0 else 0.0)
+    return largest
 
 
 def _jitter(axis: Axis) -> np.ndarray | float:

@@ -10,14 +10,13 @@ import numpy as np
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.results.data import cells, index_title
+from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes
 
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
 __all__ = ["Shape", "draw_shape", "draw_shapes", "prepare_shape"]
-
-POINT, CURVE = "#4c72b0", "#dd8452"
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,12 +192,12 @@ def draw_shape(shape: Shape, ax: Axes = None) -> Any:
     >>> draw_shape(shape).get_xlabel()
     'x0'
     """
-    ax = new_axes(5.0, 3.6) if ax is None else ax
+    ax, colours = new_axes(5.0, 3.6) if ax is None else ax, current_palette()
     alone = shape.curve_x == shape.missing if shape.categories is None else np.ones(len(shape.curve_x), bool)
-    ax.plot(shape.curve_x[~alone], shape.curve[~alone], color=CURVE, zorder=2)
-    ax.plot(shape.curve_x[alone], shape.curve[alone], color=CURVE, linestyle="", marker="_", markersize=24, zorder=2)
-    ax.scatter(shape.x, shape.values, s=12, color=POINT, alpha=0.6, linewidths=0, zorder=3, label=shape.what)
-    ax.plot([], [], color=CURVE, label=r"alone: v({j}) - v(empty)")
+    ax.plot(shape.curve_x[~alone], shape.curve[~alone], color=colours.accent, zorder=2)
+    ax.plot(shape.curve_x[alone], shape.curve[alone], color=colours.accent, linestyle="", marker="_", markersize=24, zorder=2)
+    ax.scatter(shape.x, shape.values, s=12, color=colours.neutral, alpha=0.6, linewidths=0, zorder=3, label=shape.what)
+    ax.plot([], [], color=colours.accent, label=r"alone: v({j}) - v(empty)")
     ax.axhline(0.0, color="gray", linewidth=0.7, zorder=1)
     _name_places(shape, ax)
     ax.set_xlabel(escape(shape.name))

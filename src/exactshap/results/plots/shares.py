@@ -10,6 +10,7 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import MissingDependencyError, message
+from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import displayed
 
 __all__ = ["ShareBars", "draw_shares", "prepare_shares"]
@@ -124,11 +125,11 @@ def draw_shares(bars: ShareBars, ax: Axes = None) -> Any:
     'contribution to R2'
     """
     ax = _new_axes(len(bars.labels)) if ax is None else ax
-    position = np.arange(len(bars.labels))
-    ax.barh(position, bars.values, color="#4c72b0", zorder=2, label="contribution")
+    position, colours = np.arange(len(bars.labels)), current_palette()
+    ax.barh(position, bars.values, color=colours.neutral, zorder=2, label="contribution")
     if bars.error is not None:
         ax.errorbar(bars.values, position, xerr=bars.error, fmt="none", ecolor="black", capsize=3, zorder=4)
-    ax.plot(bars.cumulative, position, color="#dd8452", marker="o", markersize=3, zorder=3, label="cumulative")
+    ax.plot(bars.cumulative, position, color=colours.accent, marker="o", markersize=3, zorder=3, label="cumulative")
     ax.axvline(0.0, color="black", linewidth=0.8)
     ax.axvline(bars.total, color="gray", linewidth=0.8, linestyle="--", label=f"{bars.statistic} = {bars.total:.4g}")
     ax.set_yticks(position, bars.labels)

@@ -11,12 +11,12 @@ import numpy as np
 from exactshap._runtime.types import Axes, TableLike
 from exactshap.errors import InputError, message
 from exactshap.frames import as_table
+from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes
 
 __all__ = ["Marginal", "draw_marginals", "prepare_marginals"]
 
 # Okabe & Ito: distinct for colour-blind readers.
-_COLOURS = ("#0072B2", "#D55E00")
 _POINTS, _MAX_CATEGORIES = 200, 10
 
 
@@ -162,7 +162,8 @@ def draw_marginals(marginals: Sequence[Marginal], labels: tuple[str, str] = ("X"
 
 
 def _draw(ax: Axes, marginal: Marginal, labels: tuple[str, str]) -> None:
-    for s, (label, colour) in enumerate(zip(labels, _COLOURS, strict=True)):
+    colours = current_palette()
+    for s, (label, colour) in enumerate(zip(labels, (colours.neutral, colours.accent), strict=True)):
         if marginal.categories is None:
             ax.plot(marginal.x, marginal.density[s], color=colour, label=escape(label))
             ax.fill_between(marginal.x, marginal.density[s], color=colour, alpha=0.2, linewidth=0)

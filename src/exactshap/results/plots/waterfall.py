@@ -9,8 +9,9 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
-from exactshap.results.data import Cells, as_days, cells, counted, row_name
-from exactshap.results.plots._columns import shortened
+from exactshap.results.data import counted, row_name
+from exactshap.results.plots._columns import player_labels, signed, strongest
+from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import displayed, escape, new_axes
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Waterfall", "draw_waterfall", "prepare_waterfall"]
 
-# Distinct for colour-blind readers, and in grey.
-UP, DOWN = "#c8500a", "#0b6bb3"
 # Length of an arrow's head, as a share of the axis.
 _HEAD = 0.012
 # Room for the name of the baseline under the last bar, in bars.
@@ -92,14 +91,11 @@ def prepare_waterfall(explanation: ExplanationData, i: int = 0, *, max_display: 
             )
         )
     values = row.values[0]
-    order = np.argsort(-np.abs(values), kind="stable")
-    n_single = len(order) if len(order) <= displayed(max_display) else max_display - 1
-    shown = cells(row)
-    labels = [_label(row, int(j), shown) for j in order[:n_single]]
-    lengths = list(values[order[:n_single]])
-    if n_single < len(order):
-        labels.append(counted(len(order) - n_single, "other feature"))
-        lengths.append(float(values[order[n_single:]].sum()))
+    single, rest = strongest(np.abs(values), displayed(max_display))
+    labels, lengths = player_labels(row, single), list(values[single])
+    if len(rest):
+        labels.append(counted(len(rest), "other feature"))
+        lengths.append(float(values[rest].sum()))
     ends = float(row.baseline[0]) + np.cumsum(lengths[::-1])[::-1]
     return Waterfall(
         labels=tuple(labels),
@@ -110,28 +106,6 @@ def prepare_waterfall(explanation: ExplanationData, i: int = 0, *, max_display: 
         row=row_name(explanation, i),
         unit=row.unit,
     )
-
-
-def _label(row: ExplanationData, j: int, shown: Cells | None) -> str:
-    name = row.feature_names[j]
-    if shown is None:
-        return name
-    cell = shown.display[0, j]
-    if not isinstance(cell, str):
-        return f"{name} = {_number(float(cell))}"
-    is_midnight = as_days(np.array([cell], object)) is not None and cell[10:].strip("T0:. ") == ""
-    return f"{name} = {shortened(cell[:10] if is_midnight else cell, 30) or 'missing'}"
-
-
-def _number(cell: float) -> str:
-    """Return whole numbers in full, others with four digits.
-
-    >>> _number(1e6), _number(0.123456), _number(float("nan"))
-    ('1,000,000', '0.1235', 'missing')
-    """
-    if np.isnan(cell):
-        return "missing"
-    return f"{cell:,.0f}" if abs(cell) < 1e15 and cell == round(cell) else f"{cell:.4g}"
 
 
 def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
@@ -160,7 +134,7 @@ def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
     >>> len(draw_waterfall(prepare_waterfall(explanation, 0)).patches)
     2
     """
-    n = len(prepared.labels)
+    n, colours = len(prepared.labels), current_palette()
     ax = new_axes(8.0, 0.42 * (n + _FOOT) + 1.9) if ax is None else ax
     ends = prepared.starts + prepared.values
     low, high = min(prepared.starts.min(), ends.min()), max(prepared.starts.max(), ends.max())
@@ -168,7 +142,7 @@ def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
     ax.set_xlim(low - space, high + space)
     head = _HEAD * (high - low + 2 * space)
     for place, (start, value) in enumerate(zip(prepared.starts, prepared.values, strict=True)):
-        text, colour = _signed(value, high - low), UP if value > 0 else DOWN
+        text, colour = signed(value, high - low), colours.of_sign(value)
         if value:
             ax.fill(*_arrow(start, value, place, head), color=colour, linewidth=0, zorder=2)
         ax.annotate(
@@ -192,12 +166,6 @@ def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
         ax.spines[side].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return ax
-
-
-def _signed(value: float, width: float) -> str:
-    """Return a value with the digits that the picture's width can show. A zero has none."""
-    shown = f"{value:+.3g}" if abs(value) >= 1e-3 * width else f"{value:+.1e}" if value else "0"
-    return shown.replace("-", "\N{MINUS SIGN}")
 
 
 def _arrow(start: float, value: float, place: int, head: float) -> tuple[list[float], list[float]]:

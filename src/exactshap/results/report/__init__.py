@@ -8,15 +8,21 @@ _PUBLIC = {
     "check_report_path": "exactshap.results.report._page",
     "render": "exactshap.results.report._page",
     "render_interactive": "exactshap.results.report._interactive",
+    "template": "exactshap.results.report._template",
+    "write_card": "exactshap.results.report._card",
+    "write_page": "exactshap.results.report._template",
     "write_report": "exactshap.results.report._page",
     "write_shares_report": "exactshap.results.report.shares",
 }
 
 if TYPE_CHECKING:
+    from exactshap.results.report._card import write_card as write_card
     from exactshap.results.report._interactive import render_interactive as render_interactive
     from exactshap.results.report._page import check_report_path as check_report_path
     from exactshap.results.report._page import render as render
     from exactshap.results.report._page import write_report as write_report
+    from exactshap.results.report._template import template as template
+    from exactshap.results.report._template import write_page as write_page
     from exactshap.results.report.shares import write_shares_report as write_shares_report
 
 

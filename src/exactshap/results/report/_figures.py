@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from exactshap.results.plots import places_of, swarm_offsets
 from exactshap.results.report import _svg as svg
 from exactshap.results.report._content import Row
 
-__all__ = ["N_SHADES", "bars", "beeswarm", "dependence", "matrix", "row_bars", "shades", "swarm_offsets"]
+__all__ = ["N_SHADES", "bars", "beeswarm", "dependence", "matrix", "row_bars", "shades"]
 
 N_SHADES = 9
 _ROW, _DOT = 34.0, 2.2
@@ -22,28 +23,8 @@ def shades(numbers: np.ndarray) -> np.ndarray:
     >>> shades(np.array([0.0, 5.0, 10.0, np.nan]))
     array([ 0,  4,  8, -1])
     """
-    finite = numbers[np.isfinite(numbers)]
-    if finite.size == 0:
-        return np.full(numbers.shape, -1)
-    low, high = np.percentile(finite, [5, 95])
-    if low == high:
-        low, high = finite.min(), finite.max()
-    place = np.full(numbers.shape, 0.5) if low == high else np.clip((numbers - low) / (high - low), 0.0, 1.0)
-    return np.where(np.isfinite(numbers), np.rint(np.nan_to_num(place) * (N_SHADES - 1)), -1).astype(int)
-
-
-def swarm_offsets(x: np.ndarray, width: float, room: float, *, bins: int = 120) -> np.ndarray:
-    """Return vertical offsets that keep dots of the same bin apart: 0, +1, -1, +2, ... steps, squeezed into ``room``."""
-    if x.size == 0:
-        return np.zeros(0)
-    low, high = float(x.min()), float(x.max())
-    place = np.zeros(x.size, int) if low == high else np.rint((x - low) / (high - low) * bins).astype(int)
-    order = np.argsort(place, kind="stable")
-    first = np.searchsorted(place[order], place[order], side="left")
-    layer = np.arange(x.size) - first
-    steps = np.empty(x.size)
-    steps[order] = np.ceil(layer / 2) * np.where(layer % 2, 1.0, -1.0)
-    return steps * min(2 * width, room / max(float(np.abs(steps).max()), 1.0))
+    places = places_of(numbers)
+    return np.where(np.isfinite(places), np.rint(np.nan_to_num(places) * (N_SHADES - 1)), -1).astype(int)
 
 
 def beeswarm(values: np.ndarray, numbers: np.ndarray | None, names: Sequence[str], *, label: str) -> str:

@@ -1,0 +1,229 @@
+"""Importances, mean magnitudes of values, with intervals over the population that rows and background are drawn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap._runtime.words import table_html, table_text
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.results.data._background_values import checked_background_values
+from exactshap.results.data._bootstrap import bootstrap_deviations, interval_around
+from exactshap.results.data._conversion import frame_kind, frame_of
+from exactshap.results.data._residuals import without_noise
+
+if TYPE_CHECKING:
+    from exactshap.results.data._explanation_data import ExplanationData
+
+__all__ = ["Importance", "importance"]
+
+_SHOWN = 10
+# Rows beyond which a mean is normal for all purposes, and resampling takes seconds.
+MAX_ROWS_RESAMPLED = 20_000
+# Of the temperature: above 1/4, so that the smoothing's bias vanishes faster than the standard error (a density near 0 is assumed).
+_RATE = 0.4
+_EVEN = np.pi**2 / 24.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Importance:
+    """Hold mean magnitudes of values with their intervals. :meth:`exactshap.Explanation.importance` returns it.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the players.
+    values : array of shape (n_players[, n_outputs])
+        Estimates of E|value|, in the unit of the model output.
+    std_error, lower, upper : arrays like ``values``, or None
+        Standard errors and ends of the intervals; None where none were asked for.
+    level : float or None
+        Of the intervals.
+    method : str
+        How the values and intervals were estimated, and over what.
+    output_names : tuple of str or None
+    unit : str
+    n_rows : int
+    tolerance : float
+        Numbers up to this one are printed as 0: rounding.
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, -2.0], [3.0, 2.0]], baseline=[0.0, 0.0], prediction=[-1.0, 5.0], residual=[0.0, 0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> explanation.importance(interval=None)
+      player  mean |value|
+      age                2
+      bmi                2
+    """
+
+    names: tuple[str, ...]
+    values: np.ndarray
+    std_error: np.ndarray | None = None
+    lower: np.ndarray | None = None
+    upper: np.ndarray | None = None
+    level: float | None = None
+    method: str = ""
+    output_names: tuple[str, ...] | None = None
+    unit: str = "response"
+    n_rows: int = 0
+    tolerance: float = 0.0
+    data: Any = None
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.names:
+            raise UnknownNameError(message(f"Unknown player {name!r}", do=did_you_mean(str(name), self.names)))
+        return self.values[self.names.index(name)]
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """Return one line per player (and output), in the order of the columns.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"} or None, default=None
+            None: as the data; for arrays the first of these three that is installed.
+        """
+        return frame_of(None, self.columns(), kind or frame_kind(self.data))
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of :meth:`to_frame`."""
+        n_outputs = 1 if self.output_names is None else len(self.output_names)
+        columns: dict[str, Any] = {"player": np.repeat(np.array(self.names, object), n_outputs)}
+        if self.output_names is not None:
+            columns["output"] = np.tile(np.array(self.output_names, object), len(self.names))
+        numbers = {"importance": self.values, "std_error": self.std_error, "lower": self.lower, "upper": self.upper}
+        return columns | {name: np.ravel(array) for name, array in numbers.items() if array is not None}
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        columns = self.columns()
+        order = np.argsort(-columns["importance"], kind="stable")[:_SHOWN]
+        headings = [name for name in columns if name not in ("importance", "std_error", "lower", "upper")]
+        rows = [[str(columns[name][line]) for name in headings] for line in order]
+        for row, line in zip(rows, order, strict=True):
+            row += [f"{without_noise(columns['importance'][line], self.tolerance):.4g}"]
+            if self.level is not None:
+                row += [f"{without_noise(columns[end][line], self.tolerance):.4g}" for end in ("lower", "upper")]
+        ends = [] if self.level is None else [f"lower {100 * self.level:g} %", f"upper {100 * self.level:g} %"]
+        return [*headings, "mean |value|", *ends], rows
+
+    def _more(self) -> str:
+        hidden = self.values.size - _SHOWN
+        return "\n".join(text for text in (f"({hidden} more)" if hidden > 0 else "", self.method) if text)
+
+    def __repr__(self) -> str:
+        return table_text(*self._table()) + "".join(f"\n  {line}" for line in self._more().splitlines())
+
+    def _repr_html_(self) -> str:
+        return table_html(*self._table()) + self._more()
+
+
+def importance(
+    explanation: ExplanationData,
+    interval: float | None = 0.95,
+    *,
+    background_values: np.ndarray | None = None,
+    n_bootstrap: int = 1000,
+    random_state: int = 0,
+) -> Importance:
+    """Estimate mean magnitudes over the population of the rows; see :meth:`exactshap.Explanation.importance`."""
+    if interval is not None and not (isinstance(interval, float) and 0 < interval < 1):
+        raise InputError(message("The 'interval' parameter must be a float in (0, 1) or None", f"Got {interval!r}"))
+    least = 1 if interval is None else 2
+    if explanation.n_rows < least:
+        got = f"Got {explanation.n_rows}"
+        raise InputError(message(f"Importances{' with intervals' * (least > 1)} need at least {least} rows", got))
+    values, noise, by_row = np.asarray(explanation.values), explanation.std_error, None
+    if background_values is not None:
+        by_row = checked_background_values(explanation, background_values)
+        noise = by_row.std(axis=0, ddof=1) / np.sqrt(len(by_row))
+    if noise is None:
+        estimate, words, smoothed = np.abs(values).mean(axis=0), "means of |value|", None
+    else:
+        smoothed = smoothed_magnitudes(values, noise)
+        estimate = smoothed[0].mean(axis=0)
+        words = "debiased means of |value|, whose noise alone would raise it"
+    facts = {
+        "names": explanation.feature_names,
+        "output_names": explanation.output_names,
+        "unit": explanation.unit,
+        "n_rows": explanation.n_rows,
+        "tolerance": float(explanation.tolerance.max(initial=0.0)),
+        "data": explanation.data,
+    }
+    if interval is None:
+        return Importance(values=np.maximum(estimate, 0.0), method=words, **facts)
+    if smoothed is not None:
+        error = _error_of_debiased(*smoothed, by_row)
+        ends = _normal(estimate, error, interval)
+        population = "rows and background rows" if by_row is not None else "rows and sampling"
+        over = f"normal intervals over {population}, for this model"
+    elif explanation.n_rows > MAX_ROWS_RESAMPLED:
+        error = np.abs(values).std(axis=0, ddof=1) / np.sqrt(len(values))
+        ends, over = _normal(estimate, error, interval), "normal intervals over rows, for this model and background"
+    else:
+        deviations = bootstrap_deviations(np.abs(values), n_bootstrap, np.random.default_rng(random_state))
+        ends, error = interval_around(estimate, deviations, interval), deviations.std(axis=0)
+        over = f"bootstrap over rows ({n_bootstrap:,} resamples), for this model and background"
+    return Importance(
+        values=np.maximum(estimate, 0.0),
+        std_error=error,
+        lower=np.maximum(ends[..., 0], 0.0),
+        upper=np.maximum(ends[..., 1], 0.0),
+        level=interval,
+        method=f"{words}; {over}",
+        **facts,
+    )
+
+
+def smoothed_magnitudes(values: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return magnitudes without the bias of the values' noise, and their slopes, both like ``values``.
+
+    .. math:: s(u) = u \tanh(\beta u) + \frac{\pi^2}{24 \beta} \operatorname{sech}^2(\beta u), \qquad
+              E|\phi| \approx E\left[s(\hat\phi) - \tfrac12 s''(\hat\phi)\, \sigma^2\right]
+
+    A magnitude has a corner at 0, where noise alone makes a value; the smoothed one has none, and as beta grows with the rows, its
+    difference to the magnitude vanishes before the standard error does (Whitehouse, Sawarni, Syrgkanis 2026, arXiv 2602.10532, whose
+    estimand is that of an unknown regression; here the model is known, and what is estimated are its values). The second term is ours:
+    with it the integral of |u| - s(u) is 0, so that values of even density around 0 have no bias. Beta stays below one over the noise.
+
+    Parameters
+    ----------
+    values : array of shape (n_rows, n_players[, n_outputs])
+    noise : array like ``values``
+        Standard errors.
+    """
+    scale = np.sqrt(np.mean(np.square(values), axis=0))
+    smallest = np.maximum(np.sqrt(np.mean(np.square(noise), axis=0)), scale * len(values) ** -_RATE)
+    beta = 1.0 / np.where(smallest > 0, smallest, 1.0)
+    t = np.tanh(beta * values)
+    drop = 1.0 - t * t  # the square of sech
+    slope = t + beta * values * drop - 2.0 * _EVEN * drop * t
+    curvature = 2.0 * beta * drop * (1.0 - beta * values * t - _EVEN * (drop - 2.0 * t * t))
+    return values * t + _EVEN * drop / beta - 0.5 * curvature * np.square(noise), slope
+
+
+def _error_of_debiased(magnitudes: np.ndarray, slopes: np.ndarray, by_row: np.ndarray | None) -> np.ndarray:
+    r"""Return standard errors (n_players[, n_outputs]) of means of smoothed magnitudes.
+
+    .. math:: \frac{\mathrm{Var}_x(s)}{n} + \frac1m \mathrm{Var}_z\left( \frac1n \sum_x s'(\hat\phi(x))\, \phi(x; z) \right)
+
+    Noise of sampled values is independent from row to row and part of the first term; a background is shared by all rows.
+    """
+    n = len(magnitudes)
+    variance = magnitudes.var(axis=0, ddof=1) / n
+    if by_row is not None:
+        moved = np.einsum("n...,zn...->z...", slopes, by_row) / n
+        variance = variance + moved.var(axis=0, ddof=1) / len(by_row)
+    return np.sqrt(variance)
+
+
+def _normal(estimate: np.ndarray, error: np.ndarray, level: float) -> np.ndarray:
+    from scipy.special import ndtri
+
+    reach = ndtri((1.0 + level) / 2.0) * error
+    return np.stack([estimate - reach, estimate + reach], axis=-1)

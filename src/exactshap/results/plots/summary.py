@@ -1,0 +1,315 @@
+"""The strongest features at a glance: bars of mean magnitudes or of one row, and a dot for each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap._runtime.types import Axes
+from exactshap.results.data import cells, counted, importance, index_title, row_name
+from exactshap.results.plots._columns import player_labels, signed, strongest
+from exactshap.results.plots._palette import current_palette
+from exactshap.results.plots._pyplot import displayed, escape, new_axes
+
+if TYPE_CHECKING:
+    from exactshap.results.data import ExplanationData
+
+__all__ = ["Bars", "Swarm", "draw_bars", "draw_swarm", "places_of", "prepare_bars", "prepare_swarm", "swarm_offsets"]
+
+# Rows of a picture that are drawn as dots: more are no easier to see, and slow.
+MAX_DOTS = 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """What the bars show, from top to bottom.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Features by decreasing magnitude, with the cell of one row; the last one reads "12 others" where features were put together.
+    values : array of shape (n_bars,)
+    ends : array of shape (2, n_bars), or None
+        Lower and upper ends of the intervals; NaN for the bar of the rest.
+    what : str
+        What the bars are, for the axis.
+    has_sign : bool
+        Whether they are values of a row.
+    """
+
+    labels: tuple[str, ...]
+    values: np.ndarray
+    ends: np.ndarray | None
+    what: str
+    has_sign: bool
+
+
+def prepare_bars(
+    explanation: ExplanationData,
+    i: int | None = None,
+    *,
+    max_display: int = 10,
+    interval: float | None = None,
+    **settings: Any,
+) -> Bars:
+    """Sort features by mean magnitude over all rows, or by the magnitude of row ``i``.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of one output.
+    i : int, default=None
+        A row; None for means over all of them.
+    max_display : int, default=10
+        Largest number of bars, at least 1.
+    interval : float, default=None
+        Probability of intervals of the means over rows, as of :meth:`exactshap.Explanation.importance`.
+    **settings
+        The others of that method.
+
+    Returns
+    -------
+    bars : Bars
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, -2.0]], baseline=[0.5], prediction=[-0.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> prepare_bars(explanation).values, prepare_bars(explanation, 0).values
+    (array([2., 1.]), array([-2.,  1.]))
+    """
+    title, found = index_title(explanation.index), None
+    if i is not None:
+        row = explanation[i]
+        values, what = row.values[0], row_name(explanation, i)
+    elif interval is None:
+        values = np.abs(explanation.values).mean(axis=0)
+        what = f"mean magnitude of {title} over {counted(explanation.n_rows, 'row')}"
+    else:
+        found = importance(explanation, interval, **settings)
+        values = found.values
+        what = f"mean magnitude of {title} with {100 * interval:g} % intervals, {counted(explanation.n_rows, 'row')}"
+    single, rest = strongest(np.abs(values), displayed(max_display))
+    labels = [explanation.feature_names[j] for j in single] if i is None else player_labels(row, single)
+    ends = None
+    if found is not None and found.lower is not None and found.upper is not None:
+        ends = np.stack([found.lower, found.upper])[:, single]
+    if len(rest):
+        labels.append(counted(len(rest), "other feature"))
+        ends = None if ends is None else np.column_stack([ends, [np.nan, np.nan]])
+    heights = np.append(values[single], values[rest].sum()) if len(rest) else values[single]
+    return Bars(tuple(labels), heights, ends, what, i is not None)
+
+
+def draw_bars(prepared: Bars, ax: Axes = None) -> Any:
+    """Draw prepared bars with their numbers, and whiskers where there are intervals.
+
+    Parameters
+    ----------
+    prepared : Bars
+        Of :func:`prepare_bars`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, -2.0]], baseline=[0.5], prediction=[-0.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> len(draw_bars(prepare_bars(explanation)).patches)
+    2
+    """
+    n, colours = len(prepared.labels), current_palette()
+    ax = new_axes(8.0, 0.4 * n + 1.7) if ax is None else ax
+    shade = [colours.of_sign(value) for value in prepared.values] if prepared.has_sign else colours.neutral
+    ax.barh(range(n), prepared.values, height=0.68, color=shade, zorder=2)
+    tips = prepared.values.copy()
+    if prepared.ends is not None:
+        known = np.isfinite(prepared.ends[0])
+        reach = np.abs(prepared.ends - prepared.values)[:, known]
+        ax.errorbar(prepared.values[known], np.flatnonzero(known), xerr=reach, fmt="none", ecolor="black", capsize=3, zorder=4)
+        tips[known] = prepared.ends[1][known]
+    width = float(np.ptp([*tips, 0.0])) or 1.0
+    for place, (value, tip) in enumerate(zip(prepared.values, tips, strict=True)):
+        text = signed(value, width) if prepared.has_sign else signed(value, width).removeprefix("+")
+        is_left = tip < 0
+        ax.annotate(
+            text,
+            (tip, place),
+            xytext=(-4 if is_left else 4, 0),
+            textcoords="offset points",
+            ha="right" if is_left else "left",
+            va="center",
+            fontsize=9,
+        )
+    ax.axvline(0.0, color="gray", linewidth=0.8, zorder=3)
+    low, high = min(0.0, float(tips.min())), max(0.0, float(tips.max()))
+    ax.set_xlim(low - 0.14 * width * (low < 0), high + 0.14 * width)
+    ax.set_yticks(range(n), [escape(label) for label in prepared.labels])
+    ax.set_ylim(n - 0.4, -0.6)
+    return without_frame(ax)
+
+
+def without_frame(ax: Axes) -> Any:
+    """Take the lines off three sides."""
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+@dataclass(frozen=True, eq=False)
+class Swarm:
+    """What the dots show, features from top to bottom.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Features by decreasing mean magnitude; the last one reads "12 other features" where features were put together.
+    values : array of shape (n_dots, n_labels)
+    places : array of shape (n_dots, n_labels)
+        Where the row's own cell lies among those of the feature, from 0 to 1; NaN for missing cells, text, and the rest.
+    n_rows : int
+        Rows in all: of more than 2,000 a sample is drawn.
+    """
+
+    labels: tuple[str, ...]
+    values: np.ndarray
+    places: np.ndarray
+    n_rows: int
+
+
+def prepare_swarm(explanation: ExplanationData, *, max_display: int = 10) -> Swarm:
+    """Sort features by mean magnitude, and place each row's cells between the 5th and the 95th percentile.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of one output.
+    max_display : int, default=10
+        Largest number of lines, at least 1.
+
+    Returns
+    -------
+    swarm : Swarm
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0], [2.0]], baseline=[0.0] * 2, prediction=[1.0, 2.0], residual=[0.0] * 2, tolerance=1e-12,
+    ...     feature_names=["age"], value_function="baseline", data=[[30.0], [50.0]],
+    ... )
+    >>> prepare_swarm(explanation).places
+    array([[0.],
+           [1.]])
+    """
+    n = explanation.n_rows
+    drawn = np.arange(n) if n <= MAX_DOTS else np.sort(np.random.default_rng(0).choice(n, MAX_DOTS, replace=False))
+    single, rest = strongest(np.abs(explanation.values).mean(axis=0), displayed(max_display))
+    labels, values, shown = [explanation.feature_names[j] for j in single], explanation.values[drawn], cells(explanation)
+    places = np.full((len(drawn), len(single)), np.nan)
+    if shown is not None:
+        for place, j in enumerate(single):
+            if shown.numeric[j]:
+                places[:, place] = places_of(shown.numbers[:, j])[drawn]
+    columns = values[:, single]
+    if len(rest):
+        labels.append(counted(len(rest), "other feature"))
+        columns = np.column_stack([columns, values[:, rest].sum(axis=1)])
+        places = np.column_stack([places, np.full(len(drawn), np.nan)])
+    return Swarm(tuple(labels), columns, places, n)
+
+
+def places_of(numbers: np.ndarray) -> np.ndarray:
+    """Return where numbers lie between their 5th and 95th percentile, from 0 to 1. Missing ones are NaN.
+
+    >>> places_of(np.array([0.0, 5.0, 10.0, np.nan]))
+    array([0. , 0.5, 1. , nan])
+    """
+    finite = numbers[np.isfinite(numbers)]
+    if finite.size == 0:
+        return np.full(numbers.shape, np.nan)
+    low, high = np.percentile(finite, [5, 95])
+    if low == high:
+        low, high = finite.min(), finite.max()
+    if low == high:
+        return np.where(np.isfinite(numbers), 0.5, np.nan)
+    return np.where(np.isfinite(numbers), np.clip((numbers - low) / (high - low), 0.0, 1.0), np.nan)
+
+
+def swarm_offsets(x: np.ndarray, width: float, room: float, *, bins: int = 120) -> np.ndarray:
+    """Return vertical offsets that keep dots of the same bin apart: 0, +1, -1, +2, ... steps, squeezed into ``room``."""
+    if x.size == 0:
+        return np.zeros(0)
+    low, high = float(x.min()), float(x.max())
+    place = np.zeros(x.size, int) if low == high else np.rint((x - low) / (high - low) * bins).astype(int)
+    order = np.argsort(place, kind="stable")
+    first = np.searchsorted(place[order], place[order], side="left")
+    layer = np.arange(x.size) - first
+    steps = np.empty(x.size)
+    steps[order] = np.ceil(layer / 2) * np.where(layer % 2, 1.0, -1.0)
+    return steps * min(2 * width, room / max(float(np.abs(steps).max()), 1.0))
+
+
+def draw_swarm(prepared: Swarm, ax: Axes = None) -> Any:
+    """Draw prepared dots: blue for low cells, orange for high ones, rings for text and missing cells.
+
+    Parameters
+    ----------
+    prepared : Swarm
+        Of :func:`prepare_swarm`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0], [2.0]], baseline=[0.0] * 2, prediction=[1.0, 2.0], residual=[0.0] * 2, tolerance=1e-12,
+    ...     feature_names=["age"], value_function="baseline", data=[[30.0], [50.0]],
+    ... )
+    >>> len(draw_swarm(prepare_swarm(explanation)).collections)
+    1
+    """
+    n, colours = len(prepared.labels), current_palette()
+    ax = new_axes(8.0, 0.4 * n + 2.0) if ax is None else ax
+    ax.axvline(0.0, color="gray", linewidth=0.8, zorder=1)
+    dots = None
+    for line, (values, places) in enumerate(zip(prepared.values.T, prepared.places.T, strict=True)):
+        ax.axhline(line, color="#d8dee4", linewidth=0.6, zorder=0)
+        y = line + swarm_offsets(values, 0.03, 0.4)
+        known = np.isfinite(places)
+        if not known.all():
+            rings = {"facecolors": "none", "edgecolors": colours.missing, "linewidths": 0.7}
+            ax.scatter(values[~known], y[~known], s=9, zorder=2, **rings)
+        if known.any():
+            shown = {"cmap": colours.cells(), "vmin": 0.0, "vmax": 1.0, "linewidths": 0}
+            dots = ax.scatter(values[known], y[known], s=9, c=places[known], zorder=3, **shown)
+    ax.set_yticks(range(n), [escape(label) for label in prepared.labels])
+    ax.set_ylim(n - 0.4, -0.6)
+    if dots is not None:
+        bar = ax.figure.colorbar(dots, ax=ax, ticks=[0.0, 1.0], aspect=40, pad=0.02)
+        bar.ax.set_yticklabels(["low", "high"])
+        bar.set_label("cell of the feature (rings: text, missing)", fontsize=9, labelpad=-8)
+        bar.outline.set_visible(False)
+    return without_frame(ax)

@@ -1,0 +1,8 @@
+"""The strongest adverse reasons of each row, as decisions are justified."""
+
+from __future__ import annotations
+
+from exactshap.results.reasons._find import find_reasons as find_reasons
+from exactshap.results.reasons._reasons import Reasons
+
+__all__ = ["Reasons"]

@@ -1,0 +1,169 @@
+"""Find the strongest adverse values of each row, and whether their order is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.results.reasons._reasons import Reasons
+from exactshap.results.reasons._resampled import Resampled, resampled
+
+if TYPE_CHECKING:
+    from exactshap.results.data import ExplanationData
+
+__all__ = ["find_reasons"]
+
+_SIGNS = {"positive": 1.0, "negative": -1.0}
+
+
+def find_reasons(
+    explanation: ExplanationData,
+    k: int = 3,
+    *,
+    adverse: str,
+    codes: Mapping[str, str] | None = None,
+    output: int | str | None = None,
+    background_values: np.ndarray | None = None,
+    n_bootstrap: int = 1000,
+    level: float = 0.95,
+    random_state: int = 0,
+    model_digest: str | None = None,
+) -> Reasons:
+    """Find the reasons of each row; see :meth:`exactshap.Explanation.reasons`.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        With values that add up to the prediction.
+    k, adverse, codes, output, background_values, n_bootstrap, level, random_state, model_digest
+        As of that method.
+
+    Returns
+    -------
+    reasons : Reasons
+
+    Raises
+    ------
+    InputError
+        If values are no shares of the prediction, or a setting cannot be used.
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, -2.0]], baseline=[0.0], prediction=[-1.0], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["debt", "income"], value_function="baseline",
+    ... )
+    >>> find_reasons(explanation, 1, adverse="negative").texts
+    array([['income']], dtype=object)
+    """
+    whole = explanation
+    rows = explanation if output is None else explanation.output(output)
+    sign = _checked(rows, k, adverse, level)
+    codes_of = _texts(rows.feature_names, codes)
+    errors = _errors(rows, level)
+    players, decided = _strongest(sign * rows.values, errors, k)
+    again = Resampled.none()
+    if background_values is not None:
+        by_row = _of_output(whole, background_values, output)
+        again = resampled(rows, by_row, players, sign, n_bootstrap=n_bootstrap, level=level, random_state=random_state)
+    return Reasons(
+        explanation=rows,
+        adverse=adverse,
+        texts_by_player=codes_of,
+        players=players,
+        values=np.where(players < 0, np.nan, np.take_along_axis(rows.values, np.maximum(players, 0), axis=1)),
+        decided=decided,
+        intervals=again.intervals,
+        kept=again.kept,
+        level=level,
+        model_digest=model_digest,
+    )
+
+
+def _checked(rows: ExplanationData, k: int, adverse: str, level: float) -> float:
+    """Return the sign of adverse values."""
+    if rows.output_names is not None:
+        do = "Pass output= (a number or a name)"
+        raise InputError(message("Reasons are of one output", f"This explanation has {list(rows.output_names)}", do))
+    if not rows.additive:
+        got = f"Got index={rows.index!r} of order {rows.order}"
+        raise InputError(message("Reasons are shares of the prediction", got, "Explain with index='shapley' and order=1"))
+    if not rows.is_within_tolerance:
+        raise InputError(
+            message("The values do not add up to the prediction", f"{rows.certificate()}", "Explain the rows again")
+        )
+    if adverse not in _SIGNS:
+        do = '"positive": what raises the output speaks against the row (a risk); "negative": what lowers it does (a score)'
+        raise InputError(message("The 'adverse' parameter must be 'positive' or 'negative'", f"Got {adverse!r}", do))
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InputError(message("The 'k' parameter must be an int >= 1", f"Got {k!r}"))
+    if not 0 < level < 1:
+        raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
+    return _SIGNS[adverse]
+
+
+def _texts(names: tuple[str, ...], codes: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Return each player's code; its name where it has none."""
+    codes = codes or {}
+    unknown = next((name for name in codes if name not in names), None)
+    if unknown is not None:
+        raise UnknownNameError(message(f"Unknown feature {unknown!r} in codes", do=did_you_mean(str(unknown), names)))
+    texts = tuple(str(codes.get(name, name)) for name in names)
+    twice = next((text for text in texts if texts.count(text) > 1), None)
+    if twice is not None:
+        same = [name for name, text in zip(names, texts, strict=True) if text == twice]
+        do = "Make them one player, Explainer(..., groups=), so that their joint value is exact"
+        raise InputError(message(f"Features {same} have one code", f"Got {twice!r}", do))
+    return texts
+
+
+def _errors(rows: ExplanationData, level: float) -> np.ndarray:
+    r"""Return how far each value can be off, (n_rows, n_players).
+
+    .. math:: \mathrm{tolerance} + \mathrm{error\_bound} + 2\,\mathrm{approximation\_error} + z\,\mathrm{std\_error}
+    """
+    known = rows.tolerance + np.asarray(rows.error_bound)
+    if rows.approximation_error is not None:  # of v(S): a value is a mean of differences of two
+        known = known + 2.0 * rows.approximation_error
+    errors = np.broadcast_to(known[:, None], rows.values.shape)
+    if rows.std_error is None:
+        return errors
+    from scipy.special import ndtri
+
+    return errors + ndtri((1.0 + level) / 2.0) * rows.std_error
+
+
+def _strongest(adverse: np.ndarray, errors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k strongest players of each row, and whether each is ahead of the next beyond doubt.
+
+    The errors of two values may go together in any way: their difference is known to within the sum of both, which is at least the
+    joint standard error.
+    """
+    n, d = adverse.shape
+    kept = min(k + 1, d)
+    players = np.argpartition(-adverse, kept - 1, axis=1)[:, :kept] if kept < d else np.tile(np.arange(d), (n, 1))
+    players = np.sort(players, axis=1)  # ties go by the order of the columns
+    order = np.argsort(-np.take_along_axis(adverse, players, axis=1), axis=1, kind="stable")
+    players = np.take_along_axis(players, order, axis=1)
+    values, error = (np.take_along_axis(table, players, axis=1) for table in (adverse, errors))
+    ahead = np.ones(players.shape, bool)  # the last of all players has none behind it
+    ahead[:, :-1] = values[:, :-1] - values[:, 1:] > error[:, :-1] + error[:, 1:]
+    is_reason = values > error
+    return _of_width(np.where(is_reason, players, -1), k, -1), _of_width(ahead & is_reason, k, False)
+
+
+def _of_width(table: np.ndarray, k: int, empty: Any) -> np.ndarray:
+    table = table[:, :k]
+    return np.pad(table, ((0, 0), (0, k - table.shape[1])), constant_values=empty)
+
+
+def _of_output(whole: ExplanationData, by_row: np.ndarray, output: int | str | None) -> np.ndarray:
+    """Return the values by background row of the output that the reasons are of."""
+    by_row = np.asarray(by_row)
+    if output is None or whole.output_names is None or by_row.ndim < 4:
+        return by_row
+    return by_row[..., output if isinstance(output, (int, np.integer)) else whole.output_names.index(output)]

@@ -1,0 +1,259 @@
+"""The reasons of rows: texts, frames, hashes, and the letter about one row."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap import __version__
+from exactshap._runtime.words import table_html, table_text
+from exactshap.errors import InputError, message, printable
+from exactshap.results.data import cells, frame_of, row_bytes, row_name, value_function_sentence
+from exactshap.results.report import template, write_page
+
+if TYPE_CHECKING:
+    from exactshap.results.data import ExplanationData
+
+__all__ = ["Reasons"]
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Reasons:
+    """Hold the strongest adverse reasons of each row. :meth:`exactshap.Explanation.reasons` returns it.
+
+    Attributes
+    ----------
+    explanation : Explanation
+        Of one output, which the reasons are taken from.
+    adverse : {"positive", "negative"}
+        Which values speak against the row.
+    texts_by_player : tuple of str
+        What stands for each player: its code, or its name.
+    players : array of int of shape (n_rows, k)
+        Players by decreasing adverse value; -1 where a row has fewer reasons.
+    values : array of shape (n_rows, k)
+        Their values, in the unit of the model output; NaN where there is no reason.
+    decided : array of bool of shape (n_rows, k)
+        Whether a reason is ahead of the next player by more than the errors of both: rounding, and standard errors of sampled values.
+    intervals : array of shape (n_rows, k, 2), or None
+        Of the values with other background rows, by the bootstrap; None without ``background_values``.
+    kept : array of shape (n_rows, k), or None
+        Share of the resampled backgrounds in which it is among the k reasons.
+    level : float
+        Of the intervals, and of the standard errors.
+    model_digest : str or None
+        What identifies the model, as given.
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, -2.0, 0.5]], baseline=[0.0], prediction=[-0.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["debt", "income", "age"], value_function="baseline", data=[[9.0, 1.0, 30.0]],
+    ... )
+    >>> explanation.reasons(2, adverse="positive", codes={"debt": "R01: debt is high"})
+      row  reason 1           reason 2
+        0  R01: debt is high  age
+    """
+
+    explanation: ExplanationData
+    adverse: str
+    texts_by_player: tuple[str, ...]
+    players: np.ndarray
+    values: np.ndarray
+    decided: np.ndarray
+    intervals: np.ndarray | None = None
+    kept: np.ndarray | None = None
+    level: float = 0.95
+    model_digest: str | None = None
+
+    @property
+    def k(self) -> int:
+        """Return the largest number of reasons of a row."""
+        return self.players.shape[1]
+
+    @property
+    def texts(self) -> np.ndarray:
+        """Return codes or names as an array of texts (n_rows, k), "" where a row has fewer reasons."""
+        return np.array([*self.texts_by_player, ""], dtype=object)[self.players]
+
+    def hashes(self) -> list[str]:
+        """Return a SHA-256 of each row's reasons, to find out whether they can be repeated.
+
+        It covers the version, the model (its name, and ``model_digest`` where one was given), the row's cells, the digest of the
+        background, value function, index, output and unit, the settings of the reasons, and their players in order.
+        """
+        return _digests(self)
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """Return one line per row: its prediction, each reason with value and verdict, and the hash.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"} or None, default=None
+            None: as the data; for arrays the first of these three that is installed.
+        """
+        return frame_of(self.explanation.data, self.columns(), kind)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of :meth:`to_frame`."""
+        texts, columns = self.texts, {"prediction": self.explanation.prediction}
+        for r in range(self.k):
+            numbered = {"reason": texts[:, r], "value": self.values[:, r], "decided": self.decided[:, r]}
+            if self.intervals is not None and self.kept is not None:
+                numbered |= {"lower": self.intervals[:, r, 0], "upper": self.intervals[:, r, 1], "kept": self.kept[:, r]}
+            columns |= {f"{name}_{r + 1}": column for name, column in numbered.items()}
+        if self.explanation.data is not None:
+            columns["hash"] = np.array(self.hashes(), dtype=object)
+        return columns
+
+    def letter(
+        self,
+        path: str | Path,
+        i: int = 0,
+        *,
+        title: str = "Reasons for our decision",
+        recipient: str = "",
+        sender: str = "",
+        opening: str = "",
+        closing: str = "",
+        language: str = "en",
+    ) -> Path:
+        """Write the reasons of row ``i`` as a letter of one page, ``.html`` or ``.pdf``.
+
+        Parameters
+        ----------
+        path : str or Path
+            A PDF needs WeasyPrint: ``pip install "exactshap[pdf]"``.
+        i : int, default=0
+            The row.
+        title, recipient, sender, opening, closing : str, optional
+            Your own words, above and below the reasons; lines are kept.
+        language : str, default="en"
+            Of the page, for hyphenation and screen readers.
+        """
+        words = {"title": title, "recipient": recipient, "sender": sender, "opening": opening, "closing": closing}
+        return _write_letter(self, path, i, {**words, "language": language})
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Return the first rows; a mark where the order to the next is not decided."""
+        texts = self.texts
+        marked = np.where((texts != "") & ~self.decided, texts + " (order open)", texts)
+        rows = [[row_name(self.explanation, i).removeprefix("row "), *marked[i]] for i in range(min(_SHOWN, len(self.players)))]
+        return ["row", *(f"reason {r + 1}" for r in range(self.k))], rows
+
+    def _more(self) -> str:
+        hidden = len(self.players) - _SHOWN
+        return f"({hidden} more)" if hidden > 0 else ""
+
+    def __len__(self) -> int:
+        return len(self.players)
+
+    def __getitem__(self, rows: Any) -> Reasons:
+        """Return the reasons of some rows: an int, a slice, a boolean mask or an array of row numbers."""
+        chosen = np.atleast_1d(np.arange(len(self))[rows])
+        arrays = {name: getattr(self, name) for name in ("players", "values", "decided", "intervals", "kept")}
+        changes: dict[str, Any] = {name: array[chosen] for name, array in arrays.items() if array is not None}
+        return replace(self, explanation=self.explanation[chosen], **changes)
+
+    def __repr__(self) -> str:
+        return table_text(*self._table()) + (f"\n  {self._more()}" if self._more() else "")
+
+    def _repr_html_(self) -> str:
+        return table_html(*self._table()) + self._more()
+
+
+def _digests(reasons: Reasons) -> list[str]:
+    """Return a hash in hexadecimal for each row."""
+    rows = reasons.explanation
+    if rows.data is None:
+        raise InputError(
+            message("A hash needs the row's data", "This explanation has data=None", "Explain rows, and keep their data")
+        )
+    shared = {
+        "version": __version__,
+        "model": rows.model_name,
+        "model digest": reasons.model_digest,
+        "background": rows.background_hash,
+        "value function": rows.value_function,
+        "index": rows.index,
+        "unit": rows.unit,
+        "players": list(rows.feature_names),
+        "texts": list(reasons.texts_by_player),
+        "adverse": reasons.adverse,
+        "k": reasons.k,
+        "level": None if rows.std_error is None else reasons.level,
+    }
+    start = hashlib.sha256(json.dumps(shared, sort_keys=True).encode())
+    found = []
+    for row, players in zip(row_bytes(rows.data), reasons.players.astype("<i8"), strict=True):
+        digest = start.copy()
+        digest.update(row)
+        digest.update(players.tobytes())
+        found.append(digest.hexdigest())
+    return found
+
+
+def _write_letter(reasons: Reasons, path: str | Path, i: int, words: dict[str, str]) -> Path:
+    """Write the letter of row ``i``; all words and names are escaped."""
+    one = reasons[i]
+    page = template("letter.html.jinja").render(
+        reasons=_listed(one),
+        notes=_notes(one, row_name(reasons.explanation, range(len(reasons))[i])),
+        date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        version=__version__,
+        **words,
+    )
+    return write_page(path, printable(page), "A letter")
+
+
+def _listed(one: Reasons) -> list[dict[str, str]]:
+    """Return each reason's text, its record (the cells behind it), and a remark where its order is open."""
+    shown, listed = cells(one.explanation), []
+    for r, player in enumerate(one.players[0]):
+        if player < 0:
+            continue
+        cell: Any = None if shown is None else shown.display[0, player]
+        record = "" if cell is None else f"{one.explanation.feature_names[player]} = {_cell(cell)}."
+        order = "" if one.decided[0, r] else "Whether this or the next column weighs more is not decided."
+        kept = "" if one.kept is None else f"Among these reasons in {one.kept[0, r]:.0%} of resampled backgrounds."
+        listed.append({"text": one.texts_by_player[player], "record": record, "order": f"{order} {kept}".strip()})
+    return listed
+
+
+def _cell(cell: Any) -> str:
+    """Return a cell as people read it.
+
+    >>> _cell(0.05068012), _cell(""), _cell(float("nan")), _cell(1e6)
+    ('0.05068', 'missing', 'missing', '1,000,000')
+    """
+    if isinstance(cell, str):
+        return cell or "missing"
+    if np.isnan(cell):
+        return "missing"
+    return f"{cell:,.0f}" if cell == round(cell) else f"{cell:.4g}"
+
+
+def _notes(one: Reasons, name: str) -> list[str]:
+    rows = one.explanation
+    known = rows.background_size is not None
+    direction = "raise" if one.adverse == "positive" else "lower"
+    model = rows.model_name or "the model"
+    notes = [
+        f"Reasons are the columns whose Shapley values {direction} the output ({rows.unit}) of {model} most, for {name}. "
+        f"Value function {rows.value_function}: {value_function_sentence(rows.value_function, has_background=known)}",
+        f"Certificate: {rows.certificate()}.",
+    ]
+    if rows.background_hash:
+        notes.append(f"Compared with {rows.background_size} reference rows, SHA-256 {rows.background_hash}.")
+    if rows.data is not None:
+        notes.append(f"Hash of row, model, background and settings: SHA-256 {one.hashes()[0]}.")
+    return notes
