@@ -12,7 +12,7 @@ from exactshap import explain
 from exactshap.errors import ExplanationWarning, InputError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from oracles import interventional_values
-from tolerances import roundings
+from tolerances import SINGLE_RESPONSE, roundings
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.normal(size=(150, 4)), columns=["age", "power", "bonus", "density"])
@@ -169,3 +169,74 @@ class TestSkglm:
         cox = skglm.CoxEstimator(0.01).fit(np.asarray(X), np.c_[np.exp(SCORE), LABEL])
         check_reader(cox, np.asarray(ROWS), np.asarray(BACKGROUND))
         assert explain(cox, np.asarray(ROWS), np.asarray(BACKGROUND)).unit == "log hazard: high is early"
+
+
+class TestLinearBoosters:
+    """XGBoost's gblinear, to single precision."""
+
+    @pytest.fixture(autouse=True)
+    def xgboost(self):
+        return pytest.importorskip("xgboost")
+
+    @pytest.mark.parametrize(
+        ("objective", "y", "unit"),
+        [
+            ("reg:squarederror", SCORE, "target"),
+            ("count:poisson", np.exp(SCORE).round(), "log of the target"),
+            ("binary:logistic", LABEL, "log-odds of class 1"),
+            ("multi:softprob", np.digitize(SCORE, [-0.5, 0.5]), "score before the softmax"),
+        ],
+    )
+    def test_margins(self, xgboost, objective, y, unit):
+        kind = xgboost.XGBClassifier if objective.startswith(("binary", "multi")) else xgboost.XGBRegressor
+        model = kind(booster="gblinear", objective=objective, n_estimators=10, n_jobs=1).fit(X, y)
+        check_reader(model, ROWS, BACKGROUND)
+        explanation = explain(model, ROWS, BACKGROUND)
+        assert explanation.unit == unit
+        for k, values in enumerate(np.moveaxis(explanation.values.reshape(4, 4, -1), 2, 0)):
+            margin = lambda rows, k=k: model.predict(rows, output_margin=True).reshape(len(rows), -1)[:, k]  # noqa: E731
+            np.testing.assert_allclose(values, interventional_values(margin, ROWS, BACKGROUND), rtol=0, atol=SINGLE_RESPONSE)
+        response = explain(model, ROWS, BACKGROUND, output="response")
+        own = model.predict_proba(ROWS) if hasattr(model, "predict_proba") else model.predict(ROWS)
+        np.testing.assert_allclose(response.prediction, own[:, 1] if objective[0] == "b" else own, rtol=SINGLE_RESPONSE)
+
+    def test_boosters_and_unfitted_ones_are_errors(self, xgboost):
+        model = xgboost.XGBRegressor(booster="gblinear", n_estimators=3).fit(X, SCORE)
+        with pytest.raises(UnsupportedStructureError, match="load_model"):
+            explain(model.get_booster(), ROWS, BACKGROUND)
+        with pytest.raises(NotFittedError):
+            explain(xgboost.XGBRegressor(booster="gblinear"), ROWS, BACKGROUND)
+        with pytest.raises(InputError):
+            explain(model, ROWS.iloc[:, 1:], BACKGROUND)
+        with pytest.raises(InputError, match="infinity or"):
+            explain(model, ROWS.assign(age=np.inf), BACKGROUND)
+
+
+class TestScorecards:
+    @pytest.fixture(autouse=True)
+    def card(self):
+        optbinning = pytest.importorskip("optbinning")
+        from sklearn.linear_model import LogisticRegression
+
+        frame = TOWNS.astype({"town": object}).assign(age=TOWNS.age.where(TOWNS.index % 7 > 0))
+        binning = optbinning.BinningProcess(list(frame.columns), categorical_variables=["town"])
+        settings = {"scaling_method": "min_max", "scaling_method_params": {"min": 300, "max": 850}}
+        self.frame, self.card = frame, optbinning.Scorecard(binning, LogisticRegression(), **settings).fit(frame, LABEL)
+
+    def test_points_are_those_of_the_bins(self):
+        rows, background = self.frame[:4], self.frame[50:60]  # with missing cells and categories
+        check_reader(self.card, rows, background)
+        explanation = explain(self.card, rows, background)
+        assert explanation.unit == "points of the score"
+        np.testing.assert_allclose(explanation.prediction, self.card.score(rows), rtol=roundings(8))
+        right = interventional_values(self.card.score, rows, background)
+        np.testing.assert_allclose(explanation.values, right, rtol=0, atol=850 * roundings(16))
+
+    def test_errors(self):
+        rows, background = self.frame[:4], self.frame[50:60]
+        with pytest.raises(NotFittedError):
+            explain(clone(self.card), rows, background)
+        with pytest.raises(InputError):
+            explain(self.card, rows.drop(columns="age"), background)
+        with pytest.raises(InputError):
+            explain(self.card, rows.assign(power="many"), background)

@@ -8,6 +8,7 @@ import importlib
 import importlib.metadata
 import inspect
 from os import PathLike
+from types import ModuleType
 
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.types import Model
@@ -85,6 +86,7 @@ _REGISTRY: dict[str, str] = {
     "statsmodels.discrete.discrete_model.PoissonResultsWrapper": "exactshap.readers.additive.statsmodels",
     "glum._glm.GeneralizedLinearRegressorBase": "exactshap.readers.additive.glum",
     "skglm.estimators.*": "exactshap.readers.additive.skglm",
+    "optbinning.scorecard.scorecard.Scorecard": "exactshap.readers.additive.optbinning",
     "treelite.model.Model": "exactshap.readers.trees.treelite",
     "exactshap._graphs._file.OnnxFile": "exactshap.readers.wrappers.onnx",
     "exactshap._graphs._file.TreeCore": "exactshap.readers.trees.onnx",
@@ -233,7 +235,7 @@ def read(model: Model, request: Request) -> Reader:
     if known is not None and (changed := replaced(model, known)):
         return _read_method(model, known, changed, request)
     if known is not None:
-        return importlib.import_module(_module(model)).read(model, request)
+        return _reader_of(model).read(model, request)
     if callable(getattr(model, "partial", None)) and callable(getattr(model, "get_all_unique_fs", None)):
         return importlib.import_module("exactshap.readers.additive.structured").read(model, request)
     if callable(model):
@@ -273,6 +275,13 @@ def require_own_prediction(model: Model) -> None:
     known = known_class(model)
     if known is not None and (changed := replaced(model, known)):
         raise UnsupportedModelError(_replacing(model, known, changed, "Pass a model that predicts as its library's class does"))
+
+
+def _reader_of(model: Model) -> ModuleType:
+    """Return the module that reads a model; a class may hold kinds that another family reads."""
+    module = importlib.import_module(_module(model))
+    elsewhere = module.reader_elsewhere(model) if hasattr(module, "reader_elsewhere") else None
+    return module if elsewhere is None else importlib.import_module(elsewhere)
 
 
 def _module(model: Model) -> str:

@@ -6,13 +6,14 @@ Estimators stop at their best iteration as their own ``predict`` does; a ``Boost
 from __future__ import annotations
 
 import functools
+import json
 
 from exactshap._runtime.types import Model
 from exactshap.readers import Offset, OwnCall, Reader, Request
 from exactshap.readers.trees._response import read_trees
 from exactshap.trees import TreeModel, convert
 
-__all__ = ["read"]
+__all__ = ["read", "reader_elsewhere"]
 
 _LINKS = {
     **dict.fromkeys(("binary:logistic", "reg:logistic"), "logistic"),
@@ -21,6 +22,16 @@ _LINKS = {
 }
 # Names were compared here: XGBoost refuses any if it was fitted without
 _UNCHECKED = {"validate_features": False}
+
+
+def reader_elsewhere(model: Model) -> str | None:
+    """Return the module that reads a linear booster, which has no trees."""
+    try:
+        booster = model.get_booster() if hasattr(model, "get_booster") else model
+        name = json.loads(booster.save_config())["learner"]["gradient_booster"]["name"]
+    except Exception:  # not fitted: the reader of trees says so
+        return None
+    return "exactshap.readers.additive.xgboost_linear" if name == "gblinear" else None
 
 
 def read(model: Model, request: Request) -> Reader:

@@ -1,0 +1,71 @@
+"""XGBoost's ``gblinear`` boosters: linear margins."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from exactshap._runtime.types import Model
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.readers import OwnCall, Request, outputs_of, select_outputs
+from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.readers.additive.response import with_response
+from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
+from exactshap.readers.responses import Response, no_response, probabilities, probability
+
+__all__ = ["read"]
+
+# Names were compared here: XGBoost refuses any if it was fitted without
+_UNCHECKED = {"validate_features": False}
+_LOGARITHMS = {
+    **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie"), "log of the target"),
+    "survival:cox": "log hazard",
+}
+
+
+def _response(model: Model) -> Response:
+    """Return the mean, or the probabilities."""
+    names, unit = _output_names(model), _unit(model)
+    if unit == "target":
+        return Response(None, OwnCall("predict", _UNCHECKED), "target")
+    if unit == "log of the target":
+        return Response("exponential", OwnCall("predict", _UNCHECKED), "target")
+    if not hasattr(model, "predict_proba"):
+        raise no_response(model, f"Its margin is a {unit}")
+    return probability(names[0]) if len(names) == 1 else probabilities("softmax")
+
+
+@with_response(_response)
+def read(model: Model, request: Request) -> AdditiveReader:
+    """Read the margins by the weights of the saved model; the constant is what it answers a row of zeros."""
+    if not hasattr(model, "get_booster"):
+        do = "Load it into an XGBRegressor or XGBClassifier: estimator.load_model(path)"
+        raise UnsupportedStructureError(message("A booster of gblinear predicts for a DMatrix only", "Got a Booster", do))
+    booster, names = model.get_booster(), _output_names(model)
+    saved = json.loads(bytes(booster.save_raw("json")))["learner"]["gradient_booster"]["model"]
+    weights = np.asarray(saved["weights"], np.float32).reshape(booster.num_features() + 1, -1)
+    call = OwnCall("predict", {"output_margin": True, **_UNCHECKED})
+    constant = np.ravel(call(model, np.zeros((1, booster.num_features()), np.float32)))
+    chosen, picked = select_outputs(names, request.output, owner=type(model).__name__)
+    call = replace(call, finish=functools.partial(outputs_of, chosen, picked or len(names) == 1))
+    fitted = None if booster.feature_names is None else tuple(booster.feature_names)
+    return read_parts(model, request, LinearParts(weights[:-1], constant, names, _unit(model)), fitted, call)
+
+
+def _unit(model: Model) -> str:
+    names = _output_names(model)
+    if hasattr(model, "classes_"):
+        return f"log-odds of class {names[0]}" if len(names) == 1 else "score before the softmax"
+    objective = str(json.loads(model.get_booster().save_config())["learner"]["objective"]["name"])
+    return _LOGARITHMS.get(objective, "log-odds" if objective.endswith(":logistic") else "target")
+
+
+def _output_names(model: Model) -> tuple[str, ...]:
+    if hasattr(model, "classes_"):
+        classes = tuple(map(str, model.classes_))
+        return classes[1:] if len(classes) == 2 else classes
+    n_targets = int(json.loads(model.get_booster().save_config())["learner"]["learner_model_param"]["num_target"])
+    return ("target",) if n_targets == 1 else tuple(f"target {k}" for k in range(n_targets))
