@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeRegressor
 from exactshap import Explainer, Explanation
 from exactshap.errors import ExactnessError, ExplanationWarning, InputTypeError
 from exactshap.explainer._certify import coalitions, worst_of
-from exactshap.explainer._reference import reference_values
+from exactshap.explainer._verify import reference_values
 from exactshap.frames import above, as_table, hybrid_cells, hybrid_columns
 from exactshap.games import AdditiveGame, ProductGame
 from exactshap.readers.kernel_machines import KernelReader

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from exactshap._native import Cancellation
 from exactshap._native import raise_if_cancelled as raise_if_cancelled
@@ -19,12 +19,14 @@ __all__ = [
     "asked_jobs",
     "coalitions_in_threads",
     "map_in_threads",
+    "map_on_workers",
     "n_threads",
     "raise_if_cancelled",
     "single_threaded_blas",
     "using_jobs",
     "worker_count",
 ]
+
 
 T = TypeVar("T")
 Result = TypeVar("Result")
@@ -113,3 +115,20 @@ def _from_pool(function: Callable[[T], Result], tasks: Iterable[T], workers: int
 def coalitions_in_threads(function: Callable[[T], Result], tasks: Sequence[T], size: float) -> list[Result]:
     """Return ``function(task)`` for every coalition, in order. It runs on the threads that :func:`n_threads` grants."""
     return list(map_in_threads(function, tasks, min(n_threads(size), max(1, len(tasks)))))
+
+
+def map_on_workers(function: Callable[..., Any], tasks: Iterable[Sequence[Any]]) -> Iterator[Any] | None:
+    """Return ``function(*task)`` in the order of the tasks, from joblib's active backend; None where no other than this process is set.
+
+    >>> map_on_workers(abs, [(-2,)]) is None
+    True
+    """
+    if asked_jobs() is not None:  # this call says itself how many threads it takes
+        return None
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    if effective_n_jobs(None) < 2:
+        return None
+    # Not every backend has generators
+    found: Iterator[Any] = iter(Parallel()(delayed(function)(*task) for task in tasks))
+    return found

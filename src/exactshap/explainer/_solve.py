@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactshap._runtime.progress import Progress, progress_rows
-from exactshap._runtime.threads import map_in_threads
-from exactshap._runtime.workers import map_on_workers
+from exactshap._runtime.threads import map_in_threads, map_on_workers
 from exactshap.errors import InputError, message, rows_from
 from exactshap.frames import Table, above
 from exactshap.readers import Reader

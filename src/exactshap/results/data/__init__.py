@@ -29,6 +29,7 @@ from exactshap.results.data._conversion import to_shapiq as to_shapiq
 from exactshap.results.data._explanation_data import ExplanationData as ExplanationData
 from exactshap.results.data._facts import facts as facts
 from exactshap.results.data._facts import headline as headline
+from exactshap.results.data._facts import readable as readable
 from exactshap.results.data._filter import filter_grammar as filter_grammar
 from exactshap.results.data._filter import filtered_rows as filtered_rows
 from exactshap.results.data._fingerprint import fingerprint as fingerprint
@@ -42,7 +43,6 @@ from exactshap.results.data._names_elsewhere import keyword_here as keyword_here
 from exactshap.results.data._observed import Observed as Observed
 from exactshap.results.data._observed import observe as observe
 from exactshap.results.data._of_solution import of_solution as of_solution
-from exactshap.results.data._readable import readable as readable
 from exactshap.results.data._residuals import without_noise as without_noise
 from exactshap.results.data._words import counted as counted
 from exactshap.results.data._words import index_title as index_title

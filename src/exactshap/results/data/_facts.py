@@ -7,14 +7,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactshap._runtime.progress import fewer_coalitions
-from exactshap.results.data._readable import readable
 from exactshap.results.data._words import counted, index_title, value_function_sentence
 
 if TYPE_CHECKING:
     from exactshap.results.data._certificate import Certificate
     from exactshap.results.data._explanation_data import ExplanationData
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["facts", "headline"]
+from exactshap.results.data._residuals import without_noise
+
+if TYPE_CHECKING:
+    from exactshap.results.data._explanation_data import ExplanationData
+
+__all__ = ["facts", "headline", "readable"]
+
+
+Data = TypeVar("Data", bound="ExplanationData")
+_SHOWN = ("values", "set_values", "baseline", "prediction", "std_error", "set_std_error")
 
 
 def headline(explanation: ExplanationData) -> str:
@@ -114,3 +124,23 @@ def _range(array: np.ndarray) -> str:
     low, high = columns.min(axis=0), columns.max(axis=0)
     texts = [f"{a:.6g}" if a == b else f"{a:.6g} to {b:.6g}" for a, b in zip(low, high, strict=True)]
     return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
+
+
+def readable(explanation: Data) -> Data:
+    """Return an explanation for tables, texts and pictures, with 0 for numbers within its own tolerance.
+
+    Whether its values add up stays as it was; the certificate is that of the original.
+    """
+    changes: dict[str, Any] = {}
+    for name in _SHOWN:
+        numbers = getattr(explanation, name)
+        if numbers is not None:
+            people = without_noise(numbers, explanation.tolerance.reshape(-1, *[1] * (numbers.ndim - 1)))
+            if not np.array_equal(people, numbers, equal_nan=True):
+                changes[name] = people
+    if not changes:
+        return explanation
+    if explanation.additive:
+        shown = replace(explanation, **changes)
+        changes["residual"] = shown.prediction - shown.baseline - shown.values.sum(axis=1)
+    return replace(explanation, **changes)

@@ -1,18 +1,20 @@
-"""Any game, by visiting all 2^d coalitions: the reference for every other solver."""
+"""Any game, by calling it for all 2^d coalitions, each once: the reference for every other solver."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from exactshap.errors import InputError, InputTypeError, message
 from exactshap.games import Game, all_masks
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core._calls import checked_calls
 from exactshap.solvers.core._sets import player_sets
 from exactshap.solvers.core._solution import Part, Solution
 
-__all__ = ["set_values", "solve_enumerated"]
+__all__ = ["Calls", "checked_calls", "keys_of", "positive", "set_values", "solve_enumerated"]
 
 
 def solve_enumerated(
@@ -61,3 +63,67 @@ def set_values(table: np.ndarray, players: Sequence[int], semivalue: Semivalue, 
         sizes = np.concatenate([sizes, sizes + 1])
     weights = semivalue.weights(n_players, len(players), order)[sizes]
     return np.asarray(np.einsum("rso,s->ro", cube.reshape(n_rows, -1, n_outputs), weights))
+
+
+@dataclass
+class Calls:
+    """Calls of a game's function, in batches, each coalition once."""
+
+    game: Game
+    batch_size: int | None = None
+    progress: Callable[[int], None] | None = None
+    # Coalition -> row of the table of values
+    places: dict[bytes, int] = field(default_factory=dict)
+    blocks: list[np.ndarray] = field(default_factory=list)  # that table, piece by piece as it was returned
+
+    def __call__(self, masks: np.ndarray) -> np.ndarray:
+        """Return v(S) (n_masks, n_outputs); only coalitions without a stored value are called."""
+        keys = keys_of(masks)
+        fresh = {key: row for row, key in enumerate(keys) if key not in self.places}
+        names, rows, before = list(fresh), np.fromiter(fresh.values(), int, len(fresh)), self.count
+        size = self.batch_size or max(len(rows), 1)
+        for start in range(0, len(rows), size):
+            chosen = rows[start : start + size]
+            self.blocks.append(np.asarray(self.game.value(masks[chosen]), float).reshape(len(chosen), -1))
+            self.places.update(zip(names[start : start + size], range(self.count, self.count + len(chosen)), strict=True))
+            if self.progress is not None:
+                self.progress(self.count)
+        if len(fresh) == len(keys) > 0:
+            return self.table()[before:]
+        return self.table()[np.fromiter(map(self.places.__getitem__, keys), int, len(keys))] if keys else np.empty((0, 1))
+
+    def table(self) -> np.ndarray:
+        """Return all values so far, (n_calls, n_outputs)."""
+        if len(self.blocks) > 1:
+            self.blocks = [np.concatenate(self.blocks)]
+        return self.blocks[0]
+
+    @property
+    def count(self) -> int:
+        return len(self.places)
+
+
+def checked_calls(game: Game, batch_size: Any, progress: Any) -> Calls:
+    """Return the calls of a single game; refuse settings that are none."""
+    if game.n_rows is not None:
+        text = "Coalitions are called in batches for one game at a time"
+        raise InputError(message(text, f"Got a batch of {game.n_rows} games", "Solve the rows one by one, or exactly"))
+    if batch_size is not None:
+        batch_size = positive("batch_size", batch_size)
+    if progress is not None and not callable(progress):
+        raise InputTypeError(message("The 'progress' parameter must be callable", f"Got {type(progress).__name__}"))
+    return Calls(game, batch_size, progress)
+
+
+def positive(name: str, value: object) -> int:
+    """Return an int >= 1, or refuse the parameter by its name."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InputError(message(f"The {name!r} parameter must be an int >= 1", f"Got {value!r}"))
+    return int(value)
+
+
+def keys_of(masks: np.ndarray) -> list[bytes]:
+    """Return one hashable name for each coalition (n_masks, n_players)."""
+    packed = np.ascontiguousarray(np.packbits(masks, axis=1))
+    names: list[Any] = packed.view(np.dtype((np.void, packed.shape[1]))).ravel().tolist()
+    return names

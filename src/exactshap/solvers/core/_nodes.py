@@ -29,12 +29,15 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from exactshap.semivalues import Atom, Beta, EndSlopes, Measure, Mixture, SignedDensity
 
-__all__ = ["RELATIVE_TRUNCATION", "bound", "coarse_bound", "enough_nodes", "fine_bound"]
+__all__ = ["RELATIVE_TRUNCATION", "RuleArrays", "bound", "coarse_bound", "enough_nodes", "fine_bound"]
+
 
 # Below half a rounding unit of the result's scale: truncation hides behind rounding.
 RELATIVE_TRUNCATION = 2.0**-54
@@ -109,3 +112,18 @@ def _parts(measure: Measure) -> tuple[float, float]:
         parts = [(abs(share), *_parts(part)) for share, part in measure.parts]
         return sum(share * mass for share, mass, _ in parts), sum(share * slopes for share, _, slopes in parts)
     return math.inf, 0.0
+
+
+class RuleArrays(NamedTuple):
+    """Rules one behind the other; rule r serves spreads up to ``limits[r]`` and has nodes ``offsets[r]`` to ``offsets[r + 1] - 1``."""
+
+    limits: np.ndarray
+    offsets: np.ndarray
+    nodes: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, rules: Sequence[tuple[np.ndarray, np.ndarray]], limits: Sequence[float]) -> RuleArrays:
+        """Put nodes and weights of some rules one behind the other."""
+        nodes, weights = (np.concatenate(parts).astype(float) for parts in zip(*rules, strict=True))
+        return cls(np.array(limits, float), np.cumsum([0, *(len(rule[0]) for rule in rules)]), nodes, weights)

@@ -1,4 +1,4 @@
-"""The observational games of some rows: one conditional expectation for each coalition, and what every way to one shares."""
+"""Games of rows: conditional expectations of each coalition, and functions in which some players change nothing."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from exactshap._runtime.threads import asked_jobs, coalitions_in_threads, worker
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.games import OracleGame, check_masks
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution, solve
+from exactshap.solvers import Solution, player_sets, solve
 
-__all__ = ["Coalitions", "ConditionalGame", "some_coalitions"]
+__all__ = ["Coalitions", "ConditionalGame", "RowGames", "solve_moving", "some_coalitions"]
+
 
 MAX_ENUMERATED = 12
 DEFAULT_BUDGET = 2048
 TIMED_COALITIONS = 2
 COMPARED_COALITIONS = 8
+
+FIXED_WAYS = frozenset({"estimator", "frontier", "pairing", "polynomial_order", "sampling", "surrogate", "tol"})
 
 
 @dataclass(frozen=True)
@@ -189,3 +192,53 @@ def _unflattened(found: Solution, game: ConditionalGame) -> Solution:
         error_bound=np.broadcast_to(np.max(found.error_bound), (game.n_rows,)),
     )
     return replace(found, part=part, residual=rows(found.residual))
+
+
+@dataclass(frozen=True, eq=False)
+class RowGames:
+    """The games of several rows, for value-by-value checks."""
+
+    games: tuple[OracleGame, ...]
+    n_players: int
+    n_outputs: int
+    single_output: bool
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.games)
+
+    def value(self, masks: np.ndarray) -> np.ndarray:
+        """Return v(S) of shape (n_rows, n_masks[, n_outputs])."""
+        return np.stack([game.value(masks) for game in self.games])
+
+
+def solve_moving(game: OracleGame, moving: list[int], semivalue: Semivalue, order: int, **settings: Any) -> Solution:
+    """Solve a game in which only the ``moving`` players matter: a semivalue gives exactly zero to the others."""
+    d = game.n_players
+    idle = [place for place in range(d) if place not in set(moving)]
+    live = sorted([*moving, *idle[: max(order - len(moving), 0)]])
+    if len(live) == d or FIXED_WAYS & settings.keys():
+        return solve(game, semivalue, order, **settings)
+
+    def value(masks: np.ndarray) -> np.ndarray:
+        among_all = np.zeros((len(masks), d), bool)
+        among_all[:, live] = masks
+        return game.value(among_all)
+
+    found = solve(OracleGame(value, len(live)), semivalue, order, **settings)
+    sets = player_sets(d, order)
+    number = {members: place for place, members in enumerate(sets)}
+    places = [number[tuple(live[j] for j in members)] for members in found.sets]
+
+    def among_all_sets(values: np.ndarray) -> np.ndarray:
+        out = np.zeros((len(sets), *values.shape[1:]))
+        out[places] = values
+        return out
+
+    part = replace(
+        found.part,
+        values=among_all_sets(found.values),
+        std_error=None if found.std_error is None else among_all_sets(found.std_error),
+        method=f"{found.method} of {len(live)} of {d} players, which differ from the background",
+    )
+    return replace(found, part=part, sets=sets)
