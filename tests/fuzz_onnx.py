@@ -201,6 +201,8 @@ def verdict_of(data, rows, background):
     except (ModelFormatError, UnsupportedStructureError, InputError):
         return "refused"
     except ExactnessError as error:
+        if "overflow" in str(error):
+            return "refused: overflow"
         return "refused: parts part" if "answer" in str(error) or "were not read" in str(error) else f"Inexact: {error}"
     try:
         session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])

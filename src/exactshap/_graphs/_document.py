@@ -129,14 +129,16 @@ class Attributes:
         entry = self._entry(name, "TENSOR")
         return np.empty(0) if entry is None else array_of(entry.t, f"{self.kind}: {name}")
 
-    def numbers(self, name: str) -> np.ndarray:
-        """Return finite numbers as float64: a list, or the tensor of double precision that may stand for it."""
+    def numbers(self, name: str, *, finite: bool = True) -> np.ndarray:
+        """Return numbers as float64: a list, or the tensor of double precision that may stand for it."""
         entry, exact = self._entry(name, "FLOATS"), self.tensor(f"{name}_as_tensor")
         if entry is not None and len(entry.floats) and exact.size:
             raise ModelFormatError(message(f"{self.kind}: {name} is there twice"))
         values = np.ravel(exact) if exact.size else np.array([] if entry is None else entry.floats, float)
         if values.dtype.kind != "f":
             raise ModelFormatError(message(f"{self.kind}: {name} must hold numbers", f"Got {values.dtype}"))
+        if finite and not np.isfinite(values).all():
+            raise ModelFormatError(message(f"{self.kind}: {name} must be finite"))
         return values.astype(float)
 
 

@@ -160,7 +160,7 @@ def _nodes(attributes: Attributes) -> _Nodes:
         raise ModelFormatError(message("An ensemble of ONNX has no nodes, or too many", f"Got {n}"))
     modes = np.array(attributes.texts("nodes_modes"))
     places = {mode: place for place, mode in enumerate(_MODES)}
-    values = attributes.numbers("nodes_values")
+    values = attributes.numbers("nodes_values", finite=False)
     true, false = attributes.integers("nodes_truenodeids"), attributes.integers("nodes_falsenodeids")
     feature = attributes.integers("nodes_featureids")
     tracks = attributes.integers("nodes_missing_value_tracks_true")
