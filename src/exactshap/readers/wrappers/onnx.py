@@ -109,7 +109,7 @@ class OnnxReader(DelegatingReader):
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         solution = super().solve(X, semivalue, order)
-        return replace(solution, method=f"{solution.method}; predictions by {self._runs}")
+        return solution.renamed(f"{solution.method}; predictions by {self._runs}")
 
     def second_reading(self) -> SecondReading:
         return SecondReading(gap="they come from a file, without the library that could dump them")
