@@ -112,11 +112,12 @@ def test_constant_columns_get_nothing_and_groups_add_up(activation):
     assert joint.interactions.shape == (2, D, D)
 
 
+@pytest.mark.parametrize("d", [D, 12])
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_rows_are_the_same_in_every_batch(activation):
+def test_rows_are_the_same_in_every_batch(activation, d):
     rng = np.random.default_rng(0)
-    network = OneLayerNetwork(rng.normal(size=(D, 3)), rng.normal(size=3), rng.normal(size=3), activation=activation)
-    explainer, X = Explainer(network, rows(4, 1)), rows(3, 2) * [[1.0], [9.0], [0.1]]
+    network = OneLayerNetwork(rng.normal(size=(d, 3)), rng.normal(size=3), rng.normal(size=3), activation=activation)
+    explainer, X = Explainer(network, rng.normal(size=(4, d))), rng.normal(size=(3, d)) * [[1.0], [9.0], [0.1]]
     assert np.array_equal(explainer(X).values, np.concatenate([explainer(X[i : i + 1]).values for i in range(3)]))
 
 
@@ -127,9 +128,9 @@ def test_refusals():
         OneLayerNetwork(np.ones((D, 1)), [0.0], [1.0], activation="gelu")
     with pytest.raises(UnsupportedStructureError, match="one hidden layer only"):
         explain(perceptron("tanh", max_iter=2, hidden_layer_sizes=(3, 3)), X, background)
-    steep = OneLayerNetwork(np.full((D, 1), 1e5), [0.0], [1.0])
+    steep = OneLayerNetwork(np.full((12, 1), 1e5), [0.0], [1.0])
     with pytest.raises(BudgetError, match="too steep"):
-        explain(steep, X, background)
+        explain(steep, np.ones((1, 12)), -np.ones((1, 12)))
     with pytest.raises(InputError, match="do not fit together"):
         OneLayerNetwork(np.ones((D, 2)), [0.0], [1.0])
     with pytest.raises(InputError, match="background"):
@@ -254,3 +255,19 @@ def test_classifiers_that_are_refused():
     assert explain(OneLayerNetwork(*arrays, activation="relu"), X, background).values.shape == (2, D, 3)
     with pytest.raises(UnsupportedStructureError, match="one hidden layer only"):
         explain(classifier(hidden_layer_sizes=(3, 3)), X, background)
+
+
+@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 1), ("k-sii", 2)])
+@pytest.mark.parametrize("activation", ["tanh", "logistic", "relu"])
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 30.0])
+def test_twelve_columns(activation, index, order, scale):
+    rng = np.random.default_rng(0)
+    arrays = scale * rng.normal(size=(12, 3)), [0.3, 1e3, -1e3], rng.normal(size=(3, 2)), [1.0, -2.0]
+    network, X, background = OneLayerNetwork(*arrays, activation=activation), rng.normal(size=(2, 12)), rng.normal(size=(3, 12))
+    explainer = Explainer(network, background)
+    explanation = explainer(X, index=index, order=order)
+    assert ("middle" if activation == "relu" else "quadrature") in explanation.method
+    own = explain(network.predict, X, background, index=index, order=order, exact_owner=False)
+    assert own.exact
+    np.testing.assert_allclose(explanation.values, own.values, rtol=0, atol=100.0 * RESPONSE)
+    assert explainer.verify(X[:1]).passed

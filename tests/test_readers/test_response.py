@@ -131,12 +131,47 @@ def test_saturated_probabilities_are_exact(scale):
     assert explanation.certificate().passed
 
 
-def test_rows_do_not_depend_on_others():
-    model = LogisticRegression(C=1e4, max_iter=1000).fit(X, CLASSES)
-    explainer = Explainer(model, BACKGROUND, output="probability", n_jobs=2)
-    together = explainer(X)
+@pytest.mark.parametrize("n_columns", [4, 12])
+def test_rows_do_not_depend_on_others(n_columns):
+    rows = np.random.default_rng(0).normal(size=(200, n_columns))
+    model = LogisticRegression(C=1e4, max_iter=1000).fit(rows, CLASSES)
+    explainer = Explainer(model, rows[:25], output="probability", n_jobs=2)
+    together = explainer(rows)
     for i in (0, 7, 101):
-        np.testing.assert_array_equal(explainer(X[i : i + 1]).values[0], together.values[i])
+        np.testing.assert_array_equal(explainer(rows[i : i + 1]).values[0], together.values[i])
+
+
+def wide(scale=1.0):
+    """Return a model of 12 columns, which is expanded, its function, rows and a background."""
+    rows = np.random.default_rng(0).normal(size=(80, 12))
+    model = LogisticRegression().fit(rows, rows[:, 0] + rows[:, 1] > 0)
+    model.coef_ = scale * model.coef_ / np.abs(model.coef_).sum()
+    return model, lambda cells: model.predict_proba(cells)[:, 1], rows[:2], rows[40:50]
+
+
+@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 1), ("k-sii", 2), ("moebius", 2), ("fsii", 2)])
+@pytest.mark.parametrize("value_function", ["interventional", "baseline"])
+def test_expansions_are_those_of_all_coalitions(index, order, value_function):
+    model, function, rows, background = wide(5.0)
+    background = background[:1] if value_function == "baseline" else background
+    explainer = Explainer(model, background, output="probability", value_function=value_function)
+    explanation = explainer(rows, index=index, order=order)
+    assert "quadrature" in explanation.method
+    assert 0.0 < explanation.error_bound.max() < RESPONSE
+    own = explain(function, rows, background, index=index, order=order)
+    assert own.exact
+    np.testing.assert_allclose(explanation.values, own.values, atol=RESPONSE)
+    if order > 1:
+        np.testing.assert_allclose(explanation.set_values, own.set_values, atol=RESPONSE)
+    assert explainer.verify(rows[:1]).passed
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 100.0, 700.0])
+def test_saturated_expansions_are_exact(scale):
+    model, function, rows, background = wide(scale)
+    explanation = explain(model, rows, background, output="probability")
+    own = explain(function, rows, background)
+    np.testing.assert_allclose(explanation.values, own.values, atol=20 * RESPONSE)
 
 
 def test_many_columns():
@@ -209,10 +244,8 @@ def test_few_players_with_pairs_are_those_of_brute_force():
     own = interventional_values(second_class(model), rows[:3], rows[50:60])
     np.testing.assert_allclose(explanation.values, own, atol=RESPONSE)
     assert explanation.exact
-    assert (
-        explain(model, rows[:3], rows[50:60], output="probability", groups={"p": ["c0", "c1", "c2"]}).method
-        == "quadrature (1 node)"
-    )
+    grouped = explain(model, rows[:3], rows[50:60], output="probability", groups={"p": ["c0", "c1", "c2"]})
+    assert grouped.method == "enumeration (2^2 coalitions)"
 
 
 def test_tensors_of_a_gam():

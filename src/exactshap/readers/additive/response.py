@@ -18,6 +18,7 @@ from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._factors import TermFactors, TermHybrids
 from exactshap.readers.additive.terms import players_of_term
 from exactshap.readers.responses import (
+    ALL_COALITIONS,
     MAX_WIDTH,
     SAMPLING_OPTIONS,
     FactorReader,
@@ -30,8 +31,6 @@ from exactshap.readers.responses import (
 from exactshap.solvers.product import eliminate
 
 __all__ = ["with_response"]
-
-FEW_PLAYERS = 10  # up to which all coalitions cost less than one elimination of 100 waves
 
 _Read = Callable[[Any, Request], AdditiveReader]
 
@@ -73,7 +72,7 @@ def _response_of(score: AdditiveReader, response: Response, request: Request) ->
         width, why = eliminate(score.n_players, members).width, "terms join players"
         if width > MAX_WIDTH:
             why = f"terms join players in a graph of width {width}, above {MAX_WIDTH}"
-        elif score.n_players > FEW_PLAYERS and not any(name in request.options for name in SAMPLING_OPTIONS):
+        elif score.n_players > ALL_COALITIONS and not any(name in request.options for name in SAMPLING_OPTIONS):
             return FactorReader(score, factors, response)
     return SampledResponse(score, TermHybrids(factors), response, request, why)
 

@@ -36,7 +36,7 @@ from exactshap.readers import (
     rounding_of,
     select_outputs,
 )
-from exactshap.readers.networks._rectified import Rectified
+from exactshap.readers.networks._units import Units
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, player_sets, solve
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_terms
@@ -50,6 +50,8 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "relu": lambda t: np.maximum(t, 0.0),
 }
 _SATURATED = 40.0  # the logistic function of -40 is 4e-18
+# Players up to which visiting all coalitions costs less than expansions (benchmarks/bench_networks.py): 0.2 s for 1 s at 10
+ENUMERATED = 10
 _BLOCK_BYTES = 2.0**25  # of the background's factors at a time: they stay in a core's caches
 
 
@@ -240,8 +242,8 @@ class NetworkReader(Reader):
         sums = self._sums(X)
         if self.layer.activation == "identity":
             return self._linear_game(sums)
-        if self.layer.activation == "relu":
-            return self._rectified_games(sums)
+        if self.layer.activation == "relu" or self.n_players <= ENUMERATED:
+            return self._games_by_definition(sums)
         terms = self._terms(sums)
         inside, absent = (
             np.exp(np.take(one, terms.unit, axis=2) * terms.rates).transpose(0, 2, 1) for one in (sums, self._absent)
@@ -262,19 +264,19 @@ class NetworkReader(Reader):
             return AdditiveGame(self.n_players, [(j,) for j in range(self.n_players)], [t[:, :, 0] for t in tables], constant)
         return AdditiveGame(self.n_players, [(j,) for j in range(self.n_players)], tables, constant)
 
-    def _rectified_games(self, sums: np.ndarray) -> RowGames:
-        """Return the games of rectified units, by their definition."""
-        games = tuple(OracleGame(self._value(self._rectified(row)), self.n_players) for row in sums)
+    def _games_by_definition(self, sums: np.ndarray) -> RowGames:
+        games = tuple(OracleGame(self._value(row), self.n_players) for row in sums)
         return RowGames(games, self.n_players, self.n_outputs, self.single_output)
 
-    def _value(self, units: Rectified) -> Callable[[np.ndarray], np.ndarray]:
-        constant = self.layer.out_bias
+    def _value(self, row: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        units, constant = self._units(row), self.layer.out_bias
         return (
             (lambda masks: units(masks)[:, 0] + constant[0]) if self.single_output else (lambda masks: units(masks) + constant)
         )
 
-    def _rectified(self, row: np.ndarray) -> Rectified:
-        return Rectified(row, self._absent, np.asarray(self.weights), self.layer.bias, self.layer.out_weights)
+    def _units(self, row: np.ndarray) -> Units:
+        layer = self.layer
+        return Units(row, self._absent, np.asarray(self.weights), layer.bias, layer.out_weights, ACTIVATIONS[layer.activation])
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Solve one row after the other, each with the expansions that its own sums ask for."""
@@ -284,14 +286,18 @@ class NetworkReader(Reader):
         if not len(sums):
             sets = player_sets(self.n_players, order)
             return Solution(Part.zeros(0, len(sets), *(() if self.single_output else (self.n_outputs,))), sets)
+        return Solution.join((self._row(row, semivalue, order) for row in sums), len(sums))
+
+    def _row(self, row: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        """Solve one row: rectified units meet in the middle, of few players all coalitions are visited, else by expansions."""
         if self.layer.activation == "relu":
-            parts = (self._rectified(row).solve(semivalue, order, self.model_name) for row in sums)
-            rows = (
-                self._finished(part, row[None], self.layer.out_bias, semivalue, order)
-                for part, row in zip(parts, sums, strict=True)
-            )
-            return Solution.join(rows, len(sums))
-        return Solution.join((self._solved(row[None], semivalue, order) for row in sums), len(sums))
+            part = self._units(row).meet_in_the_middle(semivalue, order, self.model_name)
+            return self._finished(part, row[None], self.layer.out_bias, semivalue, order)
+        if self.n_players > ENUMERATED:
+            return self._expanded(row[None], semivalue, order)
+        found = solve(OracleGame(self._value(row), self.n_players), semivalue, order, method="enumeration")
+        part = replace(found.part, scale=found.scale + self._sizes(row[None])[0])
+        return replace(found, part=part).as_batch()
 
     def _finished(self, part: Part, sums: np.ndarray, constant: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of one row with what rounds inside the units."""
@@ -301,7 +307,7 @@ class NetworkReader(Reader):
             self.n_players, semivalue, order, constant=constant, single_output=self.single_output, with_residual=False
         )
 
-    def _solved(self, sums: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    def _expanded(self, sums: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Add up blocks of terms of one row."""
         terms = self._terms(sums)
         n_background, d, _ = self._absent.shape
@@ -361,9 +367,9 @@ class NetworkReader(Reader):
         inside = np.abs(self.layer.bias) + np.abs(sums).sum(axis=1) + np.abs(self._absent).sum(axis=1).max(axis=0)
         return np.asarray((1.0 + self.layer.slope * inside) @ np.abs(self.layer.out_weights).max(axis=1))
 
-    def hidden(self, X: Table) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the players of the rows, and of the background, add to the sum of each unit."""
-        return self._sums(X), self._absent
+    def units(self, X: Table) -> Units:
+        """Return the units of one row."""
+        return self._units(self._sums(X)[0])
 
     def bind(self, row: Table) -> NetworkReader:
         """Return this reading with one reference row."""
@@ -394,20 +400,14 @@ class NetworkHybrids:
 
     def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:
         """Return the scores of one row's hybrids, and the players that change any of them."""
-        (row,), absent = self._score.hidden(X)
-        layer = self._score.layer
-        steps = (row - absent).transpose(1, 0, 2)  # (n_players, n_background, n_units)
-        base = absent.sum(axis=1) + layer.bias
+        units = self._score.units(X)
 
         def scores(masks: np.ndarray) -> np.ndarray:
             """Return scores of shape (n_background, n_outputs, n_masks)."""
-            found = np.empty((len(base), layer.out_weights.shape[1], len(masks)))
-            for place, mask in enumerate(masks):
-                units = ACTIVATIONS[layer.activation](base + steps[mask].sum(axis=0))
-                found[:, :, place] = units @ layer.out_weights + layer.out_bias
-            return found
+            return np.stack([units.scores(mask) + self._score.layer.out_bias for mask in masks], axis=2)
 
-        return scores, np.flatnonzero((steps != 0.0).any(axis=(1, 2))).tolist()
+        moving = (units.row != units.absent).any(axis=(0, 2))
+        return scores, np.flatnonzero(moving).tolist()
 
 
 @dataclass(frozen=True, eq=False)

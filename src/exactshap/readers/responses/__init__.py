@@ -15,6 +15,7 @@ from exactshap.readers.responses._links import needs_rows as needs_rows
 from exactshap.readers.responses._links import no_response as no_response
 from exactshap.readers.responses._links import probabilities as probabilities
 from exactshap.readers.responses._links import probability as probability
+from exactshap.readers.responses._reader import ALL_COALITIONS as ALL_COALITIONS
 from exactshap.readers.responses._sampled import OPTIONS as SAMPLING_OPTIONS
 from exactshap.readers.responses._sampled import HybridScores as HybridScores
 from exactshap.readers.responses._sampled import SampledResponse as SampledResponse

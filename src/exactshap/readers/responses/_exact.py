@@ -2,11 +2,13 @@ r"""Sums over players in the unit that people read: a probability or a rate is a
 
 .. math:: v_x(S) = \sum_z w_z\, g\Bigl(\beta + \sum_{j \in S} s_j(x) + \sum_{j \notin S} s_j(z)\Bigr)
 
-A sum of exponentials in place of g makes this a product game with as many terms (:mod:`exactshap.expansions`).
+A sum of exponentials in place of g makes this a product game with as many terms (:mod:`exactshap.expansions`). All coalitions of
+few players cost less than its waves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -14,12 +16,12 @@ import numpy as np
 
 from exactshap.expansions import Expansion, expand
 from exactshap.frames import Table
-from exactshap.games import ProductGame, normalised_weights
-from exactshap.readers import Reader
-from exactshap.readers.responses._links import Response, steepest
-from exactshap.readers.responses._reader import LinkedReader
+from exactshap.games import OracleGame, ProductGame, normalised_weights
+from exactshap.readers import Reader, RowGames
+from exactshap.readers.responses._links import Response, link_of, steepest
+from exactshap.readers.responses._reader import ALL_COALITIONS, CHUNK_VALUES, LinkedReader
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Part, Rows, Solution
+from exactshap.solvers import Part, Rows, Solution, solve
 from exactshap.solvers.product import solve_terms
 
 __all__ = ["PlayerScores", "ResponseReader"]
@@ -62,13 +64,21 @@ class ResponseReader(LinkedReader):
         # s_j(z), of shape (n_background, n_players)
         self._absent = self._scores(inner.background, "background")
 
+    @property
+    def _is_enumerated(self) -> bool:
+        """Whether all coalitions cost less than the waves of an expansion; an exponential is one product."""
+        return self.n_players <= ALL_COALITIONS and self._link != "exponential"
+
     def _scores(self, X: Table, what: str = "X") -> np.ndarray:
         scores = self.scores.of(X, what)
         return scores if self._slope == 1.0 else self._slope * scores
 
-    def game(self, X: Table) -> ProductGame:
-        """Return the rows' product games, by one expansion that holds for all of them."""
+    def game(self, X: Table) -> ProductGame | RowGames:
+        """Return the rows' product games, by one expansion that holds for all of them; those of few players by their definition."""
         scores = self._scores(X)
+        if self._is_enumerated:
+            games = tuple(OracleGame(self._value(row), self.n_players) for row in scores)
+            return RowGames(games, self.n_players, 1, True)
         expansion = expand(self._link, float(self._limits(scores).max(initial=0.0)))
         inside, absent = (_waves(expansion.rates, one).transpose(0, 2, 1) for one in (scores, self._absent))
         return ProductGame(self._coefficients(expansion), inside, absent, self.weights, expansion.constant)
@@ -77,6 +87,8 @@ class ResponseReader(LinkedReader):
         """Solve the rows of each expansion; a row's own scores say which one is its."""
         scores = self._scores(X)
         sizes = self._sizes(X, scores)
+        if self._is_enumerated and X.n_rows:
+            return Solution.join(map(self._enumerated(semivalue, order), scores, sizes), X.n_rows)
         limits = np.array([expand(self._link, limit).limit for limit in self._limits(scores).tolist()])
         rows = Rows(X.n_rows)
         for limit in np.unique(limits):
@@ -85,6 +97,26 @@ class ResponseReader(LinkedReader):
             for place, row in enumerate(chosen.tolist()):
                 rows.put(row, part.rows(slice(place, place + 1)))
         return rows.solution() if X.n_rows else self._solved(expand(self._link, 1.0), scores, sizes, semivalue, order)
+
+    def _value(self, row: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return v(S) of one row, by its definition."""
+        steps, base, link = row - self._absent, self._intercept + self._absent.sum(axis=1), link_of(self._link)
+        step = max(1, CHUNK_VALUES // len(base))
+
+        def value(masks: np.ndarray) -> np.ndarray:
+            parts = (masks[start : start + step] for start in range(0, len(masks), step))
+            return np.concatenate([link(base + part.astype(float) @ steps.T) @ self.weights for part in parts])
+
+        return value
+
+    def _enumerated(self, semivalue: Semivalue, order: int) -> Callable[[np.ndarray, float], Solution]:
+        """Return what solves one row by all of its coalitions."""
+
+        def solved(row: np.ndarray, size: float) -> Solution:
+            found = solve(OracleGame(self._value(row), self.n_players), semivalue, order, method="enumeration")
+            return replace(found, part=replace(found.part, scale=found.scale + size)).as_batch()
+
+        return solved
 
     def _solved(
         self, expansion: Expansion, scores: np.ndarray, sizes: np.ndarray, semivalue: Semivalue, order: int

@@ -22,7 +22,7 @@ from exactshap.frames import Table
 from exactshap.games import OracleGame, normalised_weights
 from exactshap.readers import Reader, Request, RowGames, rounding_of, solve_moving
 from exactshap.readers.responses._links import Response, link_of, steepest
-from exactshap.readers.responses._reader import LinkedReader
+from exactshap.readers.responses._reader import CHUNK_VALUES, LinkedReader
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, choose, n_calls, player_sets, seconds_besides_calls
 
@@ -33,7 +33,6 @@ OPTIONS = ("budget", "tol", "random_state")
 DEFAULT_BUDGET = 512
 # Players up to which all coalitions are visited, as of any function, unless a budget says less
 ENUMERATED = 12
-CHUNK_VALUES = 2**22  # scores of hybrids at a time: 32 MiB
 MOST_COALITIONS = 256  # at a time: what the routing kernel takes at once
 # For each score at least, so that slopes are fitted to more than noise
 COALITIONS_OF_A_SLOPE = 4

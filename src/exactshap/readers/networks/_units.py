@@ -1,10 +1,11 @@
-r"""Units with a kink at zero: sums of hinges over background rows.
+r"""Units of one row and a background: their game by its definition, and with a kink at zero by meeting in the middle.
 
-.. math:: v_x(S) = c + \sum_z w_z \sum_h o_h \max\Bigl(0,\; \beta_h + \sum_{j \in S} s_{hj}(x) + \sum_{j \notin S} s_{hj}(z)\Bigr)
+.. math:: v_x(S) = c + \sum_z w_z \sum_h o_h\, g\Bigl(\beta_h + \sum_{j \in S} s_{hj}(x) + \sum_{j \notin S} s_{hj}(z)\Bigr)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +15,13 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Part
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_hinges
 
-__all__ = ["Rectified"]
+__all__ = ["Units"]
 
 _BLOCK_VALUES = 2**20  # of what players add to sums, at a time: 8 MiB
 
 
-class Rectified(NamedTuple):
-    """Rectified units of one row, bound to background rows.
+class Units(NamedTuple):
+    """Hold the units of one row, bound to background rows.
 
     Attributes
     ----------
@@ -31,6 +32,8 @@ class Rectified(NamedTuple):
     weights : array of shape (n_background,)
     bias : array of shape (n_units,)
     out : array of shape (n_units, n_outputs)
+    activation : callable
+        g.
     """
 
     row: np.ndarray
@@ -38,17 +41,22 @@ class Rectified(NamedTuple):
     weights: np.ndarray
     bias: np.ndarray
     out: np.ndarray
+    activation: Callable[[np.ndarray], np.ndarray]
 
     def __call__(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S) - c of shape (n_masks, n_outputs), by its definition."""
         values = np.empty((len(masks), self.out.shape[1]))
         for place, mask in enumerate(masks):
-            sums = self.bias + self.row[mask].sum(axis=0) + self.absent[:, ~mask].sum(axis=1)
-            values[place] = self.weights @ (np.maximum(sums, 0.0) @ self.out)
+            values[place] = self.weights @ self.scores(mask)
         return values
 
-    def solve(self, semivalue: Semivalue, order: int, owner: str) -> Part:
-        """Add up blocks of background rows."""
+    def scores(self, mask: np.ndarray) -> np.ndarray:
+        """Return what the units of the hybrids of a coalition add to the outputs, of shape (n_background, n_outputs)."""
+        sums = self.bias + self.row[mask].sum(axis=0) + self.absent[:, ~mask].sum(axis=1)
+        return np.asarray(self.activation(sums) @ self.out)
+
+    def meet_in_the_middle(self, semivalue: Semivalue, order: int, owner: str) -> Part:
+        """Solve rectified units, one block of background rows after the other."""
         n_background, (d, n_units) = len(self.absent), self.row.shape
         step = max(1, _BLOCK_VALUES // max(1, d * n_units))
         total = None
