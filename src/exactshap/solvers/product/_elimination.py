@@ -166,46 +166,58 @@ class _Graph:
         """Return Z^1 - Z^0 of every player, others in with probability t, ``fixed`` ones with the signs of a derivative."""
         plan, n = self.plan, len(self.plan.order)
         weights = [np.array([-1.0, 1.0]) if p in fixed else np.array([1.0 - t, t]) for p in range(n)]
+        messages: list[list[np.ndarray]] = [[] for _ in range(n)]  # of the children, aligned with their parent
         children: list[list[int]] = [[] for _ in range(n)]
-        up: list[np.ndarray] = []  # the message of each clique, with its own player summed over
         products: list[np.ndarray] = []
         for k, clique in enumerate(plan.cliques):
-            products.append(self._clique(k, [up[c] for c in children[k]], children[k]))
-            up.append(_weighted(products[k], weights[plan.order[k]], clique.index(plan.order[k])))
+            own = self.factors[k]
+            products.append(math.prod(messages[k], start=np.ones([1] * (len(clique) + 1)) if own is None else own))
             if plan.parent[k] >= 0:
+                up = _weighted(products[k], weights[plan.order[k]], clique.index(plan.order[k]))
+                members = tuple(p for p in clique if p != plan.order[k])
                 children[plan.parent[k]].append(k)
+                messages[plan.parent[k]].append(_aligned(up, members, plan.cliques[plan.parent[k]]))
         down: list[np.ndarray | None] = [None] * n
         result = np.zeros(n)
         for k in range(n - 1, -1, -1):
-            clique, own = plan.cliques[k], plan.order[k]
-            axis = clique.index(own)
+            clique, own_player = plan.cliques[k], plan.order[k]
+            axis = clique.index(own_player)
             above = down[k]  # over the neighbours, weighted with everything outside the clique but their own weights
-            outside = np.ones(1) if above is None else above
-            whole = products[k] * outside
+            whole = products[k] if above is None else products[k] * above
             for other, p in enumerate(clique):
-                if p != own:
+                if p != own_player:
                     whole = _weighted(whole, weights[p], other, keep=True)
-            both = (
-                whole.reshape(2, -1) if whole.shape[axis] == 2 else np.broadcast_to(whole.reshape(1, -1), (2, whole.shape[-1]))
-            )
-            result[own] = float(np.real(np.sum(self.mass * (both[1] - both[0]))))
-            for c in children[k]:
-                others = [o for o in children[k] if o != c]
-                table = self._clique(k, [up[o] for o in others], others) * outside
-                for place, p in enumerate(clique):
-                    if p not in plan.cliques[c]:
-                        table = _weighted(table, weights[p], place, keep=True)
-                down[c] = _aligned(table, clique, plan.cliques[c])
+            if whole.shape[axis] == 2:
+                off, on = whole.reshape(2, -1)
+                result[own_player] = float(
+                    np.real(np.dot(self.mass, on - off) if len(on) > 1 else self.mass.sum() * (on - off)[0])
+                )
+            self._pass_down(k, children[k], messages[k], above, weights, down)
         return result
 
-    def _clique(self, k: int, messages: list[np.ndarray], senders: list[int]) -> np.ndarray:
-        """Return the product of a clique's factors and of messages, with an axis for each of its players."""
-        own, clique = self.factors[k], self.plan.cliques[k]
-        table = np.ones([1] * len(clique) + [1]) if own is None else own
-        for message, sender in zip(messages, senders, strict=True):
-            members = tuple(p for p in self.plan.cliques[sender] if p != self.plan.order[sender])
-            table = table * _aligned(message, members, clique)
-        return table
+    def _pass_down(
+        self,
+        k: int,
+        children: list[int],
+        messages: list[np.ndarray],
+        above: np.ndarray | None,
+        weights: list[np.ndarray],
+        down: list[np.ndarray | None],
+    ) -> None:
+        """Set what lies outside each child: the clique's own factor, what is above, and the messages of the other children."""
+        clique, own = self.plan.cliques[k], self.factors[k]
+        before = np.ones([1] * (len(clique) + 1)) if own is None else own
+        before = before if above is None else before * above
+        # products of the messages behind each child, so that a clique of many children costs two products for each
+        after = list(itertools.accumulate(reversed(messages[1:]), np.multiply))[::-1]
+        for place, c in enumerate(children):
+            table = before * after[place] if place < len(after) else before
+            for axis, p in enumerate(clique):
+                if p not in self.plan.cliques[c]:
+                    table = _weighted(table, weights[p], axis, keep=True)
+            down[c] = _aligned(table, clique, self.plan.cliques[c])
+            if place < len(after):
+                before = before * messages[place]
 
 
 def _weighted(table: np.ndarray, weights: np.ndarray, axis: int, *, keep: bool = False) -> np.ndarray:
