@@ -129,7 +129,8 @@ def _nodes(shape: float, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return places u and weights of the graded rule."""
     needed = 25.0 + 60.0 / shape
     if needed > _MOST_TERMS:
-        got = f"Got {name}={shape:g}, which takes some {needed:,.0f}; the limit is {_MOST_TERMS:,}"
+        number = f"{needed:,.0f}" if needed < 1e9 else f"{needed:.1e}"
+        got = f"Got {name}={shape:g}, which takes some {number}; the limit is {_MOST_TERMS:,}"
         raise BudgetError(
             message(
                 "The mixture of Gaussians has too many terms",

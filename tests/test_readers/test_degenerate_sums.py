@@ -1,0 +1,156 @@
+"""Sums made products at their ends: each input is exact, or refused with a reason and a way out."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import Matern, RationalQuadratic
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
+
+from exactshap import explain
+from exactshap.errors import BudgetError, ExactnessError, ExactshapError, InputError, UnsupportedStructureError
+from exactshap.readers import OneLayerNetwork
+from oracles import interventional_values
+from tolerances import RESPONSE
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 4))
+WIDE = RNG.normal(size=(60, 12))
+
+
+def logistic(weight, intercept=0.0, rows=X):
+    model = LogisticRegression().fit(rows, rows[:, 0] > 0)
+    model.coef_, model.intercept_ = np.full((1, rows.shape[1]), float(weight)), np.array([float(intercept)])
+    return model
+
+
+def process(kernel, rows=X, **settings):
+    return GaussianProcessRegressor(kernel, alpha=1e-2, optimizer=None, **settings).fit(rows, rows[:, 0])
+
+
+def network(weight, activation, bias=0.0):
+    return OneLayerNetwork(np.full((4, 1), float(weight)), [float(bias)], [1.0], activation=activation)
+
+
+def separated():
+    return LogisticRegression(C=1e12, max_iter=10_000, tol=1e-12).fit(X, X[:, 0] > 0)
+
+
+EXACT = {
+    **{
+        f"weights {weight:g}": (lambda weight=weight: logistic(weight), "probability")
+        for weight in (0, 1e-300, 1, 175, 1e4, 1e15)
+    },
+    **{f"intercept {b:g}": (lambda b=b: logistic(1.0, b), "probability") for b in (700, -700, 1e4, -1e300)},
+    "scores of 700 on both sides": (lambda: logistic(175.0, 350.0), "probability"),
+    "separation": (separated, "probability"),
+    "a rate of e^700": (lambda: rate(170.0), "response"),
+    **{f"matern, length {l:g}": (lambda l=l: process(Matern(l, nu=1.5)), "auto") for l in (1e-12, 1e-3, 1e3, 1e12, 1e300)},
+    **{
+        f"quadratic, length {l:g}": (lambda l=l: process(RationalQuadratic(l)), "auto") for l in (1e-12, 1e-3, 1e3, 1e12, 1e300)
+    },
+    **{f"matern, nu {nu:g}": (lambda nu=nu: process(Matern(1.0, nu=nu)), "auto") for nu in (0.5, 0.7, 1.5, 7.0, 10.0)},
+    **{f"quadratic, alpha {a:g}": (lambda a=a: process(RationalQuadratic(1.0, alpha=a)), "auto") for a in (0.05, 1, 100, 1e4)},
+    "duplicate points": (lambda: process(Matern(1.0, nu=2.5), np.repeat(X[:20], 3, axis=0)), "auto"),
+    **{
+        f"{activation}, weights {weight:g}": (lambda weight=weight, activation=activation: network(weight, activation), "auto")
+        for activation in ("tanh", "logistic", "relu")
+        for weight in (0, 1e-300, 1.0, 1e6)
+    },
+    **{
+        f"{activation}, saturated": (lambda activation=activation: network(1.0, activation, 1e8), "auto")
+        for activation in ("tanh", "logistic")
+    },
+}
+
+
+def rate(weight):
+    model = PoissonRegressor().fit(X, np.exp(X[:, 0]))
+    model.coef_, model.intercept_ = np.array([weight, 0.0, 0.0, 0.0]), 0.0
+    return model
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_exact(name):
+    make, output = EXACT[name]
+    model = make()
+    rows, background = X[:2], X[10:20]
+    explanation = explain(model, rows, background, output=output)
+    assert explanation.exact
+    assert explanation.certificate().passed
+    function = (lambda cells: model.predict_proba(cells)[:, 1]) if output == "probability" else model.predict
+    frames = pd.DataFrame(rows), pd.DataFrame(background)
+    own = interventional_values(lambda cells: function(cells.to_numpy()), *frames)
+    size = max(1.0, np.abs(own).max())
+    assert np.abs(explanation.values - own).max() <= max(100.0 * RESPONSE * size, explanation.tolerance.max())
+
+
+REFUSED = {
+    "weights without end": (
+        lambda: explain(logistic(np.inf), X[:2], X[10:20], output="probability"),
+        UnsupportedStructureError,
+        "Explain",
+    ),
+    "an intercept without end": (
+        lambda: explain(logistic(1.0, np.inf), X[:2], X[10:20], output="probability"),
+        UnsupportedStructureError,
+        "Explain",
+    ),
+    "scores of 10,000 of many columns": (
+        lambda: explain(logistic(1e4, 0.0, WIDE), WIDE[:1], WIDE[10:20], output="probability"),
+        BudgetError,
+        "output='auto'",
+    ),
+    "a rate of e^1000": (lambda: explain(rate(1e3), X[:2], X[10:20], output="response"), ExactnessError, "overflow"),
+    **{
+        f"{kernel.__name__} of length 0": (
+            lambda kernel=kernel: explain(process(kernel(0.0)), X[:2], X[10:20]),
+            InputError,
+            "must be > 0",
+        )
+        for kernel in (Matern, RationalQuadratic)
+    },
+    **{
+        f"{kernel.__name__} of length 1e-300": (
+            lambda kernel=kernel: explain(process(kernel(1e-300)), X[:2]),
+            ExactshapError,
+            "overflow|singular",
+        )
+        for kernel in (Matern, RationalQuadratic)
+    },
+    # scikit-learn's own formula has a product of infinity and zero there; kernels.Matern(nu=50) has none
+    "scikit-learn's matern of nu 50": (
+        lambda: explain(process(Matern(1.0, nu=50.0)), X[:2], X[10:20]),
+        ExactnessError,
+        "overflow",
+    ),
+    "matern of nu 0.01": (lambda: explain(process(Matern(1.0, nu=0.01)), X[:2], X[10:20]), BudgetError, "larger nu"),
+    "quadratic of alpha 0.01": (
+        lambda: explain(process(RationalQuadratic(1.0, 0.01)), X[:2], X[10:20]),
+        BudgetError,
+        "larger alpha",
+    ),
+    "weights of a network without end": (lambda: network(np.inf, "tanh"), InputError, "finite"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_the_reason(name):
+    call, error, words = REFUSED[name]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        with pytest.raises(error, match=words):
+            call()
+
+
+def test_a_row_that_is_the_background_gets_nothing():
+    for model, output in (
+        (logistic(3.0), "probability"),
+        (process(Matern(1.0, nu=0.5)), "auto"),
+        (network(2.0, "relu"), "auto"),
+    ):
+        explanation = explain(model, X[:1], X[:1], output=output)
+        assert np.abs(explanation.values).max() <= RESPONSE
