@@ -90,6 +90,13 @@ for d in (5, 17):
     tables = rng.random((d + 1, 64)), rng.random((d + 1, 64))
     hinges.fill_hinges(steps, np.array([0, 1, 2, 4]), rng.normal(size=4), rng.normal(size=(4, 2)), *tables, 1.0, out)
     digest.update(out.tobytes())
+from exactshap.semivalues import find
+from exactshap.solvers.product import solve_factors
+for players, members in ((5, [(0, 1), (1, 2), (2, 3, 4), (4,)]), (3, [(0,)]), (4, [(0, 1, 2, 3)])):
+    factors = [(one, rng.normal(size=(3, 2 ** len(one)))) for one in members]
+    for order in (1, 2):
+        part = solve_factors(players, factors, 1j * rng.random(5), rng.normal(size=5) + 0j, rng.random(3), find("k-sii"), order)
+        digest.update(part.values.tobytes())
 from exactshap.decompose.r2 import _games as r2, _layout
 from exactshap.trees import RawTree, build
 for depth in (3, 5):

@@ -15,17 +15,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from exactshap._native import kernel
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, player_sets, set_sizes
 
-__all__ = ["Elimination", "eliminate", "solve_factors"]
+__all__ = ["Elimination", "eliminate", "fill_elimination", "solve_factors"]
 
-BATCH_VALUES = 2**16  # of one table of all states: 1 MiB, what stays in a core's caches
+fill_elimination = kernel("product.fill_elimination(real, imaginary, mass, plan, weights, separator, rest, node_weights, out)")
+
+BATCH_VALUES = 2**17  # of the tables of all cliques at a time: 2 MiB
 
 
 @dataclass(frozen=True)
@@ -108,131 +112,137 @@ def solve_factors(
         As in :func:`exactshap.solvers.solve`.
     """
     plan = eliminate(n_players, [members for members, _ in factors])
-    n_background, step = len(weights), max(1, BATCH_VALUES // (len(rates) * 2 ** (plan.width + 1)))
+    arrays = _plan_arrays(plan)
+    n_background, step = len(weights), max(1, BATCH_VALUES // (len(rates) * int(arrays.start[-1])))
     values, ends, scale = np.zeros(len(player_sets(n_players, order))), np.zeros(2), 0.0
     for start in range(0, n_background, step):
         part = slice(start, start + step)
-        tables = [np.exp(np.multiply.outer(table[part].T, rates)).reshape(len(table.T), -1) for _, table in factors]
+        waves = [_waves(table[part].T, rates) for _, table in factors]
         mass = np.multiply.outer(weights[part], coefficients).ravel()
-        graph = _Graph(plan, _cliques(plan, factors, tables), mass)
-        values += graph.values(n_players, semivalue, order)
         for k, code in enumerate((0, -1)):
-            ends[k] += float(np.real(np.sum(math.prod((table[code] for table in tables), start=mass))))
-        sizes = (np.abs(table).max(axis=0) for table in tables)
+            ends[k] += float(np.real(np.sum(math.prod((wave[code] for wave in waves), start=mass))))
+        sizes = (np.abs(wave).max(axis=0) for wave in waves)
         scale += float(np.sum(math.prod(sizes, start=np.abs(mass))))
+        tables = _cliques(plan, [members for members, _ in factors], waves)
+        values += _values(arrays, tables, mass, n_players, semivalue, order)
     one = np.full(1, scale)
     return Part(
         values[None, :, None], ends[None, :1], ends[None, 1:], "variable elimination", error_bound=np.zeros(1), scale=one
     )
 
 
-def _cliques(
-    plan: Elimination, factors: Sequence[tuple[tuple[int, ...], np.ndarray]], tables: Sequence[np.ndarray]
-) -> list[np.ndarray | None]:
-    """Return the product of the factors of each clique, with an axis of two states, or of one, for each of its players."""
-    products: list[np.ndarray | None] = [None] * len(plan.order)
-    for (members, _), table, home in zip(factors, tables, plan.home, strict=True):
-        # the first player is the lowest bit, hence the last axis of states
-        states = table.reshape(*[2] * len(members), -1).transpose(*range(len(members) - 1, -1, -1), len(members))
-        shaped = states.reshape(*[2 if p in members else 1 for p in plan.cliques[home]], -1)
-        known = products[home]
-        products[home] = shaped if known is None else known * shaped
+def _waves(scores: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Return exp(r s) of shape (n_states, n_elements): real and imaginary parts alone are much faster than a complex exponential."""
+    found = np.zeros((*scores.shape, len(rates)), complex)
+    if np.any(rates.imag):
+        angle = np.multiply.outer(scores, rates.imag)
+        np.cos(angle, out=found.real)
+        np.sin(angle, out=found.imag)
+    else:
+        found.real = 1.0
+    if np.any(rates.real):
+        found *= np.exp(np.multiply.outer(scores, rates.real))
+    return found.reshape(len(scores), -1)
+
+
+def _cliques(plan: Elimination, members: Sequence[tuple[int, ...]], waves: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the products (n_states, n_elements) of the factors of each clique, for its states in the order of their numbers."""
+    starts = np.cumsum([0, *(2 ** len(clique) for clique in plan.cliques)])
+    products = np.ones((starts[-1], waves[0].shape[1] if waves else 1), complex)
+    for players, wave, home in zip(members, waves, plan.home, strict=True):
+        places = [plan.cliques[home].index(p) for p in players]
+        states = np.arange(2 ** len(plan.cliques[home]))
+        products[starts[home] : starts[home + 1]] *= wave[_moved(states, places, range(len(places)))]
     return products
 
 
-@dataclass(frozen=True, eq=False)
-class _Graph:
-    """Cliques of factors over a batch of terms and background rows."""
-
-    plan: Elimination
-    factors: list[np.ndarray | None]
-    mass: np.ndarray
-
-    def values(self, n_players: int, semivalue: Semivalue, order: int) -> np.ndarray:
-        """Return the value of every set."""
-        found: list[np.ndarray] = []
-        for size in set_sizes(order):
-            nodes, node_weights = semivalue.of_size(size, order).rule(max(n_players - size, 0))
-            for fixed in itertools.combinations(range(n_players), size - 1):
-                rest = max(fixed, default=-1) + 1
-                total = np.zeros(n_players)
-                for t, weight in zip(nodes, node_weights, strict=True):
-                    if rest < n_players:
-                        total += weight * self.derivatives(float(t), fixed)
-                found.append(total[rest:])
-        return np.concatenate(found)
-
-    def derivatives(self, t: float, fixed: tuple[int, ...]) -> np.ndarray:
-        """Return Z^1 - Z^0 of every player, others in with probability t, ``fixed`` ones with the signs of a derivative."""
-        plan, n = self.plan, len(self.plan.order)
-        weights = [np.array([-1.0, 1.0]) if p in fixed else np.array([1.0 - t, t]) for p in range(n)]
-        messages: list[list[np.ndarray]] = [[] for _ in range(n)]  # of the children, aligned with their parent
-        children: list[list[int]] = [[] for _ in range(n)]
-        products: list[np.ndarray] = []
-        for k, clique in enumerate(plan.cliques):
-            own = self.factors[k]
-            products.append(math.prod(messages[k], start=np.ones([1] * (len(clique) + 1)) if own is None else own))
-            if plan.parent[k] >= 0:
-                up = _weighted(products[k], weights[plan.order[k]], clique.index(plan.order[k]))
-                members = tuple(p for p in clique if p != plan.order[k])
-                children[plan.parent[k]].append(k)
-                messages[plan.parent[k]].append(_aligned(up, members, plan.cliques[plan.parent[k]]))
-        down: list[np.ndarray | None] = [None] * n
-        result = np.zeros(n)
-        for k in range(n - 1, -1, -1):
-            clique, own_player = plan.cliques[k], plan.order[k]
-            axis = clique.index(own_player)
-            above = down[k]  # over the neighbours, weighted with everything outside the clique but their own weights
-            whole = products[k] if above is None else products[k] * above
-            for other, p in enumerate(clique):
-                if p != own_player:
-                    whole = _weighted(whole, weights[p], other, keep=True)
-            if whole.shape[axis] == 2:
-                off, on = whole.reshape(2, -1)
-                result[own_player] = float(
-                    np.real(np.dot(self.mass, on - off) if len(on) > 1 else self.mass.sum() * (on - off)[0])
-                )
-            self._pass_down(k, children[k], messages[k], above, weights, down)
-        return result
-
-    def _pass_down(
-        self,
-        k: int,
-        children: list[int],
-        messages: list[np.ndarray],
-        above: np.ndarray | None,
-        weights: list[np.ndarray],
-        down: list[np.ndarray | None],
-    ) -> None:
-        """Set what lies outside each child: the clique's own factor, what is above, and the messages of the other children."""
-        clique, own = self.plan.cliques[k], self.factors[k]
-        before = np.ones([1] * (len(clique) + 1)) if own is None else own
-        before = before if above is None else before * above
-        # products of the messages behind each child, so that a clique of many children costs two products for each
-        after = list(itertools.accumulate(reversed(messages[1:]), np.multiply))[::-1]
-        for place, c in enumerate(children):
-            table = before * after[place] if place < len(after) else before
-            for axis, p in enumerate(clique):
-                if p not in self.plan.cliques[c]:
-                    table = _weighted(table, weights[p], axis, keep=True)
-            down[c] = _aligned(table, clique, self.plan.cliques[c])
-            if place < len(after):
-                before = before * messages[place]
+def _moved(states: np.ndarray, places: Sequence[int], to: Sequence[int]) -> np.ndarray:
+    """Return the numbers of states with the bits at ``places`` put at ``to``, and no others."""
+    found = np.zeros_like(states)
+    for place, new in zip(places, to, strict=True):
+        found |= ((states >> place) & 1) << new
+    return found
 
 
-def _weighted(table: np.ndarray, weights: np.ndarray, axis: int, *, keep: bool = False) -> np.ndarray:
-    """Return the sum over the two states of a player; a table that does not depend on it has an axis of one."""
-    if table.shape[axis] == 1:
-        total = table * weights.sum()
-        return total if keep else np.squeeze(total, axis)
-    off, on = (table[(slice(None),) * axis + (slice(state, state + 1),)] for state in (0, 1))
-    total = weights[0] * off + weights[1] * on
-    return total if keep else np.squeeze(total, axis)
+class _PlanArrays(NamedTuple):
+    """An elimination as the kernel reads it (src/native/product/elimination.cpp)."""
+
+    size: np.ndarray
+    own: np.ndarray
+    player: np.ndarray
+    parent: np.ndarray
+    start: np.ndarray
+    places: np.ndarray
+    onto: np.ndarray
 
 
-def _aligned(table: np.ndarray, members: Sequence[int], clique: Sequence[int]) -> np.ndarray:
-    """Return a table on ascending ``members`` with axes for a clique's players: of length one for those that it does not have."""
-    shape = dict(zip(members, table.shape[:-1], strict=True))
-    dropped = [shape[p] for p in members if p not in clique]
-    assert all(size == 1 for size in dropped)
-    return table.reshape(*[shape.get(p, 1) for p in clique], table.shape[-1])
+class _Arrays(NamedTuple):
+    """The same with the players whose weights belong to each state of a separator, and of a parent."""
+
+    plan: _PlanArrays
+    start: np.ndarray
+    separators: list[tuple[int, ...]]
+    rests: list[tuple[tuple[int, ...], list[int]]]
+
+
+def _plan_arrays(plan: Elimination) -> _Arrays:
+    sizes = np.array([len(clique) for clique in plan.cliques])
+    start = np.cumsum([0, *(2**sizes)])
+    separators = [tuple(p for p in clique if p != own) for clique, own in zip(plan.cliques, plan.order, strict=True)]
+    rests: list[tuple[tuple[int, ...], list[int]]] = []
+    onto, places = [np.zeros(0, int)], [0]
+    for k, parent in enumerate(plan.parent):
+        above = plan.cliques[parent] if parent >= 0 else ()
+        states = np.arange(2 ** len(above)) if parent >= 0 else np.zeros(0, int)
+        onto.append(
+            _moved(states, [above.index(p) for p in separators[k]], range(len(separators[k]))) if parent >= 0 else states
+        )
+        places.append(places[-1] + len(states))
+        others = [place for place, p in enumerate(above) if p not in separators[k]]
+        rests.append((above, others))
+    own = [clique.index(p) for clique, p in zip(plan.cliques, plan.order, strict=True)]
+    lists = (sizes, own, plan.order, plan.parent, start, places, np.concatenate(onto))
+    return _Arrays(_PlanArrays(*(np.array(one, np.int64) for one in lists)), start, separators, rests)
+
+
+def _values(
+    arrays: _Arrays, tables: np.ndarray, mass: np.ndarray, n_players: int, semivalue: Semivalue, order: int
+) -> np.ndarray:
+    """Return the value of every set."""
+    real, imaginary = np.ascontiguousarray(tables.real), np.ascontiguousarray(tables.imag)
+    if real.shape[1] != len(mass):  # no factors
+        real, imaginary = (np.repeat(one, len(mass), axis=1) for one in (real, imaginary))
+    masses = np.stack([mass.real, mass.imag])
+    found: list[np.ndarray] = []
+    for size in set_sizes(order):
+        nodes, node_weights = semivalue.of_size(size, order).rule(max(n_players - size, 0))
+        for fixed in itertools.combinations(range(n_players), size - 1):
+            out, rest = np.zeros(n_players), max(fixed, default=-1) + 1
+            if rest < n_players:
+                weights = np.empty((len(nodes), 2, n_players))
+                weights[:, 0], weights[:, 1] = 1.0 - nodes[:, None], nodes[:, None]
+                weights[:, 0, list(fixed)], weights[:, 1, list(fixed)] = -1.0, 1.0
+                by_state = _separator_weights(arrays, weights), _rest_weights(arrays, weights)
+                fill_elimination(real, imaginary, masses, arrays.plan, weights, *by_state, np.array(node_weights, float), out)
+            found.append(out[rest:])
+    return np.concatenate(found)
+
+
+def _separator_weights(arrays: _Arrays, weights: np.ndarray) -> np.ndarray:
+    """Return the products of all players' weights for the states of each separator."""
+    return np.concatenate([_products(weights, players, range(len(players))) for players in arrays.separators], axis=1)
+
+
+def _rest_weights(arrays: _Arrays, weights: np.ndarray) -> np.ndarray:
+    """Return the products of the weights of those players of each clique's parent that the clique does not have."""
+    parts = [_products(weights, above, others) for above, others in arrays.rests if above]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(weights), 0))
+
+
+def _products(weights: np.ndarray, players: Sequence[int], places: Iterable[int]) -> np.ndarray:
+    """Return the products (n_nodes, 2^n_players) of the weights of the players at some places, by state."""
+    states = np.arange(2 ** len(players))
+    found = np.ones((len(weights), len(states)))
+    for place in places:
+        found *= weights[:, (states >> place) & 1, players[place]]
+    return found
