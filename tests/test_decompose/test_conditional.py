@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from exactshap.decompose import conditional, decompose_conditional_hsic
-from exactshap.errors import InputError, UnsupportedStructureError
+from exactshap.errors import InputError
 from exactshap.kernels import Matern
 from tolerances import INVERTED as CLOSE
 
@@ -119,7 +119,28 @@ def test_what_cannot_be_is_refused(change, text):
         decompose_conditional_hsic(np.zeros((5001, 1)), np.zeros(5001), np.zeros((5001, 1)))
 
 
-@pytest.mark.parametrize("side", ["kernel_x", "kernel_y", "kernel_z"])
-def test_a_radial_kernel_is_not_taken_for_a_product(side):
-    with pytest.raises(UnsupportedStructureError, match=r"needs a kernel that is a product over the columns. Got Matern"):
-        decompose_conditional_hsic(*sample(), **{side: Matern()})
+@pytest.mark.parametrize("side", ["x", "y", "z"])
+def test_a_radial_kernel_is_a_function_of_one_distance(side):
+    X, Y, Z = sample()
+    n, Z = len(X), np.column_stack([Z, X[:, :1] ** 2])
+    widths = {"x": 1.2, "y": 0.8, "z": 1.5}
+    kernel = Matern(nu=1.5)
+    settings = {f"bandwidth_{name}": width for name, width in widths.items()}
+    shares = decompose_conditional_hsic(X, Y, Z, **settings, **{f"kernel_{side}": kernel})
+
+    def matrix(name, columns, width):
+        total = (((columns[:, None] - columns) / width) ** 2).sum(axis=2)
+        return kernel.profile(total) if name == side else np.exp(-total / 2)
+
+    centring, left = np.eye(n) - 1.0 / n, {}
+    for name in "XY":
+        width, ridge = shares.details["ridge"][name]
+        k = centring @ matrix("z", Z, width * widths["z"]) @ centring
+        left[name] = ridge * np.linalg.inv(k + ridge * np.eye(n))
+    target = left["Y"] @ centring @ matrix("y", Y[:, None], widths["y"]) @ centring @ left["Y"]
+    v = {}
+    for S in itertools.chain.from_iterable(itertools.combinations(range(3), size) for size in range(4)):
+        k = centring @ matrix("x", X[:, list(S)], widths["x"]) @ centring
+        v[S] = np.trace(left["X"] @ k @ left["X"] @ target) / n**2
+    np.testing.assert_allclose(shares.values, shapley(v, 3), atol=CLOSE)
+    assert np.isclose(shares.total, v[0, 1, 2])

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from exactshap import decompose_hsic
+from exactshap import decompose_hsic, solve
 from exactshap.decompose import PairwiseSettings
 from exactshap.errors import InputError, UnsupportedStructureError
+from exactshap.games import OracleGame
 from exactshap.kernels import Matern, RationalQuadratic
 from pairwise_oracle import hsic, joint_values, matrices, radial_values, values
 from tolerances import conditioned, exact, roundings
@@ -70,9 +71,34 @@ def test_blocks_and_padding_do_not_change_anything(n):
     close(shares.values, values(lambda K: hsic(full(K, n), L), players), n, 3)
 
 
-def test_the_joint_game_refuses_radial_kernels():
-    with pytest.raises(UnsupportedStructureError, match="joint=True needs product kernels on both sides"):
-        decompose_hsic(*variables(), kernel_x=Matern(), joint=True)
+@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+@pytest.mark.parametrize(
+    ("kernel_x", "kernel_y"),
+    [(Matern(nu=0.5), "rbf"), ("rbf", RationalQuadratic(alpha=2.0)), (Matern(nu=2.5), Matern(nu=1.5))],
+    ids=str,
+)
+def test_the_joint_game_of_radial_kernels_is_that_of_all_coalitions(kernel_x, kernel_y, estimator):
+    X, y = variables(19, 3)
+    Y = np.column_stack([y, X[:, 2] ** 2])
+    settings = {"kernel_x": kernel_x, "kernel_y": kernel_y, "bandwidth_x": 1.2, "bandwidth_y": 0.8, "estimator": estimator}
+    found = decompose_hsic(X, Y, joint=True, **settings, n_permutations=19, random_state=1)
+    squares = [((columns[:, None] - columns) / width) ** 2 for columns, width in ((X, 1.2), (Y, 0.8))]
+
+    def side(kernel, squared, mask):
+        total = squared[:, :, mask].sum(axis=2)
+        return np.exp(-total / 2) if kernel == "rbf" else kernel.profile(total)
+
+    def value(masks, order=slice(None)):
+        pairs = ((side(kernel_x, squares[0], mask[:3]), side(kernel_y, squares[1], mask[3:])) for mask in masks)
+        return np.array([hsic(K, L[order][:, order], estimator) for K, L in pairs])
+
+    close(found.values, solve(OracleGame(value, 5), method="enumeration").values, 19, 5)
+    close(found.total, value(np.ones((1, 5), bool))[0], 19, 5)
+    assert 0.0 < found.details["error_bound"] < conditioned(1e4)
+    orders = np.random.default_rng(1).permuted(np.tile(np.arange(19), (19, 1)), axis=1)
+    for values_of_order, order in zip(found.null_values[:2], orders[:2], strict=True):
+        permuted = solve(OracleGame(lambda masks, order=order: value(masks, order), 5), method="enumeration")
+        close(values_of_order, permuted.values, 19, 5)
 
 
 def test_several_targets_and_classes():

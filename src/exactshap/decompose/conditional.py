@@ -182,10 +182,14 @@ class _Problem:
     def rows(self) -> np.ndarray:
         return np.arange(self.x.n_rows)
 
+    def _whole(self, factors: Factors) -> np.ndarray:
+        """Return a kernel on all columns (n, n); a radial one is the sum of its Gaussians."""
+        gaussians = ((weight, one.kernel_matrices(self.rows, self.rows)) for weight, one in factors.gaussians)
+        return np.asarray(sum(weight * matrices.prod(axis=0) for weight, matrices in gaussians))
+
     @functools.cached_property
-    def kernels(self) -> np.ndarray:
-        """K_j of X, (n_players, n, n)."""
-        return self.x.kernel_matrices(self.rows, self.rows)
+    def _kernel_x(self) -> np.ndarray:
+        return self._whole(self.x)
 
     @functools.cached_property
     def _spectra(self) -> list[tuple[float, np.ndarray, np.ndarray]]:
@@ -193,8 +197,7 @@ class _Problem:
         found = []
         for width in WIDTHS:
             wider = replace(self.z, bandwidths=width * self.z.bandwidths)
-            kernel = wider.kernel_matrices(self.rows, self.rows).prod(axis=0)
-            eigenvalues, vectors = np.linalg.eigh(_centred(kernel))
+            eigenvalues, vectors = np.linalg.eigh(_centred(self._whole(wider)))
             found.append((width, np.maximum(eigenvalues, 0.0), vectors))
         return found
 
@@ -214,7 +217,7 @@ class _Problem:
 
     @functools.cached_property
     def _of_x(self) -> tuple[np.ndarray, tuple[float, float]]:
-        return self._residual_maker(self.kernels.prod(axis=0))
+        return self._residual_maker(self._kernel_x)
 
     @functools.cached_property
     def _of_y(self) -> tuple[np.ndarray, tuple[float, float]]:
@@ -222,7 +225,7 @@ class _Problem:
 
     @functools.cached_property
     def _kernel_y(self) -> np.ndarray:
-        return self.y.kernel_matrices(self.rows, self.rows).prod(axis=0)
+        return self._whole(self.y)
 
     @property
     def chosen(self) -> dict[str, tuple[float, float]]:
@@ -238,12 +241,17 @@ class _Problem:
     def shares(self, semivalue: Semivalue) -> list[np.ndarray]:
         """Return each player's matrix: its products with ``left_of_y`` sum to its value. The products are taken entry by entry."""
         maker = self._of_x[0]
-        return [maker @ _centred(part) @ maker for part in set_sums(list(self.kernels - 1.0), semivalue)]
+        total = np.zeros((self.x.n_players, len(maker), len(maker)))
+        for weight, one in self.x.gaussians:
+            parts = set_sums(list(one.kernel_matrices(self.rows, self.rows) - 1.0), semivalue)
+            for share, part in zip(total, parts, strict=True):
+                share += weight * part
+        return [maker @ _centred(share) @ maker for share in total]
 
     def total(self) -> float:
         """Return v(D) by its trace."""
         maker = self._of_x[0]
-        return float(np.trace(maker @ _centred(self.kernels.prod(axis=0)) @ maker @ self.left_of_y))
+        return float(np.trace(maker @ _centred(self._kernel_x) @ maker @ self.left_of_y))
 
     def orders(self, count: int, neighbours: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Yield permutations of the rows among neighbours in Z."""

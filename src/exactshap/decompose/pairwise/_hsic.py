@@ -93,7 +93,7 @@ def decompose_hsic(
     InputTypeError
         For dates, which have no distance before they are numbers.
     UnsupportedStructureError
-        For ``joint=True`` with ``order > 1``, ``groups`` or a radial kernel; for a ``map`` over pairs of blocks with ``joint=True`` or permutations.
+        For ``joint=True`` with ``order > 1`` or ``groups``; for a ``map`` over pairs of blocks with ``joint=True`` or permutations.
     ExactnessError
         If the shares do not add up to the textbook formula, computed on its own.
 
@@ -145,11 +145,6 @@ def decompose_hsic(
     )
     if joint:
         _refuse_joint(order, groups)
-        if x.radial or y.radial:
-            got = f"Got {x.radial or y.radial}"
-            raise UnsupportedStructureError(
-                message("joint=True needs product kernels on both sides", got, "Use joint=False, once for each side")
-            )
     names, sets = (_joint_names(x.names, y.names), ()) if joint else (x.names, question.sets(x.n_players))
     n_columns = len(x.columns) + (len(y.columns) if joint else 0)
     chosen, n_blocks = choose_method(settings.method, first.n_rows, n_columns, settings.block_size, question)

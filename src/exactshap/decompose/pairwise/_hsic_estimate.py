@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -320,19 +321,30 @@ def estimate_joint(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estim
 
     for a column of X, with P(t) and R(t) the products of 1 - t + t K over the columns of either side, and with the sides
     exchanged for a column of Y. The kernels of the other side must be centred at every node, which takes one pass for row
-    sums before the pass for the shares: O(n^2 (d_x + d_y)) per node. Permutations repeat it all.
+    sums before the pass for the shares: O(n^2 (d_x + d_y)) per node. Permutations repeat it all. HSIC is linear in the kernel of
+    either side, so that a radial kernel has the values of its Gaussians, added up over all pairs of both sides'.
     """
     x, y, question, orders = task
-    nodes, weights, error_bound = _rule(x, y, question)
     norm = norm_of(x.n_rows, question.estimator)
-    values = norm * _sums(x, y, nodes, weights, question)
-    permuted = [norm * _sums(x, y.take(order), nodes, weights, question) for order in orders]
+    sums, error_bound = _sums_of_gaussians(x, y, question)
+    values = norm * sums
+    permuted = [norm * _sums_of_gaussians(x, y.take(order), question)[0] for order in orders]
     residual = residual_of(direct_hsic(x, y, question.estimator, question.n_jobs), values, np.zeros(0), question)
     scale = 4.0 * norm * x.n_rows**2
     tolerance = pair_tolerance(scale, x.n_rows, len(x.columns) + len(y.columns))
     check_residual("HSIC", residual, tolerance)
     null = np.stack(permuted, axis=1) if permuted else np.empty((len(values), 0))
     return Estimate(values, None, null, np.zeros(0), residual, tolerance, scale * error_bound)
+
+
+def _sums_of_gaussians(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, float]:
+    """Return the sums of contributions of all pairs of Gaussians, and what they are off by relative to the number of pairs of rows."""
+    total, bound = np.zeros(x.n_players + y.n_players + 1), 2.0 * (x.error + y.error)
+    for (x_weight, one), (y_weight, other) in itertools.product(x.gaussians, y.gaussians):
+        nodes, weights, error = _rule(one, other, question)
+        total += x_weight * y_weight * _sums(one, other, nodes, weights, question)
+        bound += x_weight * y_weight * error
+    return total, bound
 
 
 def _rule(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, np.ndarray, float]:
