@@ -1,6 +1,7 @@
 """Numbers within the certificate's tolerance read 0 wherever people read; arrays, frames and files keep them."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,3 +105,28 @@ def test_values_still_add_up_however_many_read_zero():
 def test_an_explanation_without_noise_is_not_copied():
     source = linear(np.ones((2, 3)))
     assert readable(source) is source
+
+
+def test_shares_within_rounding_read_zero():
+    from exactshap import decompose_mmd, decompose_r2
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    X[:, 2] = 0.0  # a constant column has no share of anything
+    y = X[:, 0] + X[:, 1]
+    from sklearn.tree import DecisionTreeRegressor
+
+    shares = decompose_r2(DecisionTreeRegressor(max_depth=3).fit(X, y), X, y)
+    noisy = replace(shares, values=shares.values + np.array([0.0, 0.0, 1e-17]))
+    assert "  x2  0" in repr(noisy)
+    assert "1e-17" not in repr(noisy) + noisy._repr_html_()
+    moved = decompose_mmd(X, X + np.array([1.0, 0.0, 0.0]))
+    noisy = replace(moved, values=moved.values + np.array([0.0, 0.0, 1e-17]))
+    assert "e-17" not in repr(noisy) + noisy._repr_html_()
+
+
+def test_a_baseline_that_differs_by_rounding_is_one_number():
+    baseline = np.full(5, 153.357)
+    baseline[2] += 3e-14
+    explanation = linear(np.ones((5, 2)), baseline=baseline, prediction=baseline + linear(np.ones((5, 2))).values.sum(axis=1))
+    assert explanation.facts()["baseline"] == "153.357"

@@ -190,7 +190,9 @@ def _facts_of_r2(shares: R2Decomposition) -> str:
 
 def _rows_of_r2(shares: R2Decomposition) -> list[tuple[str, ...]]:
     order = np.argsort(-shares.values, kind="stable")
-    return [(shares.feature_names[j], f"{shares.values[j]:.4g}", f"{100 * shares.fractions[j]:.1f} %") for j in order]
+    values = shares.readable_values()
+    fractions = np.where(values == 0.0, 0.0, shares.fractions)
+    return [(shares.feature_names[j], f"{values[j]:.4g}", f"{100 * fractions[j]:.1f} %") for j in order]
 
 
 def _finish(

@@ -1,4 +1,4 @@
-"""Estimators that keep scikit-learn's contract; they know nothing of readers."""
+"""Estimators that keep scikit-learn's contract."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _PUBLIC = {
     "RKHSWeightingCV": "exactshap.estimators.rkhs_weighting._cross_validation",
     "RKHSWeightingClassifier": "exactshap.estimators.rkhs_weighting._classifier",
     "RKHSWeightingRegressor": "exactshap.estimators.rkhs_weighting._regressor",
+    "ShadowSelector": "exactshap.estimators.shadow_selector",
     "ShapleyKernelClassifier": "exactshap.estimators.shapley_ridge._classifier",
     "ShapleyKernelRidge": "exactshap.estimators.shapley_ridge._regressor",
     "UniformStump": "exactshap.estimators.rkhs_weighting._instantiations",
@@ -35,6 +36,7 @@ __all__ = [
     "RKHSWeightingCV",
     "RKHSWeightingClassifier",
     "RKHSWeightingRegressor",
+    "ShadowSelector",
     "ShapleyKernelClassifier",
     "ShapleyKernelRidge",
     "UniformStump",
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
         connected_subsets,
         grid_edges,
     )
+    from exactshap.estimators.shadow_selector import ShadowSelector
     from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier, ShapleyKernelRidge
 
 

@@ -122,7 +122,8 @@ def _range(array: np.ndarray) -> str:
         return "none"
     columns = array.reshape(len(array), -1)
     low, high = columns.min(axis=0), columns.max(axis=0)
-    texts = [f"{a:.6g}" if a == b else f"{a:.6g} to {b:.6g}" for a, b in zip(low, high, strict=True)]
+    ends = [(f"{a:.6g}", f"{b:.6g}") for a, b in zip(low, high, strict=True)]
+    texts = [a if a == b else f"{a} to {b}" for a, b in ends]  # rows may differ by rounding alone
     return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
 
 

@@ -13,7 +13,7 @@ from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_i
 from exactshap._runtime.types import Axes, TableLike
 from exactshap._runtime.words import fields_html, table_html
 from exactshap.errors import InputError, MissingDependencyError, message
-from exactshap.results.data import bibtex, cited_by_decomposition
+from exactshap.results.data import bibtex, cited_by_decomposition, without_noise
 from exactshap.results.plots import ShareBars, draw_shares, prepare_shares
 
 __all__ = ["Decomposition", "frame_backend"]
@@ -140,14 +140,18 @@ class Decomposition:
             raise MissingDependencyError(message("`to_frame` needs a frame library", "None is installed", INSTALL_FRAMES))
         return nw.from_dict(columns, backend=backend).to_native()
 
+    def readable_values(self) -> np.ndarray:
+        """Return the values as people read them: what is within the certificate's tolerance is 0."""
+        return without_noise(self.values, getattr(self, "tolerance", 0.0))
+
     def __repr__(self) -> str:
         lines = [f"{self.statistic} = {self.total:.6g} over {len(self)} features{_drift_note(self.drift, self.values)}"]
         shown = np.argsort(-np.abs(self.values), kind="stable")[:10]
         width = max((len(self.feature_names[j]) for j in shown), default=0)
-        errors = self.std_error
+        errors, values = self.std_error, self.readable_values()
         for j in shown:
             error = "" if errors is None else f" ± {errors[j]:.2g}"
-            lines.append(f"  {self.feature_names[j]:<{width}}  {self.values[j]:.6g}{error}")
+            lines.append(f"  {self.feature_names[j]:<{width}}  {values[j]:.6g}{error}")
         if len(self) > len(shown):
             lines.append(f"  ({len(self) - len(shown)} more)")
         return "\n".join(lines)
@@ -155,7 +159,9 @@ class Decomposition:
     def _repr_html_(self) -> str:
         head, *lines = repr(self).split("\n")
         shown = np.argsort(-np.abs(self.values), kind="stable")[: sum(not line.startswith("  (") for line in lines)]
-        numbers = {"value": self.values, "of total": self.fractions, "std error": self.std_error, "p": self.p_values}
+        values = self.readable_values()
+        fractions = np.where(values == 0.0, 0.0, self.fractions)
+        numbers = {"value": values, "of total": fractions, "std error": self.std_error, "p": self.p_values}
         known = {name: column for name, column in numbers.items() if column is not None}
         rows = [[self.feature_names[j], *(f"{column[j]:.4g}" for column in known.values())] for j in shown]
         hidden = len(self) - len(shown)

@@ -1,0 +1,179 @@
+"""Select the columns whose exact Shapley values are larger than those of columns that cannot matter."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from exactshap._runtime.types import Column, Model, RandomState, TableLike
+from exactshap.errors import InputError, message
+from exactshap.explainer import Explainer
+
+__all__ = ["ShadowSelector"]
+
+# Distinct numbers of a target that is taken for class labels, at most.
+MAX_CLASSES = 20
+
+
+class ShadowSelector(SelectorMixin, BaseEstimator):
+    r"""Keep the columns that matter more to a model than permuted copies of all columns.
+
+    Each trial permutes the rows of a copy of X, fits the model on columns and copies (the shadows), and takes the mean magnitude of
+    the exact Shapley values of each. With the mean over trials of column j and the largest shadow of each trial,
+
+    .. math:: p_j = \frac{1 + \#\{t : \max_s m_{st} \ge \bar m_j\}}{1 + T}
+
+    a column is kept if :math:`p_j \le` ``level``.
+
+    Parameters
+    ----------
+    estimator : object, default=None
+        What is fitted: a classifier or regressor with exact values without a background, such as trees. None: a random forest of
+        100 trees of at most 50 leaves; of a regression a split sees a third of the columns.
+    n_trials : int, default=40
+        Fits. A p-value is at least 1 / (1 + n_trials).
+    level : float, default=0.05
+        Of the probability to keep any column that is independent of the target and of all other columns.
+    max_rows : int or None, default=1000
+        Rows that are explained in a trial, drawn anew; the model is fitted on all of them.
+    random_state : int, RandomState or None, default=None
+        Of permutations, fits and choices of rows.
+    n_jobs : int, default=None
+        Threads of the explanations.
+
+    Attributes
+    ----------
+    support_ : array of bool of shape (n_features,)
+    p_values_ : array of shape (n_features,)
+        Adjusted for the number of columns: each is compared with the largest shadow.
+    importances_ : array of shape (n_trials, n_features)
+        Mean magnitude of each column in each trial.
+    shadow_importances_ : array of shape (n_trials,)
+        That of the largest shadow.
+    ranking_ : array of shape (n_features,)
+        1 for the largest mean importance, 2 for the next.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    The shadows are Boruta's (Kursa and Rudnicki 2010), the importances those of BorutaShap. Their rule counts how often a column beats
+    the largest shadow and asks for more than half of the trials. But the trials have one sample in common: a column that goes with
+    the target by chance does so in each of them, and the rule keeps it. Here the largest shadows are the distribution of what chance
+    alone does, as in a permutation test with the largest statistic (Westfall and Young 1993). All shadows of a trial have one
+    permutation, so that columns that are correlated have correlated shadows.
+
+    A column that depends on a column that matters may be kept: the model may use either.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> X, y = make_friedman1(n_samples=200, n_features=8, random_state=0)
+    >>> ShadowSelector(n_trials=20, random_state=0).fit(X, y).get_support(indices=True)
+    array([0, 1, 3, 4])
+    """
+
+    def __init__(
+        self,
+        estimator: Model = None,
+        *,
+        n_trials: int = 40,
+        level: float = 0.05,
+        max_rows: int | None = 1000,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_trials = n_trials
+        self.level = level
+        self.max_rows = max_rows
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: TableLike, y: Column) -> Self:
+        """Fit the model once for each trial and compare columns with shadows.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_rows, n_features)
+            Numbers; missing ones if the model takes them.
+        y : array of shape (n_rows,)
+
+        Returns
+        -------
+        self : ShadowSelector
+        """
+        self._check_settings()
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2, y_numeric=False)
+        generator = check_random_state(self.random_state)
+        model = self._model(y)
+        trials = [self._trial(model, X, y, generator) for _ in range(self.n_trials)]
+        d = X.shape[1]
+        self.importances_ = np.stack([trial[:d] for trial in trials])
+        self.shadow_importances_ = np.array([trial[d:].max() for trial in trials])
+        means = self.importances_.mean(axis=0)
+        beaten = (self.shadow_importances_[:, None] >= means).sum(axis=0)
+        self.p_values_ = (1 + beaten) / (1 + self.n_trials)
+        self.support_ = self.p_values_ <= self.level
+        self.ranking_ = np.empty(d, dtype=int)
+        self.ranking_[np.argsort(-means, kind="stable")] = np.arange(1, d + 1)
+        return self
+
+    def _trial(self, model: Any, X: np.ndarray, y: np.ndarray, generator: np.random.RandomState) -> np.ndarray:
+        """Return the mean magnitude of the columns, then of their shadows, in one fit."""
+        both = np.hstack([X, X[generator.permutation(len(X))]])
+        fitted = clone(model)
+        if "random_state" in fitted.get_params():
+            fitted.set_params(random_state=generator.randint(2**31 - 1))
+        fitted.fit(both, y)
+        few = self.max_rows is not None and len(X) > self.max_rows
+        rows = both[generator.choice(len(X), self.max_rows, replace=False)] if few else both
+        values = np.abs(Explainer(fitted, n_jobs=self.n_jobs, progress=False)(rows).values).mean(axis=0)
+        return values if values.ndim == 1 else values.sum(axis=1)  # over outputs
+
+    def _model(self, y: np.ndarray) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        is_classes = type_of_target(y) in ("binary", "multiclass") and (
+            y.dtype.kind not in "fiu" or len(np.unique(y)) <= MAX_CLASSES
+        )
+        if is_classes:
+            return RandomForestClassifier(max_leaf_nodes=50)
+        return RandomForestRegressor(max_leaf_nodes=50, max_features=1 / 3)
+
+    def _check_settings(self) -> None:
+        if not isinstance(self.n_trials, Integral) or isinstance(self.n_trials, bool) or self.n_trials < 1:
+            raise InputError(
+                message("The 'n_trials' parameter of ShadowSelector must be an int >= 1", f"Got {self.n_trials!r}")
+            )
+        if not isinstance(self.level, Real) or not 0 < self.level < 1:
+            raise InputError(
+                message("The 'level' parameter of ShadowSelector must be a float in (0, 1)", f"Got {self.level!r}")
+            )
+        if self.level * (1 + self.n_trials) < 1:
+            got = f"Got level={self.level!r} and n_trials={self.n_trials!r}: no p-value is below {1 / (1 + self.n_trials):.2g}"
+            raise InputError(
+                message("Too few trials for the level", got, f"Pass n_trials={int(np.ceil(1 / self.level)) - 1}, or more")
+            )
+        if self.max_rows is not None and (not isinstance(self.max_rows, Integral) or self.max_rows < 2):
+            raise InputError(
+                message("The 'max_rows' parameter of ShadowSelector must be an int >= 2 or None", f"Got {self.max_rows!r}")
+            )
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
+        return tags
