@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from exactshap import Explainer, explain, solve
-from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
 from oracles import interventional_values
 from tolerances import RESPONSE
 
@@ -359,10 +359,43 @@ def test_calibrated_sums_are_exact(make, ensemble):
     )
 
 
+@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize("make", [LogisticRegression, LinearSVC, lambda: make_pipeline(StandardScaler(), LogisticRegression())])
+def test_isotonic_calibrations_are_exact(make, ensemble):
+    model = CalibratedClassifierCV(make(), method="isotonic", cv=3, ensemble=ensemble).fit(X, CLASSES)
+    explainer = Explainer(model, BACKGROUND, output="probability")
+    explanation = explainer(ROWS)
+    own = interventional_values(second_class(model), ROWS, BACKGROUND)
+    np.testing.assert_allclose(explanation.values, own, atol=10 * RESPONSE)
+    assert (explanation.unit, explanation.exact) == ("probability of class yes", True)
+    assert "middle" in explanation.method
+    assert explanation.certificate().passed
+    assert explainer.verify(ROWS).passed
+    pairs = explainer(ROWS[:1], index="k-sii", order=2)
+    by_call = explain(second_class(model), ROWS[:1], BACKGROUND, index="k-sii", order=2)
+    np.testing.assert_allclose(pairs.set_values, by_call.set_values, atol=10 * RESPONSE)
+    assert np.array_equal(explainer(ROWS[1:2]).values[0], explanation.values[1])
+
+
+def test_isotonic_calibrations_of_many_columns():
+    rows = np.random.default_rng(0).normal(size=(300, 34))
+    model = CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2).fit(rows[:200], rows[:200, 0] > 0)
+    with pytest.raises(BudgetError, match=r"groups=, or sample: explain\(model.predict_proba"):
+        explain(model, rows[:1], rows[250:252])
+    groups = {f"pair {j}": [j, j + 17] for j in range(17)}
+    explanation = explain(model, rows[:2], rows[250:255], groups=groups)
+    assert explanation.certificate().passed
+    assert explanation.tolerance.max() < 1e-6
+    constant = CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2).fit(X, RNG.random(200) > 0.5)
+    own = interventional_values(second_class(constant), ROWS, BACKGROUND)
+    np.testing.assert_allclose(explain(constant, ROWS, BACKGROUND).values, own, atol=10 * RESPONSE)
+
+
 def test_other_calibrated_classifiers_say_what_to_do():
     three = np.array(["u", "v", "w"])[np.digitize(X.a + X.b, [-0.5, 0.5])]
     for model in (
-        CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2).fit(X, CLASSES),
+        CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2).fit(X, three),
+        CalibratedClassifierCV(SVC(), method="isotonic", cv=2).fit(X, CLASSES),
         CalibratedClassifierCV(LogisticRegression(), cv=2).fit(X, three),
         CalibratedClassifierCV(SVC(), cv=2).fit(X, CLASSES),
         CalibratedClassifierCV(GaussianNB(), cv=2).fit(X, CLASSES),

@@ -22,11 +22,14 @@ from exactshap.readers.responses import (
     MAX_WIDTH,
     SAMPLING_OPTIONS,
     FactorReader,
+    Isotonic,
+    PiecewiseReader,
     Response,
     ResponseReader,
     SampledResponse,
     Sigmoid,
     needs_rows,
+    no_response,
 )
 from exactshap.solvers.product import eliminate
 
@@ -41,12 +44,12 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
     def decorate(read: _Read) -> Callable[[Any, Request], Reader]:
         @wraps(read)
         def read_either(model: Model, request: Request) -> Reader:
-            is_sigmoid = isinstance(request.output, Sigmoid) and hasattr(model, "decision_function")
-            if not (is_sigmoid or request.asks_response):
+            is_calibrated = isinstance(request.output, (Isotonic, Sigmoid)) and hasattr(model, "decision_function")
+            if not (is_calibrated or request.asks_response):
                 return read(model, request)
             options = {name: value for name, value in request.options.items() if name not in SAMPLING_OPTIONS}
             score = read(model, replace(request, output="auto", options=options))
-            response = request.output.response if is_sigmoid else describe(model)
+            response = request.output.response if is_calibrated else describe(model)
             if request.output == "probability" and not response.unit.startswith("probability"):
                 raise UnknownNameError(no_output(score.model_name, request.output, score.output_names))
             return score if response.link is None else _response_of(score, response, request)
@@ -61,6 +64,10 @@ def _response_of(score: AdditiveReader, response: Response, request: Request) ->
     if score.background is None:
         raise needs_rows(response.unit)
     members = _members(score)
+    if response.pieces is not None:
+        if not score.single_output or max(map(len, members), default=0) > 1:
+            raise no_response(score.model, "Its terms join players, and a piecewise linear function of them has no exact form")
+        return PiecewiseReader(score, _PlayerScores(score, members), response)
     expands = score.single_output and response.link in links()
     if expands and max(map(len, members), default=0) <= 1:
         request.refuse_options(owner=f"The {response.unit} of {score.model_name}")

@@ -8,6 +8,7 @@ from exactshap.readers.responses._factors import MAX_WIDTH as MAX_WIDTH
 from exactshap.readers.responses._factors import Factor as Factor
 from exactshap.readers.responses._factors import FactorReader as FactorReader
 from exactshap.readers.responses._factors import FactorScores as FactorScores
+from exactshap.readers.responses._links import Isotonic as Isotonic
 from exactshap.readers.responses._links import Response as Response
 from exactshap.readers.responses._links import Sigmoid as Sigmoid
 from exactshap.readers.responses._links import link_of as link_of
@@ -15,6 +16,7 @@ from exactshap.readers.responses._links import needs_rows as needs_rows
 from exactshap.readers.responses._links import no_response as no_response
 from exactshap.readers.responses._links import probabilities as probabilities
 from exactshap.readers.responses._links import probability as probability
+from exactshap.readers.responses._piecewise import PiecewiseReader as PiecewiseReader
 from exactshap.readers.responses._reader import ALL_COALITIONS as ALL_COALITIONS
 from exactshap.readers.responses._sampled import OPTIONS as SAMPLING_OPTIONS
 from exactshap.readers.responses._sampled import HybridScores as HybridScores

@@ -15,7 +15,17 @@ from exactshap.expansions import expand, links
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, outputs_of
 
-__all__ = ["Response", "Sigmoid", "link_of", "needs_rows", "no_response", "probabilities", "probability", "steepest"]
+__all__ = [
+    "Isotonic",
+    "Response",
+    "Sigmoid",
+    "link_of",
+    "needs_rows",
+    "no_response",
+    "probabilities",
+    "probability",
+    "steepest",
+]
 
 
 def _same(table: Table) -> Table:
@@ -47,6 +57,36 @@ class Sigmoid:
 
 
 @dataclass(frozen=True, eq=False)
+class Isotonic:
+    """Ask a reader for a piecewise linear function of its decision function, as ``output=``: constant outside its knots.
+
+    Attributes
+    ----------
+    knots, heights : arrays of shape (n_knots,)
+        Strictly ascending places, and the values there.
+    unit : str
+    """
+
+    knots: np.ndarray
+    heights: np.ndarray
+    unit: str
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Return the probabilities of decision functions."""
+        return np.asarray(np.interp(scores, self.knots, self.heights))
+
+    @property
+    def slopes(self) -> np.ndarray:
+        """Between the knots (n_knots - 1,)."""
+        return np.asarray(np.diff(self.heights) / np.diff(self.knots))
+
+    @property
+    def response(self) -> Response:
+        """What a model answers so."""
+        return Response("piecewise linear", OwnCall("decision_function", finish=self), self.unit, pieces=self)
+
+
+@dataclass(frozen=True, eq=False)
 class Response:
     """What a model answers in the unit that people read.
 
@@ -61,6 +101,8 @@ class Response:
         The link's argument is so many times the score, and that is added.
     rows : callable
         ``rows(table) -> table``, of the kind that the call takes.
+    pieces : Isotonic or None
+        The inverse link where it is piecewise linear.
     """
 
     link: str | None
@@ -69,6 +111,7 @@ class Response:
     slope: float = 1.0
     rows: Callable[[Table], Table] = field(default=_same)
     shift: float = 0.0
+    pieces: Isotonic | None = None
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:

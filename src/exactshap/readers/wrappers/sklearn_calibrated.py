@@ -1,6 +1,6 @@
-r"""Calibrated classifiers of scikit-learn: means of logistic functions of decision functions that add up.
+r"""Calibrated classifiers of scikit-learn: means of functions of decision functions that add up.
 
-.. math:: p(x) = \frac1K \sum_k \frac{1}{1 + \exp(a_k f_k(x) + b_k)}
+.. math:: p(x) = \frac1K \sum_k g_k(f_k(x)), \qquad g_k(t) = \frac{1}{1 + \exp(a_k t + b_k)} \text{ or piecewise linear}
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
-from exactshap.readers.responses import Sigmoid
+from exactshap.readers.responses import Isotonic, Sigmoid
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 from exactshap.readers.wrappers.sklearn_sums import request_of_sum
 
@@ -22,9 +22,9 @@ __all__ = ["read"]
 
 
 def read(model: Model, request: Request) -> Reader:
-    """Read the mean of sigmoid calibrations, of two classes, each of a decision function that is a sum over columns."""
+    """Read the mean of sigmoid or isotonic calibrations, of two classes, each of a decision function that is a sum over columns."""
     require_fitted(model, "calibrated_classifiers_")
-    if model.method != "sigmoid":
+    if model.method not in ("sigmoid", "isotonic"):
         raise _refused(model, f"Got method={model.method!r}")
     if len(model.classes_) != 2:
         raise _refused(model, f"Got {len(model.classes_)} classes, which are normalised")
@@ -50,7 +50,11 @@ def read(model: Model, request: Request) -> Reader:
 
 def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader:
     (calibrator,) = one.calibrators
-    output = Sigmoid(float(calibrator.a_), float(calibrator.b_), unit)
+    output: Isotonic | Sigmoid
+    if model.method == "isotonic":
+        output = Isotonic(np.asarray(calibrator.X_thresholds_, float), np.asarray(calibrator.y_thresholds_, float), unit)
+    else:
+        output = Sigmoid(float(calibrator.a_), float(calibrator.b_), unit)
     try:
         return read_member(one.estimator, replace(request, output=output), type(model).__name__)
     except (UnknownNameError, UnsupportedStructureError) as error:
@@ -60,7 +64,7 @@ def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader
 
 
 def _refused(model: Model, got: str) -> UnsupportedStructureError:
-    what = f"{type(model).__name__} is read where its calibration is a sigmoid of two classes and its decision function a sum of terms"
+    what = f"{type(model).__name__} is read where its calibration is a sigmoid or isotonic, of two classes, and its decision function a sum of terms"
     do = "Call the model: explain(model.predict_proba, X, background), exact up to 12 players and sampled beyond"
     return UnsupportedStructureError(message(what, got, do))
 
