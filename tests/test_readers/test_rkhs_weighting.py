@@ -10,9 +10,9 @@ from scipy.special import erf
 from sklearn.exceptions import NotFittedError
 
 from additive_oracle import largest, masked_games, values_of
-from exactshap import Explainer
-from exactshap.errors import BudgetError, InputError
-from exactshap.estimators import RKHSWeightingRegressor
+from exactshap import Explainer, explain
+from exactshap.errors import BudgetError, InputError, UnknownNameError
+from exactshap.estimators import RKHSWeightingClassifier, RKHSWeightingRegressor
 from exactshap.estimators.rkhs_weighting import MonteCarlo
 from exactshap.estimators.rkhs_weighting._gaussian import Relu, Sign
 from exactshap.estimators.rkhs_weighting._problem import WeightingTerm
@@ -22,7 +22,7 @@ from exactshap.readers.additive.rkhs_weighting import _growth
 from exactshap.readers.additive.terms import _homogeneous
 from exactshap.readers.additive.terms._homogeneous import Growth, interpolate
 from exactshap.testing import check_game, check_reader
-from tolerances import assert_close, conditioned, roundings
+from tolerances import RESPONSE, assert_close, conditioned, roundings
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 5))
@@ -254,3 +254,23 @@ def test_bad_input_is_named():
     full = RKHSWeightingRegressor(n_terms=5, random_state=0).fit(wide, wide[:, 0])
     with pytest.raises(BudgetError, match=r"2\^24"):
         Explainer(full, wide)
+
+
+@pytest.mark.parametrize("settings", [{}, {"base": "stump"}, {"subsets": [1, 2]}], ids=str)
+def test_the_probability_of_a_classifier(settings):
+    rng = np.random.default_rng(0)
+    for d in (4, 11):
+        rows = rng.normal(size=(60, d))
+        model = RKHSWeightingClassifier(**settings).fit(rows, rows[:, 0] > 0)
+        explanation = explain(model, rows[:2], rows[30:36], output="probability")
+        own = explain(lambda cells, model=model: model.predict_proba(cells)[:, 1], rows[:2], rows[30:36])
+        np.testing.assert_allclose(explanation.values, own.values, atol=RESPONSE)
+        assert (explanation.unit, explanation.exact) == ("probability of class True", True)
+
+
+def test_outputs_that_a_classifier_does_not_have():
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    for settings, output in (({}, "nonsense"), ({"loss": "hinge"}, "probability")):
+        model = RKHSWeightingClassifier(**settings).fit(rows, rows[:, 0] > 0)
+        with pytest.raises(UnknownNameError, match=f"no output '{output}'"):
+            explain(model, rows[:1], rows[10:], output=output)

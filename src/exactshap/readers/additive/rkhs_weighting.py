@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
+from exactshap.errors import UnknownNameError, no_output
 from exactshap.frames import Table
-from exactshap.readers import Reader, Request, finite_numbers, fitted_names, require_fitted
+from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import (
     Bound,
     Coalitions,
@@ -28,6 +30,7 @@ from exactshap.readers.additive.terms import (
     interpolate,
     weighted_mean,
 )
+from exactshap.readers.responses import Response, probability
 from exactshap.solvers.additive import Stack
 
 __all__ = ["read"]
@@ -37,10 +40,21 @@ __all__ = ["read"]
 PAID_ROWS = 64
 
 
-def read(model: Model, request: Request) -> Reader:
+def _response(model: Model) -> Response:
+    """Return the probability of a classifier with the logistic loss; a regression predicts its response."""
+    if not hasattr(model, "classes_"):
+        return Response(None, OwnCall("predict"), "target")
+    if model.loss != "logistic":
+        raise UnknownNameError(no_output(type(model).__name__, "probability", (str(model.classes_[1]),)))
+    return probability(str(model.classes_[1]))
+
+
+@with_response(_response)
+def read(model: Model, request: Request) -> AdditiveReader:
     """Read the functions f_J of a fitted weighting; those of two or three columns are interpolated for mixed coalitions."""
     require_fitted(model, "terms_")
     classes = getattr(model, "classes_", None)
+    select_outputs(("target",) if classes is None else (str(classes[1]),), request.output, owner=type(model).__name__)
     n_background = 0 if request.background is None else request.background.n_rows
     smooth: list[SmoothTerm] = []
     direct: list[FunctionTerm] = []

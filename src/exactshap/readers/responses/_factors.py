@@ -83,7 +83,8 @@ class FactorReader(LinkedReader):
         assert inner.background is not None
         self.factors, self.weights = factors, normalised_weights(inner.weights, inner.background.n_rows)
         members = [factor.players for factor in factors.row(inner.background.take([0]))]
-        self._width = eliminate(self.n_players, members).width
+        plan = eliminate(self.n_players, members)
+        self._width, self._n_states = plan.width, sum(2 ** len(clique) for clique in plan.cliques)
 
     def game(self, X: Table) -> RowGames:
         """Return the games of the rows, by their definition."""
@@ -134,8 +135,9 @@ class FactorReader(LinkedReader):
 
     def memory(self, n_rows: int, order: int) -> float:
         assert self.background is not None
-        tables = 4.0 * self.n_players * 2.0 ** (self._width + 1) * max(2.0**16 / 2.0 ** (self._width + 1), 200.0)
-        return super().memory(n_rows, order) + 16.0 * tables + 8.0 * self.background.n_rows * self.n_players**2
+        # four tables of complex numbers for at least one background row and 200 waves
+        tables = 64.0 * max(2.0**17, 200.0 * self._n_states)
+        return super().memory(n_rows, order) + tables + 8.0 * self.background.n_rows * self.n_players**2
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time one row with one background row, and multiply."""
