@@ -1,11 +1,13 @@
 """Bars, dots, colours of choice and the palette."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas
 import pytest
 
 from exactshap.errors import InputError, UnknownNameError
-from exactshap.results.plots import palette, prepare_bars, prepare_scatter, prepare_swarm
+from exactshap.results.plots import palette, prepare_bars, prepare_paths, prepare_scatter, prepare_swarm
 from explanation_factory import bilinear, linear
 from tolerances import assert_close
 
@@ -132,3 +134,53 @@ def test_frames_take_errors_and_ends():
         rows().to_frame("pandas", std=True)
     with pytest.raises(InputError, match="called 'baseline'"):
         linear(np.ones((2, 2)), names=["baseline", "b"]).to_frame("pandas", baseline=True)
+
+
+def test_paths_go_from_the_baseline_to_the_prediction():
+    explanation = rows(n=250, d=6)
+    prepared = prepare_paths(explanation, max_display=4)
+    assert prepared.sums.shape == (200, 5)
+    assert prepared.labels[0] == "3 other features"
+    ends = np.sort(prepared.sums[:, -1])
+    assert_close(ends[[0, -1]], [explanation.prediction.min(), explanation.prediction.max()], scale=20.0, n_terms=7)
+    assert np.isin(prepared.sums[:, 0], explanation.baseline).all()
+    ax = explanation.plot.decision()
+    assert "200 of 250 rows" in ax.get_xlabel().replace("\n", " ")
+    with pytest.raises(InputError, match="add up"):
+        rows(values=rows().values / 2, index="banzhaf").plot.decision()
+
+
+def test_many_rows_with_intervals_are_a_band():
+    errors = np.full((90, 4), 0.3)
+    band = rows(n=90, std_error=errors).plot.intervals()
+    whiskers = rows(n=40, std_error=errors[:40]).plot.intervals()
+    assert not band.containers
+    assert len(whiskers.containers) == 8
+    assert len(band.collections) == 8  # a band and dots for each feature
+    extent = band.collections[0].get_datalim(band.transData)
+    strongest = np.argsort(-np.abs(rows(n=90).values).mean(axis=0))[0]
+    assert extent.x1 == pytest.approx(rows(n=90).values[:, strongest].max() + 1.959963984540054 * 0.3)
+
+
+def test_colours_of_pairs_are_not_drowned_by_single_players():
+    source = bilinear(n=5, d=4)
+    strong = replace(source, values=100 * source.values, set_values=source.set_values * ([100] * 4 + [1] * 6))
+    ax = strong.plot.interactions(0)
+    pairs = strong.interactions[0] - np.diag(strong.values[0])
+    assert ax.images[0].get_clim()[1] == np.abs(pairs).max()
+
+
+def test_patches_and_words_stand_where_they_are():
+    explanation = rows(n=3, d=6)
+    ax = explanation.plot.image(1, (2, 3), image=np.zeros((20, 30, 3)))
+    assert np.array_equal(ax.images[-1].get_array(), explanation.values[1].reshape(2, 3))
+    with pytest.raises(InputError, match="one player for each patch"):
+        explanation.plot.image(1)
+    words = ["a$", "long" * 12, "sentence" * 4, "of", "some", "words"]
+    ax = explanation.plot.text(1, words)
+    assert [text.get_text() for text in ax.texts] == [word.replace("$", r"\$") for word in words]
+    lines = [text.get_position()[1] for text in ax.texts]
+    assert lines == sorted(lines)
+    assert len(set(lines)) == 2
+    with pytest.raises(InputError, match="one word for each player"):
+        explanation.plot.text(1, words[:2])

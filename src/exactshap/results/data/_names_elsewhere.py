@@ -42,14 +42,14 @@ _MODULE = {  # of shap itself
     "bar_plot": "explanation.plot.bar()",
     "heatmap_plot": "explanation.plot.heatmap()",
     "violin_plot": "explanation.plot.violin()",
-    "decision_plot": "explanation.plot.heatmap(), or explanation.plot.waterfall(i) of one row",
+    "decision_plot": "explanation.plot.decision(), or explanation.plot.waterfall(i) of one row",
     "multioutput_decision_plot": "explanation.plot.waterfall(i, output=name) for each output",
     "group_difference_plot": "explanation.by(column).plot()",
     "monitoring_plot": "explanation.compare(other).plot()",
     "embedding_plot": _OWN_PICTURE,
     "partial_dependence_plot": "explanation.plot.scatter(feature) shows values; sklearn.inspection has partial dependence",
-    "image_plot": _OWN_PICTURE,
-    "text_plot": _OWN_PICTURE,
+    "image_plot": "explanation.plot.image(i, shape)",
+    "text_plot": "explanation.plot.text(i, words)",
 }
 _RESULT = {
     "base_values": "baseline",
@@ -84,14 +84,11 @@ _RESULT_WAYS = {  # what is no attribute of another name
 }
 _PICTURES = {  # names of pictures in shap -> what shows the same here
     "force": "plot.waterfall(i) shows the same numbers as bars with their names",
-    "decision": "plot.heatmap() shows the values of all rows, and plot.waterfall(i) the path of one",
     "embedding": _OWN_PICTURE,
     "group_difference": "explanation.by(column).plot() compares groups",
-    "image": _OWN_PICTURE,
     "image_to_text": _OWN_PICTURE,
     "monitoring": "explanation.compare(other).plot() compares two samples",
     "partial_dependence": "plot.scatter(feature) shows values; sklearn.inspection has partial dependence",
-    "text": _OWN_PICTURE,
     "initjs": "pictures need no scripts",
 }
 _EXPLAINER = {

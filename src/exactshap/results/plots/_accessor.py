@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,14 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
-from exactshap.results.data import answers_keywords, called_here, index_title, readable
+from exactshap.results.data import answers_keywords, called_here, counted, index_title, readable, row_name
 from exactshap.results.plots._pyplot import escape, fitted
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
 from exactshap.results.plots.overview import draw_heatmap, draw_violin, prepare_heatmap, prepare_violin
+from exactshap.results.plots.paths import draw_paths, prepare_paths
 from exactshap.results.plots.scatter import draw_scatter, prepare_scatter, strongest_colour
+from exactshap.results.plots.shaped import draw_image, draw_text
 from exactshap.results.plots.summary import MAX_DOTS, draw_bars, draw_swarm, prepare_bars, prepare_swarm
 from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
 
@@ -58,7 +61,7 @@ class PlotAccessor:
 
     def __repr__(self) -> str:
         return (
-            "plot: waterfall(i), beeswarm(), bar(i=None), scatter(feature), heatmap(), violin(), interactions(i=None), intervals(i=None); "
+            "plot: waterfall(i), beeswarm(), bar(i=None), scatter(feature), heatmap(), violin(), decision(), image(i, shape), text(i), interactions(i=None), intervals(i=None); "
             "each takes ax= and output="
         )
 
@@ -155,6 +158,42 @@ class PlotAccessor:
         """Draw values with credible intervals (Gaussian processes) or confidence intervals (sampled values)."""
         prepared = prepare_intervals(readable(self._single(output)), i, level=level, max_display=max_display)
         return fitted(draw_intervals(prepared, ax))
+
+    @_picture
+    def decision(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
+        """Draw each row's path from the baseline to its prediction as a line. The weakest feature comes first."""
+        rows = self._single(output)
+        prepared = prepare_paths(readable(rows), max_display=max_display)
+        ax = draw_paths(prepared, ax)
+        n = len(prepared.sums)
+        drawn = counted(n, "row") if n == rows.n_rows else f"{n} of {rows.n_rows:,} rows"
+        ax.set_xlabel(escape(f"{_unit(rows)}, {drawn}\n{_game(rows)}"), fontsize=11)
+        return fitted(ax)
+
+    @_picture
+    def image(
+        self,
+        i: int = 0,
+        shape: tuple[int, int] | None = None,
+        *,
+        image: np.ndarray | None = None,
+        output: int | str | None = None,
+        ax: Axes = None,
+    ) -> Any:
+        """Draw row ``i``'s values as patches of a picture. ``shape`` is (lines, columns); None for a square."""
+        rows = self._single(output)
+        side = int(np.sqrt(rows.n_players))
+        ax = draw_image(readable(rows), i, (side, side) if shape is None else shape, image, ax)
+        ax.set_title(escape(f"{row_name(rows, i)}\n{_game(rows)}"), fontsize=10)
+        return fitted(ax)
+
+    @_picture
+    def text(self, i: int = 0, words: Sequence[str] | None = None, *, output: int | str | None = None, ax: Axes = None) -> Any:
+        """Draw row ``i``'s values behind the words of a text. ``words`` has one for each player."""
+        rows = self._single(output)
+        ax = draw_text(readable(rows), i, words, ax)
+        ax.set_title(escape(f"{row_name(rows, i)}, {_unit(rows)}\n{_game(rows)}"), fontsize=10)
+        return fitted(ax)
 
     def interactions(
         self, i: int | None = None, *, max_display: int = 12, output: int | str | None = None, ax: Axes = None

@@ -126,11 +126,14 @@ def draw_interactions(prepared: InteractionMatrix, ax: Axes = None) -> Any:
     """
     n = len(prepared.names)
     ax = new_axes(3.2 + 0.55 * n, 2.0 + 0.5 * n) if ax is None else ax
-    limit = float(np.abs(prepared.matrix).max(initial=0.0)) or 1.0
+    # Single players are larger than pairs mostly: their colours end where those of the pairs do
+    size = np.abs(prepared.matrix)
+    limit = float((size - np.diag(np.diag(size))).max(initial=0.0)) or float(size.max(initial=0.0)) or 1.0
+    extend = "both" if size.max(initial=0.0) > limit else "neither"
     picture = ax.imshow(prepared.matrix, cmap=current_palette().values(), vmin=-limit, vmax=limit)
     for row, column in np.ndindex(n, n):
         value = prepared.matrix[row, column]
-        colour = "white" if abs(value) > 0.6 * limit else "black"
+        colour = "white" if abs(value) > 0.7 * limit else "black"
         ax.text(column, row, f"{value:.2g}", ha="center", va="center", fontsize=8, color=colour)
     names = [escape(name) for name in prepared.names]
     ax.set_xticks(range(n), names, rotation=45, ha="right", rotation_mode="anchor")
@@ -138,5 +141,5 @@ def draw_interactions(prepared: InteractionMatrix, ax: Axes = None) -> Any:
     ax.set_title(escape(prepared.what), fontsize=10)
     if prepared.n_left_out:
         ax.set_xlabel(f"{counted(prepared.n_left_out, 'player')} with smaller values not shown")
-    ax.figure.colorbar(picture, ax=ax, label=escape(f"{prepared.unit} (diagonal: order-1 values)"))
+    ax.figure.colorbar(picture, ax=ax, extend=extend, label=escape(f"{prepared.unit} (diagonal: order-1 values)"))
     return ax

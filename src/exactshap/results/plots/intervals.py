@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Intervals", "draw_intervals", "prepare_intervals"]
 
+# Rows that are drawn with whiskers of their own.
+MAX_WHISKERS = 40
+
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
@@ -143,7 +146,7 @@ def _quantile(level: float) -> float:
 
 
 def draw_intervals(prepared: Intervals, ax: Axes = None) -> Any:
-    """Draw prepared intervals: blue where the interval excludes zero, grey where the sign is open.
+    """Draw prepared intervals: blue where the interval excludes zero, grey where the sign is open; a band for many rows.
 
     Parameters
     ----------
@@ -174,6 +177,14 @@ def draw_intervals(prepared: Intervals, ax: Axes = None) -> Any:
     for line in range(n_labels):
         order = np.argsort(prepared.values[:, line], kind="stable")
         height = line + (np.linspace(0.35, -0.35, n_rows) if n_rows > 1 else np.zeros(1))
+        if n_rows > MAX_WHISKERS:
+            values, widths = prepared.values[order, line], np.nan_to_num(prepared.half_width[order, line])
+            ax.fill_betweenx(
+                height, values - widths, values + widths, color=colours.undecided, alpha=0.35, linewidth=0, zorder=2
+            )
+            shades = np.where(prepared.decided[order, line], colours.neutral, colours.undecided)
+            ax.scatter(values, height, s=3, color=shades.tolist(), linewidths=0, zorder=3)
+            continue
         for decided, colour in ((True, colours.neutral), (False, colours.undecided)):
             chosen = prepared.decided[order, line] == decided
             shown, places = prepared.values[order, line][chosen], height[chosen]

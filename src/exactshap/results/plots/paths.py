@@ -1,0 +1,132 @@
+"""The paths of many rows from the baseline to their predictions, one line each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactshap._runtime.types import Axes
+from exactshap.errors import InputError, message
+from exactshap.results.data import counted
+from exactshap.results.plots._columns import strongest
+from exactshap.results.plots._palette import current_palette
+from exactshap.results.plots._pyplot import displayed, escape, new_axes
+from exactshap.results.plots.summary import places_of, without_frame
+
+if TYPE_CHECKING:
+    from exactshap.results.data import ExplanationData
+
+__all__ = ["Paths", "draw_paths", "prepare_paths"]
+
+# Lines of one picture: more cannot be told apart.
+MAX_LINES = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """What the lines show, features from bottom to top.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Features, the strongest last; the first one may stand for the rest.
+    sums : array of shape (n_lines, n_labels + 1)
+        The baseline, then the sum up to each feature; the last one is the prediction.
+    n_rows : int
+        Rows in all: of more than 200, some that are spread over the predictions are drawn.
+    """
+
+    labels: tuple[str, ...]
+    sums: np.ndarray
+    n_rows: int
+
+
+def prepare_paths(explanation: ExplanationData, *, max_display: int = 10) -> Paths:
+    r"""Add up the values of each row, the weakest feature first.
+
+    .. math:: s_{ik} = \mathrm{baseline}_i + \sum_{j \le k} \phi_{ij}
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of one output, with values that add up to the prediction.
+    max_display : int, default=10
+        Largest number of features, at least 1.
+
+    Returns
+    -------
+    paths : Paths
+
+    Raises
+    ------
+    InputError
+        If the values do not add up to the prediction.
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, -2.0]], baseline=[0.5], prediction=[-0.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> prepare_paths(explanation).sums
+    array([[ 0.5,  1.5, -0.5]])
+    """
+    if not explanation.additive:
+        got = f"Got index={explanation.index!r} of order {explanation.order}"
+        raise InputError(message("Paths need values that add up to the prediction", got, "Use plot.heatmap()"))
+    n = explanation.n_rows
+    spread = np.linspace(0, n - 1, min(n, MAX_LINES)).astype(int)
+    drawn = np.sort(np.argsort(explanation.prediction, kind="stable")[spread])
+    single, rest = strongest(np.abs(explanation.values).mean(axis=0), displayed(max_display))
+    labels = [explanation.feature_names[j] for j in single[::-1]]
+    values = explanation.values[drawn]
+    columns = [values[:, j] for j in single[::-1]]
+    if len(rest):
+        labels.insert(0, counted(len(rest), "other feature"))
+        columns.insert(0, values[:, rest].sum(axis=1))
+    steps = np.column_stack([explanation.baseline[drawn], *columns])
+    return Paths(tuple(labels), np.cumsum(steps, axis=1), n)
+
+
+def draw_paths(prepared: Paths, ax: Axes = None) -> Any:
+    """Draw prepared paths, coloured by their predictions.
+
+    Parameters
+    ----------
+    prepared : Paths
+        Of :func:`prepare_paths`.
+    ax : matplotlib Axes, default=None
+        None makes a new figure; nothing is shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0, -2.0]], baseline=[0.5], prediction=[-0.5], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age", "bmi"], value_function="baseline",
+    ... )
+    >>> [label.get_text() for label in draw_paths(prepare_paths(explanation)).get_yticklabels()]
+    ['baseline', 'age', 'bmi']
+    """
+    n = len(prepared.labels)
+    ax = new_axes(8.0, 0.4 * n + 2.0) if ax is None else ax
+    colours = current_palette().cells()
+    shades = places_of(prepared.sums[:, -1])
+    alpha = max(0.35, 1.0 - 0.01 * len(prepared.sums))
+    for sums, shade in zip(prepared.sums, shades, strict=True):
+        ax.plot(sums, np.arange(n + 1), color=colours(shade), alpha=alpha, linewidth=1.0, zorder=2)
+    ax.axvline(float(prepared.sums[:, 0].mean()), color="gray", linestyle=":", linewidth=0.9, zorder=1)
+    for line in range(n + 1):
+        ax.axhline(line, color="#d8dee4", linewidth=0.6, zorder=0)
+    ax.set_yticks(range(n + 1), ["baseline", *(escape(label) for label in prepared.labels)])
+    ax.set_ylim(-0.2, n + 0.2)
+    return without_frame(ax)
