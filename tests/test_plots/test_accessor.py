@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 import pytest
 
+from exactshap import explain
 from exactshap.errors import InputError, UnknownNameError
 from exactshap.results.plots import draw_interactions, prepare_interactions
 from explanation_factory import bilinear, linear
@@ -108,6 +109,19 @@ def test_the_value_function_and_the_unit_are_written_down(name):
     assert "value function: functional" in content
     assert "log-odds" in content
     assert "E[f(X)]" not in content
+
+
+@pytest.mark.parametrize("name", ["waterfall", "bar", "beeswarm"])
+def test_the_bound_of_an_expansion_is_written_down(name):
+    from sklearn.linear_model import LogisticRegression
+
+    rows = np.random.default_rng(0).normal(size=(60, 12))
+    model = LogisticRegression().fit(rows, rows[:, 0] > 0)
+    explanation = explain(model, rows[:5], rows[20:30], output="probability")
+    picture = getattr(explanation.plot, name)
+    content = " ".join(texts(picture(0) if name == "waterfall" else picture()).split())
+    assert f"error bound {explanation.error_bound.max():.0e}" in content
+    assert "probability of class True" in content
 
 
 @pytest.mark.parametrize("name", [name for name in PLOTS if "scatter" not in name])

@@ -56,6 +56,9 @@ class FoldedBackground(Strategy):
 
     def _forecast_pays(self, semivalue: Semivalue, order: int) -> bool:
         machine = self.machine
+        # Tables that are made again for each call take as long as ten rows of a sweep of the mixtures (benchmarks/bench_radial.py)
+        if order == 1 and machine.n_radial and not self.kept:
+            return False
         sizes = machine.n_players, len(machine.mixture), machine.n_terms, machine.n_outputs
         return folding_pays(*sizes, semivalue, order, self._swept_terms() if order == 1 else None)
 

@@ -240,4 +240,6 @@ def _game(rows: ExplanationData) -> str:
     certificate = rows.certificate()
     warning = "" if certificate.passed else f"; residual {certificate.max_residual:.2g} is ABOVE its tolerance"
     model = f" of {rows.model_name}" if rows.model_name and len(rows.model_name) <= 40 else ""
-    return f"{rows.kind} {index_title(rows.index)}{model}, value function: {rows.value_function}{warning}"
+    bound = float(np.max(rows.error_bound, initial=0.0))
+    known = f", error bound {bound:.0e}" if bound > 0.0 else ""
+    return f"{rows.kind} {index_title(rows.index)}{model}, value function: {rows.value_function}{known}{warning}"
