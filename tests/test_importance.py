@@ -93,7 +93,7 @@ def test_many_rows_have_normal_intervals():
     importance = normal_rows(rng, 20_001).importance()
     assert "normal" in importance.method
     few = normal_rows(rng, 20_000).importance(n_bootstrap=200)
-    assert "bootstrap" in few.method
+    assert "bootstrap-t" in few.method
     assert np.ptp([importance.upper - importance.lower, few.upper - few.lower], axis=0).max() < 0.2 * TRUTH * 0.1
 
 
@@ -129,3 +129,26 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(InputError, match="at least 2 rows"):
         explanation[0].importance()
     assert explanation[0].importance(None).values.shape == (3,)
+
+
+def test_the_interval_is_the_bootstrap_t_of_the_rows():
+    """The same resamples in plain Python: t of each resample, and its quantiles upside down."""
+    explanation = normal_rows(np.random.default_rng(5), 40)
+    importance = explanation.importance(0.8, n_bootstrap=300, random_state=7)
+    x = np.abs(explanation.values)
+    counts = np.random.default_rng(7).multinomial(40, np.full(40, 1 / 40), size=300)
+    error = x.std(axis=0, ddof=1) / np.sqrt(40)
+    for j in range(3):
+        scores = []
+        for count in counts:
+            again = np.repeat(x[:, j], count)
+            scores.append((again.mean() - x[:, j].mean()) / (again.std(ddof=1) / np.sqrt(40)))
+        low, high = x[:, j].mean() - np.quantile(scores, [0.9, 0.1]) * error[j]
+        assert_close([importance.lower[j], importance.upper[j]], [low, high], scale=100.0, n_terms=40)
+
+
+def test_a_player_without_spread_has_an_interval_without_width():
+    explanation = linear(np.column_stack([np.full(20, 0.5), np.arange(20.0)]))
+    importance = explanation.importance(n_bootstrap=100)
+    assert importance.lower[0] == importance.upper[0] == importance.values[0]
+    assert np.isfinite(importance.lower).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["bootstrap_deviations", "interval_around"]
+__all__ = ["bootstrap_deviations", "interval_around", "studentised_interval"]
 
 # Entries of a block of row counts: 32 MiB.
 _DRAWS_AT_ONCE = 2**22
@@ -35,3 +35,29 @@ def interval_around(centre: np.ndarray, deviations: np.ndarray, level: float) ->
         return np.full((*centre.shape, 2), np.nan)
     tail = (1.0 - level) / 2.0
     return np.stack([centre + np.quantile(deviations, q, axis=0) for q in (tail, 1.0 - tail)], axis=-1)
+
+
+def studentised_interval(
+    values: np.ndarray, n_bootstrap: int, generator: np.random.Generator, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the bootstrap-t interval (..., 2) of the mean of rows, and its standard error.
+
+    .. math:: \left[\bar x - t_{(1 + \mathrm{level}) / 2}\, s,\; \bar x - t_{(1 - \mathrm{level}) / 2}\, s\right], \qquad
+              t_b = \frac{\bar x_b - \bar x}{s_b}
+
+    It follows the skewness of magnitudes, for which percentile intervals are a little short (Hesterberg 2015).
+    """
+    n, tail = len(values), (1.0 - level) / 2.0
+    mean = values.mean(axis=0)
+    flat = (values - mean).reshape(n, -1)
+    error = flat.std(axis=0, ddof=1) / np.sqrt(n)
+    scores, step = np.empty((n_bootstrap, flat.shape[1])), max(1, _DRAWS_AT_ONCE // n)
+    for start in range(0, n_bootstrap, step):
+        count = min(step, n_bootstrap - start)
+        shares = generator.multinomial(n, np.full(n, 1.0 / n), size=count) / n
+        means = shares @ flat
+        # A resample that holds one value alone has no spread: it counts as that of the rows
+        spread = np.sqrt(np.maximum(shares @ np.square(flat) - np.square(means), 0.0) / (n - 1))
+        scores[start : start + count] = means / np.where(spread > 1e-3 * error, spread, np.where(error > 0, error, 1.0))
+    ends = [mean.ravel() - np.quantile(scores, q, axis=0) * error for q in (1.0 - tail, tail)]
+    return np.stack(ends, axis=-1).reshape(*mean.shape, 2), error.reshape(mean.shape)

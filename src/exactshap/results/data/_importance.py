@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._runtime.words import table_html, table_text
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.results.data._background_values import checked_background_values
-from exactshap.results.data._bootstrap import bootstrap_deviations, interval_around
+from exactshap.results.data._bootstrap import studentised_interval
 from exactshap.results.data._conversion import frame_kind, frame_of
 from exactshap.results.data._residuals import without_noise
 
@@ -166,9 +166,9 @@ def importance(
         error = np.abs(values).std(axis=0, ddof=1) / np.sqrt(len(values))
         ends, over = _normal(estimate, error, interval), "normal intervals over rows, for this model and background"
     else:
-        deviations = bootstrap_deviations(np.abs(values), n_bootstrap, np.random.default_rng(random_state))
-        ends, error = interval_around(estimate, deviations, interval), deviations.std(axis=0)
-        over = f"bootstrap over rows ({n_bootstrap:,} resamples), for this model and background"
+        generator = np.random.default_rng(random_state)
+        ends, error = studentised_interval(np.abs(values), n_bootstrap, generator, interval)
+        over = f"bootstrap-t over rows ({n_bootstrap:,} resamples), for this model and background"
     return Importance(
         values=np.maximum(estimate, 0.0),
         std_error=error,

@@ -217,7 +217,7 @@ class Explanation(ExplanationData):
     ) -> Importance:
         """Return the players' mean magnitudes with intervals for other rows of the same kind.
 
-        Exact values: bootstrap over rows. Sampled values, and ``background_values``: an estimate without the bias that noise gives to
+        Exact values: bootstrap-t over rows. Sampled values, and ``background_values``: an estimate without the bias that noise gives to
         magnitudes, with normal intervals.
 
         Parameters
