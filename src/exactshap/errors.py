@@ -133,10 +133,6 @@ def printable(text: str) -> str:
     text : str
         Tabs and newlines stay; a carriage return before a newline goes.
 
-    Returns
-    -------
-    text : str
-
     Examples
     --------
     >>> printable("a\x00b\x1b[31m") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}[31m"
@@ -163,18 +159,8 @@ def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iter
 
     Parameters
     ----------
-    start : int
     named : callable, default="row {}".format
         What to call a row of the whole table.
-
-    Returns
-    -------
-    context : context manager
-
-    Raises
-    ------
-    InputError
-        That of the block, with another number.
 
     Examples
     --------
@@ -192,15 +178,6 @@ def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iter
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a sentence with the closest known name and all names.
-
-    Parameters
-    ----------
-    name : str
-    known : iterable of str
-
-    Returns
-    -------
-    text : str
 
     Examples
     --------
@@ -220,10 +197,6 @@ def memory_needed(needed: float, limit: float) -> str:
     ----------
     needed, limit : float
         Bytes.
-
-    Returns
-    -------
-    text : str
 
     Examples
     --------
@@ -246,10 +219,6 @@ def no_output(owner: str, output: object, names: Iterable[str]) -> str:
         The output as the user named it.
     names : iterable of str
         What there is.
-
-    Returns
-    -------
-    text : str
 
     Examples
     --------
@@ -286,16 +255,6 @@ RAISED: ContextVar[tuple[type[Warning], ...]] = ContextVar("what `warn` raises",
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the nearest caller outside this package.
-
-    Parameters
-    ----------
-    text : str
-    category : type of Warning, default=UserWarning
-
-    Raises
-    ------
-    Warning
-        Instead, where a caller on this thread wants warnings of that kind raised.
 
     Examples
     --------

@@ -136,13 +136,7 @@ class Parts:
 
 
 class OnnxFile:
-    """A model in ONNX's format, parsed as untrusted data.
-
-    Parameters
-    ----------
-    model : path, bytes or onnx.ModelProto
-    max_bytes : int, default=2**30
-    """
+    """A model in ONNX's format, parsed as untrusted data."""
 
     def __init__(self, model: Any, name: str | None = None, max_bytes: int = MAX_BYTES) -> None:
         if isinstance(model, (str, PathLike)):

@@ -177,7 +177,6 @@ def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n
 
     Parameters
     ----------
-    path : Path
     allow_pickle : bool, default=False
         Unpickle ``.pkl`` and ``.joblib`` files, which runs whatever code is in them.
     trust : bool, default=False

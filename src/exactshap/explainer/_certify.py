@@ -166,12 +166,7 @@ class _Background(NamedTuple):
 
 
 class Certifier:
-    """Holds explanations against the model.
-
-    Parameters
-    ----------
-    reader : Reader
-    """
+    """Holds explanations against the model."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader, self._kept = reader, BoundedCache()

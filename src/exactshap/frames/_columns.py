@@ -22,27 +22,14 @@ def check_columns(
 
     Parameters
     ----------
-    table : Table
     names : sequence of str or None
         What the model was fitted with.
-    n_features : int
     owner : str
         The model's name, for messages.
     what : str, default="X"
         The table's.
     align : bool, default=False
         Reorder the columns of a frame by name instead of refusing another order.
-
-    Returns
-    -------
-    table : Table
-
-    Raises
-    ------
-    UnknownNameError
-        If names differ.
-    InputError
-        If the number of columns does.
 
     Examples
     --------
@@ -68,19 +55,6 @@ def with_dtypes_of(reference: Table, table: Table) -> Table:
     """Return rows in the reference rows' dtypes, where no cell changes.
 
     Hybrids of the two then have these dtypes: categories stay categories, and float32 stays float32. Numbers that would change are left.
-
-    Parameters
-    ----------
-    reference, table : Table
-
-    Returns
-    -------
-    table : Table
-
-    Raises
-    ------
-    InputError, InputTypeError
-        If a column has categories that the reference rows do not know, or a kind that does not mix with theirs.
 
     Examples
     --------

@@ -18,7 +18,6 @@ def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.nda
 
     Parameters
     ----------
-    here, other : Table
     rows, references : arrays of shape (n,)
         Row numbers of ``here`` and of ``other``.
     columns : bool array of shape (n, n_columns)
@@ -60,11 +59,6 @@ def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: 
     Returns
     -------
     cells : array of shape (n, n_columns)
-
-    Raises
-    ------
-    InputTypeError
-        If the cells are of kinds that NumPy does not mix, such as dates and numbers.
 
     Examples
     --------
@@ -113,7 +107,6 @@ def hybrid_columns(
 
     Parameters
     ----------
-    here, other : Table
     rows, references : sequences of arrays
         Row numbers of ``here`` and of ``other``, one pair of arrays for each share.
     coalitions : bool array of shape (n_shares, n_columns)
@@ -144,10 +137,6 @@ def hybrid_columns(
 
 def above(top: Table, below: Table) -> Table:
     """Return the rows of two tables of one kind under each other.
-
-    Parameters
-    ----------
-    top, below : Table
 
     Returns
     -------

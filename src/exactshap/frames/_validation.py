@@ -26,20 +26,10 @@ def as_table(data: TableLike, *, what: str = "X", allow_empty: bool = False) -> 
 
     Parameters
     ----------
-    data : array, list of lists, sparse matrix, pandas, polars or pyarrow table, or Table
     what : str, default="X"
         How messages name it.
     allow_empty : bool, default=False
         Whether no rows are fine.
-
-    Returns
-    -------
-    table : Table
-
-    Raises
-    ------
-    InputError, InputTypeError
-        If it is no table of two dimensions with at least one column (and row), in scikit-learn's words.
 
     Examples
     --------

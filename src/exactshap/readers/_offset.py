@@ -16,13 +16,7 @@ __all__ = ["require_score", "with_offset"]
 
 
 def require_score(reader: Reader) -> Offset:
-    """Return how a model takes offsets.
-
-    Raises
-    ------
-    UnsupportedStructureError
-        If an offset of a score is no sum in the explained unit.
-    """
+    """Return how a model takes offsets."""
     if reader.offset is None or reader.unit.startswith("probability"):
         what = f"An offset is added to a score, and {reader.model_name} is explained as {reader.unit}"
         raise UnsupportedStructureError(message(what, do=_way_to_score(reader)))
@@ -33,13 +27,6 @@ def with_offset(reader: Reader, X: Table, offset: np.ndarray) -> tuple[np.ndarra
     """Return predictions with an offset for each row, and their shift.
 
     The shift is by how much they exceed predictions without.
-
-    Raises
-    ------
-    UnsupportedStructureError
-        If an offset of a score is no sum in the explained unit.
-    InputError
-        If there is not one offset for each row and output.
     """
     how = require_score(reader)
     every = offset if offset.ndim == 2 or reader.single_output else np.repeat(offset[:, None], reader.n_outputs, axis=1)

@@ -42,7 +42,6 @@ class OwnCall:
 
     Parameters
     ----------
-    method : str
     settings : mapping, default={}
         Keyword arguments of the call, which scikit-learn's pipelines hand to their last step.
     finish : callable, default: unchanged

@@ -201,25 +201,12 @@ def solve_hierarchy(
 
     Parameters
     ----------
-    game : ProductGame, AdditiveGame, OracleGame or any other
-    hierarchy : Hierarchy
     order : int, default=1
         Only 1.
     budget : int, default=None
         Calls of an oracle's function at most.
     method : {"auto", "enumeration"}, default="auto"
         Enumeration visits the coalitions of any game: the reference implementation.
-
-    Returns
-    -------
-    solution : Solution
-
-    Raises
-    ------
-    UnsupportedStructureError
-        For interactions.
-    BudgetError
-        If there are too many coalitions to visit; the message says how many.
 
     Examples
     --------

@@ -60,7 +60,6 @@ def read_formula(
         Names of the terms' parameters, such as ``age:site[T.south]``.
     call : FrameCall
         The documented prediction, on the scale where the terms add up.
-    unit : str
     way : str
         The method to explain as a function where this cannot be done.
     training : DataFrame, optional

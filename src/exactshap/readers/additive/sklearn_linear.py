@@ -142,8 +142,6 @@ def read_side_by_side(
     ----------
     model : object
         What holds them.
-    request : Request
-    parts : sequence of Reader
     predict : callable
         The model's own prediction, ``(table) -> (n_rows,) or (n_rows, n_outputs)``.
     model_name, output_names, unit, fitted_names, single_output

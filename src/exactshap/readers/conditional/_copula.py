@@ -36,12 +36,10 @@ class GaussianCopula:
     ----------
     reader : Reader
         For the model's own ``predict``, its players and names.
-    background : Table
     weights : array of shape (n_background,)
         Positive, summing to one.
     n_samples : int
         Draws for each coalition; rounded up to 8 scramblings of a power of two.
-    random_state : int
     """
 
     replicates = REPLICATES

@@ -114,13 +114,7 @@ class WithPosterior(Strategy):
         return self.posterior.processes
 
     def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
-        """Solve some rows.
-
-        Raises
-        ------
-        ExactnessError
-            If a covariance does not add up to the process's own variance.
-        """
+        """Solve some rows."""
         if not self.offered(order):
             if self.posterior.always:
                 raise self._refusal(order)

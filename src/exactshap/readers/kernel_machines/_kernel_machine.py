@@ -35,7 +35,6 @@ class KernelReader(Reader):
     ----------
     model : object
         The user's model, for its own ``predict`` and its name.
-    request : Request
     expansion : Expansion
         The model's formula.
     predict : callable
@@ -44,9 +43,6 @@ class KernelReader(Reader):
         The same as a single documented call.
     feature_names : tuple of str or None
         Names that the model was fitted with.
-    output_names : tuple of str
-    unit : str
-    single_output : bool
     posterior : GaussianPosterior or None
         What a Gaussian process needs for the covariance of its Shapley values.
     epsilon : float

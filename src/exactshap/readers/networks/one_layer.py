@@ -176,9 +176,6 @@ class NetworkReader(Reader):
 
     Parameters
     ----------
-    model : object
-    request : Request
-    layer : Layer
     own_call : OwnCall
         The documented call that predicts.
     odds_rounding : float, default=0.0

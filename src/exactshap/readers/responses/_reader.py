@@ -27,11 +27,6 @@ class LinkedReader(Reader):
         The score.
     response : Response
         Its link, unit and documented call.
-
-    Raises
-    ------
-    UnsupportedStructureError
-        If the score has no background.
     """
 
     value_functions = ("interventional", "baseline")

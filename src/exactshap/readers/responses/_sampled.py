@@ -57,7 +57,6 @@ class SampledResponse(LinkedReader):
         The score, with a background.
     hybrids : HybridScores
         Of the same score.
-    response : Response
     request : Request
         Its options are ``budget``, ``tol`` and ``random_state``.
     why : str

@@ -49,7 +49,6 @@ class TreeReader(Reader):
     ----------
     model : object
         The fitted model itself.
-    request : Request
     ensemble : TreeModel
         What its library's converter made of it.
     own_call : OwnCall

@@ -67,11 +67,6 @@ class ColumnOwners:
             The input column that each column before the step depends on.
         rows : Table or None
             A few rows as the step takes them.
-
-        Raises
-        ------
-        UnsupportedStructureError
-            If the step mixes columns of several players, or is not known and does not show that it mixes none.
         """
         if step is None or (isinstance(step, str) and step == "passthrough"):
             return owners

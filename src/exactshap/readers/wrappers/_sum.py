@@ -166,18 +166,13 @@ class SumReader(Reader):
     ----------
     model : object
         The fitted model itself.
-    request : Request
     members : sequence of Member
         All of them with the sum's players and one value function.
     own : callable
         The model's own prediction, ``own(table) -> (n_rows,) or (n_rows, n_outputs)``.
     constant : array of shape (n_outputs,)
         c.
-    output_names : tuple of str
-    unit : str
     fitted_names : tuple of str or None
-    n_columns : int
-    single_output : bool
     """
 
     def __init__(

@@ -149,18 +149,8 @@ def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool 
 
     Parameters
     ----------
-    explanation : Explanation
     column, bins, drift, **settings
         As of :meth:`exactshap.Explanation.by`.
-
-    Returns
-    -------
-    cohorts : Cohorts
-
-    Raises
-    ------
-    InputError
-        If there is no such column, one group only, or more than 30.
 
     Examples
     --------

@@ -177,15 +177,6 @@ def compare(
     labels, drift, level, n_bootstrap, n_permutations, random_state
         As of :meth:`exactshap.Explanation.compare`.
 
-    Returns
-    -------
-    comparison : Comparison
-
-    Raises
-    ------
-    InputError
-        If the two do not answer the same question.
-
     Examples
     --------
     >>> from exactshap import Explanation

@@ -19,7 +19,6 @@ def checked_background_values(rows: ExplanationData, by_background: np.ndarray) 
 
     Parameters
     ----------
-    rows : Explanation
     by_background : array of shape (n_background, n_rows, n_players[, n_outputs])
         Of :meth:`exactshap.Explainer.background_values`.
     """

@@ -189,7 +189,6 @@ class ExplanationData:
 
         Parameters
         ----------
-        i : int
         output : int or str, default=None
             One output, by number or name; None with several outputs gives (n_players, n_players, n_outputs).
         """

@@ -52,20 +52,10 @@ def filtered_rows(table: Table, names: Sequence[str], where: str) -> np.ndarray:
 
     Parameters
     ----------
-    table : Table
     names : sequence of str
         Of its columns.
     where : str
         "" keeps all.
-
-    Returns
-    -------
-    kept : array of bool
-
-    Raises
-    ------
-    InputError
-        If the filter cannot be read; the message names the slip.
 
     Examples
     --------

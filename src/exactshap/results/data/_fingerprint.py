@@ -24,14 +24,6 @@ def fingerprint(data: TableLike) -> str:
     Numbers and booleans count as float64 and everything else as text, so that a CSV file, a Parquet file, pandas and polars
     give the same hash. The rows' order matters, their labels do not.
 
-    Parameters
-    ----------
-    data : array, pandas, polars or pyarrow table
-
-    Returns
-    -------
-    digest : str
-
     Examples
     --------
     >>> import numpy as np

@@ -199,11 +199,6 @@ SHAPIQ_NAMES = {  # (index, whether the order is 1) -> shapiq's acronym
 def called_here(owner: str, name: str) -> str | None:
     """Return a sentence with the name here for an attribute of shap's. None if shap has none of this name.
 
-    Parameters
-    ----------
-    owner : {"exactshap", "Explanation", "Explainer", "plot"}
-    name : str
-
     Examples
     --------
     >>> called_here("Explanation", "base_values")

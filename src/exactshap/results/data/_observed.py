@@ -74,18 +74,8 @@ def observe(explanation: ExplanationData, target: Column) -> Observed:
 
     Parameters
     ----------
-    explanation : Explanation
     target : array of shape (n_rows,), or of the predictions' shape
         Classes of a classifier, as the model was fitted with them; numbers of a regressor.
-
-    Returns
-    -------
-    observed : Observed
-
-    Raises
-    ------
-    InputError
-        If the target has another shape, labels that are none of the classes, or the output is in a unit that nobody observes.
 
     Examples
     --------

@@ -41,13 +41,8 @@ def without_noise(numbers: np.ndarray | float, tolerance: float | np.ndarray) ->
 
     Parameters
     ----------
-    numbers : array
     tolerance : float or array
         What rounding explains, of the certificate; an infinite one explains nothing.
-
-    Returns
-    -------
-    shown : array
 
     Examples
     --------

@@ -69,10 +69,6 @@ def value_function_sentence(name: str, *, has_background: bool = True) -> str:
     has_background : bool, default=True
         Whether background rows were passed; without, additive models have means over their training rows.
 
-    Returns
-    -------
-    sentence : str
-
     Examples
     --------
     >>> value_function_sentence("baseline")[:42]

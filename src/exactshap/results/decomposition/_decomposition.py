@@ -188,10 +188,6 @@ class Shares:
             Where to draw; a new figure is made without one.
         max_display : int, default=10
             Number of bars, that of the rest included.
-
-        Returns
-        -------
-        ax : matplotlib Axes
         """
         return draw_shares(self.prepare(max_display=max_display), ax)
 

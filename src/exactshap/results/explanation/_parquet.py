@@ -26,14 +26,8 @@ def unpacked_bytes(content: bytes, shared: Collection[str] | None = ()) -> int:
 
     Parameters
     ----------
-    content : bytes
     shared : collection of str, or None
         Columns of text with repeated cells that the reader keeps once, in a dictionary; None means all.
-
-    Raises
-    ------
-    ValueError, LookupError, TypeError
-        If the file is damaged.
     """
     if content[:4] != _MAGIC or content[-4:] != _MAGIC or len(content) < 12:
         raise ValueError("Its Parquet part does not begin and end as one")

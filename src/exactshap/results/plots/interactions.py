@@ -54,26 +54,6 @@ def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, 
     i : int or None, default=None
     max_display : int, default=12
         The players with the largest row sums of magnitudes are shown.
-
-    Returns
-    -------
-    prepared : InteractionMatrix
-
-    Raises
-    ------
-    InputError
-        If there are several outputs, no pairs, or no rows.
-
-    Examples
-    --------
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, 2.0]], baseline=[0.0], prediction=[7.0], residual=[0.0], tolerance=1e-12, index="stii", order=2,
-    ...     feature_names=["a", "b"], value_function="baseline", sets=((0,), (1,), (0, 1)), set_values=[[1.0, 2.0, 4.0]],
-    ... )
-    >>> prepare_interactions(explanation, 0).matrix
-    array([[2., 4.],
-           [4., 1.]])
     """
     if explanation.n_outputs > 1:
         raise InputError(
@@ -107,22 +87,6 @@ def draw_interactions(prepared: InteractionMatrix, ax: Axes = None) -> Any:
         Of :func:`prepare_interactions`.
     ax : matplotlib Axes, default=None
         None makes a new figure; nothing is shown.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, 2.0]], baseline=[0.0], prediction=[7.0], residual=[0.0], tolerance=1e-12, index="stii", order=2,
-    ...     feature_names=["a", "b"], value_function="baseline", sets=((0,), (1,), (0, 1)), set_values=[[1.0, 2.0, 4.0]],
-    ... )
-    >>> len(draw_interactions(prepare_interactions(explanation, 0)).texts)
-    4
     """
     n = len(prepared.names)
     ax = new_axes(3.2 + 0.55 * n, 2.0 + 0.5 * n) if ax is None else ax

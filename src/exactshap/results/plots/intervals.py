@@ -69,28 +69,8 @@ def prepare_intervals(
         Of one output, with ``std`` (a Gaussian process) or ``std_error`` (sampled values).
     i : int, default=None
         One row, drawn as bars; None draws every row as a dot.
-    level : float, default=0.95
     max_display : int, default=10
         Largest number of lines, at least 1.
-
-    Returns
-    -------
-    intervals : Intervals
-
-    Raises
-    ------
-    InputError
-        If there are several outputs, no uncertainty, or no rows.
-
-    Examples
-    --------
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, -2.0]], std_error=[[0.1, 0.2]], baseline=[0.0], prediction=[-1.0], residual=[0.0],
-    ...     tolerance=[1e-9], feature_names=["a", "b"], value_function="baseline",
-    ... )
-    >>> prepare_intervals(explanation, 0).labels
-    ('b', 'a')
     """
     if not 0 < level < 1:
         raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
@@ -154,22 +134,6 @@ def draw_intervals(prepared: Intervals, ax: Axes = None) -> Any:
         Of :func:`prepare_intervals`.
     ax : matplotlib Axes, default=None
         None makes a new figure; nothing is shown.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, -2.0]], std_error=[[0.1, 0.2]], baseline=[0.0], prediction=[-1.0], residual=[0.0],
-    ...     tolerance=[1e-9], feature_names=["a", "b"], value_function="baseline",
-    ... )
-    >>> [label.get_text() for label in draw_intervals(prepare_intervals(explanation, 0)).get_yticklabels()]
-    ['b', 'a']
     """
     (n_rows, n_labels), colours = prepared.values.shape, current_palette()
     ax = new_axes(7.0, 0.5 * n_labels + 1.6) if ax is None else ax

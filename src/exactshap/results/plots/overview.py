@@ -68,20 +68,6 @@ def prepare_heatmap(explanation: ExplanationData, *, max_display: int = 10) -> H
         Of one output.
     max_display : int, default=10
         Largest number of lines, at least 1.
-
-    Returns
-    -------
-    heatmap : Heatmap
-
-    Examples
-    --------
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[3.0], [-1.0], [2.5]], baseline=[0.0] * 3, prediction=[3.0, -1.0, 2.5], residual=[0.0] * 3, tolerance=1e-12,
-    ...     feature_names=["age"], value_function="baseline",
-    ... )
-    >>> prepare_heatmap(explanation).values
-    array([[-1. ,  2.5,  3. ]])
     """
     labels, values = _strongest(explanation, max_display)
     order = _similar_rows(values, explanation.prediction)
@@ -106,22 +92,6 @@ def draw_heatmap(prepared: Heatmap, ax: Axes = None) -> Any:
         Of :func:`prepare_heatmap`.
     ax : matplotlib Axes, default=None
         None makes a new figure; nothing is shown.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, 2.0], [0.5, -1.0]], baseline=[0.5, 0.5], prediction=[3.5, 0.0], residual=[0.0, 0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline", data=[[40.0, 21.0], [50.0, 30.0]],
-    ... )
-    >>> draw_heatmap(prepare_heatmap(explanation)).get_xlabel()
-    'rows, similar values side by side'
     """
     n = len(prepared.labels)
     ax = new_axes(8.0, 0.38 * n + 2.2) if ax is None else ax
@@ -161,20 +131,6 @@ def prepare_violin(explanation: ExplanationData, *, max_display: int = 10) -> Vi
         Of one output.
     max_display : int, default=10
         Largest number of violins, at least 1.
-
-    Returns
-    -------
-    violin : Violin
-
-    Examples
-    --------
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline",
-    ... )
-    >>> prepare_violin(explanation).labels
-    ('bmi', 'age')
     """
     return Violin(*_strongest(explanation, max_display))
 
@@ -188,22 +144,6 @@ def draw_violin(prepared: Violin, ax: Axes = None) -> Any:
         Of :func:`prepare_violin`.
     ax : matplotlib Axes, default=None
         None makes a new figure; nothing is shown.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, 2.0], [0.5, -1.0]], baseline=[0.5, 0.5], prediction=[3.5, 0.0], residual=[0.0, 0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline", data=[[40.0, 21.0], [50.0, 30.0]],
-    ... )
-    >>> draw_violin(prepare_violin(explanation)).get_xlabel()
-    ''
     """
     n, colours = len(prepared.labels), current_palette()
     ax = new_axes(7.0, 0.5 * n + 1.7) if ax is None else ax

@@ -54,25 +54,6 @@ def prepare_paths(explanation: ExplanationData, *, max_display: int = 10) -> Pat
         Of one output, with values that add up to the prediction.
     max_display : int, default=10
         Largest number of features, at least 1.
-
-    Returns
-    -------
-    paths : Paths
-
-    Raises
-    ------
-    InputError
-        If the values do not add up to the prediction.
-
-    Examples
-    --------
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, -2.0]], baseline=[0.5], prediction=[-0.5], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline",
-    ... )
-    >>> prepare_paths(explanation).sums
-    array([[ 0.5,  1.5, -0.5]])
     """
     if not explanation.additive:
         got = f"Got index={explanation.index!r} of order {explanation.order}"
@@ -100,22 +81,6 @@ def draw_paths(prepared: Paths, ax: Axes = None) -> Any:
         Of :func:`prepare_paths`.
     ax : matplotlib Axes, default=None
         None makes a new figure; nothing is shown.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, -2.0]], baseline=[0.5], prediction=[-0.5], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline",
-    ... )
-    >>> [label.get_text() for label in draw_paths(prepare_paths(explanation)).get_yticklabels()]
-    ['baseline', 'age', 'bmi']
     """
     n = len(prepared.labels)
     ax = new_axes(8.0, 0.4 * n + 2.0) if ax is None else ax

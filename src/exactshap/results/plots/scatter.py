@@ -67,25 +67,6 @@ def prepare_scatter(explanation: ExplanationData, j: int, colour: int | None = N
         A player.
     colour : int, optional
         Another player.
-
-    Returns
-    -------
-    scatter : Scatter
-
-    Raises
-    ------
-    InputError
-        If the explanation holds no data.
-
-    Examples
-    --------
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0], [2.0]], baseline=[0.0] * 2, prediction=[1.0, 2.0], residual=[0.0] * 2, tolerance=1e-12,
-    ...     feature_names=["city"], value_function="baseline", data=[["b"], ["a"]],
-    ... )
-    >>> prepare_scatter(explanation, 0).x
-    Axis(name='city', numbers=array([1., 0.]), kind='text', categories=('a', 'b'))
     """
     shown = cells(explanation)
     if shown is None:
@@ -118,22 +99,6 @@ def draw_scatter(prepared: Scatter, ax: Axes = None) -> Any:
         Of :func:`prepare_scatter`.
     ax : matplotlib Axes, default=None
         None makes a new figure; nothing is shown.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, 2.0], [0.5, -1.0]], baseline=[0.5, 0.5], prediction=[3.5, 0.0], residual=[0.0, 0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline", data=[[40.0, 21.0], [50.0, 30.0]],
-    ... )
-    >>> draw_scatter(prepare_scatter(explanation, 0)).get_xlabel()
-    'age'
     """
     ax, colours = new_axes(6.5, 4.5) if ax is None else ax, current_palette()
     x, colour = prepared.x, prepared.colour

@@ -30,34 +30,12 @@ def draw_image(
     ----------
     explanation : Explanation
         Of one output; its players are the patches, line by line.
-    i : int
     shape : tuple of int
         Lines and columns of the grid.
     image : array of shape (height, width[, channels]), default=None
         What was explained, drawn in grey below the values.
     ax : matplotlib Axes, default=None
         None makes a new figure; nothing is shown.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Raises
-    ------
-    InputError
-        If there is not one player for each patch.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, -2.0]], baseline=[0.5], prediction=[-0.5], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["left", "right"], value_function="baseline",
-    ... )
-    >>> draw_image(explanation, 0, (1, 2)).images[0].get_array().shape
-    (1, 2)
     """
     if len(shape) != 2 or int(np.prod(shape)) != explanation.n_players:
         got = f"Got shape={tuple(shape)} for {explanation.n_players} players"
@@ -86,32 +64,10 @@ def draw_text(explanation: ExplanationData, i: int, words: Sequence[str] | None 
     ----------
     explanation : Explanation
         Of one output; its players are the words, in their order.
-    i : int
     words : sequence of str, default=None
         One for each player; None for the players' names.
     ax : matplotlib Axes, default=None
         None makes a new figure; nothing is shown.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Raises
-    ------
-    InputError
-        If there is not one word for each player.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, -2.0]], baseline=[0.5], prediction=[-0.5], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["good", "bad"], value_function="baseline",
-    ... )
-    >>> [text.get_text() for text in draw_text(explanation, 0).texts]
-    ['good', 'bad']
     """
     words = list(explanation.feature_names if words is None else words)
     if len(words) != explanation.n_players:

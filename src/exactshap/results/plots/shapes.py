@@ -226,34 +226,8 @@ def draw_shapes(shapes: list[Shape], axes: Axes) -> Any:
 
     Parameters
     ----------
-    shapes : list of Shape
     axes : array of matplotlib Axes
         At least as many.
-
-    Returns
-    -------
-    axes : array of matplotlib Axes
-
-    Raises
-    ------
-    InputError
-        If there are fewer axes than shapes.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> import numpy as np
-    >>> from exactshap import Explainer
-    >>> from exactshap.readers import AdditiveModel
-    >>> model = AdditiveModel([(0, lambda v: v[:, 0] ** 2), ((0, 1), lambda v: v.prod(axis=1))])
-    >>> X = np.array([[2.0, 1.0], [1.0, 3.0]])
-    >>> explainer = Explainer(model, np.zeros((1, 2)))
-    >>> shape = prepare_shape(explainer(X), explainer(X, index="moebius"), 0)
-    >>> import matplotlib.pyplot as plt
-    >>> axes = draw_shapes([shape], plt.subplots(1, 2)[1])
-    >>> [ax.axison for ax in axes]
-    [True, False]
     """
     flat = list(np.ravel(axes))
     if len(shapes) > len(flat):

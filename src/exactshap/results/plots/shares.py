@@ -57,7 +57,6 @@ def prepare_shares(
     Parameters
     ----------
     values : array of shape (n_features,)
-    names : sequence of str
     total : float
         The number that is split, in the unit of ``values``.
     statistic : str
@@ -66,17 +65,6 @@ def prepare_shares(
         Distances down and up to the ends of the error bars.
     max_display : int, default=10
         Largest number of bars, at least 1.
-
-    Returns
-    -------
-    bars : ShareBars
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> bars = prepare_shares(np.array([0.1, 0.5, 0.2]), ["a", "b", "c"], total=0.8, statistic="R2", max_display=2)
-    >>> bars.labels, bars.values
-    (('b', '2 others'), array([0.5, 0.3]))
     """
     max_display = displayed(max_display)
     values = np.asarray(values, float)
@@ -111,18 +99,6 @@ def draw_shares(bars: ShareBars, ax: Axes = None) -> Any:
         Of :func:`prepare_shares`.
     ax : matplotlib Axes, default=None
         None makes a new figure; nothing is shown.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> bars = prepare_shares(np.array([0.1, 0.5]), ["a", "b"], total=0.6, statistic="R2")
-    >>> draw_shares(bars).get_xlabel()
-    'contribution to R2'
     """
     ax = _new_axes(len(bars.labels)) if ax is None else ax
     position, colours = np.arange(len(bars.labels)), current_palette()

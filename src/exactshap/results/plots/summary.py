@@ -68,20 +68,6 @@ def prepare_bars(
         Probability of intervals of the means over rows, as of :meth:`exactshap.Explanation.importance`.
     **settings
         The others of that method.
-
-    Returns
-    -------
-    bars : Bars
-
-    Examples
-    --------
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, -2.0]], baseline=[0.5], prediction=[-0.5], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline",
-    ... )
-    >>> prepare_bars(explanation).values, prepare_bars(explanation, 0).values
-    (array([2., 1.]), array([-2.,  1.]))
     """
     title, found = index_title(explanation.index), None
     if i is not None:
@@ -115,22 +101,6 @@ def draw_bars(prepared: Bars, ax: Axes = None) -> Any:
         Of :func:`prepare_bars`.
     ax : matplotlib Axes, default=None
         None makes a new figure; nothing is shown.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, -2.0]], baseline=[0.5], prediction=[-0.5], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline",
-    ... )
-    >>> len(draw_bars(prepare_bars(explanation)).patches)
-    2
     """
     n, colours = len(prepared.labels), current_palette()
     ax = new_axes(8.0, 0.4 * n + 1.7) if ax is None else ax
@@ -201,21 +171,6 @@ def prepare_swarm(explanation: ExplanationData, *, max_display: int = 10) -> Swa
         Of one output.
     max_display : int, default=10
         Largest number of lines, at least 1.
-
-    Returns
-    -------
-    swarm : Swarm
-
-    Examples
-    --------
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0], [2.0]], baseline=[0.0] * 2, prediction=[1.0, 2.0], residual=[0.0] * 2, tolerance=1e-12,
-    ...     feature_names=["age"], value_function="baseline", data=[[30.0], [50.0]],
-    ... )
-    >>> prepare_swarm(explanation).places
-    array([[0.],
-           [1.]])
     """
     n = explanation.n_rows
     drawn = np.arange(n) if n <= MAX_DOTS else np.sort(np.random.default_rng(0).choice(n, MAX_DOTS, replace=False))
@@ -274,22 +229,6 @@ def draw_swarm(prepared: Swarm, ax: Axes = None) -> Any:
         Of :func:`prepare_swarm`.
     ax : matplotlib Axes, default=None
         None makes a new figure; nothing is shown.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0], [2.0]], baseline=[0.0] * 2, prediction=[1.0, 2.0], residual=[0.0] * 2, tolerance=1e-12,
-    ...     feature_names=["age"], value_function="baseline", data=[[30.0], [50.0]],
-    ... )
-    >>> len(draw_swarm(prepare_swarm(explanation)).collections)
-    1
     """
     n, colours = len(prepared.labels), current_palette()
     ax = new_axes(8.0, 0.4 * n + 2.0) if ax is None else ax

@@ -58,28 +58,8 @@ def prepare_waterfall(explanation: ExplanationData, i: int = 0, *, max_display: 
     ----------
     explanation : Explanation
         Of one output, with values that add up to the prediction.
-    i : int, default=0
     max_display : int, default=10
         Largest number of bars, at least 1.
-
-    Returns
-    -------
-    waterfall : Waterfall
-
-    Raises
-    ------
-    InputError
-        If the values do not add up to the prediction.
-
-    Examples
-    --------
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline",
-    ... )
-    >>> prepare_waterfall(explanation).starts
-    array([1.5, 0.5])
     """
     row = explanation[i]
     if not row.additive:
@@ -117,22 +97,6 @@ def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
         Of :func:`prepare_waterfall`.
     ax : matplotlib Axes, default=None
         None makes a new figure; nothing is shown.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, 2.0], [0.5, -1.0]], baseline=[0.5, 0.5], prediction=[3.5, 0.0], residual=[0.0, 0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline", data=[[40.0, 21.0], [50.0, 30.0]],
-    ... )
-    >>> len(draw_waterfall(prepare_waterfall(explanation, 0)).patches)
-    2
     """
     n, colours = len(prepared.labels), current_palette()
     ax = new_axes(8.0, 0.42 * (n + _FOOT) + 1.9) if ax is None else ax

@@ -41,15 +41,6 @@ def find_reasons(
     k, adverse, codes, output, background_values, n_bootstrap, level, random_state, model_digest
         As of that method.
 
-    Returns
-    -------
-    reasons : Reasons
-
-    Raises
-    ------
-    InputError
-        If values are no shares of the prediction, or a setting cannot be used.
-
     Examples
     --------
     >>> from exactshap import Explanation

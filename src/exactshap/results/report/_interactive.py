@@ -51,30 +51,9 @@ def render_interactive(
     seed : int, default=0
         Of the choice of rows where there are too many.
 
-    Returns
-    -------
-    page : str
-
-    Raises
-    ------
-    InputError
-        If there are no rows, or ``target`` does not fit the predictions.
-    MissingDependencyError
-        If jinja2, Altair or vl-convert-python is not installed.
-
     Notes
     -----
     The first page of a process takes some seconds, in which Vega is bundled.
-
-    Examples
-    --------
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline",
-    ... )
-    >>> render_interactive(explanation, title="A tiny report")[:15]  # doctest: +SKIP
-    '<!DOCTYPE html>'
     """
     if explanation.n_rows == 0:
         raise InputError(message("A report needs at least one row", "Got an explanation of 0 rows"))

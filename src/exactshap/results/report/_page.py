@@ -43,7 +43,6 @@ def write_report(
 
     Parameters
     ----------
-    explanation : Explanation
     path : str or Path
         Of the ``.html`` file.
     interactive : bool, default=False
@@ -52,27 +51,6 @@ def write_report(
         As of :func:`render`.
     max_display, n_rows : int or None, default=None
         As of :func:`render`, of a static report only; None for its defaults.
-
-    Returns
-    -------
-    path : Path
-
-    Raises
-    ------
-    MissingDependencyError
-        If jinja2 is not installed; for an interactive page, Altair or vl-convert-python.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from exactshap import explain
-    >>> from sklearn.svm import SVR
-    >>> X = np.random.default_rng(0).normal(size=(30, 2))
-    >>> explanation = explain(SVR().fit(X, X[:, 0]), X[:5])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_report(explanation, folder + "/report.html").name
-    'report.html'
     """
     check_report_path(path)
     settings: dict[str, Any] = {"title": title, "data_name": data_name, "command": command, "target": target, "seed": seed}
@@ -139,27 +117,6 @@ def render(
         Rows drawn as waterfalls, spread over the predictions.
     seed : int, default=0
         Of the choice of drawn rows.
-
-    Returns
-    -------
-    page : str
-
-    Raises
-    ------
-    InputError
-        If there are no rows, values that are not finite, or a ``target`` that does not fit the predictions.
-    MissingDependencyError
-        If jinja2 is not installed.
-
-    Examples
-    --------
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline",
-    ... )
-    >>> render(explanation, title="A tiny report")[:15]
-    '<!DOCTYPE html>'
     """
     if explanation.n_rows == 0:
         raise InputError(message("A report needs at least one row", "Got an explanation of 0 rows"))

@@ -44,7 +44,6 @@ def write_shares_report(shares: PairwiseDecomposition, path: str | Path, **setti
 
     Parameters
     ----------
-    shares : PairwiseDecomposition
     path : str or Path
         Of the ``.html`` file.
     **settings
@@ -68,8 +67,6 @@ def render_shares(
 
     Parameters
     ----------
-    shares : PairwiseDecomposition
-    title : str
     samples : pair of tables, optional
         The strongest columns are drawn in both of them.
     labels : pair of str, default=("X", "Z")

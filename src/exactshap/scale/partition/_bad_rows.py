@@ -18,13 +18,7 @@ Solve = Callable[[np.ndarray], Any]  # row numbers -> result, or one of REFUSALS
 
 
 def explain_what_is_possible(solve: Solve, table: Table, offsets: np.ndarray | None = None) -> list[tuple[np.ndarray, Any]]:
-    """Return (row numbers, result) of the rows that ``solve`` takes; ``offsets`` are one more column of these rows.
-
-    Raises
-    ------
-    InputError
-        If rows without gaps are there and all of them are refused: then it is the table that does not fit, not a row.
-    """
+    """Return (row numbers, result) of the rows that ``solve`` takes; ``offsets`` are one more column of these rows."""
     refused = _refused_for_gaps(solve, table, offsets)
     left = np.flatnonzero(~refused)
     results: list[tuple[np.ndarray, Any]] = []

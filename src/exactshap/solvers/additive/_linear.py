@@ -42,7 +42,6 @@ def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Se
 
     Parameters
     ----------
-    linear : Handle of Linear
     rows : array of shape (n_rows, n_columns)
     """
     model = cast(Linear, linear.value)
@@ -61,7 +60,6 @@ def solve_linear_precisely(
 
     Parameters
     ----------
-    model : Linear
     means : longdouble array of shape (n_columns,)
         Of the background's columns.
     rows : array of shape (n_rows, n_columns)

@@ -29,20 +29,8 @@ def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
 
     Parameters
     ----------
-    n_players : int
     order : int
         At least 1, at most ``n_players``.
-
-    Returns
-    -------
-    sets : tuple of tuples of int
-
-    Raises
-    ------
-    InputError
-        If the order is not one.
-    BudgetError
-        If there are more than 4 million sets.
 
     Examples
     --------

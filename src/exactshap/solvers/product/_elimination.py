@@ -102,7 +102,6 @@ def solve_factors(
 
     Parameters
     ----------
-    n_players : int
     factors : sequence of (players, table)
         Players ascending; ``table (n_background, 2^k)`` holds s, bit p of a column is the p-th player.
     rates, coefficients : arrays of shape (n_terms,)

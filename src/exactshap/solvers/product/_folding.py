@@ -61,7 +61,6 @@ def fold(tiles: Iterable[tuple[np.ndarray, np.ndarray]], n_players: int, n_terms
     ----------
     tiles : iterable of (weights (n_background,), b (n_background, n_players, n_terms))
         The background, tile by tile.
-    n_players, n_terms : int
     """
     n_low = low_players(n_players)
     table = np.zeros((-(-n_terms // LANES) * LANES, 2 ** (n_players - n_low), 2**n_low))

@@ -52,11 +52,6 @@ def solve_hinges(
     Notes
     -----
     A set of several players is solved as the last of them in the differences of the game in all others.
-
-    Raises
-    ------
-    BudgetError
-        If more than 30 players move a sum that some coalitions put above a hinge and others below.
     """
     _check_width(steps, starts, shifts)
     n_players, n_outputs = steps.shape[1], coefficients.shape[1]

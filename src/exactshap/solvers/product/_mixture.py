@@ -162,8 +162,6 @@ def solve_mixture(
 
     Parameters
     ----------
-    rules : BoundedRules
-    mixture : PreparedMixture
     inside : array of shape (n_rows, n_players, n_terms)
         Squared distances of the rows from each term's point, in each player.
     outside : array of shape (n_background, n_players, n_terms)

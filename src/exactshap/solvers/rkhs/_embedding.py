@@ -78,7 +78,6 @@ def embedding_weights(within: np.ndarray, targets: np.ndarray, eta: float, weigh
         k_S between the conditioning rows; overwritten.
     targets : array of shape (n, m)
         Right-hand sides; overwritten where they lie column by column.
-    eta : float
     weights : array of shape (n,)
         Positive, summing to one.
     """

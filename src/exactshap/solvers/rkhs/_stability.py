@@ -152,7 +152,6 @@ def conditional_stability(
     ----------
     parts, delta
         As in :func:`machine_stability`.
-    eta : float
     players : sequence of sequences of int
         The columns of each player.
     """

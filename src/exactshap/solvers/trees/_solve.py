@@ -191,11 +191,6 @@ def prepare_trees(
     prepared : PreparedTrees
         Immutable and picklable.
 
-    Raises
-    ------
-    InputError
-        If the players do not cover each column once, or the background has other columns or bad weights.
-
     Notes
     -----
     The background costs O(n_background n_leaves depth) once. Then a row costs one table look-up for each player of each group
@@ -264,11 +259,6 @@ def solve_trees(
     -------
     solution : Solution
         ``values`` (n_rows, n_sets[, n_outputs]) in the unit of the margin; ``method`` says what ran and its memory.
-
-    Raises
-    ------
-    InputError
-        If ``X`` has other columns than the trees.
 
     Notes
     -----

@@ -25,10 +25,8 @@ class Hybrids:
 
     Parameters
     ----------
-    trees : FlatTrees
     player : int32 array of shape (n_nodes,)
         Of the column that each node splits on; anything at leaves.
-    n_players : int
     background : array of shape (n_background, n_features)
     tree_output : int32 array of shape (n_trees,)
         The only output that each tree adds to, -1 for all.

@@ -170,13 +170,8 @@ def take_trees(trees: FlatTrees, chosen: np.ndarray) -> FlatTrees:
 
     Parameters
     ----------
-    trees : FlatTrees
     chosen : int array
         Numbers of trees, in the order in which they shall come.
-
-    Returns
-    -------
-    trees : FlatTrees
 
     Examples
     --------

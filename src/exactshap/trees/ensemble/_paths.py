@@ -59,10 +59,6 @@ class Paths:
 def parents(trees: FlatTrees) -> tuple[np.ndarray, np.ndarray]:
     """Return each node's parent, and on which side of it the node is.
 
-    Parameters
-    ----------
-    trees : FlatTrees
-
     Returns
     -------
     parent : int32 array of shape (n_nodes,)
@@ -84,10 +80,6 @@ def parents(trees: FlatTrees) -> tuple[np.ndarray, np.ndarray]:
 
 def cover_shares(trees: FlatTrees) -> np.ndarray:
     """Return the share of its parent's cover that each node has.
-
-    Parameters
-    ----------
-    trees : FlatTrees
 
     Returns
     -------
@@ -114,7 +106,6 @@ def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths
 
     Parameters
     ----------
-    trees : FlatTrees
     player_of_column : int array of shape (n_features,), default=None
         The player of each column; None makes each column a player of its own.
 
@@ -169,7 +160,6 @@ def inside(trees: FlatTrees, where: Paths, X: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    trees : FlatTrees
     where : Paths
         Of the same trees.
     X : array of shape (n_rows, n_features)

@@ -15,7 +15,6 @@ def prepared(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    trees : FlatTrees
     X : array of shape (n_rows, n_features)
 
     Returns
@@ -42,7 +41,6 @@ def decisions(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    trees : FlatTrees
     X : array of shape (n_rows, n_features)
 
     Returns
@@ -68,7 +66,6 @@ def apply(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    trees : FlatTrees
     X : array of shape (n_rows, n_features)
 
     Returns
@@ -96,7 +93,6 @@ def margin(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    trees : FlatTrees
     X : array of shape (n_rows, n_features)
 
     Returns

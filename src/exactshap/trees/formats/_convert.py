@@ -96,15 +96,6 @@ def flatten(model: Model, output: Any = "auto") -> FlatTrees:
     output : "auto", int or str
         Which output of a model with several; "auto" keeps all of them.
 
-    Returns
-    -------
-    trees : FlatTrees
-
-    Raises
-    ------
-    UnsupportedModelError
-        If the model is no tree model.
-
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes

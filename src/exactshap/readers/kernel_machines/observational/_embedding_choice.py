@@ -89,13 +89,7 @@ class Routes:
         return f"{exact}, Nystroem with {b} landmarks {_cost(self.landmark_bytes(b), self.landmark_operations(b))}"
 
     def chosen(self, n_landmarks: Any) -> int | None:
-        """Return the number of landmarks, or None for the exact form.
-
-        Raises
-        ------
-        BudgetError
-            If the exact form was requested and does not fit ``memory_limit``, or if nothing fits.
-        """
+        """Return the number of landmarks, or None for the exact form."""
         everything = f"Conditional embeddings of {self.n_rows} rows do"
         if n_landmarks is None:
             self._refuse_too_large(everything, self.exact_bytes())

@@ -89,25 +89,6 @@ def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) 
         What was observed: the classes of a classifier, numbers otherwise. Errors are in the unit of the target.
     seed : int, default=0
         Of the choice of rows where there are too many.
-
-    Returns
-    -------
-    packed : Packed
-
-    Raises
-    ------
-    InputError
-        If ``target`` does not fit the predictions; see :func:`exactshap.results.data.observe`.
-
-    Examples
-    --------
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline",
-    ... )
-    >>> pack(explanation).sentence
-    'The page holds the one row that was explained.'
     """
     observed = None if target is None else observe(explanation, target)
     first, words = _first(explanation, None if observed is None else observed.error)
