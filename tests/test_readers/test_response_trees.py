@@ -62,11 +62,11 @@ TWO_CLASSES = {
     "pipeline": lambda: make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=12)).fit(X, CLASSES),
 }
 STUMPS = {
-    "xgboost": lambda: xgboost("XGBClassifier").set_params(max_depth=1).fit(X, numbered(CLASSES)),
-    "lightgbm": lambda: lightgbm("LGBMClassifier").set_params(num_leaves=2).fit(X, CLASSES),
-    "catboost": lambda: catboost("CatBoostClassifier", depth=1).fit(X, CLASSES),
-    "scikit-learn": lambda: GradientBoostingClassifier(n_estimators=12, max_depth=1, loss="exponential").fit(X, CLASSES),
-    "histograms": lambda: HistGradientBoostingClassifier(max_iter=12, max_leaf_nodes=2).fit(X, CLASSES),
+    "xgboost": lambda X, y: xgboost("XGBClassifier").set_params(max_depth=1).fit(X, numbered(y)),
+    "lightgbm": lambda X, y: lightgbm("LGBMClassifier").set_params(num_leaves=2).fit(X, y),
+    "catboost": lambda X, y: catboost("CatBoostClassifier", depth=1).fit(X, y),
+    "scikit-learn": lambda X, y: GradientBoostingClassifier(n_estimators=12, max_depth=1, loss="exponential").fit(X, y),
+    "histograms": lambda X, y: HistGradientBoostingClassifier(max_iter=12, max_leaf_nodes=2).fit(X, y),
 }
 MANY_CLASSES = {
     "xgboost": lambda: xgboost("XGBClassifier").fit(X, numbered(THREE)),
@@ -116,10 +116,18 @@ def test_probabilities_of_two_classes_are_those_of_brute_force(name):
 
 
 @pytest.mark.parametrize("name", STUMPS)
-def test_trees_of_one_column_each_are_exact_by_expansion(name):
-    model = STUMPS[name]()
-    explanation = explain(model, ROWS, BACKGROUND, output="probability")
-    check(explanation, lambda rows: model.predict_proba(rows)[:, 1], name)
+def test_trees_of_one_column_each_are_exact_by_all_coalitions_or_by_expansion(name):
+    few = STUMPS[name](X, CLASSES)
+    explanation = explain(few, ROWS, BACKGROUND, output="probability")
+    check(explanation, lambda rows: few.predict_proba(rows)[:, 1], name)
+    assert "enumeration" in explanation.method
+    wide = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 12)))
+    model = STUMPS[name](wide, np.where(wide.mean(axis=1) > 0, "yes", "no"))
+    explanation = explain(model, wide[:2], wide[200:205], output="probability")
+    own = explain(lambda rows: model.predict_proba(rows)[:, 1], wide[:2], wide[200:205])
+    assert explanation.exact
+    assert own.exact
+    np.testing.assert_allclose(explanation.values, own.values, atol=tolerance(name))
     assert "quadrature" in explanation.method
     assert 0.0 < explanation.error_bound.max() < 1e-12
 

@@ -244,7 +244,7 @@ def test_frames_permuted_and_arrays():
 
 def test_refusals():
     linear = regressor(booster="gblinear", max_depth=None).fit(X, Y)
-    with pytest.raises(UnsupportedStructureError, match=r"gblinear booster has no trees. It is a linear model"):
+    with pytest.raises(InputError, match=r"XGBRegressor needs reference rows. Got background=None"):
         Explainer(linear)
     with pytest.raises(Exception, match="need to call fit"):
         Explainer(regressor())

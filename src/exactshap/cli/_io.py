@@ -28,6 +28,7 @@ _OWN_TYPES = {
         "RKHSWeightingCV",
         "RKHSWeightingClassifier",
         "RKHSWeightingRegressor",
+        "ShadowSelector",
         "ShapleyKernelClassifier",
         "ShapleyKernelRidge",
     ),

@@ -78,7 +78,7 @@ class ShadowSelector(SelectorMixin, BaseEstimator):
     >>> from sklearn.datasets import make_friedman1
     >>> X, y = make_friedman1(n_samples=200, n_features=8, random_state=0)
     >>> ShadowSelector(n_trials=20, random_state=0).fit(X, y).get_support(indices=True)
-    array([0, 1, 3, 4])
+    array([0, 1, 2, 3, 4])
     """
 
     def __init__(

@@ -60,6 +60,7 @@ class Importance:
       player  mean |value|
       age                2
       bmi                2
+      means of |value|
     """
 
     names: tuple[str, ...]

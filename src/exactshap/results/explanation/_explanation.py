@@ -350,7 +350,7 @@ class Explanation(ExplanationData):
         >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
         >>> reasons = explain(SVR(C=10.0).fit(X, y), X[:2], X[:50]).reasons(2, adverse="positive", codes={"bmi": "R4: weight"})
         >>> reasons.texts.tolist(), reasons.decided.all()
-        ([['R4: weight', 'sex'], ['s3', 'sex']], np.True_)
+        ([['R4: weight', 's5'], ['sex', 's6']], np.True_)
         """
         from exactshap.results.reasons import find_reasons
 

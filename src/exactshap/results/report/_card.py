@@ -96,7 +96,7 @@ def _one_line(text: str) -> Any:
     r"""Return text as one line of a Markdown table or list, without markup.
 
     >>> print(_one_line("a | <b>"))
-    a \\| &lt;b&gt;
+    a \| &lt;b&gt;
     """
     markup = require("markupsafe", "report", purpose="A report").Markup
     return markup(html.escape(" ".join(text.split()), quote=False).replace("|", "\\|"))
