@@ -1,8 +1,10 @@
 """Routing by the rules in words, one row and one node at a time; a random ensemble to try it on. Nothing compiled."""
 
+import dataclasses
+
 import numpy as np
 
-from exactshap.trees import RawTree, build
+from exactshap.trees import LeafFunction, RawTree, build
 
 NASTY = [
     np.nan,
@@ -91,6 +93,33 @@ def random_trees(seed, n_trees=3, n_features=4, depth=5, n_outputs=1, less_equal
         less_equal=less_equal,
         single_precision=single_precision,
     )
+
+
+def linear_raw(rng, n_features, depth, n_outputs=1):
+    """A random tree with linear functions in most leaves, of columns on and off their paths."""
+    raw = random_raw(rng, n_features, depth, n_outputs)
+    functions = {}
+    for leaf in np.flatnonzero(raw.left < 0).tolist():
+        if rng.random() < 0.8:
+            columns = rng.choice(n_features, rng.integers(0, n_features), replace=False)
+            functions[leaf] = LeafFunction(columns, rng.normal(size=(len(columns), n_outputs)), rng.normal(size=n_outputs))
+    return dataclasses.replace(raw, functions=functions)
+
+
+def linear_trees(seed, n_trees=3, n_features=5, depth=4, n_outputs=1):
+    rng = np.random.default_rng(seed)
+    raw = [linear_raw(rng, n_features, depth, n_outputs) for _ in range(n_trees)]
+    constant = rng.normal(size=n_outputs)
+    return build(raw, n_features=n_features, constant=constant, less_equal=True, single_precision=False)
+
+
+def leaf_answer(trees, q, row):
+    """What a row gets at leaf q, by the rule in words of LeafFunction."""
+    value = trees.value[q].copy()
+    terms = range(trees.linear.start[q], trees.linear.start[q + 1])
+    if any(np.isnan(row[trees.linear.column[e]]) for e in terms):
+        return value
+    return value + trees.linear.offset[q] + sum(trees.linear.coefficient[e] * row[trees.linear.column[e]] for e in terms)
 
 
 def nasty_rows(seed, n_rows, n_features):

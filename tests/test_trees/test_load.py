@@ -47,7 +47,7 @@ def loaded(document):
 
 
 def test_there_are_golden_files_of_every_format():
-    assert len(GOLDEN) == 21
+    assert len(GOLDEN) == 22
     assert {name.split("_")[0].rstrip("34") + Path(name).suffix for name in GOLDEN} == {
         "xgboost.json",
         "xgboost.ubj",

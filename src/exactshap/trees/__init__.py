@@ -1,6 +1,6 @@
 """Ensembles of trees as flat arrays: what every tree reader produces and every tree solver consumes."""
 
-from exactshap.trees.ensemble import FlatTrees, RawTree, TreeModel, build
+from exactshap.trees.ensemble import FlatTrees, LeafFunction, RawTree, TreeModel, build
 from exactshap.trees.ensemble import Paths as Paths
 from exactshap.trees.ensemble import apply as apply
 from exactshap.trees.ensemble import cover_shares as cover_shares
@@ -14,4 +14,4 @@ from exactshap.trees.ensemble import take_trees as take_trees
 from exactshap.trees.formats import convert, load, loads
 from exactshap.trees.formats import flatten as flatten
 
-__all__ = ["FlatTrees", "RawTree", "TreeModel", "build", "convert", "load", "loads"]
+__all__ = ["FlatTrees", "LeafFunction", "RawTree", "TreeModel", "build", "convert", "load", "loads"]

@@ -6,19 +6,6 @@ EXACTSHAP_BEGIN
 
 namespace {
 
-/// Replace `table[S] (2^m,)` by the sum over subsets that agree with S on the players of the mask `skip`.
-void sum_subsets(double* table, int64_t m, int64_t skip) {
-  for (int64_t k = 0; k < m; k++) {
-    if ((skip >> k) & 1) continue;
-    const int64_t half = int64_t(1) << k;
-    for (int64_t block = 0; block < int64_t(1) << m; block += 2 * half) {
-      const double* const from = table + block;
-      double* __restrict const to = table + block + half;
-      for (int64_t s = 0; s < half; s++) to[s] += from[s];
-    }
-  }
-}
-
 /// Add the weights of background rows to the cell of the set of players that they fail, at leaf l.
 void add_failures_of(int64_t l, int64_t offset, Array<uint8_t, 2> decisions, const Leaves& leaves, In<double, 1> weights,
                      Array<int64_t, 1> failed, double* cells) {
@@ -66,27 +53,6 @@ Status sum_survival(Leaves leaves, In<int64_t, 1> start, Out<double, 1> out, Con
     sum_subsets(out.data + start[l], leaves.n_players(l), 0);
   }
   return Status::done;
-}
-
-/// Write the value of the set T in the game [S in A] g(S) for every A of m players to `out (2^m,)`:
-///
-///   phi_T(A) = (-1)^{|T \ A|} sum_{S in A \ T} p(|S|) Delta_{T n A} g(S)
-///
-/// One pass per player: players of T are differenced, (g_0, g_1) -> (-g_0, g_1 - g_0), the others are summed over subsets.
-void fill_set_values(const double* survival, int64_t m, int64_t T, In<double, 1> weights, double* __restrict out) {
-  const int64_t size = int64_t(1) << m;
-  for (int64_t s = 0; s < size; s++) out[s] = survival[s];
-  for (int64_t k = 0; k < m; k++) {
-    if (((T >> k) & 1) == 0) continue;
-    const int64_t half = int64_t(1) << k;
-    for (int64_t block = 0; block < size; block += 2 * half)
-      for (int64_t s = block; s < block + half; s++) {
-        out[s + half] -= out[s];
-        out[s] = -out[s];
-      }
-  }
-  for (int64_t s = 0; s < size; s++) out[s] *= weights[__builtin_popcountll(uint64_t(s & ~T))];
-  sum_subsets(out, m, T);
 }
 
 /// A leaf, the codes of its group as sets of its players, and where the group's rows are.

@@ -155,4 +155,38 @@ inline void add_ends(Array<int64_t, 1> codes, const double* survival, int64_t m,
   for (int64_t code = 0; code < n_codes; code++) out[code] += magnitude * survival[codes[code]];
 }
 
+/// Replace `table[S] (2^m,)` by the sum over subsets that agree with S on the players of the mask `skip`.
+inline void sum_subsets(double* table, int64_t m, int64_t skip) {
+  for (int64_t k = 0; k < m; k++) {
+    if ((skip >> k) & 1) continue;
+    const int64_t half = int64_t(1) << k;
+    for (int64_t block = 0; block < int64_t(1) << m; block += 2 * half) {
+      const double* const from = table + block;
+      double* __restrict const to = table + block + half;
+      for (int64_t s = 0; s < half; s++) to[s] += from[s];
+    }
+  }
+}
+
+/// Write the value of the set T in the game [S in A] g(S) for every A of m players to `out (2^m,)`:
+///
+///   phi_T(A) = (-1)^{|T \ A|} sum_{S in A \ T} p(|S|) Delta_{T n A} g(S)
+///
+/// One pass per player: players of T are differenced, (g_0, g_1) -> (-g_0, g_1 - g_0), the others are summed over subsets.
+inline void fill_set_values(const double* survival, int64_t m, int64_t T, In<double, 1> weights, double* __restrict out) {
+  const int64_t size = int64_t(1) << m;
+  for (int64_t s = 0; s < size; s++) out[s] = survival[s];
+  for (int64_t k = 0; k < m; k++) {
+    if (((T >> k) & 1) == 0) continue;
+    const int64_t half = int64_t(1) << k;
+    for (int64_t block = 0; block < size; block += 2 * half)
+      for (int64_t s = block; s < block + half; s++) {
+        out[s + half] -= out[s];
+        out[s] = -out[s];
+      }
+  }
+  for (int64_t s = 0; s < size; s++) out[s] *= weights[__builtin_popcountll(uint64_t(s & ~T))];
+  sum_subsets(out, m, T);
+}
+
 EXACTSHAP_END

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "linear.h"
 #include "routing.h"
 
 EXACTSHAP_BEGIN
@@ -56,6 +57,35 @@ struct HybridTrees {
   }
 };
 
+/// Linear functions of leaves, none where they are constant, the players of their terms, and the cells of both rows: a term takes its
+/// column from the row where its player is in the coalition, else from the background row.
+struct HybridCells {
+  LeafTerms terms;
+  In<int32_t, 1> player;
+  In<double, 1> row;
+  In<double, 2> background;
+  EXACTSHAP_FIELDS(terms, player, row, background)
+
+  EXACTSHAP_INLINE bool are_there() const { return terms.offset.size[0] > 0; }
+  EXACTSHAP_INLINE bool fit(int64_t n_nodes, int64_t n_outputs, int64_t n_background, int64_t n_players) const {
+    if (!are_there()) return terms.column.size[0] == 0;
+    return terms.fit() && terms.offset.size[0] == n_nodes && terms.offset.size[1] == n_outputs && player.size[0] == terms.column.size[0] &&
+           lie_within(player, n_players) && background.size[0] == n_background && background.size[1] == row.size[0] &&
+           lie_within(terms.column, row.size[0]);
+  }
+  /// Add the function of node q in the coalition whose bit is `bit` of word `word` of the members.
+  EXACTSHAP_INLINE double function(int64_t q, int64_t o, int64_t i, const Set* members, int64_t word, uint64_t bit) const {
+    double sum = terms.offset[q][o];
+    for (int64_t e = terms.start[q]; e < terms.start[q + 1]; e++) {
+      const bool from_row = (members[player[e]].words[word] & bit) != 0;
+      const double x = from_row ? row[terms.column[e]] : background[i][terms.column[e]];
+      if (x != x) return 0.0;
+      sum += terms.coefficient[e][o] * x;
+    }
+    return sum;
+  }
+};
+
 /// What is left to walk: a node and the coalitions that reach it.
 struct Visit {
   int64_t node;
@@ -100,11 +130,12 @@ EXACTSHAP_INLINE void walk(int64_t root, const HybridTrees& trees, const uint8_t
 ///
 /// `row (n_nodes,)` and `background (n_background, n_nodes)` say which way each row goes at each node, 1 left; bit c of
 /// `members (n_players, n_words)` whether the player is in coalition c.
-Status sum_hybrids(HybridTrees trees, In<uint8_t, 1> row, In<uint8_t, 2> background, In<uint64_t, 2> members, Out<double, 3> out,
-                   Context& context) {
+Status sum_hybrids(HybridTrees trees, In<uint8_t, 1> row, In<uint8_t, 2> background, In<uint64_t, 2> members, HybridCells cells,
+                   Out<double, 3> out, Context& context) {
   const int64_t n_coalitions = out.size[2], n_players = members.size[0];
   EXACTSHAP_REQUIRE(trees.fit(n_players) && row.size[0] == trees.left.size[0] && background.size[1] == row.size[0]);
   EXACTSHAP_REQUIRE(out.size[0] == background.size[0] && out.size[1] == trees.value.size[1]);
+  EXACTSHAP_REQUIRE(cells.fit(trees.left.size[0], out.size[1], out.size[0], n_players));
   EXACTSHAP_REQUIRE(members.size[1] * BITS >= n_coalitions && trees.left.size[0] < int64_t(1) << 31);
   auto stack = context.empty<Visit>(trees.largest() + 1);
   auto sets = context.empty<Set>(n_players);
@@ -127,6 +158,8 @@ Status sum_hybrids(HybridTrees trees, In<uint8_t, 1> row, In<uint8_t, 2> backgro
         for (int64_t o = only < 0 ? 0 : only; o < (only < 0 ? out.size[1] : only + 1); o++) {
           double* const to = out[i][o].data + start;
           for (int64_t c = 0; c < n; c++) to[c] += trees.value[leaf[c]][o];
+          if (!cells.are_there()) continue;
+          for (int64_t c = 0; c < n; c++) to[c] += cells.function(leaf[c], o, i, sets.data, c / BITS, uint64_t(1) << c % BITS);
         }
       }
     }

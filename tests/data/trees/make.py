@@ -60,6 +60,7 @@ def make_lightgbm(X, y):
             n_estimators=3, categorical_feature=[3], min_data_per_group=1, cat_smooth=1, max_cat_to_onehot=2, **quiet
         ).fit(X, y),
         "lightgbm_multiclass.txt": lightgbm.LGBMClassifier(n_estimators=2, **quiet).fit(X, np.digitize(y, [-0.5, 0.8])),
+        "lightgbm_linear.txt": lightgbm.LGBMRegressor(n_estimators=3, linear_tree=True, **quiet).fit(X, y),
         "lightgbm_zero_missing.txt": lightgbm.LGBMRegressor(n_estimators=2, zero_as_missing=True, **quiet).fit(X, y),
     }
     for name, model in models.items():

@@ -295,6 +295,9 @@ def _prepare(
     names = names_of(Request(), fitted or table.names, ensemble.n_features, ensemble.name)
     players, player_names = players_of(Request(groups=groups), names)
     target, weights = target_of(model, y, table.n_rows), weights_of(sample_weight, table.n_rows)
+    ensemble.require_constant_leaves(
+        "game of a loss", "Refit with constant leaves, or explain predictions: Explainer(model, background)"
+    )
     ensemble.require_covers("game of a loss", "Save the model with its node statistics")
     bad = np.flatnonzero(~form.valid(target))
     if bad.size:

@@ -40,6 +40,9 @@ class Node:
     missing_below: bool | None = False
     strict: bool = False
     zero_is_missing: bool = False
+    # Of a linear leaf: what is added to its value, and the coefficients of its columns
+    offset: float = 0.0
+    coefficients: tuple[tuple[int, float], ...] = ()
 
 
 def own_trees(model: Model, library: str) -> list[Node] | None:
@@ -90,7 +93,12 @@ def _lightgbm(model: Model) -> Iterator[Node]:
 
     def node(entry: dict) -> Node:
         if "leaf_value" in entry:
-            return _leaf(entry["leaf_value"], entry.get("leaf_count", 1.0), share)
+            leaf = _leaf(entry["leaf_value"], entry.get("leaf_count", 1.0), share)
+            if "leaf_const" in entry:
+                leaf.offset = share * (entry["leaf_const"] - entry["leaf_value"])
+                terms = zip(entry["leaf_features"], entry["leaf_coeff"], strict=True)
+                leaf.coefficients = tuple((column, share * value) for column, value in terms)
+            return leaf
         if entry["decision_type"] != "<=":
             raise ValueError("a set of categories")
         kind = entry["missing_type"]
@@ -195,6 +203,7 @@ def dump_difference(trees: FlatTrees, own: list[Node], outputs: np.ndarray) -> f
             if node.below is None or node.above is None:
                 value = trees.value[q] if len(node.value) == trees.n_outputs else trees.value[q, max(int(output), 0)]
                 worst = max(worst, float(np.abs(value - node.value).max()) / largest)
+                worst = max(worst, _function_difference(trees, q, node) / largest)
                 # Libraries count nothing at a tree that is one leaf
                 if trees.cover.any() and node is not alone:
                     worst = max(worst, abs(float(trees.cover[q]) - node.cover) / whole)
@@ -203,6 +212,17 @@ def dump_difference(trees: FlatTrees, own: list[Node], outputs: np.ndarray) -> f
                 return float("inf")
             stack += [(int(trees.left[q]), node.below), (int(trees.right[q]), node.above)]
     return worst
+
+
+def _function_difference(trees: FlatTrees, q: int, node: Node) -> float:
+    """Return the largest difference of a leaf's linear function to a dump; infinity for other columns."""
+    if trees.linear is None:
+        return float("inf") if node.coefficients else abs(node.offset)
+    terms = slice(trees.linear.start[q], trees.linear.start[q + 1])
+    if trees.linear.column[terms].tolist() != [column for column, _ in node.coefficients]:
+        return float("inf")
+    ours = [*trees.linear.coefficient[terms].sum(axis=1), trees.linear.offset[q].sum()]  # those of other outputs are 0
+    return float(np.abs(np.subtract(ours, [*(value for _, value in node.coefficients), node.offset])).max())
 
 
 def _same_split(trees: FlatTrees, q: int, node: Node) -> bool:

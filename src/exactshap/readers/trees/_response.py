@@ -83,9 +83,9 @@ def _unit(ensemble: TreeModel, link: str) -> str:
 
 
 def _owners(margin: TreeReader) -> np.ndarray | None:
-    """Return the player (n_trees,) of each tree; None where a tree has several, or trees several outputs."""
+    """Return the player (n_trees,) of each tree; None where a tree may have several, or trees several outputs."""
     trees = margin.ensemble.trees
-    if not margin.single_output:
+    if not margin.single_output or trees.linear is not None:
         return None
     player, owners = _player_of_node(margin), np.zeros(trees.n_trees, int)
     for k in range(trees.n_trees):
@@ -97,11 +97,16 @@ def _owners(margin: TreeReader) -> np.ndarray | None:
     return owners
 
 
-def _player_of_node(margin: TreeReader) -> np.ndarray:
-    """Return the player that each node splits on, 0 at leaves."""
-    trees, owner = margin.ensemble.trees, np.zeros(margin.ensemble.trees.n_features, np.int32)
+def _player_of_column(margin: TreeReader) -> np.ndarray:
+    owner = np.zeros(margin.ensemble.trees.n_features, np.int32)
     for player, columns in enumerate(margin.tree_players):
         owner[list(columns)] = player
+    return owner
+
+
+def _player_of_node(margin: TreeReader) -> np.ndarray:
+    """Return the player that each node splits on, 0 at leaves."""
+    trees, owner = margin.ensemble.trees, _player_of_column(margin)
     return np.ascontiguousarray(np.where(trees.feature >= 0, owner[trees.feature], 0), dtype=np.int32)
 
 
@@ -135,9 +140,10 @@ class _TreeHybrids:
         self._ensemble = ensemble = margin.ensemble
         assert margin.background is not None
         background = encode(ensemble, margin.background)
-        self._hybrids = Hybrids(ensemble.trees, _player_of_node(margin), margin.n_players, background, ensemble.tree_output)
+        players = _player_of_node(margin), margin.n_players
+        self._hybrids = Hybrids(ensemble.trees, *players, background, ensemble.tree_output, _player_of_column(margin))
 
     def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:
         """Return the margins of one row's hybrids, and the players that send it another way than some background row."""
-        ways = self._hybrids.ways(encode(self._ensemble, X))
-        return partial(self._hybrids.margins, ways), self._hybrids.moving(ways)
+        row = self._hybrids.row(encode(self._ensemble, X))
+        return partial(self._hybrids.margins, row), self._hybrids.moving(row)

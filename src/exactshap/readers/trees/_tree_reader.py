@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import BudgetError, ExactnessError, UnknownNameError, message, no_output
+from exactshap.errors import BudgetError, ExactnessError, UnknownNameError, UnsupportedStructureError, message, no_output
 from exactshap.frames import Table, check_columns
 from exactshap.games import ProductGame
 from exactshap.readers import (
@@ -30,9 +30,9 @@ from exactshap.readers import (
 from exactshap.readers.trees._dump import Node, dump_difference, own_trees, walked_values
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, player_sets
-from exactshap.solvers.trees import prepare_trees, solve_trees
-from exactshap.trees import FlatTrees, TreeModel, inside, margin, paths
-from exactshap.trees.ensemble import encode, largest_sum, readable
+from exactshap.solvers.trees import check_cells, no_path_dependent, prepare_trees, solve_trees
+from exactshap.trees import FlatTrees, TreeModel, inside, margin, paths, prepared
+from exactshap.trees.ensemble import encode, function_sizes, largest_sum, readable
 
 __all__ = ["TreeReader"]
 
@@ -88,7 +88,12 @@ class TreeReader(Reader):
         self.fitted_names = _checkable_names(ensemble)
         self.feature_names = names_of(request, ensemble.feature_names, ensemble.n_features, ensemble.name)
         self.output_names, self.single_output = ensemble.output_names, ensemble.single_output
-        self.value_function = choose_value_function(request, self.value_functions, "path_dependent", owner=ensemble.name)
+        if ensemble.trees.linear is not None:
+            self.value_functions = ("interventional", "baseline")
+            if request.background is None or request.value_function == "path_dependent":
+                raise UnsupportedStructureError(no_path_dependent(f"The trees of {ensemble.name}"))
+        default = "path_dependent" if "path_dependent" in self.value_functions else None
+        self.value_function = choose_value_function(request, self.value_functions, default, owner=ensemble.name)
         self.players, self.player_names = players_of(request, self.feature_names)
         self.tree_players = ensemble.tree_players(self.players, self.feature_names)
         rows, self._largest_sum = None, largest_sum(ensemble.trees)
@@ -101,6 +106,7 @@ class TreeReader(Reader):
             )
             self.weights = request.weights
             rows = encode(ensemble, self.background)
+            check_cells(ensemble.trees, rows, "background")
             self._check_background(self.predict(self.background), rows)
         self._prepared = prepare_trees(ensemble.trees, self.tree_players, rows, self.weights, memory_limit=request.memory_limit)
 
@@ -187,9 +193,10 @@ class TreeReader(Reader):
         """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""
         own = predicted.reshape(len(rows), -1)
         ours = margin(self.ensemble.trees, rows)
-        allowed = 64.0 * self.precision * (np.sqrt(self.n_terms) + 1.0) * self._largest_sum
+        sizes = self._largest_sum + function_sizes(self.ensemble.trees, rows)
+        allowed = 64.0 * self.precision * (np.sqrt(self.n_terms) + 1.0) * sizes
         worst = np.abs(own - ours).max(axis=1)
-        if (i := int(np.argmax(worst))) >= 0 and not worst[i] <= allowed:
+        if (i := int(np.argmax(worst - allowed))) >= 0 and not worst[i] <= allowed[i]:
             raise ExactnessError(
                 message(
                     f"The trees of {self.model_name} were not read as the library reads them",
@@ -252,7 +259,9 @@ def _leaf_game(
     .. math:: v(S) = c + \sum_l v_l \prod_{j \in S} a_{lj} \prod_{j \notin S} b_{lj}
 
     a says whether the row satisfies every split on player j on the path to leaf l; b is the product of the cover ratios of
-    those splits (path-dependent), or the same as a for the background rows (interventional, baseline).
+    those splits (path-dependent), or the same as a for the background rows (interventional, baseline). A linear leaf has one term more for
+    its offset, and one for each coefficient: all its factors are 0 where a column of its function is missing, and the column's own player
+    has the column itself as another factor, x in a and z in b.
     """
     owner = np.zeros(trees.n_features, np.int32)
     for j, columns in enumerate(players):
@@ -268,7 +277,50 @@ def _leaf_game(
         b = _padded(inside(trees, where, background), n_players)
     a = _padded(inside(trees, where, X), n_players)
     value = trees.value[where.leaf]
+    if trees.linear is not None:
+        assert background is not None
+        term_leaf, term_column, coefficient = _linear_terms(trees, where.leaf)
+        value = np.concatenate([value, coefficient])
+        _check_size(len(value), n_players, len(X) + len(background))
+        a, b = (
+            np.concatenate([passes, _linear_factors(trees, where.leaf, term_leaf, term_column, owner, passes, rows)], axis=1)
+            for passes, rows in ((a, prepared(trees, X)), (b, prepared(trees, background)))
+        )
     return ProductGame(value[:, 0] if trees.n_outputs == 1 else value, a, b, weights, trees.constant)
+
+
+def _linear_terms(trees: FlatTrees, leaf: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the leaf (its place in ``leaf``), the column (-1: none, an offset) and the coefficients of all linear terms."""
+    assert trees.linear is not None
+    functions = trees.linear.take(leaf)
+    places = np.arange(len(leaf))
+    return (
+        np.concatenate([places, functions.node]),
+        np.concatenate([np.full(len(leaf), -1), functions.column]),
+        np.concatenate([functions.offset, functions.coefficient]),
+    )
+
+
+def _linear_factors(
+    trees: FlatTrees,
+    leaf: np.ndarray,
+    term_leaf: np.ndarray,
+    term_column: np.ndarray,
+    owner: np.ndarray,
+    passes: np.ndarray,
+    rows: np.ndarray,
+) -> np.ndarray:
+    """Return the factors (n_rows, n_terms, n_players) of the linear terms, from those of the leaves' constant values."""
+    assert trees.linear is not None
+    functions = trees.linear.take(leaf)
+    known = passes.copy()
+    for place, column in zip(functions.node, functions.column, strict=True):
+        known[:, place, owner[column]] *= ~np.isnan(rows[:, column])
+    factors = known[:, term_leaf]
+    terms = np.flatnonzero(term_column >= 0)
+    columns = term_column[terms]
+    factors[:, terms, owner[columns]] *= np.nan_to_num(rows[:, columns], nan=0.0)
+    return factors
 
 
 def _padded(a: np.ndarray, n_players: int) -> np.ndarray:

@@ -80,16 +80,19 @@ def known_sets(frontier: Any, n_players: int, order: int) -> Iterable[Sequence[i
 
 
 def _path_sets(model: Any, order: int) -> Sets:
-    """Return the sets of 2..order columns that some root-to-leaf path of the model splits on."""
+    """Return the sets of 2..order columns that some root-to-leaf path splits on, or its leaf multiplies."""
     from exactshap.trees import convert
 
     trees = convert(model).trees
     above: dict[int, frozenset[int]] = {}
     found: set[frozenset[int]] = set()
+    linear = trees.linear
     for node, (left, right, feature) in enumerate(zip(trees.left, trees.right, trees.feature, strict=True)):
         path = above.pop(node, frozenset())  # parents come before their children
         if left < 0:
             found.add(path)
+            columns = linear.column[linear.start[node] : linear.start[node + 1]].tolist() if linear is not None else []
+            found.update(path | {column} for column in columns)
         else:
             above[int(left)] = above[int(right)] = path | {int(feature)}
     sets = {players for path in found for size in range(2, order + 1) for players in itertools.combinations(sorted(path), size)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from exactshap.semivalues import find
 from exactshap.solvers.core import Cost
 from exactshap.solvers.trees._layout import lay_out, structure
 from exactshap.solvers.trees._leaf_engine import LeafEngine
+from exactshap.solvers.trees._linear_engine import LinearEngine
 from exactshap.solvers.trees._path_engine import ONE_BY_ONE_ROWS, PathEngine
 from exactshap.solvers.trees._sums import whole_weights
 from exactshap.solvers.trees._table_engine import TableEngine, tabulate_background
-from exactshap.trees.ensemble import complete_forest
+from exactshap.trees.ensemble import LinearLeaves, complete_forest
 
 __all__ = ["Engine", "engine_cost"]
 
@@ -23,13 +25,16 @@ DEPTH, N_TREES, N_FEATURES, N_BACKGROUND = 8, 8, 12, 100
 _INDEX = {1: find("shapley"), 2: find("k-sii")}
 
 
-Engine = TableEngine | PathEngine | LeafEngine
+Engine = TableEngine | PathEngine | LeafEngine | LinearEngine
 
 
 def engine_cost(engine: Engine, n_rows: int, n_blocks: int, order: int) -> Cost:
     """Return the cost of some rows, solved in blocks: what is kept between calls is counted once."""
     if isinstance(engine, TableEngine):
         return _table_cost(engine, n_rows, n_blocks, order)
+    if isinstance(engine, LinearEngine):
+        seconds = n_rows * engine.work(order) * _seconds(LinearEngine, "rows", min(order, 2))
+        return Cost(seconds, engine.memory(n_rows // n_blocks, order), True, "linear leaves")
     one_by_one = n_rows <= n_blocks * (ONE_BY_ONE_ROWS if isinstance(engine, PathEngine) else engine.one_by_one_rows)
     seconds = n_rows * engine.work(order) * _seconds(type(engine), "row" if one_by_one else "rows", min(order, 2))
     method = "quadrature along the paths" if isinstance(engine, PathEngine) else "leaf by leaf"
@@ -79,6 +84,14 @@ def _engine(kind: type) -> Any:
     background, weights = _columns(N_BACKGROUND), np.full(N_BACKGROUND, 1.0 / N_BACKGROUND)
     if kind is PathEngine:
         return PathEngine(trees, shape, N_FEATURES)
+    if kind is LinearEngine:
+        n = trees.n_nodes
+        terms = np.zeros(n + 1, np.int64)
+        terms[1:] = np.cumsum(trees.feature < 0)
+        columns = (np.arange(terms[-1]) % N_FEATURES).astype(np.int32)
+        functions = LinearLeaves(terms, columns, np.ones((terms[-1], 1)), np.zeros((n, 1)))
+        players = np.arange(N_FEATURES, dtype=np.int32)
+        return LinearEngine.of(replace(trees, linear=functions), players, N_FEATURES, background.T, weights, 2.0**30)
     if kind is LeafEngine:
         return LeafEngine(trees, shape, N_FEATURES, background, *whole_weights(weights))
     layout = lay_out(trees, shape)

@@ -15,8 +15,11 @@ __all__ = [
     "EmptySteps",
     "Forest",
     "Groups",
+    "LeafParts",
     "Leaves",
+    "LinearTables",
     "Measure",
+    "Patterns",
     "SetRule",
     "SetWeights",
     "Steps",
@@ -27,6 +30,9 @@ __all__ = [
     "count_below",
     "fill_columns",
     "fill_groups",
+    "fill_leaf_sets",
+    "fill_linear_tables",
+    "fill_patterns",
     "fill_single_tables",
     "fill_steps",
     "fill_tables",
@@ -40,6 +46,9 @@ __all__ = [
     "sweep_leaf_rows",
     "sweep_leaf_sets",
     "sweep_leaves",
+    "sweep_linear_leaves",
+    "sweep_linear_sets",
+    "sweep_linear_tables",
     "sweep_pairs",
     "sweep_path_pairs",
     "sweep_paths",
@@ -90,6 +99,37 @@ class Leaves(NamedTuple):
     edge_node: np.ndarray
     edge_left: np.ndarray
     edge_slot: np.ndarray  # which of the leaf's own slots (bits) the edge belongs to
+
+
+class LeafParts(NamedTuple):
+    """Linear functions of leaves by player: each leaf's parts, and each part's terms. They are in compressed rows."""
+
+    part_start: np.ndarray
+    player: np.ndarray
+    bit: np.ndarray  # of the player among the leaf's own ones; 0: it has none, and no column of the part may be missing
+    term_start: np.ndarray
+    column: np.ndarray
+    coefficient: np.ndarray
+    offset: np.ndarray  # (n_leaves,)
+
+
+class LinearTables(NamedTuple):
+    """List each tabulated leaf's sets of players, as places among all sets, and where its cells start."""
+
+    set_start: np.ndarray
+    sets: np.ndarray
+    table_start: np.ndarray
+
+
+class Patterns(NamedTuple):
+    """List the distinct sets of players that background rows fail at each leaf, with sums over the rows of each set."""
+
+    start: np.ndarray
+    moment_start: np.ndarray
+    failed: np.ndarray  # bits of the leaf's players
+    weight: np.ndarray
+    size: np.ndarray  # of the magnitudes that were added up
+    moment: np.ndarray  # of each linear part
 
 
 class Groups(NamedTuple):
@@ -250,4 +290,14 @@ sweep_leaf_sets = kernel("tree_solver.sweep_leaf_sets(columns, forest, leaves, r
 walk_singles = kernel("tree_solver.walk_singles(columns, background, background_weights, forest, player, weights, out, scale)")
 walk_sets = kernel("tree_solver.walk_sets(columns, background, background_weights, forest, player, weights, out, scale)")
 sweep_leaves = kernel("tree_solver.sweep_leaves(columns, steps, background, out, scale)")
+fill_patterns = kernel("tree_solver.fill_patterns(columns, weights, forest, leaves, parts, write, out)")
+fill_leaf_sets = kernel("tree_solver.fill_leaf_sets(leaves, order, binomials, offsets, write, set_start, sets)")
+fill_linear_tables = kernel("tree_solver.fill_linear_tables(leaves, parts, patterns, weights, tables, out)")
+sweep_linear_tables = kernel("tree_solver.sweep_linear_tables(columns, forest, leaves, parts, tables, cells, out, scale)")
+sweep_linear_leaves = kernel(
+    "tree_solver.sweep_linear_leaves(columns, forest, leaves, parts, patterns, weights, out, scale)"
+)
+sweep_linear_sets = kernel(
+    "tree_solver.sweep_linear_sets(columns, forest, leaves, parts, patterns, weights, binomials, offsets, out, scale)"
+)
 sweep_leaf_rows = kernel("tree_solver.sweep_leaf_rows(X, steps, background, out, scale)")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.shared import copied_state
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.games import normalised_weights
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Cost, Part, Solution, player_sets
@@ -26,13 +26,14 @@ from exactshap.solvers.trees._layout import (
     structure,
 )
 from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
+from exactshap.solvers.trees._linear_engine import LinearEngine, check_cells
 from exactshap.solvers.trees._path_engine import PathEngine, path_costs
 from exactshap.solvers.trees._sums import weighted_mean, whole_weights
 from exactshap.solvers.trees._table_engine import TableEngine, tabulate_background
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
 
-__all__ = ["PreparedTrees", "prepare_trees", "solve_trees"]
+__all__ = ["PreparedTrees", "no_path_dependent", "prepare_trees", "solve_trees"]
 
 # How many rows are expected to share a filling of tables for pairs, which else go by quadrature.
 PAIR_ROWS = 400.0
@@ -108,6 +109,8 @@ class PreparedTrees:
         The other trees; None if there are none.
     deep : PathEngine, LeafEngine or EachOutput
         All trees, without tables.
+    linear : LinearEngine or None
+        The linear functions of leaves, which the others leave out.
     """
 
     trees: FlatTrees
@@ -117,11 +120,16 @@ class PreparedTrees:
     tables: TableEngine | None
     rest: Deep | None
     deep: Deep
+    linear: LinearEngine | None = None
 
     __getstate__ = copied_state
 
-    def engines(self, order: int) -> tuple[TableEngine | Deep, ...]:
+    def engines(self, order: int) -> tuple[TableEngine | Deep | LinearEngine, ...]:
         """Return what will answer a request; it does not depend on the rows, so that their blocking changes no bit."""
+        constant = self._constant_engines(order)
+        return constant if self.linear is None else (*constant, self.linear)
+
+    def _constant_engines(self, order: int) -> tuple[TableEngine | Deep, ...]:
         if self.tables is None:
             return (self.deep,)
         if order > 1 and self.value_function == "path_dependent" and not self._tables_pay(order):
@@ -153,7 +161,8 @@ class PreparedTrees:
     @property
     def held(self) -> float:
         """The bytes that are held before any row comes: the background's tables."""
-        return 0.0 if self.tables is None else 8.0 * len(self.tables.background.table)
+        tables = 0.0 if self.tables is None else 8.0 * len(self.tables.background.table)
+        return tables + (0.0 if self.linear is None else self.linear.held)
 
 
 def prepare_trees(
@@ -201,6 +210,8 @@ def prepare_trees(
     """
     player_of_column = _check_players(trees, players)
     shape = structure(trees, player_of_column)
+    if trees.linear is not None:
+        return _with_linear_leaves(trees, players, player_of_column, background, weights, memory_limit)
     if background is None:
         empty = _reach(trees, shape)
         by_tables = choose_trees(forecast(trees, shape), path_costs(trees, shape), memory_limit, may_refill=False)
@@ -232,6 +243,34 @@ def prepare_trees(
         rest = make_deep(take_trees(trees, np.flatnonzero(~by_tables))) if by_tables.any() else deep
     value_function = "path_dependent" if background is None else "interventional"
     return PreparedTrees(trees, len(players), value_function, empty, tables, rest, deep)
+
+
+def _with_linear_leaves(
+    trees: FlatTrees,
+    players: Sequence[Sequence[int]],
+    player_of_column: np.ndarray,
+    background: np.ndarray | None,
+    weights: np.ndarray | None,
+    memory_limit: float,
+) -> PreparedTrees:
+    """Prepare the constant values of the leaves as ever, and their linear functions by themselves."""
+    if background is None:
+        raise UnsupportedStructureError(no_path_dependent("These trees"))
+    background = _check_background(trees, background)
+    check_cells(trees, background, "background")
+    weights = normalised_weights(weights, len(background))
+    constant = prepare_trees(replace(trees, linear=None), players, background, weights, memory_limit=memory_limit)
+    linear = LinearEngine.of(trees, player_of_column, len(players), rounded(trees, background), weights, memory_limit)
+    return replace(constant, empty=weighted_mean(margin(trees, background), weights), linear=linear)
+
+
+def no_path_dependent(name: str) -> str:
+    """Return why linear leaves have no path-dependent game, and what to do."""
+    return message(
+        f"{name} have linear functions in leaves: cover ratios do not say what an absent column's value is there",
+        "Model files keep no means of the training rows of a leaf",
+        "Pass background=X_reference for the interventional value function",
+    )
 
 
 def solve_trees(
@@ -269,6 +308,8 @@ def solve_trees(
     if order != 1:
         player_sets(prepared.n_players, order)  # refuses what cannot fit
     X, engines = _check_rows(trees, X, "X"), prepared.engines(order)
+    if prepared.linear is not None:
+        check_cells(prepared.linear.trees, X, "X")
     if engines != (prepared.tables,):  # which round rows themselves
         X = rounded(trees, X)
     columns = np.ascontiguousarray(X.T)

@@ -18,6 +18,9 @@ from exactshap.trees.ensemble._forest import RawForest as RawForest
 from exactshap.trees.ensemble._hashed import HashedColumns as HashedColumns
 from exactshap.trees.ensemble._hashed import TargetStatistic as TargetStatistic
 from exactshap.trees.ensemble._hybrids import Hybrids as Hybrids
+from exactshap.trees.ensemble._linear import LeafFunction as LeafFunction
+from exactshap.trees.ensemble._linear import LinearLeaves as LinearLeaves
+from exactshap.trees.ensemble._kernels import add_leaf_functions as add_leaf_functions
 from exactshap.trees.ensemble._kernels import fill_decisions as fill_decisions
 from exactshap.trees.ensemble._kernels import sum_leaf_values as sum_leaf_values
 from exactshap.trees.ensemble._model import TreeModel as TreeModel
@@ -29,5 +32,6 @@ from exactshap.trees.ensemble._paths import parents as parents
 from exactshap.trees.ensemble._paths import paths as paths
 from exactshap.trees.ensemble._routing import apply as apply
 from exactshap.trees.ensemble._routing import decisions as decisions
+from exactshap.trees.ensemble._routing import function_sizes as function_sizes
 from exactshap.trees.ensemble._routing import margin as margin
 from exactshap.trees.ensemble._routing import prepared as prepared

@@ -12,6 +12,7 @@ from exactshap._native import kernel
 from exactshap.errors import ModelFormatError, memory_needed, message
 from exactshap.trees.ensemble._flat import MISSING_RIGHT, FlatTrees
 from exactshap.trees.ensemble._forest import RawForest, RawTree, joined
+from exactshap.trees.ensemble._linear import collected
 
 __all__ = [
     "MAX_CELLS",
@@ -99,8 +100,8 @@ def build(
     Raises
     ------
     ModelFormatError
-        Naming tree and node, for child numbers out of range, cycles, shared nodes, columns out of range, values that are not finite, negative
-        covers and trees deeper than ``MAX_DEPTH``.
+        Naming tree and node, for child numbers out of range, cycles, shared nodes, columns out of range, values or linear functions that are
+        not finite, negative covers and trees deeper than ``MAX_DEPTH``.
 
     Examples
     --------
@@ -127,6 +128,7 @@ def build(
         n_features=int(n_features),
         less_equal=bool(less_equal),
         single_precision=bool(single_precision),
+        linear=collected(forest.functions, laid.feature, laid.order, int(n_features), len(constant)),
     )
     if not np.isfinite(largest_sum(trees)):
         raise ModelFormatError(message("The leaf values are too large", "Their sum over the trees overflows"))

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from exactshap.trees.ensemble._linear import LinearLeaves
+
 __all__ = ["LIGHTGBM_ZERO", "MISSING_LEFT", "MISSING_NEVER", "MISSING_RIGHT", "FlatTrees", "NodeArrays"]
 
 MISSING_RIGHT, MISSING_LEFT, MISSING_NEVER = 0, 1, 2
@@ -82,6 +84,8 @@ class FlatTrees:
         Whether equality goes left.
     single_precision : bool
         Whether the library rounds x to float32 before it compares. Thresholds are stored exactly as the library holds them.
+    linear : LinearLeaves, default=None
+        Linear functions of leaves, added to ``value``; None where all leaves are constant.
     """
 
     tree_start: np.ndarray
@@ -100,9 +104,11 @@ class FlatTrees:
     n_features: int
     less_equal: bool
     single_precision: bool
+    linear: LinearLeaves | None = None
 
     def __repr__(self) -> str:
         sizes = f"{self.n_trees} trees, {self.n_nodes} nodes, {self.n_features} columns, {self.n_outputs} outputs"
+        sizes += "" if self.linear is None else ", linear leaves"
         return f"<FlatTrees: {sizes}>"
 
     @property

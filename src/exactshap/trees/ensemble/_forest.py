@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import ModelFormatError, message
+from exactshap.trees.ensemble._linear import LeafFunction
 
 __all__ = ["RawForest", "RawTree", "joined"]
 
@@ -37,6 +38,8 @@ class RawTree:
     output : int, default=-1
         The one output that a one-dimensional ``value`` adds to; -1: the only one, or all.
     root : int, default=0
+    functions : dict of node to LeafFunction, optional
+        Linear functions of leaves, added to their values.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class RawTree:
     # The one output that a one-dimensional ``value`` adds to; -1: the only one, or all
     output: int = -1
     root: int = 0
+    functions: dict[int, LeafFunction] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +69,8 @@ class RawForest:
 
     ``sizes`` (n_trees,) counts nodes. Arrays over nodes are those of :class:`RawTree`; ``value`` is (n_nodes,), of the output
     ``output`` (n_trees,) of its tree (-1: of the only one), or (n_nodes, n_outputs). ``sets`` holds bit sets, if there are any:
-    node numbers (counted over all trees), the start of each node's words, their number, and the words.
+    node numbers (counted over all trees), the start of each node's words, their number, and the words. ``functions`` holds the linear
+    function of each leaf that has one (counted over all trees), and the output that it adds to.
     """
 
     sizes: np.ndarray
@@ -80,6 +85,7 @@ class RawForest:
     missing: np.ndarray | None = None
     zero_is_missing: np.ndarray | None = None
     sets: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
+    functions: dict[int, tuple[LeafFunction, int]] = field(default_factory=dict)
 
     @property
     def offset(self) -> np.ndarray:
@@ -118,6 +124,7 @@ def joined(raw: Sequence[RawTree], n_outputs: int) -> RawForest:
         missing=_optional(raw, "missing", np.int8),
         zero_is_missing=_optional(raw, "zero_is_missing", bool),
         sets=_sets(raw, sizes),
+        functions=_functions(raw, sizes),
     )
 
 
@@ -154,6 +161,16 @@ def _sets(raw: Sequence[RawTree], sizes: np.ndarray) -> tuple[np.ndarray, np.nda
     counts = np.array([len(bits) for _, bits in sets], np.int64)
     start = np.cumsum(counts) - counts
     return np.array([q for q, _ in sets], np.int64), start, counts, np.concatenate([bits for _, bits in sets])
+
+
+def _functions(raw: Sequence[RawTree], sizes: np.ndarray) -> dict[int, tuple[LeafFunction, int]]:
+    offset = (np.cumsum(sizes) - sizes).tolist()
+    for k, tree in enumerate(raw):
+        if wrong := [node for node in tree.functions if not 0 <= node < sizes[k]]:
+            raise ModelFormatError(message(f"tree {k}: no node {wrong[0]} for a linear function"))
+    return {
+        offset[k] + node: (function, tree.output) for k, tree in enumerate(raw) for node, function in tree.functions.items()
+    }
 
 
 def _check_tree(tree: RawTree, k: int, n_outputs: int) -> None:

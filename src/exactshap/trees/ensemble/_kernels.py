@@ -11,12 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from exactshap._native import kernel
+from exactshap.trees.ensemble._linear import LeafTerms
 
 __all__ = [
     "Above",
     "Edges",
+    "HybridCells",
     "HybridTrees",
     "PathSlots",
+    "add_leaf_functions",
     "fill_decisions",
     "fill_inside",
     "fill_leaves",
@@ -70,11 +73,21 @@ class HybridTrees(NamedTuple):
     tree_output: np.ndarray
 
 
+class HybridCells(NamedTuple):
+    """What ``sum_hybrids`` reads of linear leaves: their terms (none where leaves are constant), the terms' players, and both rows' cells."""
+
+    terms: LeafTerms
+    player: np.ndarray
+    row: np.ndarray
+    background: np.ndarray
+
+
 fill_decisions = kernel("trees.fill_decisions(columns, nodes, out)")
 fill_leaves = kernel("trees.fill_leaves(X, tree_start, nodes, out)")
 sum_leaf_values = kernel("trees.sum_leaf_values(X, trees, out)")
 fill_parents = kernel("trees.fill_parents(left, right, parent, is_left)")
 fill_shares = kernel("trees.fill_shares(left, right, cover, out)")
 fill_paths = kernel("trees.fill_paths(leaves, edge_start, above, n_players, found)")
-sum_hybrids = kernel("trees.sum_hybrids(trees, row, background, members, out)")
+add_leaf_functions = kernel("trees.add_leaf_functions(X, leaves, terms, out, sizes)")
+sum_hybrids = kernel("trees.sum_hybrids(trees, row, background, members, cells, out)")
 fill_inside = kernel("trees.fill_inside(decisions, edges, out)")

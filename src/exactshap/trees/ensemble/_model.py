@@ -119,6 +119,12 @@ class TreeModel:
             where = f"{self.name} keeps no training weights in its nodes (first in tree {bad[0]})"
             raise UnsupportedStructureError(message(where, f"The path-dependent {game} is made of them", do))
 
+    def require_constant_leaves(self, game: str, do: str) -> None:
+        """Refuse a model with linear functions in leaves; the error names the ``game`` and what to ``do``."""
+        if self.trees.linear is not None:
+            what = f"{self.name} has linear functions in its leaves"
+            raise UnsupportedStructureError(message(what, f"The {game} is made of constant ones", do))
+
     def predict(self, X: TableLike) -> np.ndarray:
         """Return the float64 margin by our routing, (n_rows,) or (n_rows, n_outputs).
 
@@ -143,7 +149,13 @@ class TreeModel:
         o = self.output_number(output)
         if o is None or self.single_output:
             return self
-        trees = replace(self.trees, value=np.ascontiguousarray(self.trees.value[:, [o]]), constant=self.trees.constant[[o]])
+        trees = self.trees
+        trees = replace(
+            trees,
+            value=np.ascontiguousarray(trees.value[:, [o]]),
+            constant=trees.constant[[o]],
+            linear=None if trees.linear is None else trees.linear.pick(o),
+        )
         keep = np.flatnonzero((self.tree_output == o) | (self.tree_output < 0))
         return replace(
             self,
@@ -197,4 +209,5 @@ def take_trees(trees: FlatTrees, chosen: np.ndarray) -> FlatTrees:
         name: np.where(getattr(trees, name)[nodes] >= 0, getattr(trees, name)[nodes] - shift, -1).astype(np.int32)
         for name in ("left", "right")
     }
-    return replace(trees, tree_start=tree_start, **fields, **children)
+    linear = None if trees.linear is None else trees.linear.take(nodes)
+    return replace(trees, tree_start=tree_start, linear=linear, **fields, **children)

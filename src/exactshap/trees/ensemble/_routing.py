@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap.trees.ensemble._flat import FlatTrees
-from exactshap.trees.ensemble._kernels import fill_decisions, fill_leaves, sum_leaf_values
+from exactshap.trees.ensemble._kernels import add_leaf_functions, fill_decisions, fill_leaves, sum_leaf_values
 
-__all__ = ["apply", "decisions", "margin", "prepared"]
+__all__ = ["apply", "decisions", "function_sizes", "margin", "prepared"]
 
 
 def prepared(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
@@ -98,7 +98,7 @@ def margin(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     Returns
     -------
     margin : array of shape (n_rows, n_outputs)
-        The constant plus the values of the leaves.
+        The constant plus the values of the leaves and their linear functions.
 
     Examples
     --------
@@ -111,5 +111,18 @@ def margin(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     """
     out = np.empty((len(X), trees.n_outputs))
     out[...] = trees.constant
-    sum_leaf_values(prepared(trees, X), trees.routes, out)
+    X = prepared(trees, X)
+    sum_leaf_values(X, trees.routes, out)
+    if trees.linear is not None:
+        with np.errstate(all="ignore"):
+            add_leaf_functions(X, apply(trees, X), trees.linear.arrays, out, np.zeros(0))
     return out
+
+
+def function_sizes(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
+    """Return the magnitudes (n_rows,) that the linear functions of the reached leaves add up; zeros where leaves are constant."""
+    sizes = np.zeros(len(X))
+    if trees.linear is not None:
+        X = prepared(trees, X)
+        add_leaf_functions(X, apply(trees, X), trees.linear.arrays, np.zeros((len(X), trees.n_outputs)), sizes)
+    return sizes

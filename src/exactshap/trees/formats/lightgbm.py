@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
-from exactshap.trees.ensemble import MISSING_NEVER, RawTree, TreeModel, build
+from exactshap.errors import ModelFormatError, message
+from exactshap.trees.ensemble import MISSING_NEVER, LeafFunction, RawTree, TreeModel, build
 from exactshap.trees.formats._document import CHARACTERS_OF_NUMBERS, MAX_COLUMNS, MAX_OUTPUTS, guarded, integer, rounds_read
 
 __all__ = ["convert", "from_text"]
@@ -119,19 +119,12 @@ def _entries(block: str, where: str) -> dict[str, str]:
 def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
     where = f"tree {k}"
     entries = _entries_of_tree(block, k)
-    if entries.get("is_linear", "0") != "0":
-        raise UnsupportedStructureError(
-            message(
-                "LightGBM's linear_tree models are not supported",
-                f"{where} has linear functions in its leaves",
-                "There is no reader for them; refit with linear_tree=False, or sample with Explainer(model.predict, background)",
-            )
-        )
     n_leaves = integer(entries.get("num_leaves"), f"{where}: num_leaves", 1, 2**31)
     value = share * _numbers(entries, "leaf_value", where, float, n_leaves)
+    functions = _leaf_functions(entries, where, n_leaves, value, share)
     if n_leaves == 1:
         none = np.full(1, -1)
-        return RawTree(none, np.zeros(1), none, none, value, np.ones(1), output=output)
+        return RawTree(none, np.zeros(1), none, none, value, np.ones(1), output=output, functions=functions)
     n = n_leaves - 1
 
     def column(name: str, kind: type) -> np.ndarray:
@@ -158,7 +151,32 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
         zero_is_missing=np.concatenate([(missing_type == 1) & ~categorical, np.zeros(n_leaves, bool)]),
         categories=_category_sets(entries, np.flatnonzero(categorical), threshold, where),
         output=output,
+        functions={n + leaf: function for leaf, function in functions.items()},
     )
+
+
+def _leaf_functions(
+    entries: dict[str, str], where: str, n_leaves: int, value: np.ndarray, share: float
+) -> dict[int, LeafFunction]:
+    """Return the linear functions of ``linear_tree``, by leaf.
+
+    A leaf answers ``leaf_const`` and its linear terms, but ``leaf_value`` where one of its columns is missing.
+    """
+    if not integer(entries.get("is_linear", 0), f"{where}: is_linear", 0, 1):
+        return {}
+    constant = share * _numbers(entries, "leaf_const", where, float, n_leaves)
+    counts = _numbers(entries, "num_features", where, int, n_leaves)
+    if (counts < 0).any() or (counts > MAX_COLUMNS).any():
+        raise ModelFormatError(message(f"{where}: num_features must be within [0, {MAX_COLUMNS}]"))
+    ends = np.cumsum(counts)
+    columns = _numbers(entries, "leaf_features", where, int, int(ends[-1]))
+    coefficients = share * _numbers(entries, "leaf_coeff", where, float, int(ends[-1]))
+    terms = [slice(end - count, end) for end, count in zip(ends.tolist(), counts.tolist(), strict=True)]
+    return {
+        leaf: LeafFunction(columns[some], coefficients[some], constant[leaf] - value[leaf])
+        for leaf, some in enumerate(terms)
+        if counts[leaf] or constant[leaf] != value[leaf]
+    }
 
 
 def _entries_of_tree(block: str, k: int) -> dict[str, str]:

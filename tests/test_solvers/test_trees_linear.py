@@ -1,0 +1,163 @@
+"""Linear leaves: values against all coalitions of the ensemble's own margins, by tables and by patterns, at any width."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from exactshap import Explainer
+from exactshap.errors import InputError, UnsupportedStructureError
+from exactshap.frames import as_table
+from exactshap.semivalues import find
+from exactshap.solvers import solve
+from exactshap.solvers.trees import prepare_trees, solve_trees
+from exactshap.trees import LeafFunction, RawTree, TreeModel, build, margin
+from oracles import banzhaf, moebius, sii, stii, subsets
+from tolerances import assert_close
+from trees_by_rule import linear_trees
+
+ALONE = tuple((j,) for j in range(5))
+JOINED = ((0, 3), (1,), (2, 4))
+GAP_FREE, GAPS = False, True
+
+
+def rows(seed, n_rows, n_features=5, gaps=GAP_FREE):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_features))
+    return np.where(rng.random(X.shape) < 0.15, np.nan, X) if gaps else X
+
+
+def game(trees, players, x, background, weights, output=0):
+    """v(S) of all coalitions: the mean margin of hybrids, as fractions."""
+    values = {}
+    for S in subsets(range(len(players))):
+        columns = [j for player in S for j in players[player]]
+        hybrids = background.copy()
+        hybrids[:, columns] = x[columns]
+        values[S] = sum(
+            (Fraction(float(w)) * Fraction(float(v)) for w, v in zip(weights, margin(trees, hybrids)[:, output], strict=True)),
+            Fraction(0),
+        )
+    return values
+
+
+def solved(trees, players, X, background, weights, index="shapley", order=1, limit=2.0**30):
+    prepared = prepare_trees(trees, players, background, weights, memory_limit=limit)
+    return solve_trees(prepared, X, find(index), order)
+
+
+def all_sets(n_players, order):
+    return [T for size in range(1, order + 1) for T in itertools.combinations(range(n_players), size)]
+
+
+@pytest.mark.parametrize("limit", [2.0**30, 0.0], ids=["tables", "patterns"])
+@pytest.mark.parametrize("players", [ALONE, JOINED], ids=["alone", "joined"])
+@pytest.mark.parametrize(("gaps_in_row", "gaps_behind"), list(itertools.product([GAP_FREE, GAPS], repeat=2)))
+def test_shapley_values_of_all_coalitions(limit, players, gaps_in_row, gaps_behind):
+    trees, background, X = linear_trees(1), rows(2, 12, gaps=gaps_behind), rows(3, 4, gaps=gaps_in_row)
+    weights = np.random.default_rng(4).dirichlet(np.ones(12))
+    values = solved(trees, players, X, background, weights, limit=limit).values
+    d = len(players)
+    for x, row in zip(X, values, strict=True):
+        v = game(trees, players, x, background, weights)
+        assert_close(row, [float(sii(v, d, (j,))) for j in range(d)], 40.0, 100, d)
+
+
+@pytest.mark.parametrize("limit", [2.0**30, 0.0], ids=["tables", "patterns"])
+@pytest.mark.parametrize(
+    ("index", "order", "definition"),
+    [
+        ("banzhaf", 1, banzhaf),
+        ("sii", 2, sii),
+        ("sii", 3, sii),
+        ("stii", 2, lambda v, d, T: stii(v, d, T, 2)),
+        ("moebius", 3, moebius),
+        ("banzhaf-interaction", 2, banzhaf),
+    ],
+)
+def test_indices_of_any_order(limit, index, order, definition):
+    trees, background, x = linear_trees(5), rows(6, 9, gaps=GAPS), rows(7, 1, gaps=GAPS)
+    weights = np.full(9, 1.0 / 9.0)
+    values = solved(trees, ALONE, x, background, weights, index, order, limit).values[0]
+    v = game(trees, ALONE, x[0], background, weights)
+    assert_close(values, [float(definition(v, 5, T)) for T in all_sets(5, order)], 300.0, 100, 5)
+
+
+def test_outputs_each_have_their_functions():
+    trees, background, X = linear_trees(8, n_outputs=3), rows(9, 10), rows(10, 3)
+    weights = np.full(10, 0.1)
+    solution = solved(trees, ALONE, X, background, weights)
+    assert solution.values.shape == (3, 5, 3)
+    for o in range(3):
+        v = game(trees, ALONE, X[1], background, weights, o)
+        assert_close(solution.values[1, :, o], [float(sii(v, 5, (j,))) for j in range(5)], 40.0, 100, 5)
+    assert_close(solution.residual, np.zeros((3, 3)), 40.0, 100, 5)
+
+
+@pytest.mark.parametrize("n_background", [1, 3, 50])
+def test_a_row_has_the_same_bits_in_every_batch(n_background):
+    trees, background, X = linear_trees(11, n_trees=6), rows(12, n_background), rows(13, 600, gaps=GAPS)
+    prepared = prepare_trees(trees, ALONE, background)
+    whole = solve_trees(prepared, X, find("shapley"), 1)
+    for part in (slice(0, 1), slice(255, 258), slice(300, 600)):
+        some = solve_trees(prepared, X[part], find("shapley"), 1)
+        assert (some.values == whole.values[part]).all()
+        assert (some.scale == whole.scale[part]).all()
+    assert_close(whole.residual, np.zeros(600), 60.0, 200, 5)
+
+
+def test_the_scale_bounds_what_is_added_up():
+    trees, background, X = linear_trees(14), rows(15, 20), rows(16, 30)
+    solution = solved(trees, ALONE, X, background, None)
+    assert (solution.scale + np.abs(trees.constant) >= np.abs(solution.full)).all()
+    assert (np.abs(solution.values).max(axis=1) <= 2.0 * solution.scale).all()
+
+
+def wide_trees(n_columns):
+    """A stump whose leaves multiply all columns."""
+    rng = np.random.default_rng(17)
+    functions = {leaf: LeafFunction(np.arange(n_columns), rng.normal(size=n_columns), 0.3) for leaf in (1, 2)}
+    stump = RawTree(
+        np.array([0, -1, -1]),
+        np.zeros(3),
+        np.array([1, -1, -1]),
+        np.array([2, -1, -1]),
+        np.array([0.0, 1.0, -2.0]),
+        functions=functions,
+    )
+    return build([stump], n_features=n_columns, constant=np.ones(1), less_equal=True, single_precision=False)
+
+
+@pytest.mark.parametrize("n_columns", [12, 40, 90])
+def test_leaves_of_many_columns(n_columns):
+    """Beyond 10 players without tables, beyond 64 without bits off the path; the product game is the reference."""
+    trees, background, X = wide_trees(n_columns), rows(18, 7, n_columns), rows(19, 3, n_columns)
+    model = TreeModel(trees, "mine", "wide", "target", ("output",), True, np.full(1, -1, np.int32), np.zeros(1, np.int32))
+    explainer = Explainer(model, background)
+    reference = solve(explainer.reader.game(as_table(X)))
+    assert_close(explainer(X).values, reference.values, 4.0 * n_columns, n_columns, n_columns)
+
+
+def test_what_leaves_of_very_many_columns_refuse():
+    trees, background, X = wide_trees(90), rows(18, 7, 90), rows(19, 3, 90)
+    prepared = prepare_trees(trees, tuple((j,) for j in range(90)), background)
+    X[1, 50] = np.nan
+    with pytest.raises(UnsupportedStructureError, match="joins more than 64 players.* First column 50"):
+        solve_trees(prepared, X, find("shapley"), 1)
+    with pytest.raises(UnsupportedStructureError, match="Interactions of linear leaves that join more than 64 players"):
+        solve_trees(prepared, X[:1], find("sii"), 2)
+    by_groups = prepare_trees(trees, (tuple(range(45)), tuple(range(45, 90))), background)  # the way out
+    assert solve_trees(by_groups, X, find("sii"), 2).values.shape == (3, 3)
+
+
+def test_refusals():
+    trees, background, X = linear_trees(20), rows(21, 5), rows(22, 2)
+    with pytest.raises(UnsupportedStructureError, match="cover ratios do not say what an absent column's value is"):
+        prepare_trees(trees, ALONE)
+    column = int(trees.linear.columns[0])
+    X[1, column] = -np.inf
+    with pytest.raises(InputError, match=rf"`X` holds an infinite value that leaves multiply \(row 1, column {column}\)"):
+        solve_trees(prepare_trees(trees, ALONE, background), X, find("shapley"), 1)
+    with pytest.raises(InputError, match="`background` holds an infinite value"):
+        prepare_trees(trees, ALONE, X)
