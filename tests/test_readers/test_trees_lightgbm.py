@@ -182,7 +182,9 @@ def test_stages_units_and_outputs():
 
 
 def test_refusals():
-    with pytest.raises(UnsupportedStructureError, match=r"linear_tree models are not supported. tree 0 has linear functions"):
+    with pytest.raises(
+        UnsupportedStructureError, match=r"linear functions in leaves: cover ratios do not say.*background=X_ref"
+    ):
         Explainer(regressor(linear_tree=True).fit(X, Y))
     with pytest.raises(Exception, match="not fitted"):
         Explainer(regressor())

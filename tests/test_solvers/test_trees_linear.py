@@ -143,7 +143,7 @@ def test_what_leaves_of_very_many_columns_refuse():
     trees, background, X = wide_trees(90), rows(18, 7, 90), rows(19, 3, 90)
     prepared = prepare_trees(trees, tuple((j,) for j in range(90)), background)
     X[1, 50] = np.nan
-    with pytest.raises(UnsupportedStructureError, match="joins more than 64 players.* First column 50"):
+    with pytest.raises(UnsupportedStructureError, match=r"joins more than 64 players.* First column 50"):
         solve_trees(prepared, X, find("shapley"), 1)
     with pytest.raises(UnsupportedStructureError, match="Interactions of linear leaves that join more than 64 players"):
         solve_trees(prepared, X[:1], find("sii"), 2)

@@ -74,7 +74,8 @@ def test_loaded_models_can_be_explained(name):
     X, _ = expected(name)
     model = load(FOLDER / name)
     check_reader(model, X[:6], X[6:14], groups=GROUPS.get(name))
-    check_reader(model, X[:6], groups=GROUPS.get(name))
+    if model.trees.linear is None:  # which has no path-dependent game
+        check_reader(model, X[:6], groups=GROUPS.get(name))
     clone = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(clone.predict(X), model.predict(X))
 

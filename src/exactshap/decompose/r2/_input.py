@@ -183,7 +183,9 @@ def prepare_rows(
     players, player_names = players_of(Request(groups=groups), names)
     target = target_of(model, y, table.n_rows)
     weights = weights_of(sample_weight, table.n_rows)
-    ensemble.require_constant_leaves("game of R2", "Refit with constant leaves, or explain predictions: Explainer(model, background)")
+    ensemble.require_constant_leaves(
+        "game of R2", "Refit with constant leaves, or explain predictions: Explainer(model, background)"
+    )
     ensemble.require_covers("game of R2", "Save the model with its node statistics")
     numbers = encode_rows(ensemble, table)  # first: it refuses by name what the library refuses in words of its own
     own = None if isinstance(model, TreeModel) else _own_predictions(model, readable(ensemble, table), ensemble, n_jobs)

@@ -88,12 +88,9 @@ class TreeReader(Reader):
         self.fitted_names = _checkable_names(ensemble)
         self.feature_names = names_of(request, ensemble.feature_names, ensemble.n_features, ensemble.name)
         self.output_names, self.single_output = ensemble.output_names, ensemble.single_output
-        if ensemble.trees.linear is not None:
-            self.value_functions = ("interventional", "baseline")
-            if request.background is None or request.value_function == "path_dependent":
-                raise UnsupportedStructureError(no_path_dependent(f"The trees of {ensemble.name}"))
-        default = "path_dependent" if "path_dependent" in self.value_functions else None
-        self.value_function = choose_value_function(request, self.value_functions, default, owner=ensemble.name)
+        self.value_function = choose_value_function(request, self.value_functions, "path_dependent", owner=ensemble.name)
+        if self.value_function == "path_dependent" and ensemble.trees.linear is not None:
+            raise UnsupportedStructureError(no_path_dependent(f"The trees of {ensemble.name}"))
         self.players, self.player_names = players_of(request, self.feature_names)
         self.tree_players = ensemble.tree_players(self.players, self.feature_names)
         rows, self._largest_sum = None, largest_sum(ensemble.trees)

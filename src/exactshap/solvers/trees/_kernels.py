@@ -294,9 +294,7 @@ fill_patterns = kernel("tree_solver.fill_patterns(columns, weights, forest, leav
 fill_leaf_sets = kernel("tree_solver.fill_leaf_sets(leaves, order, binomials, offsets, write, set_start, sets)")
 fill_linear_tables = kernel("tree_solver.fill_linear_tables(leaves, parts, patterns, weights, tables, out)")
 sweep_linear_tables = kernel("tree_solver.sweep_linear_tables(columns, forest, leaves, parts, tables, cells, out, scale)")
-sweep_linear_leaves = kernel(
-    "tree_solver.sweep_linear_leaves(columns, forest, leaves, parts, patterns, weights, out, scale)"
-)
+sweep_linear_leaves = kernel("tree_solver.sweep_linear_leaves(columns, forest, leaves, parts, patterns, weights, out, scale)")
 sweep_linear_sets = kernel(
     "tree_solver.sweep_linear_sets(columns, forest, leaves, parts, patterns, weights, binomials, offsets, out, scale)"
 )

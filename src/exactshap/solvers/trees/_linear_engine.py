@@ -23,8 +23,8 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Solution, set_sizes
 from exactshap.solvers.trees._kernels import (
-    Leaves,
     LeafParts,
+    Leaves,
     LinearTables,
     Patterns,
     fill_leaf_sets,
@@ -114,7 +114,13 @@ class LinearEngine:
 
     @classmethod
     def of(
-        cls, trees: FlatTrees, player_of_column: np.ndarray, n_players: int, background: np.ndarray, weights: np.ndarray, limit: float
+        cls,
+        trees: FlatTrees,
+        player_of_column: np.ndarray,
+        n_players: int,
+        background: np.ndarray,
+        weights: np.ndarray,
+        limit: float,
     ) -> LinearEngine:
         """Return the engine of an ensemble with linear leaves; ``background`` (n_background, n_features) is rounded already."""
         assert trees.linear is not None
@@ -163,7 +169,9 @@ class LinearEngine:
             wanted &= given.bounds(len(self.weights)) >= FEWEST_PATTERNS
             by_size = np.argsort(np.where(wanted, needed, np.inf), kind="stable")
             fits = np.zeros(len(needed), bool)
-            fits[by_size] = np.cumsum(np.where(wanted, needed, 0.0)[by_size]) <= min(self.limit, TABLE_BYTES) / len(self.outputs)
+            fits[by_size] = np.cumsum(np.where(wanted, needed, 0.0)[by_size]) <= min(self.limit, TABLE_BYTES) / len(
+                self.outputs
+            )
             fits &= wanted
             return given.take(np.flatnonzero(fits)), given.take(np.flatnonzero(~fits))
 
@@ -329,9 +337,7 @@ def check_cells(trees: FlatTrees, X: np.ndarray, what: str) -> None:
         )
 
 
-def _function_leaves(
-    leaves: Leaves, functions: LinearLeaves, player_of_column: np.ndarray, n_players: int
-) -> FunctionLeaves:
+def _function_leaves(leaves: Leaves, functions: LinearLeaves, player_of_column: np.ndarray, n_players: int) -> FunctionLeaves:
     """Return the leaves with a function, the players of its columns among their own where there is room for bits."""
     has_terms = np.bincount(functions.node[functions.coefficient[:, 0] != 0.0], minlength=len(functions.offset)) > 0
     chosen = np.flatnonzero((has_terms | (functions.offset[:, 0] != 0.0))[leaves.node])

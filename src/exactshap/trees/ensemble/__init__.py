@@ -18,11 +18,11 @@ from exactshap.trees.ensemble._forest import RawForest as RawForest
 from exactshap.trees.ensemble._hashed import HashedColumns as HashedColumns
 from exactshap.trees.ensemble._hashed import TargetStatistic as TargetStatistic
 from exactshap.trees.ensemble._hybrids import Hybrids as Hybrids
-from exactshap.trees.ensemble._linear import LeafFunction as LeafFunction
-from exactshap.trees.ensemble._linear import LinearLeaves as LinearLeaves
 from exactshap.trees.ensemble._kernels import add_leaf_functions as add_leaf_functions
 from exactshap.trees.ensemble._kernels import fill_decisions as fill_decisions
 from exactshap.trees.ensemble._kernels import sum_leaf_values as sum_leaf_values
+from exactshap.trees.ensemble._linear import LeafFunction as LeafFunction
+from exactshap.trees.ensemble._linear import LinearLeaves as LinearLeaves
 from exactshap.trees.ensemble._model import TreeModel as TreeModel
 from exactshap.trees.ensemble._model import take_trees as take_trees
 from exactshap.trees.ensemble._paths import Paths as Paths

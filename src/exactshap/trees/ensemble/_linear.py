@@ -137,7 +137,9 @@ def _checked(
     dense, offset = np.zeros((len(column), n_outputs)), np.zeros(n_outputs)
     chosen = [output] if output >= 0 else list(range(n_outputs))
     if coefficient.ndim == 2 and coefficient.shape[1] != n_outputs:
-        raise ModelFormatError(message(f"{where}: coefficients of {coefficient.shape[1]} outputs", f"The model has {n_outputs}"))
+        raise ModelFormatError(
+            message(f"{where}: coefficients of {coefficient.shape[1]} outputs", f"The model has {n_outputs}")
+        )
     dense[:, chosen] = coefficient[:, None] if coefficient.ndim == 1 else coefficient[:, chosen]
     offset[chosen] = np.broadcast_to(function.offset, n_outputs)[chosen]
     if not (np.isfinite(dense).all() and np.isfinite(offset).all()):

@@ -49,7 +49,7 @@ def convert(model: Model) -> TreeModel:
     UnsupportedModelError
         If the model is of another kind.
     UnsupportedStructureError
-        If the trees have no exact form (linear leaves, text columns, custom initial models).
+        If the trees have no exact form (text columns, custom initial models).
 
     Examples
     --------

@@ -70,7 +70,7 @@ def load(
         If the file is malformed, truncated, too large, no regular file, newer than this version knows, a pickle, or of an unknown kind; the
         message names tree and node.
     UnsupportedStructureError
-        If the model has no exact form (linear boosters, linear trees, text or embedding columns of CatBoost).
+        If the model has no exact form (linear boosters, text or embedding columns of CatBoost).
 
     Examples
     --------
