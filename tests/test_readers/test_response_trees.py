@@ -20,7 +20,8 @@ from exactshap.games import OracleGame
 from exactshap.trees import decisions, flatten, margin
 from exactshap.trees.ensemble import Hybrids
 from oracles import interventional_values
-from tolerances import RESPONSE, SINGLE_RESPONSE
+from tolerances import RESPONSE, SINGLE_RESPONSE, assert_close
+from trees_by_rule import linear_trees
 
 RNG = np.random.default_rng(3)
 X = pd.DataFrame(RNG.normal(size=(300, 5)), columns=list("abcde"))
@@ -185,11 +186,27 @@ def test_margins_of_hybrids_are_those_of_mixed_rows(missing):
     masks = RNG.random((300, 3)) < 0.5
     for outputs in (output, np.full(15, -1, np.int32)):
         hybrids = Hybrids(trees, player[np.maximum(trees.feature, 0)], 3, table[:9], outputs)
-        ways = hybrids.ways(table[100:101])
-        np.testing.assert_array_equal(ways, decisions(trees, table[100:101])[:, 0])
+        row = hybrids.row(table[100:101])
+        np.testing.assert_array_equal(row.ways, decisions(trees, table[100:101])[:, 0])
         mixed = np.where(masks[:, None, player], table[100], table[None, :9]).reshape(-1, 5)
         own = margin(trees, mixed).reshape(300, 9, 3).transpose(1, 2, 0)
-        np.testing.assert_array_equal(hybrids.margins(ways, masks), own)
+        np.testing.assert_array_equal(hybrids.margins(row, masks), own)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_margins_of_hybrids_with_linear_leaves(missing):
+    rng = np.random.default_rng(5)
+    trees, table = linear_trees(6, n_outputs=2), rng.normal(size=(20, 5))
+    if missing:
+        table[rng.random(table.shape) < 0.2] = np.nan
+    player, masks = np.array([0, 1, 1, 0, 2], np.int32), rng.random((300, 3)) < 0.5
+    output = np.full(trees.n_trees, -1, np.int32)
+    hybrids = Hybrids(trees, player[np.maximum(trees.feature, 0)], 3, table[:9], output, player)
+    row = hybrids.row(table[10:11])
+    mixed = np.where(masks[:, None, player], table[10], table[None, :9]).reshape(-1, 5)
+    own = margin(trees, mixed).reshape(300, 9, 2).transpose(1, 2, 0)
+    assert_close(hybrids.margins(row, masks), own, 30.0, 30)
+    assert hybrids.moving(row) == [0, 1, 2]
 
 
 def test_the_background_comes_in_chunks():
@@ -199,7 +216,7 @@ def test_the_background_comes_in_chunks():
     one = Hybrids(trees, player, 5, table, np.full(4, -1, np.int32))
     other = Hybrids(trees, player, 5, np.concatenate([table] * 3), np.full(4, -1, np.int32))
     np.testing.assert_array_equal(
-        np.tile(one.margins(one.ways(table[:1]), masks), (3, 1, 1)), other.margins(one.ways(table[:1]), masks)
+        np.tile(one.margins(one.row(table[:1]), masks), (3, 1, 1)), other.margins(one.row(table[:1]), masks)
     )
 
 
