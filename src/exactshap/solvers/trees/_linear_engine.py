@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import binom
@@ -21,7 +21,7 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.shared import copied_state
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Solution, set_sizes
+from exactshap.solvers.core import Part, set_sizes
 from exactshap.solvers.trees._kernels import (
     LeafParts,
     Leaves,
@@ -129,7 +129,7 @@ class LinearEngine:
         outputs = tuple(_function_leaves(leaves, functions, player_of_column, n_players) for functions in some)
         return cls(trees, outputs, n_players, np.ascontiguousarray(background.T), weights, limit)
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         self._refuse_gaps(columns)
         n_rows, n_outputs = columns.shape[1], self.trees.n_outputs
@@ -138,8 +138,8 @@ class LinearEngine:
         for o in range(n_outputs):
             values[:, :, o], scale[:, o] = self._solve_output(o, columns, semivalue, order)
         full = self._full(columns)
-        solution = Solution(values, np.zeros_like(full), full, self._method, error_bound=np.zeros(n_rows))
-        return replace(solution, scale=scale.max(axis=1, initial=0.0))
+        largest = scale.max(axis=1, initial=0.0)
+        return Part(values, np.zeros_like(full), full, self._method, error_bound=np.zeros(n_rows), scale=largest)
 
     def _solve_output(self, o: int, columns: np.ndarray, semivalue: Semivalue, order: int) -> tuple[np.ndarray, np.ndarray]:
         binomials, offsets = binomials_and_offsets(self.n_players, order)
