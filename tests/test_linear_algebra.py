@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from scipy.linalg import blas, lapack, qr
+from scipy.linalg import blas, lapack
 
 from exactshap._runtime import linear_algebra
 from exactshap._runtime.linear_algebra import (
@@ -12,7 +12,6 @@ from exactshap._runtime.linear_algebra import (
     invert_factored,
     invert_lower,
     multiply_by_lower,
-    orthogonalise,
     solve_factored,
     solve_lower,
     solve_upper,
@@ -80,24 +79,13 @@ def test_a_triangle_and_a_matrix(n):
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("more", [0, 1, 300])
-def test_orthogonal_columns_and_the_triangle_above(n, more):
-    matrix = RNG.normal(size=(n + more, n))
-    found = inside(matrix)
-    upper = orthogonalise(found)
-    for ours, theirs in zip((found, upper), qr(matrix, mode="economic"), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    right = np.asfortranarray(RNG.normal(size=(n, 7)))
+def test_a_triangle_above_and_a_matrix(n):
+    upper, right = np.triu(positive(n)), np.asfortranarray(RNG.normal(size=(n, 7)))
     for transposed in (False, True):
         expected = blas.dtrsm(1.0, upper, right, lower=0, trans_a=int(transposed))
         np.testing.assert_array_equal(
             solve_upper(inside(upper + np.tril(np.ones_like(upper), -1)), inside(right), transposed=transposed), expected
         )
-
-
-def test_more_columns_than_rows_are_not_orthogonal():
-    with pytest.raises(ValueError, match="as many rows as columns"):
-        orthogonalise(np.ones((2, 3), order="F"))
 
 
 @pytest.mark.usefixtures("way")
@@ -130,7 +118,6 @@ def test_nothing_is_fine(shape):
     for solve in (solve_lower, solve_upper, solve_factored, multiply_by_lower):
         assert solve(np.eye(len(nothing), order="F"), nothing).shape == shape
     assert not factorise_lower(np.zeros((0, 0)))
-    assert orthogonalise(np.zeros((3, 0))).shape == (0, 0)
 
 
 @pytest.mark.parametrize("call", [factorise_lower, lambda matrix: solve_lower(np.eye(3, order="F"), matrix)])

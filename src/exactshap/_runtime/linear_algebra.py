@@ -3,6 +3,9 @@
 SciPy's own wrappers hold the lock; they stand in where SciPy offers the routines in another form. The routines are the same, and so are
 the bits. Matrices are worked on where they lie, column by column, and may be blocks of larger ones; what is above the diagonal of a
 triangle is neither read nor written.
+
+Half of the seconds of observational values are triangular solves of some 250 background rows (0.21 of 0.39 s for 200 rows of 7 columns).
+With the lock held, four threads would take twice as long.
 """
 
 from __future__ import annotations
@@ -22,7 +25,6 @@ __all__ = [
     "invert_factored",
     "invert_lower",
     "multiply_by_lower",
-    "orthogonalise",
     "solve_factored",
     "solve_lower",
     "solve_upper",
@@ -80,37 +82,6 @@ def solve_upper(triangle: np.ndarray, matrix: np.ndarray, *, transposed: bool = 
 def solve_factored(factor: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """Set B to (L L^T)^-1 B; return B."""
     return solve_lower(factor, solve_lower(factor, matrix), transposed=True)
-
-
-def orthogonalise(matrix: np.ndarray) -> np.ndarray:
-    """Replace a matrix A (m, n) by Q of A = Q R; return R.
-
-    A has at least as many rows as columns; R (n, n) is zero below its diagonal.
-    """
-    n_columns = matrix.shape[1]
-    if matrix.shape[0] < n_columns:
-        raise ValueError(f"A matrix must have at least as many rows as columns here, got {matrix.shape}")
-    if not matrix.size:
-        return np.zeros((n_columns, n_columns))
-    place = *matrix.shape, *_placed(matrix, written=True)
-    if _routine("cython_lapack", "dgeqrf") is None:
-        from scipy.linalg import qr
-
-        matrix[...], triangle = qr(matrix, mode="economic", check_finite=False)
-        return np.asfortranarray(triangle)
-    scalars = np.empty(n_columns)  # of the reflections that Q is the product of
-    _with_room("dgeqrf", *place, _address(scalars))
-    triangle = np.asfortranarray(np.triu(matrix[:n_columns]))
-    _with_room("dorgqr", *place[:2], n_columns, *place[2:], _address(scalars))
-    return triangle
-
-
-def _with_room(name: str, *arguments: Any) -> None:
-    """Call a routine that says first how much room it wants."""
-    routine, failed, room = _routine("cython_lapack", name), ctypes.c_int(0), np.empty(1)
-    _called(routine, *arguments, _address(room), -1, ctypes.byref(failed))
-    room = np.empty(int(room[0]))
-    _called(routine, *arguments, _address(room), len(room), ctypes.byref(failed))
 
 
 def _lapack(name: str, triangle: np.ndarray, *options: bytes) -> bool:

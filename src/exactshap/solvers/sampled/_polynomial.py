@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap._runtime.linear_algebra import orthogonalise, solve_upper
+from exactshap._runtime.linear_algebra import solve_upper
 from exactshap.solvers.sampled._frontier import Sets
 from exactshap.solvers.sampled._sampling import row_weights, stratum_weights
 
@@ -79,7 +79,7 @@ def fit_polynomial(
     ``paired``: each row stands for two complements (odd characters). ``mirrored``: the second half of the rows are the complements
     of the first half, so that the two are left out together.
     """
-    from scipy.linalg import lstsq
+    from scipy.linalg import lstsq, qr
 
     p = columns.shape[1]
     inverse_rates = stratum_weights(masks, paired=paired)
@@ -95,8 +95,8 @@ def fit_polynomial(
         none = np.zeros(right.shape[1])
         return PolynomialFit(base, np.zeros_like(base), none, 0, p, still, np.ones(n), none)
     if n >= width:
-        q = matrix.copy(order="F")
-        r = orthogonalise(q)
+        q, r = qr(matrix, mode="economic", check_finite=False)
+        r = np.asfortranarray(r)
         diagonal = np.abs(np.diag(r))
         if diagonal.min() > SINGULAR * diagonal.max():
             rest = solve_upper(r, np.asfortranarray(q.T @ right))
