@@ -13,7 +13,7 @@ import pytest
 from at_once import PATIENCE, at_once
 from exactshap import Explainer
 from exactshap._native import _kernel
-from exactshap._native._signature import Parameter
+from exactshap._native._kernel import Parameter
 from exactshap._runtime import calibration, process_settings
 from exactshap._runtime.process_settings import single_threaded_blas, without_warnings
 from exactshap._runtime.shared import STEP

@@ -8,8 +8,7 @@ ends one within some hundredths of a second.
 
 from __future__ import annotations
 
-from exactshap._native._interruption import Cancellation, raise_if_cancelled
 from exactshap._native._kernel import Handle, Kernel, kernel
-from exactshap._native._library import level
+from exactshap._native._library import Cancellation, level, raise_if_cancelled
 
 __all__ = ["Cancellation", "Handle", "Kernel", "kernel", "level", "raise_if_cancelled"]

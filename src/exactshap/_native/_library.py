@@ -7,12 +7,15 @@ import functools
 import hashlib
 import os
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from exactshap.errors import InputError, MissingDependencyError, message
 
-__all__ = ["best_level", "level", "library", "symbol"]
+__all__ = ["Cancellation", "best_level", "level", "library", "raise_if_cancelled", "raise_interruption", "symbol"]
 
 _HERE = Path(__file__).parent
 _SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
@@ -108,3 +111,51 @@ def level() -> str:
 def symbol(name: str) -> Any:
     """Return an exported function of the level in use."""
     return getattr(library(), f"exactshap_{level()}_{name}")
+
+
+_WATCHED = threading.local()
+
+
+class Cancellation:
+    """A flag that ends kernels of other threads; kernels that it ends raise ``KeyboardInterrupt`` there.
+
+    >>> cancellation = Cancellation()
+    >>> with cancellation.watched():  # in each thread of the pool
+    ...     pass
+    """
+
+    def __init__(self) -> None:
+        self._flag = ctypes.c_int32(0)
+
+    def set(self) -> None:
+        """End the kernels of all threads that watch."""
+        self._flag.value = 1
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Make kernels and :func:`raise_if_cancelled` of this thread look at the flag.
+
+        They look at it instead of asking for signals.
+        """
+        watch = library().exactshap_watch
+        watch(ctypes.byref(self._flag))
+        _WATCHED.flag = self._flag
+        try:
+            yield
+        finally:
+            watch(None)
+            _WATCHED.flag = None
+
+
+def raise_if_cancelled() -> None:
+    """Raise ``KeyboardInterrupt`` in a thread that is to stop: for work that calls a user's function, no kernel."""
+    flag = getattr(_WATCHED, "flag", None)
+    if flag is not None and flag.value:
+        raise KeyboardInterrupt
+
+
+def raise_interruption() -> None:
+    """Raise what ended a kernel: the exception of a signal's handler, or ``KeyboardInterrupt`` for a cancelled thread."""
+    # The call keeps the interpreter's lock, and raises the signal that it finds set.
+    ctypes.PyDLL(None, handle=library()._handle).exactshap_raise()
+    raise KeyboardInterrupt

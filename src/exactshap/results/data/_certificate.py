@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from exactshap._runtime.words import fields_html
 
-__all__ = ["Certificate"]
+__all__ = ["Certificate", "all_within", "largest_of_rows", "within", "without_noise"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -98,3 +100,37 @@ class Certificate:
         }
         title = f"Certificate: {'passed' if self.passed else 'FAILED'}"
         return fields_html(title, {name: text for name, text in facts.items() if text})
+
+
+def largest_of_rows(residual: np.ndarray) -> np.ndarray:
+    """Return the largest magnitude (n_rows,) of each row's residuals (n_rows[, n_outputs])."""
+    size = np.abs(residual)
+    # A maximum along contiguous rows takes a tenth of the time.
+    return size if size.ndim == 1 else np.ascontiguousarray(size.T).max(axis=0, initial=0.0)
+
+
+def within(residual: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
+    """Return which rows have all residuals within the tolerance (n_rows,): an infinite one, where numbers overflow, allows nothing."""
+    return (largest_of_rows(residual) <= tolerance) & (tolerance < np.inf)
+
+
+def all_within(residual: np.ndarray, tolerance: np.ndarray) -> bool:
+    """Return whether :func:`within` holds for all rows."""
+    return bool(within(residual, tolerance).all())
+
+
+def without_noise(numbers: np.ndarray | float, tolerance: float | np.ndarray) -> np.ndarray:
+    """Return numbers for people: 0 where rounding could have made them.
+
+    Parameters
+    ----------
+    tolerance : float or array
+        What rounding explains, of the certificate; an infinite one explains nothing.
+
+    Examples
+    --------
+    >>> without_noise(np.array([0.25, -8.9e-16]), 1e-12)
+    array([0.25, 0.  ])
+    """
+    noise = (np.abs(numbers) <= tolerance) & np.isfinite(tolerance)
+    return np.where(noise, 0.0, numbers)

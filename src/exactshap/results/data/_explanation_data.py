@@ -10,9 +10,8 @@ import numpy as np
 
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.results.data import _validation as validation
-from exactshap.results.data._certificate import Certificate
+from exactshap.results.data._certificate import Certificate, all_within, largest_of_rows, within
 from exactshap.results.data._named_values import NamedValues
-from exactshap.results.data._residuals import all_within, largest_of_rows, within
 
 __all__ = ["ExplanationData"]
 

@@ -1,4 +1,4 @@
-"""Importances, mean magnitudes of values, with intervals over the population that rows and background are drawn from."""
+"""Importances over rows, with intervals: debiased means, the bootstrap over rows and over the background."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ import numpy as np
 
 from exactshap._runtime.words import table_html, table_text
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.data._background_values import checked_background_values
-from exactshap.results.data._bootstrap import studentised_interval
+from exactshap.results.data._certificate import without_noise
 from exactshap.results.data._conversion import frame_kind, frame_of
-from exactshap.results.data._residuals import without_noise
 
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
 
-__all__ = ["Importance", "importance"]
+__all__ = [
+    "Importance",
+    "bootstrap_deviations",
+    "checked_background_values",
+    "importance",
+    "interval_around",
+    "studentised_interval",
+]
 
 _SHOWN = 10
 # Rows beyond which a mean is normal for all purposes, and resampling takes seconds.
@@ -228,3 +233,81 @@ def _normal(estimate: np.ndarray, error: np.ndarray, level: float) -> np.ndarray
 
     reach = ndtri((1.0 + level) / 2.0) * error
     return np.stack([estimate - reach, estimate + reach], axis=-1)
+
+
+# Entries of a block of row counts: 32 MiB.
+_DRAWS_AT_ONCE = 2**22
+
+
+def bootstrap_deviations(values: np.ndarray, n_bootstrap: int, generator: np.random.Generator) -> np.ndarray:
+    r"""Return how far resampled rows' means are from the mean, (n_bootstrap, ...).
+
+    .. math:: \sqrt{\frac{n}{n-1}}\, \Bigl(\frac{1}{n} \sum_i w_{bi} \phi_i - \bar\phi\Bigr), \qquad
+              w_b \sim \mathrm{Multinomial}(n; 1/n, \dots, 1/n)
+
+    The factor makes their variance that of the mean of n rows without bias (Hesterberg 2015). NaN for fewer than two rows.
+    """
+    n = len(values)
+    if n < 2:
+        return np.full((n_bootstrap, *values.shape[1:]), np.nan)
+    flat = (values - values.mean(axis=0)).reshape(n, -1)
+    deviations, step = np.empty((n_bootstrap, flat.shape[1])), max(1, _DRAWS_AT_ONCE // n)
+    for start in range(0, n_bootstrap, step):
+        count = min(step, n_bootstrap - start)
+        deviations[start : start + count] = generator.multinomial(n, np.full(n, 1.0 / n), size=count) @ flat / n
+    return np.sqrt(n / (n - 1)) * deviations.reshape(n_bootstrap, *values.shape[1:])
+
+
+def interval_around(centre: np.ndarray, deviations: np.ndarray, level: float) -> np.ndarray:
+    """Return percentile intervals (..., 2) around ``centre``; NaN without deviations."""
+    if not len(deviations):
+        return np.full((*centre.shape, 2), np.nan)
+    tail = (1.0 - level) / 2.0
+    return np.stack([centre + np.quantile(deviations, q, axis=0) for q in (tail, 1.0 - tail)], axis=-1)
+
+
+def studentised_interval(
+    values: np.ndarray, n_bootstrap: int, generator: np.random.Generator, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the bootstrap-t interval (..., 2) of the mean of rows, and its standard error.
+
+    .. math:: \left[\bar x - t_{(1 + \mathrm{level}) / 2}\, s,\; \bar x - t_{(1 - \mathrm{level}) / 2}\, s\right], \qquad
+              t_b = \frac{\bar x_b - \bar x}{s_b}
+
+    It follows the skewness of magnitudes, for which percentile intervals are a little short (Hesterberg 2015).
+    """
+    n, tail = len(values), (1.0 - level) / 2.0
+    mean = values.mean(axis=0)
+    flat = (values - mean).reshape(n, -1)
+    error = flat.std(axis=0, ddof=1) / np.sqrt(n)
+    scores, step = np.empty((n_bootstrap, flat.shape[1])), max(1, _DRAWS_AT_ONCE // n)
+    for start in range(0, n_bootstrap, step):
+        count = min(step, n_bootstrap - start)
+        shares = generator.multinomial(n, np.full(n, 1.0 / n), size=count) / n
+        means = shares @ flat
+        # A resample that holds one value alone has no spread: it counts as that of the rows
+        spread = np.sqrt(np.maximum(shares @ np.square(flat) - np.square(means), 0.0) / (n - 1))
+        scores[start : start + count] = means / np.where(spread > 1e-3 * error, spread, np.where(error > 0, error, 1.0))
+    ends = [mean.ravel() - np.quantile(scores, q, axis=0) * error for q in (1.0 - tail, tail)]
+    return np.stack(ends, axis=-1).reshape(*mean.shape, 2), error.reshape(mean.shape)
+
+
+def checked_background_values(rows: ExplanationData, by_background: np.ndarray) -> np.ndarray:
+    """Return values by background row as an array, if their mean over the background are the explanation's values.
+
+    Parameters
+    ----------
+    by_background : array of shape (n_background, n_rows, n_players[, n_outputs])
+        Of :meth:`exactshap.Explainer.background_values`.
+    """
+    by_background = np.asarray(by_background, float)
+    do = "Pass explainer.background_values(X) of the same explainer and rows"
+    if by_background.ndim != rows.values.ndim + 1 or by_background.shape[1:] != rows.values.shape or len(by_background) < 2:
+        got = f"Got shape {by_background.shape}; expected (n_background >= 2, {', '.join(map(str, rows.values.shape))})"
+        raise InputError(message("The 'background_values' parameter does not fit the explanation", got, do))
+    missed = np.abs(by_background.mean(axis=0) - rows.values)
+    allowed = rows.tolerance.reshape(-1, *[1] * (rows.values.ndim - 1)) + np.max(rows.error_bound, initial=0.0)
+    if np.any(missed > allowed):
+        got = f"Their mean is off by {missed.max():.2g}"
+        raise InputError(message("The 'background_values' parameter is of other values", got, do))
+    return by_background

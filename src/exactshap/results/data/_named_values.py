@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed
 from exactshap._runtime.words import table_html, table_text
 from exactshap.errors import InputError, MissingDependencyError, UnknownNameError, did_you_mean, message
-from exactshap.results.data._residuals import without_noise
+from exactshap.results.data._certificate import without_noise
 
 __all__ = ["NamedValues"]
 
