@@ -78,8 +78,18 @@ def test_value_functions_and_groups(seed, background, weights, players):
 
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("background", [None, BACKGROUND], ids=["covers", "background"])
-def test_several_outputs(background, order):
-    assert_by_hand(random_trees(2, n_outputs=3), SINGLES, background, None, "sii", order, rows=X[:2])
+@pytest.mark.parametrize("n_outputs", [3, 9])
+def test_several_outputs(background, order, n_outputs):
+    assert_by_hand(random_trees(2, n_outputs=n_outputs), SINGLES, background, None, "sii", order, rows=X[:2])
+
+
+@pytest.mark.parametrize("index", ["shapley", "banzhaf", "leave-one-out", "moebius"])
+@pytest.mark.parametrize("players", [SINGLES, GROUPED], ids=["columns", "groups"])
+@pytest.mark.parametrize("seed", range(3))
+def test_outputs_of_one_walk(index, players, seed):
+    """From eight outputs on leaves are added for all of them at once: covers of zero, players met twice."""
+    trees = random_trees(seed, n_outputs=8, zero_covers=seed > 0)
+    assert_by_hand(trees, players, None, None, index, 1, rows=np.tile(X, (5, 1))[:17])
 
 
 @pytest.mark.parametrize("background", [None, BACKGROUND], ids=["covers", "background"])

@@ -142,7 +142,7 @@ def test_paths_of_sixteen_players_leave_the_tables(monkeypatch):
 @pytest.mark.parametrize(
     ("index", "order"), [("shapley", 1), ("sii", 2), ("k-sii", 2), ("stii", 2), ("fsii", 2), ("banzhaf-interaction", 2)]
 )
-@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("n_outputs", [1, 2, 8])
 def test_few_rows_have_the_bits_of_many(n, index, order, n_outputs):
     """Up to 12 rows go one at a time."""
     trees = random_trees(3, n_features=9, depth=8, n_outputs=n_outputs, zero_covers=True)

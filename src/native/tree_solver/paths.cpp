@@ -6,11 +6,13 @@ EXACTSHAP_BEGIN
 
 namespace {
 
+constexpr int64_t ALL = -1;  // outputs
+
 /// What is filled for one tree and one output: what a split does to a row of each of the three states, node by node,
 /// `out (n_steps, 4, 3, n_nodes + 1)`.
 ///
-/// Kinds: 0 and 1 the ratio of the player's factor below the left and right edge to that above, times the value of a leaf; 2 and 3
-/// their gains. The extra node carries magnitudes: the ratio of the largest factors, without gains.
+/// Kinds: 0 and 1 the ratio of the player's factor below the left and right edge to that above, times the value of a leaf (1 for
+/// `output` ALL); 2 and 3 their gains. The extra node carries magnitudes: the ratio of the largest factors, without gains.
 ///
 /// `slopes (n_steps, 2, n_nodes)` becomes (a - b) / F below each edge of the rows that take it, if there is room for it.
 void fill_coefficients(int64_t first, int64_t last, const Steps& steps, int64_t output, In<double, 2> rule, int64_t* side_at,
@@ -24,7 +26,7 @@ void fill_coefficients(int64_t first, int64_t last, const Steps& steps, int64_t 
     for (int64_t side = 0; side < 2; side++) {
       const double share = steps.share[step][side], b = outside * share;
       const bool is_leaf = steps.is_leaf[step][side];
-      const double value = is_leaf ? steps.value[step][side][output] : 1.0;
+      const double value = is_leaf && output != ALL ? steps.value[step][side][output] : 1.0;
       const double magnitude = is_leaf ? largest(steps.value[step][side]) : 1.0;
       outside_at[level + 1][side] = b;
       const auto edge = out[step - first][side], gains = out[step - first][2 + side];
@@ -236,6 +238,84 @@ EXACTSHAP_APART void choose_lanes(const int64_t* __restrict state, int64_t side,
   for (int64_t r = 0; r < width; r++) pair[r] += state[r] == side ? passed[r] : failed[r];
 }
 
+/// Write `passed` for rows that pass all splits on a player, `failed` for the others.
+EXACTSHAP_APART void pick_lanes(const int64_t* __restrict state, int64_t side, const double* __restrict passed, const double* __restrict failed,
+                                 double* __restrict out, int64_t width) {
+  for (int64_t r = 0; r < width; r++) out[r] = state[r] == side ? passed[r] : failed[r];
+}
+
+/// Add value[o] weight[r] to `total (n_outputs, width)`.
+EXACTSHAP_APART void add_outputs(In<double, 1> value, const double* __restrict weight, double* __restrict total, int64_t width) {
+  for (int64_t o = 0; o < value.size[0]; o++, total += width) {
+    const double factor = value[o];
+    for (int64_t r = 0; r < width; r++) total[r] += factor * weight[r];
+  }
+}
+
+/// Add the values of single players of all trees to `out (n_players, n_outputs, n_rows)`, leaf by leaf and for all outputs at once.
+///
+///   phi_j = sum_l v_l sum_q omega_q prod_k F_lk(t_q) (a_lj - b_lj) / F_lj(t_q)
+///
+/// The last factor is -1 / (1 - t) for all players that a row fails. sweep_paths repeats its walk for each output, this adds for each
+/// leaf and player: O(n_leaves depth (n_nodes + n_outputs)) per row.
+Status sweep_outputs(In<double, 2> columns, Steps steps, In<int32_t, 1> player_of, In<double, 2> rule, int64_t n_lanes, Out<double, 3> out,
+                     Out<double, 1> scale, Context& context) {
+  const int64_t n_rows = columns.size[1], n = rule.size[1], n_players = out.size[0], n_outputs = out.size[1], n_levels = steps.n_levels();
+  EXACTSHAP_REQUIRE(steps.fit(columns.size[0], player_of) && steps.value.size[2] == n_outputs && rule.size[0] == 4 && n_lanes > 0);
+  EXACTSHAP_REQUIRE(out.size[2] == n_rows && scale.size[0] == n_rows && lie_within(player_of, n_players));
+  const int64_t width = smaller(n_lanes, n_rows);
+  auto coefficients = context.empty<double>(steps.largest_tree(), int64_t(4), int64_t(3), n + 1);
+  auto slopes = context.empty<double>(steps.largest_tree(), int64_t(2), n);
+  auto outside_at = context.empty<double>(n_levels + 1, int64_t(2));
+  auto before = context.empty<double>(n);
+  Block room{width, context.empty<uint8_t>(width), context.empty<int64_t>(n_levels + 1, width),
+             context.empty<double>(n_levels, n + 1, width), context.empty<double>(n_levels + 1, int64_t(2), n + 1, width),
+             context.empty<double>(n_players * n_outputs, width), context.empty<int64_t>(n_levels), context.empty<int64_t>(n_levels)};
+  auto weights = context.empty<double>(int64_t(3), width);
+  auto numbers = context.zeros<int64_t>((n_levels + 2) * n_levels);
+  if (context.failed()) return Status::no_memory;
+  const Above above{n_levels, numbers.data, numbers.data + n_levels * n_levels, numbers.data + (n_levels + 1) * n_levels};
+  for (int64_t start = 0; start < n_rows; start += n_lanes) {
+    const Block block = narrowed(room, smaller(n_lanes, n_rows - start));
+    const int64_t lanes = block.width;
+    double *const failed = weights[0].data, *const passed = weights[1].data, *const weight = weights[2].data;
+    block.total.fill(0.0);
+    for (int64_t tree = 0; tree < steps.n_trees(); tree++) {
+      if (context.interrupted()) return Status::interrupted;
+      const int64_t first = steps.tree_start[tree], last = steps.tree_start[tree + 1];
+      if (first == last) continue;
+      fill_coefficients(first, last, steps, ALL, rule, room.side_at.data, outside_at, before.data, coefficients, slopes);
+      for (int64_t k = 0; k < n; k++) block.products[0][k].fill(rule[WEIGHTS][k]);
+      block.products[0][n].fill(1.0);
+      const auto add_leaf = [&](int64_t level, int64_t place, int64_t side) {
+        const auto leaf = block.sums[level + 1][side];
+        const auto give = [&](int64_t at, int64_t on) {
+          const int64_t j = player_of[steps.nodes.feature[first + block.position[at]]];
+          dot_lanes(slopes[block.position[at]][on].data, n, leaf.data, passed, lanes);
+          pick_lanes(block.states[at + 1].data, on, passed, failed, weight, lanes);
+          add_outputs(steps.value[first + place][side], weight, block.total[j * n_outputs].data, lanes);
+        };
+        dot_lanes(rule[LOST].data, n, leaf.data, failed, lanes);
+        for (int64_t s = 0; s < above.count[level]; s++) {
+          const int64_t at = above.level[level * n_levels + s];
+          if (s != above.own[level]) give(at, block.side_at[at]);
+        }
+        give(level, side);
+        for (int64_t r = 0; r < lanes; r++) scale[start + r] += leaf[n][r];
+      };
+      const auto finish_split = [&](int64_t level, int64_t place) {
+        for (int64_t side = 0; side < 2; side++)
+          if (steps.is_leaf[first + place][side]) add_leaf(level, place, side);
+      };
+      sweep_block(columns, start, first, last, steps, coefficients, block, [&](int64_t step) { above.list(step, steps); }, finish_split);
+    }
+    for (int64_t j = 0; j < n_players; j++)
+      for (int64_t o = 0; o < n_outputs; o++)
+        for (int64_t r = 0; r < lanes; r++) out[j][o][start + r] += block.total[j * n_outputs + o][r];
+  }
+  return Status::done;
+}
+
 /// Add the values of pairs of players of all trees to `out (n_pairs, n_outputs, n_rows)`: sweep_pairs of rows.cpp for many rows.
 Status sweep_path_pairs(In<double, 2> columns, Steps steps, In<int32_t, 1> player_of, In<double, 2> rule, int64_t n_lanes, Out<double, 3> out,
                         int64_t n_players, Context& context) {
@@ -300,4 +380,5 @@ Status sweep_path_pairs(In<double, 2> columns, Steps steps, In<int32_t, 1> playe
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(tree_solver, sweep_paths, sweep_paths)
+EXACTSHAP_KERNEL(tree_solver, sweep_outputs, sweep_outputs)
 EXACTSHAP_KERNEL(tree_solver, sweep_path_pairs, sweep_path_pairs)

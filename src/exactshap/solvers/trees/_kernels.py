@@ -49,6 +49,7 @@ __all__ = [
     "sweep_linear_leaves",
     "sweep_linear_sets",
     "sweep_linear_tables",
+    "sweep_outputs",
     "sweep_pairs",
     "sweep_path_pairs",
     "sweep_paths",
@@ -283,6 +284,7 @@ fill_single_tables = kernel("tree_solver.fill_single_tables(tables, rows, measur
 sweep = kernel("tree_solver.sweep(columns, tables, rows, first_group, last_group, cells, out)")
 sweep_few_rows = kernel("tree_solver.sweep_few_rows(columns, tables, rows, measure, first_group, last_group, n_players, out)")
 sweep_paths = kernel("tree_solver.sweep_paths(columns, steps, player_of, rule, n_lanes, out, scale)")
+sweep_outputs = kernel("tree_solver.sweep_outputs(columns, steps, player_of, rule, n_lanes, out, scale)")
 sweep_rows = kernel("tree_solver.sweep_rows(X, steps, player_of, rule, out, scale)")
 sweep_path_pairs = kernel("tree_solver.sweep_path_pairs(columns, steps, player_of, rule, n_lanes, out, n_players)")
 sweep_pairs = kernel("tree_solver.sweep_pairs(X, steps, player_of, rule, out, n_players)")
