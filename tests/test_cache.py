@@ -9,9 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from at_once import PATIENCE, at_once
-from exactshap._runtime.cache import BoundedCache
+from exactshap._runtime.cache import STEP, BoundedCache
 from exactshap._runtime.process_settings import single_threaded_blas
-from exactshap._runtime.shared import STEP
 
 
 def test_items_of_two_caches_may_need_each_other_in_both_orders():

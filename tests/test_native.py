@@ -174,7 +174,7 @@ pairs = terms.Lookups(np.array([2]), np.array([[43, 12]]), np.array([[[0, 0, 0],
 shares = terms.Shares(rng.random(4), np.array([[0], [1]]), np.array([[0, 1, 2]]))
 out += [np.zeros((90, 3, 1)), np.zeros((90, 1)), np.zeros((90, 1)), np.zeros(90)]
 terms.fill_searched(rng.normal(size=(90, 2)), bins, terms.Tables(singles, pairs), shares, *out[-4:])
-from exactshap.solvers.additive._linear import Linear, fill_linear
+from exactshap.solvers.additive._stacks import Linear, fill_linear
 for n_outputs in (1, 3):
     out += [np.zeros((7, 21, n_outputs)), np.zeros((7, n_outputs)), np.zeros(7)]
     linear = Linear(*rng.normal(size=(2, 21, n_outputs)), rng.integers(0, 21, 21))

@@ -15,8 +15,8 @@ from exactshap import Explainer
 from exactshap._native import _kernel
 from exactshap._native._kernel import Parameter
 from exactshap._runtime import calibration, process_settings
+from exactshap._runtime.cache import STEP
 from exactshap._runtime.process_settings import single_threaded_blas, without_warnings
-from exactshap._runtime.shared import STEP
 from exactshap.errors import ExplanationWarning, warn
 from exactshap.readers import read
 from exactshap.readers.black_box import function as black_box

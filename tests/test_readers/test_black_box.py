@@ -9,7 +9,7 @@ from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, InputTypeError, UnknownNameError
 from exactshap.frames import as_table
 from exactshap.games import OracleGame
-from exactshap.readers.black_box._hybrid_rows import hybrid_rows
+from exactshap.readers.black_box._call import hybrid_rows
 from exactshap.semivalues import find
 from exactshap.solvers import solve
 from exactshap.testing import check_reader

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.cache import copied_state
 from exactshap._runtime.optional import first_installed, require
-from exactshap._runtime.shared import copied_state
 from exactshap._runtime.types import Foreign
 from exactshap.errors import InputError, ModelFormatError, message
 

@@ -1,4 +1,4 @@
-"""The latest results of pure functions, kept within a bound."""
+"""The latest results of pure functions, kept within a bound; pickles leave them out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from exactshap._runtime.shared import STEP
-
-__all__ = ["BoundedCache"]
+__all__ = ["STEP", "BoundedCache", "copied_state"]
 
 
 class BoundedCache(dict[tuple[Any, ...], Any]):
@@ -51,3 +49,15 @@ class BoundedCache(dict[tuple[Any, ...], Any]):
                 with STEP:
                     self._making.pop(place, None)
             return item
+
+
+# for microseconds, while nothing is made or waited for; a finalizer may come within, on the same thread
+STEP = threading.RLock()
+# In a child the threads of its parent are gone: none of them may hold it
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=STEP.acquire, after_in_parent=STEP.release, after_in_child=STEP.release)
+
+
+def copied_state(one: Any) -> dict[str, Any]:
+    """Return an object's state for pickling: its ``__getstate__``. Other threads may fill its cached properties meanwhile."""
+    return dict(one.__dict__)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext, suppress
 from typing import Any
 
-from exactshap._runtime.shared import STEP
+from exactshap._runtime.cache import STEP
 from exactshap._runtime.types import Foreign
 
 __all__ = ["OfTheProcess", "single_threaded_blas", "without_collection", "without_lost_threads", "without_warnings"]

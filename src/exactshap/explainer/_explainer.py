@@ -14,13 +14,12 @@ from exactshap._runtime.threads import using_jobs
 from exactshap._runtime.types import Model, TableLike
 from exactshap._runtime.words import fields_html
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
-from exactshap.explainer._background_values import values_by_background_row
 from exactshap.explainer._certify import Certifier, joins_call
 from exactshap.explainer._offset import add_offsets, check_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast, refused_beyond_memory
 from exactshap.explainer._results import refuse_or_warn, wrap
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names, of_shape
-from exactshap.explainer._solve import solve_rows
+from exactshap.explainer._solve import solve_rows, values_by_background_row
 from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Shape, Table, as_table, check_columns
 from exactshap.games import normalised_weights

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedStructureError, did_you_mean, message
 from exactshap.explainer._certify import Certified
 from exactshap.frames import Table, as_table
-from exactshap.readers import Reader, require_score, with_offset
+from exactshap.readers import Offset, Reader
 from exactshap.solvers import Solution
 
-__all__ = ["add_offsets", "certified_with", "check_offsets", "split_offset", "without_offset"]
+__all__ = ["add_offsets", "certified_with", "check_offsets", "require_score", "split_offset", "with_offset", "without_offset"]
 
 ROUNDINGS = 4.0  # of an offset, and of its sum with a prediction, by the model and by us
 
@@ -92,3 +93,38 @@ def check_offsets(reader: Reader, n_rows: int, offsets: np.ndarray) -> None:
     if len(offsets) != n_rows:
         raise InputError(message("`offset` must hold one number for each row", f"Got {len(offsets)} for {n_rows} rows"))
     require_score(reader)
+
+
+def require_score(reader: Reader) -> Offset:
+    """Return how a model takes offsets."""
+    if reader.offset is None or reader.unit.startswith("probability"):
+        what = f"An offset is added to a score, and {reader.model_name} is explained as {reader.unit}"
+        raise UnsupportedStructureError(message(what, do=_way_to_score(reader)))
+    return reader.offset
+
+
+def with_offset(reader: Reader, X: Table, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return predictions with an offset for each row, and their shift.
+
+    The shift is by how much they exceed predictions without.
+    """
+    how = require_score(reader)
+    every = offset if offset.ndim == 2 or reader.single_output else np.repeat(offset[:, None], reader.n_outputs, axis=1)
+    wanted = (X.n_rows,) if reader.single_output else (X.n_rows, reader.n_outputs)
+    if every.shape != wanted:
+        raise InputError(message(f"`offset` must have shape {wanted}", f"Got {offset.shape}", "Pass one number for each row"))
+    if np.size(how.replaces) not in (1, reader.n_outputs):
+        do = "Explain all outputs with output='all'; explanation.output(name) picks one"
+        raise UnsupportedStructureError(message("An offset is given to all outputs of the model at once", do=do))
+    shift = every - (np.ravel(how.replaces)[0] if reader.single_output else how.replaces)
+    if how.keyword is None or reader.own_call is None:
+        return np.asarray(reader.predict(X), float) + shift, shift
+    offset_reader = copy.copy(reader)
+    offset_reader.own_call = replace(reader.own_call, settings={**reader.own_call.settings, how.keyword: every})
+    return np.asarray(offset_reader.predict(X), float), shift
+
+
+def _way_to_score(reader: Reader) -> str:
+    if reader.offset is None:
+        return "Explain the score with output='auto', or make the offset a column of a function's rows"
+    return "Explain a function that adds the offset, as a column of its rows, before it turns scores into probabilities"

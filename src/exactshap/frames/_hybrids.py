@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from exactshap.errors import InputTypeError, message
-from exactshap.frames._sparse import sparse_hybrid
+from exactshap.frames._numeric import sparse_hybrid
 from exactshap.frames._table import Table
 
 __all__ = ["above", "hybrid_cells", "hybrid_columns", "mixed_cells"]

@@ -11,8 +11,15 @@ import numpy as np
 
 from exactshap._runtime.types import TableLike
 from exactshap.errors import printable
-from exactshap.frames._numeric import narwhals, numeric_array, numeric_column, plain_numbers
-from exactshap.frames._sparse import is_sparse, sparse_hybrid, stored_mask
+from exactshap.frames._numeric import (
+    is_sparse,
+    narwhals,
+    numeric_array,
+    numeric_column,
+    plain_numbers,
+    sparse_hybrid,
+    stored_mask,
+)
 
 __all__ = ["Table", "with_unique_index"]
 

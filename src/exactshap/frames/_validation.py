@@ -8,8 +8,7 @@ import numpy as np
 
 from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
-from exactshap.frames._numeric import narwhals
-from exactshap.frames._sparse import is_sparse, to_csr
+from exactshap.frames._numeric import is_sparse, narwhals, to_csr
 from exactshap.frames._table import Table
 
 __all__ = ["as_table"]

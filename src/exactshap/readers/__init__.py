@@ -13,31 +13,28 @@ from exactshap.readers._base import columns_of as columns_of
 from exactshap.readers._base import rounding_of as rounding_of
 from exactshap.readers._delegating import DelegatingReader
 from exactshap.readers._delegating import reader_for as reader_for
+from exactshap.readers._identity import fitted_names as fitted_names
 from exactshap.readers._identity import is_own_method as is_own_method
 from exactshap.readers._identity import library_class as library_class
+from exactshap.readers._identity import nameless as nameless
 from exactshap.readers._identity import replaced as replaced
+from exactshap.readers._identity import require_fitted as require_fitted
 from exactshap.readers._identity import sklearn_name as sklearn_name
-from exactshap.readers._offset import require_score as require_score
-from exactshap.readers._offset import with_offset as with_offset
+from exactshap.readers._identity import writes_to_rows as writes_to_rows
 from exactshap.readers._own_call import Offset as Offset
 from exactshap.readers._own_call import OwnCall as OwnCall
 from exactshap.readers._own_call import joined_outputs as joined_outputs
 from exactshap.readers._own_call import outputs_of as outputs_of
-from exactshap.readers._players import players_of
 from exactshap.readers._registry import known_class as known_class
 from exactshap.readers._registry import read, register, registered
 from exactshap.readers._registry import require_own_prediction as require_own_prediction
-from exactshap.readers._request import Request, choose_value_function, names_of, select_outputs
+from exactshap.readers._request import Request, choose_value_function, names_of, players_of, select_outputs
 from exactshap.readers._request import finite_numbers as finite_numbers
 from exactshap.readers._row_games import Coalitions as Coalitions
 from exactshap.readers._row_games import ConditionalGame as ConditionalGame
 from exactshap.readers._row_games import RowGames as RowGames
 from exactshap.readers._row_games import solve_moving as solve_moving
 from exactshap.readers._row_games import some_coalitions as some_coalitions
-from exactshap.readers._sklearn import fitted_names as fitted_names
-from exactshap.readers._sklearn import nameless as nameless
-from exactshap.readers._sklearn import require_fitted as require_fitted
-from exactshap.readers._sklearn import writes_to_rows as writes_to_rows
 
 __all__ = [
     "AdditiveModel",

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from exactshap._runtime.cache import copied_state
 from exactshap._runtime.calibration import clocked
 from exactshap._runtime.progress import Asks
-from exactshap._runtime.shared import copied_state
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.readers._own_call import Offset, OwnCall

@@ -1,15 +1,30 @@
-"""Whether a model predicts as its library's own class does: a subclass or an instance that replaces a method may not."""
+"""Whether a model predicts as its library's own class does, and what every scikit-learn reader asks of it.
+
+A subclass or an instance that replaces a method may not.
+"""
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Iterator
 from types import CodeType, MethodType
+from typing import Any
 
 from exactshap._runtime.types import Foreign, Model
 
-__all__ = ["answering_method", "is_own_method", "library_class", "replaced", "sklearn_name"]
+__all__ = [
+    "answering_method",
+    "fitted_names",
+    "is_own_method",
+    "library_class",
+    "nameless",
+    "replaced",
+    "require_fitted",
+    "sklearn_name",
+    "writes_to_rows",
+]
 
 # What models answer rows with, probabilities first.
 _METHODS = ("predict_proba", "decision_function", "predict")
@@ -170,3 +185,32 @@ def is_own_method(method: Foreign, known: type) -> bool:
     descriptor = inspect.getattr_static(known, name, None)
     bound = descriptor.__get__(owner, known) if hasattr(type(descriptor), "__get__") else None
     return isinstance(bound, MethodType) and isinstance(method, MethodType) and bound.__func__ is method.__func__
+
+
+def require_fitted(model: Model, *attributes: str) -> None:
+    """Raise scikit-learn's NotFittedError for a model that was not fitted."""
+    if all(hasattr(model, attribute) for attribute in attributes):
+        return
+    from sklearn.exceptions import NotFittedError
+
+    raise NotFittedError(
+        f"This {type(model).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before explaining this estimator."
+    )
+
+
+def fitted_names(model: Model) -> tuple[str, ...] | None:
+    """Return the column names that the model was fitted with, or None."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(str(name) for name in names)
+
+
+def nameless(estimator: Model) -> Any:
+    """Return a copy that takes arrays without a warning about names."""
+    twin = copy.copy(estimator)
+    twin.__dict__.pop("feature_names_in_", None)
+    return twin
+
+
+def writes_to_rows(estimator: Model) -> bool:
+    """Return whether an estimator writes to its input (``copy=False``). Estimators inside it count as well."""
+    return any(not value for name, value in estimator.get_params().items() if name.rpartition("__")[2] == "copy")

@@ -1,29 +1,30 @@
-r"""Additive models as additive games: the reader that every family of sums of small terms shares.
+r"""Additive models as additive games: the reader that every family of sums of small terms shares, and what a family says.
 
 .. math:: f(x) = f_0 + \sum_I f_I(x_I), \qquad v_x(S) = f_0 + \sum_I \sum_z w_z\, f_I(x_{I \cap S}, z_{I \setminus S})
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from exactshap._native import Handle
 from exactshap._runtime.calibration import clocked
 from exactshap._runtime.types import Model
-from exactshap.errors import ExplanationWarning, InputError, message, warn
+from exactshap.errors import ExplanationWarning, InputError, UnsupportedStructureError, message, warn
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
-from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of
-from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers import OwnCall, Reader, Request, choose_value_function, names_of, players_of
 from exactshap.readers.additive.terms import (
     CHUNK_VALUES,
     BoundLinear,
     Reference,
+    TermBlock,
     calls_of_row,
     players_of_term,
     seconds_of_row,
@@ -44,7 +45,7 @@ from exactshap.solvers.additive import (
     stacks_cost,
 )
 
-__all__ = ["AdditiveReader"]
+__all__ = ["AdditiveForm", "AdditiveReader"]
 
 VALUE_FUNCTIONS = ("interventional", "baseline")
 # Rows of a block of a linear model: copying its values takes as long as solving it.
@@ -256,3 +257,86 @@ class AdditiveReader(Reader):
             seconds = n_blocks * one + (n_rows - n_blocks) * max(some - one, 0.0) / (TIMED_ROWS - 1)
             seconds += 0.0 if self._streams else solving.seconds
         return replace(solving, seconds=seconds, bytes=self.memory(block_rows, order))
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveForm:
+    """Hold an additive model's formula and its own prediction.
+
+    Attributes
+    ----------
+    blocks : tuple of Block
+        The terms.
+    intercept : array of shape (n_outputs,)
+    encode : callable
+        ``encode(table, what) -> (n_rows, ...)``: the rows as the terms see them, checked.
+    predict : callable
+        ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``: the model's documented call, in the unit of the terms.
+    n_columns : int
+    fitted_names : tuple of str or None
+    output_names : tuple of str
+    unit : str
+    single_output : bool
+    magnitude : callable or None
+        ``magnitude(encoded) -> (n_rows,)``: sizes that cancel inside the model's own arithmetic beyond its terms.
+    floor : float
+        Absolute magnitude of rounding in the prediction (1.0 where a logarithm undoes an exponential).
+    precision : dtype
+        What the model computes its predictions in.
+    has_training : bool
+        Whether the blocks know a training background of their own.
+    own_call : OwnCall or None
+        ``predict`` as a single documented call, which a pipeline or a search answers as well.
+    search : callable or None
+        ``search(table) -> (numbers, Handle of Bins)``, where the solver may find the bins of rows itself, or None.
+    """
+
+    blocks: tuple[TermBlock, ...]
+    intercept: np.ndarray
+    encode: Callable[[Table, str], np.ndarray]
+    predict: Callable[[Table], np.ndarray]
+    n_columns: int
+    fitted_names: tuple[str, ...] | None
+    output_names: tuple[str, ...]
+    unit: str
+    single_output: bool
+    magnitude: Callable[[np.ndarray], np.ndarray] | None = None
+    floor: float = 0.0
+    precision: DTypeLike = np.float64
+    has_training: bool = False
+    own_call: OwnCall | None = None
+    search: Callable[[Table], tuple[np.ndarray, Handle] | None] | None = None
+
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        """Return f(x) by the formula, of shape (n_rows, n_outputs)."""
+        total = np.zeros((len(rows), len(self.intercept))) + self.intercept
+        for block in self.blocks:
+            if len(block.columns):
+                total += block.evaluate(rows).sum(axis=1)
+        return total
+
+    def scale(self, rows: np.ndarray) -> np.ndarray:
+        """Return the magnitudes (n_rows,) that are added up there: of the constant, of each term in any output, and what cancels."""
+        total = np.full(len(rows), np.abs(self.intercept).max(initial=0.0)) + self.cancelled(rows)
+        for block in self.blocks:
+            if len(block.columns):
+                total += np.abs(block.evaluate(rows)).max(axis=2).sum(axis=1)
+        return total
+
+    def cancelled(self, rows: np.ndarray) -> np.ndarray | float:
+        """Return the magnitudes ([n_rows,]) that cancel inside the model's own arithmetic."""
+        return 0.0 if self.magnitude is None else self.magnitude(rows)
+
+    def check(self, rows: np.ndarray, own: np.ndarray, limit: np.ndarray, *, owner: str) -> None:
+        """Refuse a model with predictions that are not its terms' sum. They are (n_rows, n_outputs)."""
+        terms = self.evaluate(rows)
+        if np.all(is_right := np.abs(own - terms).max(axis=1) <= limit):
+            return
+        i = int(np.argmin(is_right))
+        raise UnsupportedStructureError(
+            message(
+                f"{owner} does not predict the sum of its terms",
+                f"For background row {i} it predicts {own[i].tolist()}, its terms give {terms[i].tolist()}",
+                "Explain its predict method as a black box: Explainer(model.predict, background)",
+            )
+        )

@@ -21,8 +21,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.readers import Request, select_outputs
-from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._frame_call import FrameCall
 from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms
 

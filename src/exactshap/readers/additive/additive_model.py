@@ -12,8 +12,7 @@ from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.readers import Request, outputs_of, select_outputs
-from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms
 
 __all__ = ["AdditiveModel", "read"]

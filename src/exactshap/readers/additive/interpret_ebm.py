@@ -13,8 +13,7 @@ from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, outputs_of, require_fitted, select_outputs
-from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import BinnedTerms, numeric_bins, slices
 from exactshap.readers.responses import Response, no_response, probabilities, probability

@@ -14,8 +14,7 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, finite_numbers, select_outputs
-from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import ProductTerm, ProductTerms
 from exactshap.readers.responses import Response, no_response

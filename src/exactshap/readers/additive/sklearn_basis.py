@@ -22,8 +22,7 @@ from exactshap.readers import (
     select_outputs,
     sklearn_name,
 )
-from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts, predict_in_double
 from exactshap.readers.additive.terms import MonomialTerms, TermBlock
 

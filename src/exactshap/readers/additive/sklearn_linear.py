@@ -26,8 +26,7 @@ from exactshap.readers import (
     select_outputs,
     sklearn_name,
 )
-from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import LinearTerms
 from exactshap.readers.responses import Response, no_response, probabilities, probability

@@ -19,8 +19,7 @@ from exactshap.readers import (
     select_outputs,
     sklearn_name,
 )
-from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.sklearn_basis import affine_of
 from exactshap.readers.additive.sklearn_linear import linear_parts, predict_in_double
 from exactshap.readers.additive.terms import LinearTerms

@@ -21,8 +21,7 @@ from exactshap.readers import (
     select_outputs,
     sklearn_name,
 )
-from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive._form import AdditiveForm
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms, LinearTerms
 
 __all__ = ["read"]

@@ -1,4 +1,4 @@
-"""Calls of a function on rows: on copies that it cannot change, with a close watch on what it returns."""
+"""Calls of a function: on copies that it cannot change, with a close watch on what it returns; hybrid rows; how answers are rounded."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 from exactshap._runtime.threads import raise_if_cancelled
 from exactshap._runtime.types import Foreign, Model
-from exactshap.errors import ExactshapError, InputError, InputTypeError, message
+from exactshap.errors import ExactshapError, ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.frames import Table, with_unique_index
 
-__all__ = ["call", "first_call", "name_of", "precision"]
+__all__ = ["call", "first_call", "hybrid_rows", "name_of", "precision", "rounding"]
 
 
 def first_call(function: Callable[..., Any], rows: Table, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -263,3 +263,110 @@ def name_of(function: Model) -> str:
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", type(function).__name__)
     return f"{type(owner).__name__}.{name}" if owner is not None else str(name)
+
+
+def hybrid_rows(row: Table, background: Table, columns: np.ndarray) -> Table:
+    """Return n_coalitions x n_background rows: columns of the coalition from ``row``, the rest from the background.
+
+    ``columns`` (n_coalitions, n_columns) says which. Frames are gathered column by column, so that dtypes and categories stay.
+    """
+    n_coalitions, n_background = len(columns), background.n_rows
+    if not row.is_frame or not background.is_frame:
+        cells = np.where(columns[:, None, :], _array(row), _array(background)[None])
+        cells = cells.reshape(n_coalitions * n_background, -1)
+        return Table(cells, None, *cells.shape)
+    return _frame_rows(row, background, columns)
+
+
+def _array(table: Table) -> np.ndarray:
+    return table.numeric() if table.is_frame else np.asarray(table.native)
+
+
+def _frame_rows(row: Table, background: Table, columns: np.ndarray) -> Table:
+    import narwhals.stable.v2 as nw
+
+    n_rows = len(columns) * background.n_rows
+    # the row stands behind the background; each cell says which of the two it takes
+    both: Any = nw.concat([table.readable() for table in (background, row)], how="vertical")
+    from_background = np.tile(np.arange(background.n_rows), len(columns))
+    inside = np.repeat(columns, background.n_rows, axis=0)
+    names = row.names or ()
+    gathered = [both[name][np.where(inside[:, j], background.n_rows, from_background)] for j, name in enumerate(names)]
+    frame = both[from_background, :]
+    if both.implementation.is_pandas_like():
+        import pandas as pd
+
+        native = pd.DataFrame({name: s.to_native().reset_index(drop=True) for name, s in zip(names, gathered, strict=True)})
+    else:
+        native = frame.with_columns(*gathered).to_native()
+    return Table(row.labelled(native), names, n_rows, len(names))
+
+
+# Rounding units of the largest answer: sums in another order differ by less.
+SUMMATION_EPSILONS = 16.0
+# Rows of a call. BLAS has kernels of its own for one row, for up to three, and for many.
+SMALL_BATCHES, LARGE_BATCH = (1, 3), 128
+# Small batches of each size.
+CALLS_OF_EACH = 6
+
+
+def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name: str, *, refuse: bool) -> float:
+    """Return a function's relative rounding; report answers that vary by more. ``first`` is its first answer for the rows.
+
+    The function is called again with batches of other sizes. Libraries add up products of matrices of other shapes in another order (BLAS
+    has kernels of its own for one row, for up to three, and for many), and equations that were solved before enlarge what that rounds:
+    a Gaussian process' probabilities move by 5,000 eps. A function that is random, or that looks at a row's neighbours, is refused
+    or warned of.
+    """
+    n, eps = rows.n_rows, precision(first)
+    size = np.abs(np.asarray(first, float)).max(initial=0.0)
+    moved = _moved(function, rows, first, name)
+    if moved <= SUMMATION_EPSILONS * eps * size:
+        return eps
+    repeated = _difference(first, call(function, rows, name), np.arange(n))
+    if repeated > SUMMATION_EPSILONS * eps * size:
+        what = f"The same {n} rows differ by up to {repeated:.3g} between two calls"
+        _say(f"{name} is not deterministic", what, "Fix its seed", refuse=refuse)
+        return eps
+    if moved <= np.sqrt(eps) * size:
+        return float(moved / size)
+    what = f"The same {n} rows differ by up to {moved:.3g} when they come in batches of other sizes"
+    _say(
+        f"{name} answers a row by the other rows of a batch",
+        what,
+        "Let it look at each row alone, and return numbers of the precision it computes in",
+        refuse=refuse,
+    )
+    return eps
+
+
+def _moved(function: Callable[..., Any], rows: Table, first: np.ndarray, name: str) -> float:
+    """Return the largest difference of answers in batches of other sizes.
+
+    They are small batches, and one as large as coalitions make, in another order.
+    """
+    n = rows.n_rows
+    backwards = np.arange(n)[::-1]
+    nothing = np.zeros(
+        (-(-LARGE_BATCH // n), rows.n_columns), bool
+    )  # no column from the row itself: mixed rows are how coalitions call the function
+    batch = hybrid_rows(rows.take(slice(0, 1)), rows.take(backwards), nothing)
+    differences = [_difference(first, call(function, batch, name), np.tile(backwards, len(nothing)))]
+    begins = [(size, start) for size in SMALL_BATCHES for start in range(0, min(n, size * CALLS_OF_EACH), size)]
+    for size, start in begins if n > 1 else ():
+        chosen = np.arange(start, min(start + size, n))
+        differences.append(_difference(first, call(function, rows.take(chosen), name), chosen))
+    return max(differences)
+
+
+def _difference(first: np.ndarray, again: np.ndarray, rows: np.ndarray) -> float:
+    if first.shape[1:] != again.shape[1:] or len(rows) != len(again):
+        return np.inf
+    return float(np.abs(np.asarray(first, float)[rows] - np.asarray(again, float)).max(initial=0.0))
+
+
+def _say(what: str, seen: str, do: str, *, refuse: bool) -> None:
+    text = message(what, seen, f"{do}; its values are values of its noise as well (deterministic='raise' refuses it)")
+    if refuse:
+        raise InputError(text)
+    warn(text, ExplanationWarning)

@@ -11,9 +11,9 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message, rows_from
+from exactshap.explainer import require_score
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored import is_index
-from exactshap.readers import require_score
 from exactshap.scale.partition._bad_rows import REFUSALS, explain_what_is_possible, first_refused
 from exactshap.scale.partition._carrier import pack, unpack
 from exactshap.scale.partition._columns import join_columns, layout_of

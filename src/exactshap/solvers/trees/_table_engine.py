@@ -10,8 +10,7 @@ import numpy as np
 from scipy.special import binom
 
 from exactshap._native import Handle
-from exactshap._runtime.cache import BoundedCache
-from exactshap._runtime.shared import copied_state
+from exactshap._runtime.cache import BoundedCache, copied_state
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, set_sizes
 from exactshap.solvers.trees._kernels import (

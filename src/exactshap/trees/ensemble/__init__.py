@@ -17,7 +17,6 @@ from exactshap.trees.ensemble._flat import NodeArrays as NodeArrays
 from exactshap.trees.ensemble._forest import RawForest as RawForest
 from exactshap.trees.ensemble._hashed import HashedColumns as HashedColumns
 from exactshap.trees.ensemble._hashed import TargetStatistic as TargetStatistic
-from exactshap.trees.ensemble._hybrids import Hybrids as Hybrids
 from exactshap.trees.ensemble._kernels import add_leaf_functions as add_leaf_functions
 from exactshap.trees.ensemble._kernels import fill_decisions as fill_decisions
 from exactshap.trees.ensemble._kernels import sum_leaf_values as sum_leaf_values
@@ -30,6 +29,7 @@ from exactshap.trees.ensemble._paths import cover_shares as cover_shares
 from exactshap.trees.ensemble._paths import inside as inside
 from exactshap.trees.ensemble._paths import parents as parents
 from exactshap.trees.ensemble._paths import paths as paths
+from exactshap.trees.ensemble._routing import Hybrids as Hybrids
 from exactshap.trees.ensemble._routing import apply as apply
 from exactshap.trees.ensemble._routing import decisions as decisions
 from exactshap.trees.ensemble._routing import function_sizes as function_sizes

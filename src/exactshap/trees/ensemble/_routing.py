@@ -1,13 +1,25 @@
-"""Send rows through trees: drivers of the compiled routing."""
+"""Send rows and hybrids of rows through trees: drivers of the compiled routing."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from exactshap._native import Handle
 from exactshap.trees.ensemble._flat import FlatTrees
-from exactshap.trees.ensemble._kernels import add_leaf_functions, fill_decisions, fill_leaves, sum_leaf_values
+from exactshap.trees.ensemble._kernels import (
+    HybridCells,
+    HybridTrees,
+    add_leaf_functions,
+    fill_decisions,
+    fill_leaves,
+    sum_hybrids,
+    sum_leaf_values,
+)
+from exactshap.trees.ensemble._linear import LeafTerms
 
-__all__ = ["apply", "decisions", "function_sizes", "margin", "prepared"]
+__all__ = ["Hybrids", "apply", "decisions", "function_sizes", "margin", "prepared"]
 
 
 def prepared(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
@@ -126,3 +138,91 @@ def function_sizes(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
         X = prepared(trees, X)
         add_leaf_functions(X, apply(trees, X), trees.linear.arrays, np.zeros((len(X), trees.n_outputs)), sizes)
     return sizes
+
+
+KEPT_BYTES = 2.0**28  # of the background's ways through all nodes; larger ones are worked out for each call
+CHUNK_ROWS = 256  # background rows at a time
+BITS = 64
+
+
+class HybridRow(NamedTuple):
+    """One row: which way it goes at each node, and its cells as they are compared."""
+
+    ways: np.ndarray
+    cells: np.ndarray
+
+
+class Hybrids:
+    r"""An ensemble bound to players and background rows.
+
+    .. math:: f(x_S, z_{\bar S}) = c + \sum_k v_{\mathrm{leaf}_k(x_S, z_{\bar S})}
+
+    Parameters
+    ----------
+    player : int32 array of shape (n_nodes,)
+        Of the column that each node splits on; anything at leaves.
+    background : array of shape (n_background, n_features)
+    tree_output : int32 array of shape (n_trees,)
+        The only output that each tree adds to, -1 for all.
+    player_of_column : int32 array of shape (n_features,), default=None
+        Read where leaves are linear; None makes each column a player of its own.
+    """
+
+    def __init__(
+        self,
+        trees: FlatTrees,
+        player: np.ndarray,
+        n_players: int,
+        background: np.ndarray,
+        tree_output: np.ndarray,
+        player_of_column: np.ndarray | None = None,
+    ) -> None:
+        self._trees, self._player, self._n_players, self._background = trees, player, n_players, prepared(trees, background)
+        self._terms = trees.linear.arrays if trees.linear is not None else _no_terms(trees.n_outputs)
+        owner = np.arange(trees.n_features) if player_of_column is None else player_of_column
+        self._term_player = np.ascontiguousarray(owner[self._terms.column], np.int32)
+        arrays = (trees.tree_start, trees.left, trees.right, player, trees.value, np.asarray(tree_output, np.int32))
+        self._arrays = Handle(HybridTrees(*map(np.ascontiguousarray, arrays)))
+        keeps = float(len(background)) * trees.n_nodes <= KEPT_BYTES
+        self._kept = [self._ways(part) for part in self._parts()] if keeps else None
+
+    def _parts(self) -> list[np.ndarray]:
+        return [self._background[i : i + CHUNK_ROWS] for i in range(0, len(self._background), CHUNK_ROWS)]
+
+    def _ways(self, rows: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(decisions(self._trees, rows).T)
+
+    def row(self, row: np.ndarray) -> HybridRow:
+        """Return which way one row (1, n_features) goes at each node, and its cells."""
+        return HybridRow(self._ways(row)[0], prepared(self._trees, row)[0])
+
+    def _chunks(self) -> Any:
+        return self._kept if self._kept is not None else map(self._ways, self._parts())
+
+    def moving(self, row: HybridRow) -> list[int]:
+        """Return the players with a node, or a column of a leaf, where the row differs from some background row."""
+        differs = np.zeros(len(row.ways), bool)
+        for part in self._chunks():
+            differs |= (part != row.ways).any(axis=0)
+        cells = self._background[:, self._terms.column] != row.cells[self._terms.column]
+        return sorted({*self._player[differs].tolist(), *self._term_player[cells.any(axis=0)].tolist()})
+
+    def margins(self, row: HybridRow, masks: np.ndarray) -> np.ndarray:
+        """Return the margins (n_background, n_outputs, n_masks) of a row's hybrids."""
+        n_words = -(-len(masks) // BITS)
+        bits = np.zeros((self._n_players, n_words * BITS), np.uint8)
+        bits[:, : len(masks)] = masks.T
+        members = np.packbits(bits, axis=1, bitorder="little").view("<u8").astype(np.uint64, copy=False)
+        out = np.empty((len(self._background), self._trees.n_outputs, len(masks)))
+        out[...] = self._trees.constant[:, None]
+        start = 0
+        for part in self._chunks():
+            cells = HybridCells(self._terms, self._term_player, row.cells, self._background[start : start + len(part)])
+            sum_hybrids(self._arrays, row.ways, part, members, cells, out[start : start + len(part)])
+            start += len(part)
+        return out
+
+
+def _no_terms(n_outputs: int) -> LeafTerms:
+    none = np.zeros((0, n_outputs))
+    return LeafTerms(np.zeros(1, np.int64), np.zeros(0, np.int32), none, none)

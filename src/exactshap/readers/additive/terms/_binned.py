@@ -10,7 +10,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from exactshap._native import Handle
-from exactshap._runtime.shared import copied_state
+from exactshap._runtime.cache import copied_state
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, message
 from exactshap.readers.additive.terms._blocks import Bound, Coalitions, Reference, by_size, coalitions

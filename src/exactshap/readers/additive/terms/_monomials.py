@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from exactshap._native import Handle
-from exactshap._runtime.shared import copied_state
+from exactshap._runtime.cache import copied_state
 from exactshap.readers.additive.terms._blocks import Bound, Reference, by_size, players_of_term, weighted_mean
 from exactshap.solvers.additive import Factors, Monomials, Stack
 

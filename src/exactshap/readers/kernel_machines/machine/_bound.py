@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.cache import BoundedCache
-from exactshap._runtime.shared import copied_state
+from exactshap._runtime.cache import BoundedCache, copied_state
 from exactshap.games import ProductGame
 from exactshap.kernels import Component
 from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, RadialTerms, cut_terms
