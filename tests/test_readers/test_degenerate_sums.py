@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import Matern, RationalQuadratic
+from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 from exactshap import explain
@@ -51,6 +51,7 @@ EXACT = {
     **{
         f"quadratic, length {l:g}": (lambda l=l: process(RationalQuadratic(l)), "auto") for l in (1e-12, 1e-3, 1e3, 1e12, 1e300)
     },
+    **{f"gaussian, length {l:g}": (lambda l=l: process(RBF(l)), "auto") for l in (1e-300, 1e-160, 1e-12, 1e3, 1e300)},
     **{f"matern, nu {nu:g}": (lambda nu=nu: process(Matern(1.0, nu=nu)), "auto") for nu in (0.5, 0.7, 1.5, 7.0, 10.0)},
     **{f"quadratic, alpha {a:g}": (lambda a=a: process(RationalQuadratic(1.0, alpha=a)), "auto") for a in (0.05, 1, 100, 1e4)},
     "duplicate points": (lambda: process(Matern(1.0, nu=2.5), np.repeat(X[:20], 3, axis=0)), "auto"),
@@ -117,9 +118,17 @@ REFUSED = {
         f"{kernel.__name__} of length 1e-300": (
             lambda kernel=kernel: explain(process(kernel(1e-300)), X[:2]),
             ExactshapError,
-            "overflow|singular",
+            "overflow",
         )
         for kernel in (Matern, RationalQuadratic)
+    },
+    **{
+        f"{kernel.__name__} of length {length:g}, with a background": (
+            lambda kernel=kernel, length=length: explain(process(kernel(length)), X[:2], X[10:20]),
+            InputError,
+            "coefficients that are not finite",
+        )
+        for kernel, length in ((RBF, 1e-320), (Matern, 1e-300))
     },
     # scikit-learn's own formula has a product of infinity and zero there; kernels.Matern(nu=50) has none
     "scikit-learn's matern of nu 50": (

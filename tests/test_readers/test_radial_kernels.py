@@ -95,7 +95,7 @@ LENGTHS = [1e-300, 1e-160, 1e-5, 1e160, 1e300, np.inf, [1e-300, 1.0, 1e300, np.i
 
 
 @pytest.mark.parametrize("length", LENGTHS, ids=str)
-@pytest.mark.parametrize("make", [kernels.Matern, kernels.RationalQuadratic])
+@pytest.mark.parametrize("make", [kernels.Matern, kernels.RationalQuadratic, kernels.RBF, kernels.Laplacian])
 def test_length_scales_of_any_size_with_duplicates(make, length):
     machine = KernelMachine(np.concatenate([X, X[:3]]), np.append(Y, [1.0, -2.0, 0.5]), make(length))
     for background in (None, BACKGROUND):

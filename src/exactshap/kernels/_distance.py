@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from exactshap.kernels._algebra import Kernel
 from exactshap.kernels._component import Component
-from exactshap.kernels._parameters import check_positive, per_column
+from exactshap.kernels._parameters import LARGEST_RATE, check_positive, inverse_squares, per_column
 
 __all__ = ["RBF", "Cauchy", "Chi2", "Laplacian"]
 
@@ -42,7 +43,7 @@ class RBF(Kernel):
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         sigma = per_column(self.bandwidth, n_features, "bandwidth", "RBF")
-        return (Component(squared=0.5 / sigma**2),)
+        return (Component(squared=0.5 * inverse_squares(sigma)),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,9 @@ class Laplacian(Kernel):
         check_positive(self.bandwidth, "bandwidth", "Laplacian")
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
-        return (Component(absolute=1.0 / per_column(self.bandwidth, n_features, "bandwidth", "Laplacian")),)
+        with np.errstate(over="ignore"):
+            rates = 1.0 / per_column(self.bandwidth, n_features, "bandwidth", "Laplacian")
+        return (Component(absolute=np.minimum(rates, LARGEST_RATE)),)
 
 
 @dataclass(frozen=True, eq=False)

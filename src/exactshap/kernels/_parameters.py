@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike
 
 from exactshap.errors import BudgetError, InputError, InputTypeError, message
 
-__all__ = ["MAX_COMPONENTS", "check_finite", "check_positive", "check_size", "per_column"]
+__all__ = ["LARGEST_RATE", "MAX_COMPONENTS", "check_finite", "check_positive", "check_size", "inverse_squares", "per_column"]
 
 # Products of one-column factors: so many take seconds for each row.
 MAX_COMPONENTS = 200_000
+# A product with 0 is 0, and with the square of any distance above 1e-149 is beyond the exponential.
+LARGEST_RATE = 1e300
 
 
 def check_positive(value: ArrayLike, name: str, owner: str) -> None:
@@ -51,6 +53,12 @@ def per_column(value: ArrayLike, n_features: int, name: str, owner: str) -> np.n
             )
         )
     return np.broadcast_to(array, (n_features,)).copy()
+
+
+def inverse_squares(sigma: np.ndarray, numerators: ArrayLike = 1.0) -> np.ndarray:
+    """Return numerators / sigma^2, finite for any sigma > 0: two equal cells have the distance 0 at any bandwidth."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.minimum((np.sqrt(numerators) / sigma) ** 2, LARGEST_RATE)
 
 
 def check_size(n_components: int, what: str) -> None:

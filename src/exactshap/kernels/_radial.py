@@ -13,13 +13,12 @@ from exactshap.errors import InputError, message
 from exactshap.expansions import GaussianMixture, matern, rational_quadratic
 from exactshap.kernels._algebra import Kernel
 from exactshap.kernels._component import Component, ScaledMixture
-from exactshap.kernels._parameters import check_finite, check_positive, per_column
+from exactshap.kernels._parameters import check_finite, check_positive, inverse_squares, per_column
 
 __all__ = ["Matern", "Radial", "RationalQuadratic"]
 
 _UNITS_OF_SHAPE = 16.0  # shape / 16 rounding units: tolerances count any unit more than 16 times
 _LARGEST_BESSEL = 10.0  # the smoothness beyond which the mixture has more correct digits than logarithms of Bessel functions
-_LARGEST_RATE = 1e300  # a product with 0 is 0, and with the square of any distance above 1e-149 is beyond the exponential
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +48,7 @@ class Radial(Kernel):
         if n_features == 1:  # a product as it stands
             return (Component(functions=((0, _OneColumn(self, float(sigma[0]))),)),)
         mixture = self.mixture()
-        with np.errstate(over="ignore", under="ignore"):
-            rates = np.minimum((np.sqrt(mixture.rates)[:, None] / sigma) ** 2, _LARGEST_RATE)
+        rates = inverse_squares(sigma, mixture.rates[:, None])
         member_of = ScaledMixture(mixture, sigma, self.profile)
         return tuple(
             Component(

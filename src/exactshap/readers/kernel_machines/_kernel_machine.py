@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import Game, normalised_weights
 from exactshap.readers import OwnCall, Reader, Request, choose_value_function, finite_numbers, names_of, players_of
@@ -72,6 +72,7 @@ class KernelReader(Reader):
         self._given_names = None if request.feature_names is None else self.feature_names
         self.output_names, self.unit, self.single_output = output_names, unit, single_output
         self.expansion, self._predict, self.precision = expansion, predict, epsilon
+        self._refuse_bad_fit()
         self.players, self.player_names = players_of(request, self.feature_names)
         self.value_function = choose_value_function(request, VALUE_FUNCTIONS, "functional", owner=self.model_name)
         if request.background is not None:
@@ -112,6 +113,16 @@ class KernelReader(Reader):
         joint = self.value_function == "interventional"
         mean: Strategy = FoldedBackground(machine) if joint else Streamed(machine)
         return mean if posterior is None else WithPosterior(mean, posterior)
+
+    def _refuse_bad_fit(self) -> None:
+        if not np.isfinite(self.expansion.magnitude):
+            raise InputError(
+                message(
+                    f"{self.model_name} has coefficients that are not finite: it predicts NaN or infinity for every row",
+                    "Its kernel overflowed on its own training rows",
+                    "Fit it again with length scales of the size of the columns' differences",
+                )
+            )
 
     def _refuse_unnormalised(self) -> None:
         parts = [part for part in self.expansion.parts if not part.component.is_normalised]
