@@ -204,7 +204,7 @@ def test_the_module_is_the_command_and_its_help_is_light():
     [
         (
             ["model.joblib", "data.csv"],
-            "model.joblib is a pickle, which runs whatever code is in it while it is read. Got no --allow-pickle",
+            "model.joblib is a pickle, which runs whatever code is in it while it is read. The option --allow-pickle is not set",
         ),
         (
             ["model.joblib", "data.csv", "--allow-pickle"],
@@ -468,7 +468,7 @@ def test_messages_name_what_is_typed(files, capsys):
             ["data.csv", *COMMON, "--value-function", "interventional"],
             "--value-function 'interventional' needs reference rows.",
         ),
-        (["data.csv", *COMMON, "--value-function", "interventional"], "Got no --background. Pass --background FILE."),
+        (["data.csv", *COMMON, "--value-function", "interventional"], "--background is missing. Pass --background FILE."),
         (["reversed.csv", *COMMON], "or --align."),
         (
             ["semicolons.csv", "--allow-pickle"],

@@ -1,4 +1,5 @@
 import base64
+import dataclasses
 import hashlib
 import json
 import re
@@ -517,6 +518,23 @@ def test_a_value_of_rounding_is_none(browser, tmp_path):
         assert rows["x1"] == "0"
         assert number(rows["x2"]) == pytest.approx(source.values[0, 2], rel=FOUR_DIGITS)
         assert "0" in [text for *_, text in bars(page)]
+
+
+@pytest.mark.browser
+def test_probabilities_stand_beside_log_odds_and_residuals_of_rounding_are_zero(browser, tmp_path):
+    source = linear(np.random.default_rng(3).normal(size=(30, 3)), unit="log-odds of class yes")
+    source = dataclasses.replace(source, residual=np.full(30, -8.9e-16))
+    path = source.report(tmp_path / "classes.html", interactive=True)
+    with browsers.opened(browser, path) as page:
+        page.fill("#row", "4")
+        page.press("#row", "Enter")
+        says(page, "title-A", r"A: row 4, probability \d")
+        assert number(page.inner_text("#title-A").split()[-1]) == pytest.approx(
+            1.0 / (1.0 + np.exp(-source.prediction[4])), rel=FOUR_DIGITS
+        )
+        rows = {row[0]: row[-1] for row in table(page)[1:]}
+        assert rows["residual"] == "0"
+        assert page.inner_text("#rows").count("e\u221216") == 0
 
 
 @pytest.mark.browser

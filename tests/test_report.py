@@ -5,9 +5,11 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import browser
 from exactshap.errors import InputError
+from exactshap.results.data import response
 from exactshap.results.report import _figures as figures
 from exactshap.results.report import _svg as svg
 from exactshap.results.report import render, render_interactive, write_report
@@ -420,3 +422,30 @@ def test_a_model_that_keeps_its_training_rows_says_which_rows_are_meant():
         explanation = explain(model, X[:3], background)
         assert words in render(explanation)
         assert words in " ".join(repr(explanation).split())
+
+
+@pytest.mark.parametrize(
+    ("unit", "words"),
+    [("log-odds of class yes", "probability"), ("log of the target", "predicted target"), ("probability", None), ("EUR", None)],
+)
+def test_a_row_shows_its_probability_beside_its_log_odds(unit, words):
+    explanation = linear(np.eye(3), unit=unit)
+    titles = re.findall(r"<h3>(row \d[^<]*)</h3>", render(explanation, n_rows=3))
+    shown = [re.search(r"\((.+) (\S+)\)$", title) for title in titles]
+    assert len(titles) == 3
+    if words is None:
+        assert shown == [None] * 3
+        return
+    expected = expit(explanation.prediction) if words == "probability" else np.exp(explanation.prediction)
+    rows = [int(re.match(r"row (\d)", title)[1]) for title in titles]
+    assert [match[1] for match in shown] == [words] * 3
+    np.testing.assert_allclose([float(match[2]) for match in shown], expected[rows], rtol=1e-3)
+
+
+def test_probabilities_of_several_classes_are_those_of_all_scores():
+    explanation = linear(np.eye(3), n_outputs=3, unit="score before the softmax")
+    page = render(explanation, n_rows=1)
+    shown = [float(number) for number in re.findall(r"\(probability (\S+)\)</h3>", page)]
+    assert len(shown) == 3
+    assert [name for name, _ in [response(explanation)]] == ["probability"]
+    assert response(explanation.output(1)) is None  # one score alone has none

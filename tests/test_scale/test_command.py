@@ -105,11 +105,11 @@ def test_bad_rows_follow_the_policy(files, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (COMMON, "The results of a folder are a folder. Got no --out"),
+        (COMMON, "The results of a folder are a folder. --out is missing"),
         ([*COMMON, "-o", "values.csv"], "Got --out values.csv"),
         ([*COMMON, "-o", "out", "--dtype", "half"], "Unknown type dtype='half'"),
         ([*COMMON, "-o", "out", "--report", "a.html"], "Got --report a.html"),
-        ([*COMMON[:2], "data.csv", *COMMON[3:-2]], "are for a folder of results. Got no --out"),
+        ([*COMMON[:2], "data.csv", *COMMON[3:-2]], "are for a folder of results. --out is missing"),
         ([*COMMON, "-o", "out", "--budget", "50"], "has no setting 'budget'"),
     ],
 )

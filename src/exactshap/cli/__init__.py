@@ -21,7 +21,7 @@ __all__ = ["COMMANDS", "main"]
 
 # what messages call an argument of Python -> what is typed
 _TYPED = (
-    (r"background=None", "no --background"),
+    (r"Got background=None", "--background is missing"),
     (r"background=(X_\w+)?(?=[ .])", "--background FILE"),
     (r"align=True", "--align"),
     (r"value_function=", "--value-function "),
@@ -142,7 +142,7 @@ def _as_options(text: str) -> str:
     """Name what a message asks for as one types it here.
 
     >>> _as_options("Got background=None. Pass background=X_reference or align=True.")
-    'Got no --background. Pass --background FILE or --align.'
+    '--background is missing. Pass --background FILE or --align.'
     """
     for argument, option in _TYPED:
         text = re.sub(argument, option, text)

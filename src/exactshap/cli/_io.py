@@ -226,7 +226,7 @@ def _load_pickle(path: Path, allowed: bool) -> Any:
         raise InputError(
             message(
                 f"{path.name} is a pickle, which runs whatever code is in it while it is read",
-                "Got no --allow-pickle",
+                "The option --allow-pickle is not set",
                 "Save the model with skops.io.dump(model, 'model.skops') instead, or pass --allow-pickle for a file that you made",
             )
         )

@@ -114,7 +114,7 @@ def _refuse_settings_of_folders(settings: dict[str, Any], keep: tuple[str, ...],
             "--batch-rows, --no-resume, --on-bad-rows, --top-k, --dtype (and, but for a table of values, --keep) "
             "are for a folder of results"
         )
-        raise InputError(message(what, f"Got --out {output}" if output else "Got no --out", "Name a folder: --out results"))
+        raise InputError(message(what, f"Got --out {output}" if output else "--out is missing", "Name a folder: --out results"))
 
 
 def stream_files(task: Task, output: Path | None, report: Path | None, **settings: Any) -> None:
@@ -123,7 +123,7 @@ def stream_files(task: Task, output: Path | None, report: Path | None, **setting
     from exactshap.scale import explain_dataset
 
     if output is None or output.suffix:
-        got = "Got no --out" if output is None else f"Got --out {output}"
+        got = "--out is missing" if output is None else f"Got --out {output}"
         raise InputError(message("The results of a folder are a folder", got, "Name it: --out results"))
     if report is not None:
         what = "Files that stream through have no report"

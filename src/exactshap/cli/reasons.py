@@ -116,7 +116,7 @@ def _needed(data: Path | None) -> Path:
 
     if data is None:
         do = "Pass a .csv or .parquet file after the model"
-        raise InputError(message("Reasons of a model need rows", "Got no DATA", do))
+        raise InputError(message("Reasons of a model need rows", "DATA is missing", do))
     return data
 
 

@@ -57,7 +57,7 @@ def command(
         explanation = Explanation.load(model)
     elif data is None:
         raise InputError(
-            message("A report of a model needs rows", "Got no DATA", "Pass a .csv or .parquet file after the model")
+            message("A report of a model needs rows", "DATA is missing", "Pass a .csv or .parquet file after the model")
         )
     else:
         settings = {

@@ -222,7 +222,7 @@ class Certifier:
             changed = [] if company is None else self._present(company, others, tolerance)
             if changed and not changed[0].passed:
                 return changed[0]
-            return Check(reason=f"{name} values have no hybrid rows, of which the model could be asked")
+            return Check(reason=f"a {name} game has no hybrid rows that the model could predict")
         checks = [self._first().check]
         if len(empty):
             try:

@@ -260,8 +260,11 @@ def _inside(columns: np.ndarray, names: tuple[str, ...]) -> list[str]:
 
 
 def name_of(function: Model) -> str:
+    """Return what people call a function by; a lambda has no name."""
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", type(function).__name__)
+    if name == "<lambda>":
+        return "a function"
     return f"{type(owner).__name__}.{name}" if owner is not None else str(name)
 
 

@@ -47,3 +47,4 @@ from exactshap.results.data._names_elsewhere import called_here as called_here
 from exactshap.results.data._names_elsewhere import keyword_here as keyword_here
 from exactshap.results.data._observed import Observed as Observed
 from exactshap.results.data._observed import observe as observe
+from exactshap.results.data._observed import response as response

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap._runtime.words import fields_html
+from exactshap.results.data._words import counted
 
 __all__ = ["Certificate", "all_within", "largest_of_rows", "within", "without_noise"]
 
@@ -72,15 +73,15 @@ class Certificate:
 
         >>> facts = dict(max_residual=0.0, tolerance=1e-9, row=0, passed=True, exact=True, checks="a sum")
         >>> Certificate(**facts, mask_difference=2e-12, mask_tolerance=1e-9, n_masks=2, mask_rows=(0, 7)).masks()
-        'off by at most 2e-12 (tolerance 1e-09) on 2 hybrids of rows and background, of 2 rows here and others before'
+        'off by at most 2e-12 (tolerance 1e-09) on 2 random coalitions, those of 2 of these rows and of earlier checks'
         """
         if self.mask_difference is None or self.mask_tolerance is None:
             return self.mask_reason and f"not compared: {self.mask_reason}"
         n_rows = len(self.mask_rows)
-        of = f"{n_rows} row{'s' * (n_rows != 1)} here and others before" if n_rows else "rows before"
+        of = f"those of {n_rows} of these rows and of earlier checks" if n_rows else "those of earlier checks"
         return (
             f"off by at most {self.mask_difference:.2g} (tolerance {self.mask_tolerance:.2g}) "
-            f"on {self.n_masks} hybrids of rows and background, of {of}"
+            f"on {counted(self.n_masks, 'random coalition')}, {of}"
         )
 
     def __str__(self) -> str:

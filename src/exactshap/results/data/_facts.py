@@ -56,7 +56,7 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
         f"of {certificate.checks}: {verdict}",
         "coalitions": _coalitions(certificate),
         "error bound": f"{np.max(bound, initial=0.0):.2g}" if np.any(bound > 0) else "",
-        "std error": _largest("at most", explanation.std_error),
+        "std error": _largest("at most", readable(explanation).std_error),
         "approximation": _approximation(explanation),
         "std": _largest("at most", explanation.std),
         "covariance": _covariance(explanation),

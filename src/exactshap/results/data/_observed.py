@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from exactshap.results.data._cells import cell_text
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
 
-__all__ = ["Observed", "observe"]
+__all__ = ["Observed", "observe", "response"]
 
 _OF_CLASS = re.compile(r"(log-odds|probability)(?: of class (.+)| of (.+)| \(> 0: (.+)\))?")
 _SOFTMAX = ("score before the softmax", "joint log-likelihood")  # one output for each class
@@ -69,6 +68,37 @@ class Observed:
         return f"The error is {observed} less the {self.response_name}."
 
 
+def response(explanation: ExplanationData) -> tuple[str, np.ndarray] | None:
+    """Return the predictions in the unit that people read, with its name.
+
+    Parameters
+    ----------
+    explanation : Explanation
+
+    Returns
+    -------
+    response : tuple of str and array of the predictions' shape, or None
+        Probabilities of log-odds and of scores before a softmax, targets of their logarithm; None where the prediction is read as it is.
+
+    Examples
+    --------
+    >>> from exactshap import Explanation
+    >>> explanation = Explanation(
+    ...     values=[[1.0]], baseline=[-1.0], prediction=[0.0], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age"], value_function="baseline", unit="log-odds of class yes",
+    ... )
+    >>> response(explanation)
+    ('probability', array([0.5]))
+    """
+    unit = explanation.unit
+    of_class = _OF_CLASS.fullmatch(unit)
+    if of_class is not None and of_class[1] == "log-odds":
+        return "probability", _sigmoid(explanation.prediction)
+    if unit in _SOFTMAX and explanation.output_names is not None:
+        return "probability", _softmax(explanation.prediction)
+    return ("predicted target", np.exp(explanation.prediction)) if unit == "log of the target" else None
+
+
 def observe(explanation: ExplanationData, target: Column) -> Observed:
     """Compare predictions with what was observed, in the unit of the target.
 
@@ -101,9 +131,7 @@ def observe(explanation: ExplanationData, target: Column) -> Observed:
             )
         )
     name = next((text for text in of_class.groups()[1:] if text), None) if of_class else None
-    to_response = {"log-odds": _sigmoid, "probability": None}[of_class[1]] if of_class else _softmax
-    observed = _indicators(explanation, given, name)
-    return _observed(explanation, observed, to_response, "probability")
+    return _observed(explanation, _indicators(explanation, given, name), "probability")
 
 
 def _of_numbers(explanation: ExplanationData, given: np.ndarray) -> Observed:
@@ -126,17 +154,14 @@ def _of_numbers(explanation: ExplanationData, given: np.ndarray) -> Observed:
         raise InputError(
             message("`target` is not in the unit of this output", got, "Explain a function that returns probabilities")
         )
-    return _observed(
-        explanation, observed, *((np.exp, "predicted target") if unit == "log of the target" else (None, "prediction"))
-    )
+    return _observed(explanation, observed, "prediction")
 
 
-def _observed(
-    explanation: ExplanationData, observed: np.ndarray, to_response: Callable[[np.ndarray], np.ndarray] | None, name: str
-) -> Observed:
-    response = None if to_response is None else to_response(explanation.prediction)
-    predicted = explanation.prediction if response is None else response
-    return Observed(observed, response, observed - predicted, name)
+def _observed(explanation: ExplanationData, observed: np.ndarray, name: str) -> Observed:
+    """Compare with the response, or with the prediction itself, which is called ``name``."""
+    name, predicted = response(explanation) or (name, None)
+    error = observed - (explanation.prediction if predicted is None else predicted)
+    return Observed(observed, predicted, error, name)
 
 
 def _indicators(explanation: ExplanationData, given: np.ndarray, name: str | None) -> np.ndarray:

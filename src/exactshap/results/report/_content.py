@@ -36,6 +36,8 @@ class Row:
         v(empty) and the model's prediction.
     additive : bool
         Whether baseline + values is the prediction.
+    response : str
+        The prediction in the unit that people read, such as "probability 0.8"; "" where it is read as it is.
     """
 
     title: str
@@ -47,6 +49,7 @@ class Row:
     baseline: float
     total: float
     additive: bool
+    response: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +110,12 @@ def content(
     n_dependences: int,
     n_rows: int,
     observed: Observed | None = None,
+    response: tuple[str, np.ndarray] | None = None,
 ) -> Content:
-    """Prepare a single-output explanation; ``drawn`` are the rows that beeswarms and dependence plots show."""
+    """Prepare a single-output explanation; ``drawn`` are the rows that beeswarms and dependence plots show.
+
+    ``response`` has a name and one number a row: the predictions in the unit that people read.
+    """
     explanation = readable(explanation)
     strength = np.abs(explanation.values).mean(axis=0) if explanation.n_rows else np.zeros(explanation.n_players)
     order = np.argsort(-strength, kind="stable")[:max_display]
@@ -128,7 +135,9 @@ def content(
         values=values[:, order],
         numbers=numbers,
         dependences=tuple(_dependence(explanation, int(j), shown, values) for j in order[:n_dependences]) if shown else (),
-        rows=tuple(_row(explanation, i, caption, max_display) for i, caption in _chosen(explanation, n_rows, observed)),
+        rows=tuple(
+            _row(explanation, i, caption, max_display, response) for i, caption in _chosen(explanation, n_rows, observed)
+        ),
         pairs=_pairs(explanation),
         errors=None if observed is None else _errors(explanation, observed),
     )
@@ -187,7 +196,9 @@ def _dependence(explanation: ExplanationData, j: int, shown: Cells, values: np.n
     return Dependence(axis_name(explanation, j), shown.numbers[:, j], values[:, j], categories)
 
 
-def _row(explanation: ExplanationData, i: int, caption: str, max_display: int) -> Row:
+def _row(
+    explanation: ExplanationData, i: int, caption: str, max_display: int, response: tuple[str, np.ndarray] | None = None
+) -> Row:
     row = explanation[i]
     values, errors = row.values[0], row.std_error if row.std_error is not None else row.std
     order = np.argsort(-np.abs(values), kind="stable")
@@ -212,6 +223,7 @@ def _row(explanation: ExplanationData, i: int, caption: str, max_display: int) -
         errors=None if spread is None else np.array(spread),
         baseline=baseline,
         total=float(row.prediction[0]),
+        response="" if response is None else f"{response[0]} {number(float(response[1][i]))}",
         additive=additive,
     )
 

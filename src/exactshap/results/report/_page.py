@@ -11,7 +11,7 @@ from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Column
 from exactshap.errors import InputError, message, printable
-from exactshap.results.data import index_title, observe, value_function_sentence
+from exactshap.results.data import index_title, observe, response, value_function_sentence
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
 from exactshap.results.report._svg import decimals, fixed, number
@@ -128,17 +128,19 @@ def render(
     drawn = _drawn_rows(explanation.n_rows, min(_MAX_DRAWN, _MAX_DOTS // (2 * max_display * len(shown))), seed)
     observed = None if target is None else observe(explanation, target)
     single = observed if explanation.output_names is None else None
+    name, responses = response(explanation) or ("", None)
     contents = [
         content(
             view,
-            output=name,
+            output=output,
             drawn=drawn,
             max_display=max_display,
             n_dependences=6,
             n_rows=n_rows,
             observed=single if single or observed is None else observed.output(k),
+            response=None if responses is None else (name, responses if responses.ndim == 1 else responses[:, k]),
         )
-        for k, (name, view) in enumerate(shown)
+        for k, (output, view) in enumerate(shown)
     ]
     page = template("page.html.jinja").render(
         title=title or f"Explanation of {explanation.model_name or 'a model'}",

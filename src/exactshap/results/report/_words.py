@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactshap.results.data import counted, facts, fingerprint, index_title
+from exactshap.results.data import counted, facts, fingerprint, index_title, readable
 
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
@@ -44,11 +44,13 @@ def limits(explanation: ExplanationData) -> list[str]:
 
 def estimate(explanation: ExplanationData) -> str:
     """Return how far sampled values may be off, in words; "" where they were not sampled."""
-    errors = explanation.std_error
+    errors = readable(explanation).std_error
     if errors is None or not errors.size:
         return ""
     a_row = round(explanation.n_evaluations / explanation.n_rows)
     calls = f" from {counted(a_row, 'coalition')} a row" if a_row else ""
+    if not errors.any():
+        return f"Sampled{calls}: no standard error is above rounding, as of a function that the method represents without an error."
     return (
         f"Sampled{calls}: standard errors of {np.median(errors):.2g} typically and {errors.max():.2g} at most;"
         " two of them on either side cover about 95 % of the exact values."

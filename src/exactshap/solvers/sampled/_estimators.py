@@ -77,7 +77,7 @@ def _kernelshap(problem: RegressionProblem) -> PolynomialFit | None:
 
 
 def _foretells(problem: RegressionProblem, kernelshap: PolynomialFit) -> bool:
-    """Say whether KernelSHAP foretells every pair of calls that is left out: it has the values of single players and pairs exactly.
+    """Say whether KernelSHAP predicts every pair of calls that is left out: it has the values of single players and pairs exactly.
 
     Asked only with twice as many pairs as players: fewer fit anything.
     """
@@ -185,7 +185,7 @@ def by_best(problem: RegressionProblem) -> Part:
     """Return the process, or a polynomial where it is exact or its leave-one-out error is smaller on the same coalitions."""
     kernelshap = _kernelshap(problem)
     if kernelshap is not None and _foretells(problem, kernelshap):
-        return _of_polynomial(problem, kernelshap, "order 1, which foretells every call left out", _unit(problem))
+        return _of_polynomial(problem, kernelshap, "order 1, exact on every call left out", _unit(problem))
     process = posterior(problem)
     order = _affordable_order(problem)
     if not (problem.paired and order > 1 and len(problem.masks) <= COMPARED_ROWS and problem.is_shapley):

@@ -19,7 +19,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from exactshap._runtime.types import Column
-from exactshap.results.data import Cells, Observed, as_days, axis_name, cells, index_title, observe, readable, row_name
+from exactshap.results.data import (
+    Cells,
+    Observed,
+    as_days,
+    axis_name,
+    cells,
+    index_title,
+    observe,
+    readable,
+    response,
+    row_name,
+)
 
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
@@ -34,8 +45,8 @@ _MAX_BYTES = 6_700_000
 _BYTES = {"values": 3.55, "cells": 2.65, "errors": 1.9, "pairs": 3.55, "rows": 24.0}
 # What the page shows first.
 _STATE = {"output": 0, "colour": -1, "pair": -1, "B": [], "sort": "", "up": False, "page": 0}
-_OBSERVED = ("probability", "predicted target", "observed", "error")  # facts of a row with a target
-_FACTS = ("baseline", "prediction", *_OBSERVED, "residual")
+_RESPONSES = ("probability", "predicted target")
+_FACTS = ("baseline", "prediction", *_RESPONSES, "observed", "error", "residual")
 # Bits of the mantissa: five and three digits.
 _CELL_BITS, _ERROR_BITS = 16, 9
 
@@ -113,6 +124,7 @@ def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) 
         "state": _STATE | {"feature": int(np.argmax(strength[0])), "A": [place]},
         "rounding": float(explanation.tolerance.min()),  # of a sum: a value below it is none
         "facts": [name for name in _FACTS if name in arrays],
+        "response": next((name for name in _RESPONSES if name in arrays), ""),
     }
     named = [(first, second) for first, second, _ in pairs]
     said = "" if observed is None else observed.sentence
@@ -180,7 +192,7 @@ def _arrays(
             ("prediction", explanation.prediction),
             ("residual", residual),
             ("values", explanation.values),
-            *_observed(observed),
+            *_responses(explanation, observed),
         )
         if numbers is not None
     }
@@ -191,10 +203,11 @@ def _arrays(
     return arrays
 
 
-def _observed(observed: Observed | None) -> list[tuple[str, np.ndarray | None]]:
-    if observed is None:
-        return []
-    return [(observed.response_name, observed.response), ("observed", observed.target), ("error", observed.error)]
+def _responses(explanation: ExplanationData, observed: Observed | None) -> list[tuple[str, np.ndarray]]:
+    """Return the probability of log-odds and the like, and what was observed."""
+    known = response(explanation)
+    seen = [] if observed is None else [("observed", observed.target), ("error", observed.error)]
+    return seen if known is None else [known, *seen]
 
 
 def _cell_arrays(

@@ -27,6 +27,7 @@ const number = (value, signDisplay = "negative") => {
   return value.toLocaleString("en-US", form).replace(/-/g, "\u2212").replace("E", "e");
 };
 const signed = (value) => number(Math.abs(value) <= info.rounding ? 0 : value, "exceptZero");
+const fact = (name, value) => (name === "residual" ? signed(value) : number(value)); // a residual of rounding is none
 const short = (name, size) => (name.length > size ? `${name.slice(0, size / 2)}\u2026${name.slice(-size / 2 + 2)}` : name);
 const date = (days) => new Date(days * 864e5).toISOString().slice(0, days % 1 ? 16 : 10).replace("T", " ");
 const written = { number: (_, value) => number(value), text: (j, value) => texts[j][value], date: (_, value) => date(value) };
@@ -97,8 +98,9 @@ function drawRows() {
   for (const id of ["B", "difference"]) $(id).hidden = !b;
   $("first").hidden = state.A.length !== 1 || state.A[0] !== info.state.A[0];
   const same = b ? sameRoom(paths.flat()) : { extent: 0, widest: "" };
-  for (const [k, { slot, rows }] of shown.entries()) {
-    $(`title-${slot}`).textContent = `${slot}: ${title(rows)}${info.outputs.length ? `, output ${info.outputs[state.output]}` : ""}`;
+  for (const [k, { slot, rows, [info.response]: response }] of shown.entries()) {
+    const output = info.outputs.length ? `, output ${info.outputs[state.output]}` : "";
+    $(`title-${slot}`).textContent = `${slot}: ${title(rows)}${output}${info.response ? `, ${info.response} ${number(response)}` : ""}`;
     show(`row-${slot}`, charts.row, { row: paths[k] }, { limits, ...same, height: 23 * paths[k].length });
   }
   if (b) drawDifference(a, b, top, order.slice(top.length));
@@ -106,7 +108,7 @@ function drawRows() {
   const columns = ["feature", ...shown.flatMap(({ slot }) => [`cell, ${slot}`, `value, ${slot}`]), ...(b ? ["A \u2212 B"] : [])];
   state.table = [columns, ...order.map((j) => line(names[j], (s) => cellOf(j, s.rows), (s) => s.values[j]))];
   state.table.push(...facts.map((name) => line(name, () => "", (s) => s[name])));
-  fill("values", state.table.map((row, r) => row.map((x) => (typeof x !== "number" ? x : r > order.length ? number(x) : signed(x)))));
+  fill("values", state.table.map((row, r) => row.map((x) => (typeof x !== "number" ? x : r > order.length ? fact(row[0], x) : signed(x)))));
   const largest = order.slice(0, 3).map((j) => `${names[j]} ${signed(a.values[j])}`).join(", ");
   $("said").textContent = `${shown.map((s) => `${s.slot}: ${title(s.rows)}`).join("; ")}. Largest values: ${largest}.`;
   return drawMarks();
@@ -201,7 +203,7 @@ function drawTable(pages = 0, sort = null) {
   state.page = Math.min(Math.max(state.page + pages, 0), last);
   const rows = order.slice(20 * state.page, 20 * state.page + 20), heads = ["row", ...Object.keys(columns)];
   const marked = heads.map((name) => (name === state.sort ? `${name} ${state.up ? "\u2191" : "\u2193"}` : name));
-  const lines = rows.map((i) => [labels[i], ...Object.values(columns).map((values) => number(values[i]))]);
+  const lines = rows.map((i) => [labels[i], ...Object.entries(columns).map(([name, values]) => fact(name, values[i]))]);
   fill("rows", [marked, ...lines], (r, k) => (r ? choose([rows[r - 1]]) : drawTable(0, heads[k])));
   $("page").textContent = `page ${state.page + 1} of ${last + 1}`;
 }
