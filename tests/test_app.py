@@ -298,8 +298,8 @@ def browser():
 
 def shown(page):
     """Return what the page shows: values by player, baseline and prediction."""
-    cells = page.locator(".waterfall tr").all()
-    values = {cell.locator("td").first.inner_text(): float(cell.locator(".v").get_attribute("data-value")) for cell in cells}
+    cells = page.locator(".waterfall tr[data-name]").all()
+    values = {cell.get_attribute("data-name"): float(cell.locator(".v").get_attribute("data-value")) for cell in cells}
     ends = [float(page.locator(name).get_attribute("data-value")) for name in ("#baseline", "#prediction")]
     return values, *ends
 
@@ -345,7 +345,29 @@ def test_each_move_in_a_browser_gives_exact_values(address, browser, case, tmp_p
     age = int(float(page.locator("#c0").input_value()))
     assert age != X["age"][0]
     wait_until(page, is_row(X.iloc[[0]].assign(age=age), X[:40]))
-    assert float(page.locator("#ms").inner_text()) < 1000.0
+    assert float(page.locator("#ms").text_content()) < 1000.0
+    assert page.locator("tr[data-name=age] .n").inner_text().split("\n") == [f"age = {age}", f"was {X['age'][0]}"]
+    first = explain(model, X.iloc[[0]], X[:40])
+    assert page.locator("#was").inner_text() == f"was {first.prediction[0]:.6g}"
+    page.get_by_role("button", name="Reset").click()
+    wait_until(page, is_row(X.iloc[[0]], X[:40]))
+    assert page.locator("#was").count() == 0
+    page.locator("#search").fill("age > 60 and bmi < 25")
+    kept = X[(X["age"] > 60) & (X["bmi"] < 25)]
+    page.get_by_text(f"{len(kept)} of 60 rows").wait_for()
+    page.locator("#search").fill("age > > 60")
+    page.get_by_text("The rows stay as they were").wait_for()
+    assert page.locator("#found").inner_text().startswith(f"{len(kept)} of 60 rows")
+    page.locator("#rows tbody tr").nth(1).locator("td").first.click()
+    wait_until(page, is_row(kept.iloc[[1]], X[:40]))
+    assert int(page.locator("#row").input_value()) == kept.index[1]
+    page.locator("#search").fill("")
+    page.get_by_text("60 of 60 rows").wait_for()
+    page.locator("#row").fill("59")
+    wait_until(page, is_row(X.iloc[[59]], X[:40]))
+    page.locator("#row").fill("0")
+    wait_until(page, is_row(X.iloc[[0]], X[:40]))
+    page.wait_for_timeout(500)
     page.evaluate(
         """() => { window.seen = []; new MutationObserver(() => {
         const found = document.querySelector("#prediction");
@@ -444,11 +466,41 @@ def test_two_pages_at_once_keep_apart(address, browser):
 
 def test_a_value_of_zero_has_no_bar():
     pytest.importorskip("shiny")
-    from exactshap.app._page import answer_html
+    from exactshap.app._answer import answer_html
     from explanation_factory import linear
 
     page = answer_html(linear(np.array([[1.0, 0.0, -2.0]]), value_function="functional"), 1.0, 0, None)
     cells = re.findall(r"data-value='(\S+)'>([^<]+)</td><td class='t'>", page)
+    assert page.count("class='axis'") == 1
     assert len(cells) == 3
     assert page.count("class='bar ") == sum(float(value) != 0.0 for value, _ in cells) < 3
     assert [text for value, text in cells if float(value) == 0.0] == ["0"]
+
+
+def test_an_answer_says_what_the_prediction_was_and_its_probability():
+    pytest.importorskip("shiny")
+    from exactshap.app._answer import answer_html
+    from explanation_factory import linear
+
+    now, before = (linear(np.array([[x, -2.0]]), names=["age", "bmi"], unit="log-odds of class yes") for x in (3.0, 1.0))
+    page = answer_html(now, 1.0, 0, None, before)
+    odds = [float(view.prediction[0]) for view in (now, before)]
+    shown = [float(text) for text in re.findall(r"probability ([\d.]+)", page)]
+    assert shown == pytest.approx([1.0 / (1.0 + np.exp(-score)) for score in odds], abs=1e-3)
+    assert "age = 3<small>was 1</small>" in page
+    assert page.count("<small>was ") == 2  # the cell of age, and its value; those of bmi are as they were
+
+
+def test_sliders_send_while_they_move_only_if_the_model_is_quick():
+    pytest.importorskip("shiny")
+    from exactshap.app import WhatIf
+    from exactshap.app._page import is_quick
+
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["age", "bmi"])
+
+    def slow(rows):
+        time.sleep(0.2)
+        return np.asarray(rows)[:, 0]
+
+    assert is_quick(WhatIf(lambda rows: np.asarray(rows)[:, 0], X, X[:5]))
+    assert not is_quick(WhatIf(slow, X, X[:5]))

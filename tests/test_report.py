@@ -10,6 +10,7 @@ from scipy.special import expit
 import browser
 from exactshap.errors import InputError
 from exactshap.results.data import response
+from exactshap.results.plots import Palette, palette
 from exactshap.results.report import _figures as figures
 from exactshap.results.report import _svg as svg
 from exactshap.results.report import render, render_interactive, write_report
@@ -449,3 +450,15 @@ def test_probabilities_of_several_classes_are_those_of_all_scores():
     assert len(shown) == 3
     assert [name for name, _ in [response(explanation)]] == ["probability"]
     assert response(explanation.output(1)) is None  # one score alone has none
+
+
+@pytest.mark.parametrize("interactive", [False, True])
+def test_pages_are_drawn_in_the_colours_of_the_palette(interactive, tmp_path):
+    if interactive:
+        pytest.importorskip("altair")
+    plain = rows().report(tmp_path / "plain.html", interactive=interactive).read_text(encoding="utf-8")
+    with palette(positive="black", negative="#112233", neutral="#445566"):
+        chosen = rows().report(tmp_path / "chosen.html", interactive=interactive).read_text(encoding="utf-8")
+    assert plain.count(f"--plus: {Palette().positive}") == 1  # on dark screens another one
+    assert chosen.count("--plus: #000000") == chosen.count("--minus: #112233") == chosen.count("--accent: #445566") == 2
+    assert Palette().positive not in chosen

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from shiny import reactive, render, req, ui
+from threadpoolctl import ThreadpoolController
 
 from exactshap._runtime.types import Foreign
+from exactshap.app._answer import answer_html
 from exactshap.app._session import WhatIf
 from exactshap.errors import ExactshapError
-from exactshap.results.data import readable, value_function_sentence
+from exactshap.results.data import filtered_rows
+from exactshap.results.report import colour_variables
 
 __all__ = ["page", "server"]
 
-_STYLE = """
-.waterfall{border-collapse:collapse;width:100%} .waterfall td{padding:2px 6px} .waterfall .v{text-align:right;width:6em}
-.waterfall .t{position:relative;width:60%;min-width:120px} .bar{position:absolute;height:60%;top:20%}
-.up{background:#c44e52}.down{background:#4c72b0} .fact{color:var(--bs-secondary-color);font-size:.9em}
-.failed{color:var(--bs-danger-text-emphasis);font-weight:bold}
-@media(max-width:600px){.waterfall{table-layout:fixed} .waterfall td:first-child{width:42%;overflow-wrap:anywhere}
-.waterfall .v{width:26%} .waterfall .t{width:32%;min-width:0}}
-"""
 _ROWS_SHOWN = 500
+# Milliseconds. A model that answers as quickly is asked while a slider moves, and by one thread: threads that wait for each other cost
+# more than one row does. Others are asked when the slider rests.
+_QUICK, _BETWEEN_MOVES, _AT_REST = 100.0, 40, 250
 
 
 def page(what_if: WhatIf) -> Any:
@@ -34,33 +32,62 @@ def page(what_if: WhatIf) -> Any:
         _control(j, control, cell) for (j, control), cell in zip(enumerate(what_if.controls), what_if.cells(0), strict=True)
     ]
     background = what_if.background is not None
-    filters = (
-        [
-            ui.input_text("where", "Background rows", placeholder="age > 40 and sex = F"),
-            ui.input_action_button("apply", "Apply"),
-            ui.output_ui("slip"),
-        ]
-        if background
-        else []
-    )
-    choose = ui.input_radio_buttons("click", "A click on a row", {"row": "explains it", "baseline": "compares with it"})
-    return ui.page_sidebar(
-        ui.sidebar(
-            ui.input_dark_mode(id=None),
-            choose,
-            ui.input_action_button("no_baseline", "Compare with the background" if background else "Compare with no row"),
-            *filters,
-            ui.hr(),
-            *controls,
-            width=340,
-        ),
+    filters = [
+        ui.input_text("where", "Background rows", placeholder="age > 40 and sex = F"),
+        ui.input_action_button("apply", "Apply"),
+        ui.output_ui("slip"),
+    ]
+    return ui.page_fluid(
         ui.head_content(ui.tags.link(rel="icon", href="data:,")),
-        ui.tags.style(_STYLE),
-        ui.output_ui("answer"),
-        ui.card(ui.card_header("Rows: click one"), ui.output_data_frame("rows"), height="320px"),
+        ui.tags.style(_style()),
+        ui.div(ui.h1("What if?"), ui.input_dark_mode(id=None), class_="top"),
+        ui.div(
+            ui.div(ui.output_ui("answer"), class_="answer"),
+            ui.div(
+                ui.div(ui.h2("The row"), ui.input_action_button("reset", "Reset"), class_="top"),
+                *controls,
+                class_="moves",
+            ),
+            class_="whatif",
+        ),
+        ui.h2("Rows"),
+        ui.div(
+            ui.input_text("search", "Search", placeholder="age > 40 and sex = F, or a word"),
+            ui.input_numeric("row", f"Row (0 to {what_if.data.n_rows - 1:,})", 0, min=0, max=what_if.data.n_rows - 1),
+            ui.input_radio_buttons("click", "A click on a row", {"row": "explains it", "baseline": "compares with it"}),
+            ui.input_action_button("no_baseline", "Compare with the background" if background else "Compare with no row"),
+            class_="tools",
+        ),
+        ui.output_ui("found"),
+        ui.output_data_frame("rows"),
+        ui.div(*filters, class_="tools") if background else None,
+        ui.tags.script(_rates(what_if)),
         title="exactshap: what if",
         lang="en",
     )
+
+
+def _style() -> str:
+    colours = f":root {{ {colour_variables()} }} [data-bs-theme=dark] {{ {colour_variables(dark=True)} }}"
+    return f"{colours}\n{(Path(__file__).parent / 'page.css').read_text(encoding='utf-8')}"
+
+
+def _rates(what_if: WhatIf) -> str:
+    """Return the script that says how often sliders send, by what one answer takes."""
+    policy, delay = ("throttle", _BETWEEN_MOVES) if is_quick(what_if) else ("debounce", _AT_REST)
+    binding = 'Shiny.inputBindings.bindingNames["shiny.sliderInput"].binding'
+    return f'{binding}.getRatePolicy = () => ({{policy: "{policy}", delay: {delay}}});'
+
+
+def is_quick(what_if: WhatIf) -> bool:
+    """Return whether the model answers while a slider moves. The first answer, which prepares, does not count unless it is slow."""
+    for _ in range(3):
+        started = time.perf_counter()
+        what_if.explain(0)
+        took = 1000.0 * (time.perf_counter() - started)
+        if took < _QUICK or took > 10.0 * _QUICK:
+            break
+    return took < _QUICK
 
 
 def _control(j: int, control: dict[str, Any], cell: Any) -> Any:
@@ -68,7 +95,9 @@ def _control(j: int, control: dict[str, Any], cell: Any) -> Any:
         choices = {str(k): str(choice) for k, choice in enumerate(control["choices"])}
         return ui.input_select(f"c{j}", control["name"], choices, selected=_held(control, cell))
     low, high, step = (control[name] for name in ("low", "high", "step"))
-    return ui.input_slider(f"c{j}", _label(control, cell), low, high, _held(control, cell), step=step)
+    return ui.input_slider(
+        f"c{j}", _label(control, cell), low, high, _held(control, cell), step=step, ticks=False, width="100%"
+    )
 
 
 def _label(control: dict[str, Any], cell: Any) -> str:
@@ -85,10 +114,22 @@ def _held(control: dict[str, Any], cell: Any) -> Any:
 def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
     """Return what runs for each visitor."""
 
+    threads = ThreadpoolController()
+    limits = {"limits": 1 if is_quick(what_if) else None}
+
     def run(input: Foreign, output: Foreign, session: Foreign) -> None:
         row, where, slipped = reactive.value(0), reactive.value(""), reactive.value("")
         baseline: reactive.Value[int | None] = reactive.value(None)
+        listed: reactive.Value[np.ndarray] = reactive.value(np.arange(what_if.data.n_rows))
+        searched = reactive.value("")
         unheard: dict[int, Any] = {}
+
+        def show(i: int) -> None:
+            unheard.clear()
+            unheard.update(will_change(what_if, i, _positions(what_if, input)))
+            row.set(i)
+            ui.update_numeric("row", value=i)
+            _move_controls(what_if, i)
 
         @reactive.effect
         @reactive.event(input.apply)
@@ -102,41 +143,71 @@ def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
         def slip() -> Any:
             return ui.p(f"{slipped()} The rows stay as they were.", class_="failed", role="alert") if slipped() else None
 
+        @reactive.effect
+        @reactive.event(input.search, ignore_init=True)
+        def _searched() -> None:
+            try:
+                listed.set(search(what_if, input.search() or ""))
+                searched.set("")
+            except ExactshapError as error:
+                searched.set(f"{error} The rows stay as they were.")
+
+        @render.ui
+        def found() -> Any:
+            n, total = len(listed()), what_if.data.n_rows
+            first = f"; the first {_ROWS_SHOWN} are listed, type a number for any other" if n > _ROWS_SHOWN else ""
+            count = ui.p(f"{n:,} of {total:,} rows{first}. A click explains one.", class_="fact", role="status")
+            return ui.TagList(count, ui.p(searched(), class_="failed", role="alert") if searched() else None)
+
         @render.data_frame
         def rows() -> Any:
-            return render.DataGrid(_shown(what_if), selection_mode="row", height="240px")
+            return render.DataGrid(_shown(what_if, listed()), selection_mode="row", height="300px", width="100%")
 
         @reactive.effect
         @reactive.event(lambda: rows.cell_selection())
         def _clicked() -> None:
             chosen = rows.cell_selection()["rows"]
             req(chosen)
+            i = int(listed()[int(chosen[0])])
             if input.click() == "baseline":
-                baseline.set(int(chosen[0]))
-                return
-            unheard.clear()
-            unheard.update(will_change(what_if, int(chosen[0]), _positions(what_if, input)))
-            row.set(int(chosen[0]))
+                baseline.set(i)
+            else:
+                show(i)
+
+        @reactive.effect
+        @reactive.event(input.row, ignore_init=True)
+        def _numbered() -> None:
+            i = input.row()
+            req(isinstance(i, int) and 0 <= i < what_if.data.n_rows and i != row())
+            show(i)
+
+        @reactive.effect
+        @reactive.event(input.reset, ignore_init=True)
+        def _reset() -> None:
+            _move_controls(what_if, row())
 
         @reactive.effect
         @reactive.event(input.no_baseline)
         def _without_baseline() -> None:
             baseline.set(None)
 
-        @reactive.effect
-        @reactive.event(row)
-        def _moved_to_row() -> None:
-            _move_controls(what_if, row())
+        @reactive.calc
+        def as_it_was() -> Any:
+            return what_if.explain(row(), None, where(), baseline())
 
         @render.ui
         def answer() -> Any:
             values = _positions(what_if, input)
             started = time.perf_counter()
             try:
-                explanation = what_if.explain(row(), changes(what_if, row(), values, unheard), where(), baseline())
+                changed = changes(what_if, row(), values, unheard)
+                with threads.limit(**limits):
+                    explanation = what_if.explain(row(), changed, where(), baseline())
+                    before = as_it_was() if changed else None
             except ExactshapError as error:
                 return ui.p(str(error), class_="failed")
-            return ui.HTML(answer_html(explanation, 1000.0 * (time.perf_counter() - started), row(), baseline()))
+            took = 1000.0 * (time.perf_counter() - started)
+            return ui.HTML(answer_html(explanation, took, row(), baseline(), before))
 
     return run
 
@@ -148,6 +219,13 @@ def slip_of(what_if: WhatIf, where: str) -> str:
     except ExactshapError as error:
         return str(error)
     return ""
+
+
+def search(what_if: WhatIf, text: str) -> np.ndarray:
+    """Return the numbers of the rows that a filter keeps, or that hold a word; all for ""."""
+    if not text.strip():
+        return np.arange(what_if.data.n_rows)
+    return np.flatnonzero(filtered_rows(what_if.data, what_if.names, text))
 
 
 def _positions(what_if: WhatIf, input: Foreign) -> list[Any]:
@@ -190,52 +268,11 @@ def changes(what_if: WhatIf, i: int, values: list[Any], unheard: dict[int, Any] 
     return changed
 
 
-def answer_html(explanation: Any, milliseconds: float, i: int, baseline_row: int | None) -> str:
-    """Return prediction, values and certificate of one row; names are escaped."""
-    views = [("", explanation)]
-    if explanation.output_names is not None:
-        views = [(f" of {name}", explanation.output(k)) for k, name in enumerate(explanation.output_names)]
-    parts = [_waterfall(view, name) for name, view in views[:4]]
-    certificate = explanation.certificate()
-    verdict = "" if certificate.passed else " class='failed'"
-    against = f"row {baseline_row}" if baseline_row is not None else f"{explanation.background_size or 'no'} background rows"
-    sentence = value_function_sentence(explanation.value_function, has_background=explanation.background_size is not None)
-    parts.append(
-        f"<p class='fact' id='facts'>row {i} against {against}; {escape(explanation.value_function)}: "
-        f"{escape(sentence)}<br><span{verdict}>{escape(str(certificate))}</span>"
-        f"<br>computed in <span id='ms'>{milliseconds:.1f}</span> ms</p>"
-    )
-    return "".join(parts)
-
-
-def _waterfall(view: Any, name: str) -> str:
-    people = readable(view)
-    values, start = people.values[0], float(people.baseline[0])
-    order = np.argsort(-np.abs(values), kind="stable")[:30]
-    ends = start + np.cumsum(values[order])
-    low, high = min(start, float(ends.min(initial=start))), max(start, float(ends.max(initial=start)))
-    width = (high - low) or 1.0
-    rows, left = [], start
-    for j, end in zip(order, ends, strict=True):
-        first, last = min(left, end), max(left, end)
-        place = f"left:{100 * (first - low) / width:.2f}%;width:{max(0.3, 100 * (last - first) / width):.2f}%"
-        bar = f"<div class='bar {'up' if values[j] > 0 else 'down'}' style='{place}'></div>" if values[j] else ""
-        text = f"{values[j]:+.4g}" if values[j] else "0"
-        rows.append(
-            f"<tr><td>{escape(view.feature_names[j])}</td><td class='v' data-value='{float(view.values[0, j])!r}'>{text}</td>"
-            f"<td class='t'>{bar}</td></tr>"
-        )
-        left = end
-    prediction = f"<strong id='prediction' data-value='{float(view.prediction[0])!r}'>{people.prediction[0]:.6g}</strong>"
-    head = f"<h4>Prediction{escape(name)}: {prediction} ({escape(view.unit)})</h4>"
-    return f"{head}<p>baseline <span id='baseline' data-value='{float(view.baseline[0])!r}'>{start:.6g}</span></p><table class='waterfall'>{''.join(rows)}</table>"
-
-
-def _shown(what_if: WhatIf) -> Any:
-    """Return the first rows as a pandas frame, numbered."""
+def _shown(what_if: WhatIf, numbers: np.ndarray) -> Any:
+    """Return the first of some rows as a pandas frame, numbered."""
     from exactshap._runtime.optional import require
 
     pandas = require("pandas", "frames", purpose="The table of rows")
-    rows = what_if.data.take(slice(0, min(_ROWS_SHOWN, what_if.data.n_rows)))
-    columns = {"row": np.arange(rows.n_rows)} | {name: rows.column(j) for j, name in enumerate(what_if.names)}
-    return pandas.DataFrame(columns)
+    numbers = numbers[:_ROWS_SHOWN]
+    rows = what_if.data.take(numbers)
+    return pandas.DataFrame({"row": numbers} | {name: rows.column(j) for j, name in enumerate(what_if.names)})

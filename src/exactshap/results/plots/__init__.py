@@ -8,6 +8,7 @@ from __future__ import annotations
 from exactshap.results.plots._accessor import PlotAccessor
 from exactshap.results.plots._palette import Palette, palette
 from exactshap.results.plots._palette import current_palette as current_palette
+from exactshap.results.plots._palette import dark_palette as dark_palette
 from exactshap.results.plots._pyplot import displayed as displayed
 from exactshap.results.plots._pyplot import escape as escape
 from exactshap.results.plots._pyplot import new_axes as new_axes

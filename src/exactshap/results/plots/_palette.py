@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 
-__all__ = ["Palette", "current_palette", "palette"]
+__all__ = ["Palette", "current_palette", "dark_palette", "palette"]
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,48 @@ class Palette:
         """Return the map of colours of cells, from low to high; those that are missing have their own."""
         return _map("cells", (self.negative, self.middle, self.positive)).with_extremes(bad=self.missing)
 
+    def hexadecimal(self, field: str) -> str:
+        """Return the colour of a field as ``#rrggbb``, for pages."""
+        return _hex(_rgb(getattr(self, field)))
+
+    def shades(self, n: int) -> list[str]:
+        """Return ``n`` colours of cells from low to high, as :meth:`cells` has them, for pages.
+
+        >>> Palette(negative="#000000", middle="#808080", positive="#ffffff").shades(3)
+        ['#000000', '#808080', '#ffffff']
+        """
+        ends = np.array([_rgb(colour) for colour in (self.negative, self.middle, self.positive)])
+        places = np.linspace(0.0, 2.0, n)
+        return [_hex([np.interp(place, (0.0, 1.0, 2.0), ends[:, k]) for k in range(3)]) for place in places]
+
+
+def _rgb(colour: str) -> tuple[int, ...]:
+    written = (
+        colour if _HEX.fullmatch(colour) else require("matplotlib.colors", "plots", purpose="A named colour").to_hex(colour)
+    )
+    return tuple(int(written[place : place + 2], 16) for place in (1, 3, 5))
+
+
+def _hex(rgb: Iterable[float]) -> str:
+    return "#" + "".join(f"{round(part):02x}" for part in rgb)
+
 
 def _map(name: str, colours: tuple[str, ...]) -> Any:
     return require("matplotlib.colors", "plots", purpose="Plotting").LinearSegmentedColormap.from_list(name, colours)
 
 
+_HEX = re.compile("#[0-9a-fA-F]{6}")
 _DEFAULT = Palette()
+# On dark screens: lighter, of the same hues.
+_DARK = Palette(
+    positive="#ff9248",
+    negative="#58aef5",
+    middle="#b4b4b4",
+    zero="#0d1117",
+    neutral="#58aef5",
+    accent="#ff9248",
+    missing="#6e7681",
+)
 _CURRENT = ContextVar("palette", default=_DEFAULT)
 
 
@@ -67,9 +106,15 @@ def current_palette() -> Palette:
     return _CURRENT.get()
 
 
+def dark_palette() -> Palette:
+    """Return the colours of pages on dark screens: those of :func:`palette` where it was used."""
+    chosen = current_palette()
+    return _DARK if chosen == _DEFAULT else chosen
+
+
 @contextmanager
 def palette(**colours: str) -> Iterator[Palette]:
-    """Draw pictures in other colours within a ``with`` block.
+    """Draw pictures, reports and the app in other colours within a ``with`` block.
 
     Parameters
     ----------

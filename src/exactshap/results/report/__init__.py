@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
+    "Scale": "exactshap.results.report._svg",
     "check_report_path": "exactshap.results.report._page",
+    "colour_variables": "exactshap.results.report._template",
     "render": "exactshap.results.report._page",
     "render_interactive": "exactshap.results.report._interactive",
     "template": "exactshap.results.report._template",
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from exactshap.results.report._page import check_report_path as check_report_path
     from exactshap.results.report._page import render as render
     from exactshap.results.report._page import write_report as write_report
+    from exactshap.results.report._svg import Scale as Scale
+    from exactshap.results.report._template import colour_variables as colour_variables
     from exactshap.results.report._template import template as template
     from exactshap.results.report._template import write_page as write_page
     from exactshap.results.report.shares import write_shares_report as write_shares_report

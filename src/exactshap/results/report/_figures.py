@@ -9,10 +9,10 @@ import numpy as np
 from exactshap.results.plots import places_of, swarm_offsets
 from exactshap.results.report import _svg as svg
 from exactshap.results.report._content import Row
+from exactshap.results.report._template import N_SHADES
 
 __all__ = ["N_SHADES", "bars", "beeswarm", "dependence", "matrix", "row_bars", "shades"]
 
-N_SHADES = 9
 _ROW, _DOT = 34.0, 2.2
 
 

@@ -8,8 +8,11 @@ from typing import Any
 
 from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
+from exactshap.results.plots import current_palette, dark_palette
 
-__all__ = ["now", "template", "write_page"]
+__all__ = ["colour_variables", "now", "template", "write_page"]
+
+N_SHADES = 9
 
 
 def template(name: str) -> Any:
@@ -22,7 +25,21 @@ def template(name: str) -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.globals["colours"] = colour_variables
     return environment.get_template(name)
+
+
+def colour_variables(*, dark: bool = False) -> str:
+    """Return the colours of pictures as variables of CSS, of :func:`exactshap.results.plots.palette`.
+
+    >>> colour_variables().split("; ")[:2]
+    ['--plus: #c8500a', '--minus: #0b6bb3']
+    """
+    palette = dark_palette() if dark else current_palette()
+    shades = {f"q{k}": colour for k, colour in enumerate(palette.shades(N_SHADES))}
+    fields = {"plus": "positive", "minus": "negative", "accent": "neutral", "qx": "missing"}
+    named = {name: palette.hexadecimal(field) for name, field in fields.items()}
+    return "; ".join(f"--{name}: {colour}" for name, colour in {**named, **shades}.items())
 
 
 def now() -> str:

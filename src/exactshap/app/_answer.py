@@ -1,0 +1,136 @@
+"""The prediction and values of one row as HTML, with what they were before the row was changed."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from exactshap.results.data import cells, readable, response, value_function_sentence
+from exactshap.results.report import Scale
+
+if TYPE_CHECKING:
+    from exactshap.results.explanation import Explanation
+
+__all__ = ["answer_html"]
+
+_OUTPUTS_SHOWN, _PLAYERS_SHOWN = 4, 30
+
+
+def answer_html(
+    explanation: Explanation, milliseconds: float, i: int, baseline_row: int | None, before: Explanation | None = None
+) -> str:
+    """Return prediction, values and certificate of one row; names are escaped.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of one row.
+    milliseconds : float
+        That it took.
+    i : int
+        The row's number.
+    baseline_row : int or None
+        The row that it is compared with.
+    before : Explanation or None
+        Of the row as it was; None if nothing was changed.
+
+    Returns
+    -------
+    page : str
+    """
+    known = response(explanation)
+    was_known = None if before is None else response(before)
+    parts = []
+    for k, name in enumerate(explanation.output_names or ("",)):
+        several = explanation.output_names is not None
+        if k == _OUTPUTS_SHOWN:
+            break
+        view = explanation.output(k) if several else explanation
+        was = before if before is None or not several else before.output(k)
+        of = f" of {name}" if several else ""
+        parts.append(_head(view, was, of, _response(known, k), _response(was_known, k)) + _waterfall(view, was))
+    return "".join(parts) + _facts(explanation, milliseconds, i, baseline_row)
+
+
+def _response(known: tuple[str, np.ndarray] | None, k: int) -> str:
+    """Return the prediction in the unit that people read, such as "probability 0.8"; "" where it is read as it is."""
+    return "" if known is None else f"{known[0]} {np.ravel(known[1])[k]:.3g}"
+
+
+def _facts(explanation: Explanation, milliseconds: float, i: int, baseline_row: int | None) -> str:
+    certificate = explanation.certificate()
+    verdict = "" if certificate.passed else " class='failed'"
+    against = f"row {baseline_row}" if baseline_row is not None else f"{explanation.background_size or 'no'} background rows"
+    sentence = value_function_sentence(explanation.value_function, has_background=explanation.background_size is not None)
+    return (
+        f"<details class='fact' id='facts'><summary>row {i} against {against}; certificate "
+        f"<span{verdict}>{'passed' if certificate.passed else 'FAILED'}</span></summary>"
+        f"{escape(explanation.value_function)}: {escape(sentence)}<br><span{verdict}>{escape(str(certificate))}</span>"
+        f"<br>computed in <span id='ms'>{milliseconds:.1f}</span> ms</details>"
+    )
+
+
+def _head(view: Explanation, was: Explanation | None, of: str, response: str, was_response: str) -> str:
+    people = readable(view)
+    prediction = f"<strong id='prediction' data-value='{float(view.prediction[0])!r}'>{people.prediction[0]:.6g}</strong>"
+    also = f", <strong>{response}</strong>" if response else ""
+    line = f"Prediction{escape(of)}: {prediction}{also} <small>({escape(view.unit)})</small>"
+    if was is not None:
+        before = f"{readable(was).prediction[0]:.6g}{', ' + was_response if was_response else ''}"
+        line += f"<br><small id='was'>was {before}</small>"
+    start = f"baseline <span id='baseline' data-value='{float(view.baseline[0])!r}'>{people.baseline[0]:.6g}</span>"
+    return f"<h3>{line}</h3><p class='fact' style='margin:0'>{start}</p>"
+
+
+def _waterfall(view: Explanation, was: Explanation | None) -> str:
+    """Return a table with one bar a player, along the path from the baseline to the prediction, over an axis."""
+    people = readable(view)
+    values, start = people.values[0], float(people.baseline[0])
+    order = np.argsort(-np.abs(values), kind="stable")[:_PLAYERS_SHOWN]
+    ends = np.concatenate([[start], start + np.cumsum(values[order])])
+    scale = Scale.over(ends, 0.0, 100.0)
+    names, earlier = _labels(view, was), None if was is None else readable(was).values[0]
+    ticks = "".join(f"<i class='tick' style='left:{float(scale(tick)):.2f}%'></i>" for tick in scale.ticks(4))
+    rows = []
+    for place, j in enumerate(order):
+        first, last = sorted((float(scale(ends[place])), float(scale(ends[place + 1]))))
+        where = f"left:{first:.2f}%;width:{max(0.3, last - first):.2f}%"
+        bar = f"<div class='bar {'up' if values[j] > 0 else 'down'}' style='{where}'></div>" if values[j] else ""
+        then = "" if earlier is None or earlier[j] == values[j] else f"<small>was {_signed(earlier[j])}</small>"
+        rows.append(
+            f"<tr data-name='{escape(view.feature_names[j])}'><td class='n'>{names[j]}</td>"
+            f"<td class='v' data-value='{float(view.values[0, j])!r}'>{_signed(values[j])}{then}</td><td class='t'>{ticks}{bar}</td></tr>"
+        )
+    marks = "".join(
+        f"<i class='tick' style='left:{float(scale(tick)):.2f}%'></i><span style='left:{float(scale(tick)):.2f}%'>{tick:.4g}</span>"
+        for tick in scale.ticks(4)
+    )
+    rows.append(f"<tr class='axis' aria-hidden='true'><td class='n'></td><td class='v'></td><td class='t'>{marks}</td></tr>")
+    return f"<table class='waterfall'>{''.join(rows)}</table>"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4g}" if value else "0"
+
+
+def _labels(view: Explanation, was: Explanation | None) -> list[str]:
+    """Return each player's name with its cell, and with the cell that it had; escaped."""
+    here, then = _cells(view), [] if was is None else _cells(was)
+    labels = []
+    for j, name in enumerate(view.feature_names):
+        label = escape(f"{name} = {here[j]}" if here else name)
+        labels.append(f"{label}<small>was {escape(then[j])}</small>" if then and here and then[j] != here[j] else label)
+    return labels
+
+
+def _cells(view: Explanation) -> list[str]:
+    """Return the cells of a row in words, or nothing of an explanation without data."""
+    shown = cells(view)
+    if shown is None:
+        return []
+    return [
+        (text if isinstance(text, str) else "" if text != text else f"{float(text):.6g}") or "missing"
+        for text in shown.display[0]
+    ]
