@@ -113,7 +113,6 @@ def _held(control: dict[str, Any], cell: Any) -> Any:
 
 def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
     """Return what runs for each visitor."""
-
     threads = ThreadpoolController()
     limits = {"limits": 1 if is_quick(what_if) else None}
 
