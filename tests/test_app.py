@@ -17,7 +17,7 @@ import pytest
 import browser as browsers
 from exactshap import explain
 from exactshap.errors import InputError, UnknownNameError
-from tolerances import roundings
+from tolerances import FOUR_DIGITS, roundings
 
 pandas = pytest.importorskip("pandas")
 
@@ -486,7 +486,7 @@ def test_an_answer_says_what_the_prediction_was_and_its_probability():
     page = answer_html(now, 1.0, 0, None, before)
     odds = [float(view.prediction[0]) for view in (now, before)]
     shown = [float(text) for text in re.findall(r"probability ([\d.]+)", page)]
-    assert shown == pytest.approx([1.0 / (1.0 + np.exp(-score)) for score in odds], abs=1e-3)
+    assert shown == pytest.approx([1.0 / (1.0 + np.exp(-score)) for score in odds], rel=FOUR_DIGITS)
     assert "age = 3<small>was 1</small>" in page
     assert page.count("<small>was ") == 2  # the cell of age, and its value; those of bmi are as they were
 

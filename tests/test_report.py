@@ -16,7 +16,7 @@ from exactshap.results.report import _svg as svg
 from exactshap.results.report import render, render_interactive, write_report
 from exactshap.results.report._content import choose_rows, content
 from explanation_factory import bilinear, linear
-from tolerances import roundings
+from tolerances import FOUR_DIGITS, roundings
 
 pytest.importorskip("jinja2")
 
@@ -440,7 +440,7 @@ def test_a_row_shows_its_probability_beside_its_log_odds(unit, words):
     expected = expit(explanation.prediction) if words == "probability" else np.exp(explanation.prediction)
     rows = [int(re.match(r"row (\d)", title)[1]) for title in titles]
     assert [match[1] for match in shown] == [words] * 3
-    np.testing.assert_allclose([float(match[2]) for match in shown], expected[rows], rtol=1e-3)
+    np.testing.assert_allclose([float(match[2]) for match in shown], expected[rows], rtol=FOUR_DIGITS)
 
 
 def test_probabilities_of_several_classes_are_those_of_all_scores():

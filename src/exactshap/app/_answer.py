@@ -56,7 +56,7 @@ def answer_html(
 
 def _response(known: tuple[str, np.ndarray] | None, k: int) -> str:
     """Return the prediction in the unit that people read, such as "probability 0.8"; "" where it is read as it is."""
-    return "" if known is None else f"{known[0]} {np.ravel(known[1])[k]:.3g}"
+    return "" if known is None else f"{known[0]} {np.ravel(known[1])[k]:.4g}"
 
 
 def _facts(explanation: Explanation, milliseconds: float, i: int, baseline_row: int | None) -> str:

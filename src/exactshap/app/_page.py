@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -111,104 +112,137 @@ def _held(control: dict[str, Any], cell: Any) -> Any:
     return float(control["low"] if cell is None else cell)
 
 
+@dataclass
+class _Visit:
+    """What one visitor has chosen: a row, a filter of the background or a baseline row, and the rows that are listed."""
+
+    what_if: WhatIf
+    input: Any
+    row: Any = field(default_factory=lambda: reactive.value(0))
+    where: Any = field(default_factory=lambda: reactive.value(""))
+    baseline: Any = field(default_factory=lambda: reactive.value(None))
+    listed: Any = field(default_factory=lambda: reactive.value(None))
+    unheard: dict[int, Any] = field(default_factory=dict)
+
+    def show(self, i: int) -> None:
+        """Explain row ``i``: the controls move there, and say nothing until they have."""
+        self.unheard.clear()
+        self.unheard.update(will_change(self.what_if, i, _positions(self.what_if, self.input)))
+        self.row.set(i)
+        ui.update_numeric("row", value=i)
+        _move_controls(self.what_if, i)
+
+    def explain(self, changed: dict[str, Any] | None) -> Any:
+        """Return the explanation of the row with changed cells."""
+        return self.what_if.explain(self.row(), changed, self.where(), self.baseline())
+
+
 def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
     """Return what runs for each visitor."""
-    threads = ThreadpoolController()
-    limits = {"limits": 1 if is_quick(what_if) else None}
+    limit = 1 if is_quick(what_if) else None
 
     def run(input: Foreign, output: Foreign, session: Foreign) -> None:
-        row, where, slipped = reactive.value(0), reactive.value(""), reactive.value("")
-        baseline: reactive.Value[int | None] = reactive.value(None)
-        listed: reactive.Value[np.ndarray] = reactive.value(np.arange(what_if.data.n_rows))
-        searched = reactive.value("")
-        unheard: dict[int, Any] = {}
-
-        def show(i: int) -> None:
-            unheard.clear()
-            unheard.update(will_change(what_if, i, _positions(what_if, input)))
-            row.set(i)
-            ui.update_numeric("row", value=i)
-            _move_controls(what_if, i)
-
-        @reactive.effect
-        @reactive.event(input.apply)
-        def _filtered() -> None:
-            wanted = input.where() or ""
-            slipped.set(slip_of(what_if, wanted))
-            if not slipped():
-                where.set(wanted)
-
-        @render.ui
-        def slip() -> Any:
-            return ui.p(f"{slipped()} The rows stay as they were.", class_="failed", role="alert") if slipped() else None
-
-        @reactive.effect
-        @reactive.event(input.search, ignore_init=True)
-        def _searched() -> None:
-            try:
-                listed.set(search(what_if, input.search() or ""))
-                searched.set("")
-            except ExactshapError as error:
-                searched.set(f"{error} The rows stay as they were.")
-
-        @render.ui
-        def found() -> Any:
-            n, total = len(listed()), what_if.data.n_rows
-            first = f"; the first {_ROWS_SHOWN} are listed, type a number for any other" if n > _ROWS_SHOWN else ""
-            count = ui.p(f"{n:,} of {total:,} rows{first}. A click explains one.", class_="fact", role="status")
-            return ui.TagList(count, ui.p(searched(), class_="failed", role="alert") if searched() else None)
-
-        @render.data_frame
-        def rows() -> Any:
-            return render.DataGrid(_shown(what_if, listed()), selection_mode="row", height="300px", width="100%")
-
-        @reactive.effect
-        @reactive.event(lambda: rows.cell_selection())
-        def _clicked() -> None:
-            chosen = rows.cell_selection()["rows"]
-            req(chosen)
-            i = int(listed()[int(chosen[0])])
-            if input.click() == "baseline":
-                baseline.set(i)
-            else:
-                show(i)
-
-        @reactive.effect
-        @reactive.event(input.row, ignore_init=True)
-        def _numbered() -> None:
-            i = input.row()
-            req(isinstance(i, int) and 0 <= i < what_if.data.n_rows and i != row())
-            show(i)
-
-        @reactive.effect
-        @reactive.event(input.reset, ignore_init=True)
-        def _reset() -> None:
-            _move_controls(what_if, row())
-
-        @reactive.effect
-        @reactive.event(input.no_baseline)
-        def _without_baseline() -> None:
-            baseline.set(None)
-
-        @reactive.calc
-        def as_it_was() -> Any:
-            return what_if.explain(row(), None, where(), baseline())
-
-        @render.ui
-        def answer() -> Any:
-            values = _positions(what_if, input)
-            started = time.perf_counter()
-            try:
-                changed = changes(what_if, row(), values, unheard)
-                with threads.limit(**limits):
-                    explanation = what_if.explain(row(), changed, where(), baseline())
-                    before = as_it_was() if changed else None
-            except ExactshapError as error:
-                return ui.p(str(error), class_="failed")
-            took = 1000.0 * (time.perf_counter() - started)
-            return ui.HTML(answer_html(explanation, took, row(), baseline(), before))
+        visit = _Visit(what_if, input)
+        visit.listed.set(np.arange(what_if.data.n_rows))
+        _serve_background(visit)
+        _serve_rows(visit)
+        _serve_answer(visit, limit)
 
     return run
+
+
+def _serve_background(visit: _Visit) -> None:
+    slipped = reactive.value("")
+
+    @reactive.effect
+    @reactive.event(visit.input.apply)
+    def _filtered() -> None:
+        wanted = visit.input.where() or ""
+        slipped.set(slip_of(visit.what_if, wanted))
+        if not slipped():
+            visit.where.set(wanted)
+
+    @render.ui
+    def slip() -> Any:
+        return _slip(slipped())
+
+    @reactive.effect
+    @reactive.event(visit.input.no_baseline)
+    def _without_baseline() -> None:
+        visit.baseline.set(None)
+
+
+def _slip(text: str) -> Any:
+    return ui.p(f"{text} The rows stay as they were.", class_="failed", role="alert") if text else None
+
+
+def _serve_rows(visit: _Visit) -> None:
+    slipped, input, n_rows = reactive.value(""), visit.input, visit.what_if.data.n_rows
+
+    @reactive.effect
+    @reactive.event(input.search, ignore_init=True)
+    def _searched() -> None:
+        try:
+            visit.listed.set(search(visit.what_if, input.search() or ""))
+            slipped.set("")
+        except ExactshapError as error:
+            slipped.set(str(error))
+
+    @render.ui
+    def found() -> Any:
+        n = len(visit.listed())
+        first = f"; the first {_ROWS_SHOWN} are listed, type a number for any other" if n > _ROWS_SHOWN else ""
+        count = ui.p(f"{n:,} of {n_rows:,} rows{first}. A click explains one.", class_="fact", role="status")
+        return ui.TagList(count, _slip(slipped()))
+
+    @render.data_frame
+    def rows() -> Any:
+        return render.DataGrid(_shown(visit.what_if, visit.listed()), selection_mode="row", height="300px", width="100%")
+
+    @reactive.effect
+    @reactive.event(lambda: rows.cell_selection())
+    def _clicked() -> None:
+        chosen = rows.cell_selection()["rows"]
+        req(chosen)
+        i = int(visit.listed()[int(chosen[0])])
+        if input.click() == "baseline":
+            visit.baseline.set(i)
+        else:
+            visit.show(i)
+
+    @reactive.effect
+    @reactive.event(input.row, ignore_init=True)
+    def _numbered() -> None:
+        i = input.row()
+        req(isinstance(i, int) and 0 <= i < n_rows and i != visit.row())
+        visit.show(i)
+
+
+def _serve_answer(visit: _Visit, limit: int | None) -> None:
+    threads = ThreadpoolController()
+
+    @reactive.effect
+    @reactive.event(visit.input.reset, ignore_init=True)
+    def _reset() -> None:
+        _move_controls(visit.what_if, visit.row())
+
+    @reactive.calc
+    def as_it_was() -> Any:
+        return visit.explain(None)
+
+    @render.ui
+    def answer() -> Any:
+        positions = _positions(visit.what_if, visit.input)
+        started = time.perf_counter()
+        try:
+            changed = changes(visit.what_if, visit.row(), positions, visit.unheard)
+            with threads.limit(limits=limit):
+                explanation = visit.explain(changed)
+                before = as_it_was() if changed else None
+        except ExactshapError as error:
+            return ui.p(str(error), class_="failed")
+        took = 1000.0 * (time.perf_counter() - started)
+        return ui.HTML(answer_html(explanation, took, visit.row(), visit.baseline(), before))
 
 
 def slip_of(what_if: WhatIf, where: str) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap._runtime.words import fields_html
-from exactshap.results.data._words import counted
 
 __all__ = ["Certificate", "all_within", "largest_of_rows", "within", "without_noise"]
 
@@ -81,7 +80,7 @@ class Certificate:
         of = f"those of {n_rows} of these rows and of earlier checks" if n_rows else "those of earlier checks"
         return (
             f"off by at most {self.mask_difference:.2g} (tolerance {self.mask_tolerance:.2g}) "
-            f"on {counted(self.n_masks, 'random coalition')}, {of}"
+            f"on {self.n_masks} random coalition{'s' * (self.n_masks != 1)}, {of}"
         )
 
     def __str__(self) -> str:
