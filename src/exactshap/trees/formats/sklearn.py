@@ -173,7 +173,7 @@ def _initial_margin(model: Model, n_outputs: int) -> np.ndarray:
             message(
                 f"{type(model).__name__} starts from another model, init={type(init).__name__}",
                 "Its prediction is not a sum of trees",
-                "Fit with init=None or init='zero'",
+                "Call it: explain(model.predict, X, background), of a classifier model.decision_function; or fit with init=None",
             )
         )
     return np.asarray(model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32)), float).reshape(-1)
