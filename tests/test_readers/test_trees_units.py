@@ -191,7 +191,7 @@ def test_the_text_of_a_model_is_one_line():
 def counts(**fit):
     library = pytest.importorskip("xgboost")
     settings = {"objective": "count:poisson", "n_estimators": 5, "max_depth": 2, "n_jobs": 1}
-    return library.XGBRegressor(**settings, **fit.pop("settings", {})).fit(X, RANKS, **fit)
+    return library.XGBRegressor(**settings | fit.pop("settings", {})).fit(X, RANKS, **fit)
 
 
 def test_offsets_that_a_model_was_fitted_with_are_told():
@@ -223,5 +223,14 @@ def test_models_without_offsets_are_not_warned_of():
         xgb("binary:logistic", (Y > 1.5).astype(float), scale_pos_weight=3.0),
         xgb("reg:absoluteerror"),
         xgb("multi:softprob", RANKS, num_class=4),
+        counts(settings={"objective": lambda y, margin: (margin - y, np.ones(len(y)))}),
+        by_an_objective_of_its_own(),
     ):
         Explainer(model)(X[:2])
+
+
+def by_an_objective_of_its_own():
+    library = pytest.importorskip("xgboost")
+    settings = {"max_depth": 2, "nthread": 1}
+    data = library.DMatrix(X, Y)
+    return library.train(settings, data, 5, obj=lambda margin, rows: (margin - rows.get_label(), np.ones(len(margin))))

@@ -274,14 +274,16 @@ def has_offset(document: dict) -> bool:
     """Whether a model was fitted from other margins than its base_score.
 
     From 3.1 on XGBoost estimates base_score as the mean of y for these objectives, so that the gradients add up to zero at the first root,
-    which then has a weight of rounding only. Offsets leave base_score as it is, and another weight there.
+    which then has a weight of rounding only. Offsets leave base_score as it is, and another weight there. With an objective of
+    one's own, which no file names, the objective reads as the default, and base_score as the default, too.
     """
     learner = document["learner"]
     objective, parameters = learner["objective"], learner["learner_model_param"]
     balanced = float((objective.get("reg_loss_param") or {}).get("scale_pos_weight", 1.0)) == 1.0
     estimated = str(parameters.get("boost_from_average")) == "1" and balanced and objective["name"] in _OF_MEANS
     booster = learner["gradient_booster"]
-    if not estimated or booster["name"] != "gbtree" or tuple(map(int, document["version"][:2])) < (3, 1):
+    untouched = objective["name"] == "reg:squarederror" and str(parameters.get("base_score")).strip("[]") in ("5E-1", "0.5")
+    if untouched or not estimated or booster["name"] != "gbtree" or tuple(map(int, document["version"][:2])) < (3, 1):
         return False
     blocks = records(booster["model"]["trees"])
     if not len(blocks) or int(parameters.get("num_target", 1)) > 1:

@@ -59,7 +59,9 @@ def convert(model: Model) -> TreeModel:
         missing_value=np.nan if missing is None else float(missing),
         classes=classes,
     )
-    return replace(ensemble, offset_note=_offset_note(ensemble.name, booster)) if has_offset(document) else ensemble
+    if not has_offset(document) or callable(getattr(model, "objective", None)):  # own objectives start from 0.5
+        return ensemble
+    return replace(ensemble, offset_note=_offset_note(ensemble.name, booster))
 
 
 def _offset_note(name: str, booster: Model) -> str:
@@ -68,7 +70,8 @@ def _offset_note(name: str, booster: Model) -> str:
     if float(trained.get("subsample", 1.0)) != 1.0:
         return ""
     text = (
-        f"The trees of {name} do not start from its base_score: it was fitted with base_margin=, or to sampled rows and loaded"
+        f"The trees of {name} do not start from its base_score: it was fitted with base_margin= or an objective of its own,"
+        " or to sampled rows and loaded"
     )
     why = "Without an offset XGBoost predicts from base_score, and so the values say; with one, base_score is left out"
     return message(text, why, "Pass the offsets of the explained rows, explain(model, X, offset=...)")
