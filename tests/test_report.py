@@ -389,7 +389,8 @@ def test_a_real_browser_draws_a_picture(page, tmp_path, dark):
     accent = (88, 174, 245) if dark else (11, 107, 179)
     for colour in (plus, accent):
         assert (np.abs(picture - colour).max(axis=2) <= 40).sum() > 300, f"nothing is drawn in {colour}"
-    dot = (97, 135, 173) if dark else (137, 171, 200)  # shade 2 of 9 at three quarters over the paper: only dots have it
+    shade = (134, 177, 212) if dark else (90, 138, 174)  # 2 of 9, between the palette's low and middle colour
+    dot = 0.75 * np.array(shade) + 0.25 * np.array(paper)  # at three quarters over the paper: only dots have it
     assert (np.abs(picture - dot).max(axis=2) <= 4).sum() > 100, "the beeswarm has no dots"
 
 
