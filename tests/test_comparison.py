@@ -221,3 +221,60 @@ def test_marks_of_one_player_stand_closer_than_players(n_groups):
     ax = source.by(np.arange(30) % n_groups).plot()
     marks = np.sort([y for line in ax.lines for y in line.get_ydata() if line.get_marker() == "o"]).reshape(3, n_groups)
     assert np.diff(marks, axis=1).max() < (marks[1:, 0] - marks[:-1, -1]).min()
+
+
+def test_a_change_is_an_interval_beyond_the_threshold():
+    first, second = two(n=200, shift=2.0)
+    found = first.compare(second, drift=False)
+    low, high = found.intervals[:, 0], found.intervals[:, 1]
+    surely = np.maximum(np.maximum(low, -high), 0.0)  # up to here a change is sure
+    for j, name in enumerate(found.feature_names):
+        assert (name in found.changed(0.99 * surely[j])) == (surely[j] > 0)
+        assert name not in found.changed(1.01 * surely[j] + 1e-9)
+        assert (name in found.changed({name: 0.0})) == (surely[j] > 0)
+    default = 0.1 * found.magnitudes[0].max()
+    assert found.changed() == found.changed(default) == found.changed({}) == ("x1",)
+    with pytest.raises(UnknownNameError, match="x0"):
+        found.changed({"x00": 1.0})
+    with pytest.raises(InputError, match="threshold"):
+        found.changed(-1.0)
+
+
+@pytest.mark.parametrize("n_outputs", [None, 2])
+def test_the_page_of_a_comparison_says_what_changed(tmp_path, n_outputs):
+    pytest.importorskip("jinja2")
+    first, second = two(n=80, shift=3.0, n_outputs=n_outputs, names=["age", "<b>bmi</b>", "fare"])
+    found = first.compare(second, labels=("may", "june"), n_permutations=19)
+    path = found.report(tmp_path / "june.html", threshold=0.3)
+    page = path.read_text(encoding="utf-8")
+    assert "june compared with may" in page
+    assert "<b>bmi" not in page
+    assert "&lt;b&gt;bmi" in page
+    low, high = found.intervals[..., 0], found.intervals[..., 1]
+    assert page.count('class="changed">changed') == ((low > 0.3) | (high < -0.3)).sum() > 0
+    assert page.count("<svg") == 2 + 3  # differences and data, and each column in both months
+    assert "contributions to MMD" in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace('http-equiv="Content', "")
+    steady = first.compare(first, drift=False).report(tmp_path / "may.html", threshold=0.5).read_text(encoding="utf-8")
+    assert "No change beyond the threshold" in steady
+    assert steady.count("<svg") == 1 + 3
+    with pytest.raises(InputError, match="html"):
+        found.report(tmp_path / "june.txt")
+
+
+def test_the_command_writes_the_page_of_two_months(tmp_path, capsys):
+    pytest.importorskip("typer")
+    pytest.importorskip("jinja2")
+    from exactshap.cli import main
+
+    for explanation, name in zip(two(n=80, shift=3.0), ("may", "june"), strict=True):
+        explanation.save(tmp_path / f"{name}.npz")
+    files = [str(tmp_path / f"{name}.npz") for name in ("may", "june")]
+    with pytest.raises(SystemExit) as end:
+        main(["compare", *files, "--no-drift", "--report", str(tmp_path / "june.html"), "--threshold", "0.3"])
+    assert not end.value.code
+    assert "changed beyond the threshold: x1" in " ".join(capsys.readouterr().out.split())
+    assert "--threshold 0.3" in (tmp_path / "june.html").read_text(encoding="utf-8")
+    with pytest.raises(SystemExit) as end:
+        main(["compare", files[0], "--by", "x0", "--report", str(tmp_path / "by.html")])
+    assert end.value.code

@@ -19,12 +19,17 @@ __all__ = ["command"]
 def command(
     first: Annotated[Path, typer.Argument(metavar="A", help="An explanation saved as .npz.")],
     second: Annotated[Path | None, typer.Argument(metavar="B", help="Another one, of the same question.")] = None,
+    *,
     by: Annotated[str | None, typer.Option(help="Column of A's data: compare its groups, instead of A and B.")] = None,
     drift: Annotated[bool, typer.Option("--drift/--no-drift", help="Also split the MMD of the data over the features.")] = True,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples of the rows for the intervals.")] = 1000,
     out: shares.Out = None,
     picture: shares.Picture = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page on A and B: .html, or .pdf with WeasyPrint.")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(min=0.0, help="Of --report: differences beyond it. A tenth of A's largest mean magnitude.")
+    ] = None,
     model_output: Annotated[str | None, typer.Option(help="Output that the picture shows, where there are several.")] = None,
     seed: options.Seed = 0,
 ) -> None:
@@ -34,7 +39,25 @@ def command(
     output = None if model_output is None else options.output_choice(model_output)
     result = _compared(first, second, by, {"drift": drift, "level": level, "n_bootstrap": bootstrap, "random_state": seed})
     console().print(repr(result))
+    if report is not None:
+        _write_report(result, report, threshold, first, second)
     shares.write_outputs(result, out, picture, lambda result: result.plot(output=output).figure)
+
+
+def _write_report(
+    result: Comparison | Cohorts, report: Path, threshold: float | None, first: Path, second: Path | None
+) -> None:
+    from exactshap.cli._screen import console
+    from exactshap.errors import InputError, message
+    from exactshap.results.comparison import Comparison
+
+    if not isinstance(result, Comparison):
+        raise InputError(message("--report is of two explanations", "Got --by", "Leave --report out, or pass A and B"))
+    command = f"exactshap compare {first} {second} --report {report}"
+    command += "" if threshold is None else f" --threshold {threshold:g}"
+    result.report(report, threshold=threshold, command=command)
+    changed = ", ".join(result.changed(threshold)) or "none"
+    console().print(f"report written to {report}; changed beyond the threshold: {changed}")
 
 
 def _compared(first: Path, second: Path | None, by: str | None, settings: dict[str, object]) -> Comparison | Cohorts:

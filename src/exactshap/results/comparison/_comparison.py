@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,8 @@ class Comparison:
         The same of ``means``.
     level : float
         Of the intervals.
+    data : pair of tables, or None
+        Of both groups, as the explanations hold them; None where one holds none.
     drift : Decomposition or None
         The MMD of the data of both groups, split over the players; None where they were not compared.
     notes : tuple of str
@@ -87,6 +90,7 @@ class Comparison:
     unit: str = "response"
     output_names: tuple[str, ...] | None = None
     drift: PairwiseDecomposition | None = None
+    data: tuple[Any, Any] | None = None
     notes: tuple[str, ...] = ()
     backend: str | None = None
     tolerance: float = 0.0
@@ -150,6 +154,66 @@ class Comparison:
 
         return draw_comparison(self, ax, output=output, max_display=max_display)
 
+    def changed(self, threshold: float | Mapping[str, float] | None = None) -> tuple[str, ...]:
+        """Return the features of which the whole interval of the difference is beyond the threshold.
+
+        Parameters
+        ----------
+        threshold : float, mapping of feature to float, or None, default=None
+            In the unit of the output; None is a tenth of the first group's largest mean magnitude, which a mapping has for other features, too.
+
+        Returns
+        -------
+        names : tuple of str
+            For an alarm: ``if comparison.changed(0.1): ...``. Of several outputs, those with a change in one of them.
+        """
+        from exactshap.results.comparison._report import CHANGED, statuses
+
+        found = statuses(self, threshold).reshape(len(self.feature_names), -1) == CHANGED
+        return tuple(name for name, any_output in zip(self.feature_names, found.any(axis=1), strict=True) if any_output)
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        threshold: float | Mapping[str, float] | None = None,
+        title: str | None = None,
+        command: str | None = None,
+        max_display: int = 10,
+    ) -> Path:
+        """Write one page on what changed, and by more than which threshold, next to what moved in the data.
+
+        Parameters
+        ----------
+        path : str or Path
+            ``.html`` or, with WeasyPrint (``pip install "exactshap[pdf]"``), ``.pdf``.
+        threshold : float, mapping of feature to float, or None, default=None
+            As of :meth:`changed`.
+        title, command : str or None, default=None
+            Heading, and the command that wrote this report.
+        max_display : int, default=10
+            Features in the pictures; the table has all.
+
+        Returns
+        -------
+        path : Path
+
+        Raises
+        ------
+        InputError
+            If a threshold is negative, or the path has another ending.
+        MissingDependencyError
+            If jinja2 is not installed.
+
+        Examples
+        --------
+        >>> may.compare(june, labels=("may", "june")).report("june.html", threshold=0.1)  # doctest: +SKIP
+        """
+        from exactshap.results.comparison._report import write_comparison
+
+        settings: dict[str, Any] = {"threshold": threshold, "title": title, "command": command}
+        return write_comparison(self, path, max_display=max_display, **settings)
+
     def __repr__(self) -> str:
         return words.text(self)
 
@@ -210,6 +274,7 @@ def compare(
         mean_intervals=np.stack([interval_around(mean, each, level) for mean, each in zip(means, spread, strict=True)]),
         level=level,
         drift=moved,
+        data=None if first.data is None or second.data is None else (first.data, second.data),
         notes=(*words.differing(first, second), *notes),
         backend=frame_kind(first.data),
         tolerance=max(float(one.tolerance.max(initial=0.0)) for one in pair),

@@ -88,7 +88,7 @@ def differing(first: ExplanationData, second: ExplanationData) -> list[str]:
 
 
 def _numbers(values: np.ndarray) -> str:
-    return ", ".join(f"{value:+.4g}" for value in values[:6]) + (", ..." if len(values) > 6 else "")
+    return ", ".join(f"{value:+.4g}" if value else "0" for value in values[:6]) + (", ..." if len(values) > 6 else "")
 
 
 def _drift_words(drift: PairwiseDecomposition) -> str:

@@ -11,7 +11,7 @@ from exactshap.results.report import _svg as svg
 from exactshap.results.report._content import Row
 from exactshap.results.report._template import N_SHADES
 
-__all__ = ["N_SHADES", "bars", "beeswarm", "dependence", "matrix", "row_bars", "shades"]
+__all__ = ["N_SHADES", "bars", "beeswarm", "dependence", "difference_bars", "matrix", "row_bars", "shades"]
 
 _ROW, _DOT = 34.0, 2.2
 
@@ -65,6 +65,29 @@ def bars(strength: np.ndarray, names: Sequence[str], error: np.ndarray | None, *
             low, tip = float(scale(max(strength[j] - error[j], 0.0))), float(scale(strength[j] + error[j]))
             parts.append(svg.line(low, y + _ROW / 2, tip, y + _ROW / 2, "whisker"))
         parts.append(svg.text(tip + 6, y + _ROW / 2 + 4, svg.fixed(strength[j], places), style="value"))
+    return svg.figure(width, height + 40, parts, label=f"Bars of {label}")
+
+
+def difference_bars(
+    values: np.ndarray, intervals: np.ndarray, limits: np.ndarray | None, names: Sequence[str], *, label: str
+) -> str:
+    """Draw values as bars around zero, with their intervals and, dashed, the thresholds that they are held against."""
+    left, width, top, step = _label_room(names), 560.0, 4.0, 27.0
+    height = top + step * len(names)
+    marks = [] if limits is None else [-limits, limits]
+    scale = svg.Scale.over(np.concatenate([values, intervals.ravel(), *marks]), left, width - 12, include=0.0)
+    parts = [svg.axis(scale, height, label=svg.shorten(label, 70), top=top, wanted=4)]
+    for j, name in enumerate(names):
+        y, zero, end = top + step * j, float(scale(0.0)), float(scale(values[j]))
+        style = "bar" if limits is None else "positive" if values[j] > 0 else "negative"
+        parts.append(svg.text(left - 10, y + step / 2 + 4, svg.shorten(name), anchor="end", title=name))
+        parts.append(svg.rectangle(zero, y + 5, end - zero, step - 10, style, title=f"{name}: {svg.number(values[j])}"))
+        if np.isfinite(intervals[j]).all():
+            low, high = (float(x) for x in scale(intervals[j]))
+            parts.append(svg.line(low, y + step / 2, high, y + step / 2, "whisker"))
+        for mark in marks:
+            x = float(scale(mark[j]))
+            parts.append(svg.line(x, y + 2, x, y + step - 2, "total"))
     return svg.figure(width, height + 40, parts, label=f"Bars of {label}")
 
 
