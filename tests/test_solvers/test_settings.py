@@ -39,6 +39,7 @@ VALUES = {
     "sampling": "leverage",
     "surrogate": "none",
     "relevance_rows": 9,
+    "start_relevance": 2.5,
 }
 
 

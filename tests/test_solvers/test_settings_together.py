@@ -22,6 +22,7 @@ POLYNOMIAL = [
 ]
 OTHERS = [
     *({"estimator": name, "relevance_rows": rows} for name in ("auto", "process") for rows in (None, 8)),
+    *({"estimator": name, "start_relevance": total} for name in ("auto", "process") for total in (0.1, 2.5)),
     *({"estimator": "unbiased", "surrogate": surrogate} for surrogate in ("process", "boosting", "none")),
     *({"estimator": name} for name in ("kernelshap", "kadd-shap", "unbiased-kernelshap")),
 ]
@@ -79,3 +80,15 @@ def test_other_indices_are_estimated_or_refused(settings, index, order, budget):
 def test_too_few_calls_for_a_polynomial_are_warned_of():
     with pytest.warns(ExplanationWarning, match="do not determine the polynomial"):
         run({"estimator": "polynomial", "frontier": "screened", "pairing": False}, 5)
+
+
+@pytest.mark.parametrize("total", [0.0, -1.0, np.nan, np.inf, "2.5", True])
+def test_a_search_starts_from_a_positive_number(total):
+    with pytest.raises(InputError, match="'start_relevance' parameter must be a finite float > 0"):
+        run({"estimator": "process", "start_relevance": total}, 40)
+
+
+def test_where_the_search_starts_changes_values_by_less_than_their_errors():
+    settled, started = (run({"estimator": "process", "start_relevance": total}, 60) for total in (None, 2.5))
+    assert np.abs(settled.values - started.values).max() < settled.std_error.max()
+    assert not np.array_equal(settled.values, started.values)

@@ -28,6 +28,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
         "sampling",
         "surrogate",
         "relevance_rows",
+        "start_relevance",
         *BATCHES,
     ),
 }

@@ -14,7 +14,7 @@ from exactshap.solvers.core import Calls, Part, keys_of
 from exactshap.solvers.sampled._draws import Draws
 from exactshap.solvers.sampled._leverage import leverage_scores
 from exactshap.solvers.sampled._sampling import design, draw, strata
-from exactshap.solvers.sampled.process import needs_even
+from exactshap.solvers.sampled.process import level_start, needs_even
 
 __all__ = ["NAMED", "SAMPLINGS", "RegressionProblem", "SamplingSettings"]
 
@@ -30,6 +30,7 @@ class SamplingSettings:
     sampling: str = "leverage"
     surrogate: str = "process"
     relevance_rows: int | None = None
+    start_relevance: float | None = None
 
 
 # other people's names for special cases
@@ -72,6 +73,8 @@ class RegressionProblem:
 
     def __post_init__(self) -> None:
         self.masks, self.magnitude = np.zeros((0, self.n_players), bool), 0.0
+        if self.settings.start_relevance is not None:
+            self.relevances = level_start(self.n_players, self.settings.start_relevance)
         self.is_shapley = self.order == 1 and _is_shapley(self.semivalue, self.n_players)
 
     @cached_property

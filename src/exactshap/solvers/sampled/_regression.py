@@ -31,6 +31,7 @@ USED_BY = {
     "sampling": ("polynomial",),
     "surrogate": ("unbiased",),
     "relevance_rows": ("auto", "process"),
+    "start_relevance": ("auto", "process"),
 }
 TOLERANCE_CALLS = 200_000  # at most, when a tolerance is given without a budget
 
@@ -90,7 +91,8 @@ def solve_regression(
     **settings
         ``estimator``, ``polynomial_order`` (default: 3 when there are rows enough, else 1), ``frontier`` (sets of players; a graph, as
         an object with ``edges`` or a square matrix; an EBM, for its terms; a tree model, for the sets of at most ``polynomial_order``
-        columns on its paths; "screened"; or the number of terms of a random partial frontier), ``pairing`` (default True),
+        columns on its paths; "screened"; or the number of terms of a random partial frontier), ``pairing`` (default True), ``start_relevance`` (the
+        sum of all players' relevances, about 3, at which their search starts: half the time where games of rows are alike),
         ``sampling`` ("leverage", "leverage-1", "kernel"), ``surrogate`` ("process", "boosting", "none"). Unknown names raise.
 
     Returns
@@ -160,11 +162,18 @@ def read_settings(settings: dict[str, Any]) -> SamplingSettings:
         raise InputTypeError(message("The 'pairing' parameter must be True or False", f"Got {chosen.pairing!r}"))
     if chosen.relevance_rows is not None:
         positive("relevance_rows", chosen.relevance_rows)
+    _check_start(chosen.start_relevance)
     if isinstance(chosen.frontier, str) and chosen.frontier != "screened":
         raise UnknownNameError(message(f"Unknown frontier {chosen.frontier!r}", do=did_you_mean(chosen.frontier, ["screened"])))
     if isinstance(chosen.frontier, (bool, int, float, np.number)):
         positive("frontier", chosen.frontier)
     return chosen
+
+
+def _check_start(total: Any) -> None:
+    is_number = isinstance(total, (int, float, np.number)) and not isinstance(total, bool)
+    if total is not None and not (is_number and np.isfinite(total) and total > 0):
+        raise InputError(message("The 'start_relevance' parameter must be a finite float > 0", f"Got {total!r}"))
 
 
 def _check_used(settings: dict[str, Any], estimator: str, fixed: dict[str, Any]) -> None:

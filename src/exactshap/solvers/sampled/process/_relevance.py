@@ -7,7 +7,7 @@ import numpy as np
 from exactshap.solvers.sampled.process._descent import Slopes, search
 from exactshap.solvers.sampled.process._evidence import Half, Posterior
 
-__all__ = ["evenly_spaced", "find_relevances"]
+__all__ = ["evenly_spaced", "find_relevances", "level_start"]
 
 RELEVANCE = (-12.0, 3.0)  # bounds of log theta: from invisible to rho = 1 - 4e-9
 WHITE = (-18.0, 2.0)  # bounds of log tau
@@ -21,6 +21,7 @@ AGAIN = 5.0  # in the search that goes on from what fewer rows gave
 MOST_EXACT = 1000  # rows from which on they stay
 REVIVED_ROWS = 800  # rows from which a last search starts with no player dead: theta is at least
 REVIVED = 0.1  # over d
+LEVEL_WHITE = 1.5e-3  # tau at the start of searches that are given one relevance for all players
 
 
 def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int, start: np.ndarray | None = None) -> np.ndarray:
@@ -44,6 +45,11 @@ def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int,
             here[:-1] = np.maximum(here[:-1], np.log(REVIVED / points.shape[1]))
         here = search(posterior, here, bounds, max_iterations, enough)
     return here
+
+
+def level_start(n_players: int, total: float) -> np.ndarray:
+    """Return the logs from which a search starts that is given the sum of all relevances: the same theta for all players."""
+    return np.log(np.append(np.full(n_players, total / n_players), LEVEL_WHITE))
 
 
 def _enough(level: int, sizes: list[int]) -> float:
