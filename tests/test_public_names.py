@@ -15,11 +15,7 @@ PACKAGE = Path(exactshap.__file__).parent
 MOST_NAMES = 150  # of the API page: what one person can look through
 RENAMED = {
     "SAMPLING_OPTIONS",
-    "is_basis",
-    "is_projection",
-    "read_basis",
     "read_feature_map",
-    "read_projection",
 }  # `as` with another name needs __all__
 PAGES = [
     *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name != "native.md"),  # that one is for contributors

@@ -68,15 +68,7 @@ PIPELINES = {
 
 
 def read(pipeline, background, **settings):
-    return sklearn_basis.read(pipeline, Request(background=as_table(background), **settings))
-
-
-@pytest.fixture(autouse=True)
-def through_the_basis(monkeypatch):
-    """Read pipelines by this reader alone, whatever else can read them."""
-    from exactshap.readers import _registry
-
-    monkeypatch.setitem(_registry._REGISTRY, "sklearn.pipeline.Pipeline", "exactshap.readers.additive.sklearn_basis")
+    return sklearn_basis.read_basis(pipeline, Request(background=as_table(background), **settings))
 
 
 @pytest.mark.parametrize("case", PIPELINES)
@@ -84,7 +76,7 @@ def through_the_basis(monkeypatch):
 def test_contract(case, settings):
     pipeline, y = PIPELINES[case]
     pipeline.fit(X, y)
-    assert sklearn_basis.recognise(pipeline)
+    assert sklearn_basis.is_basis(pipeline)
     check_reader(pipeline, ROWS, Z, **settings)
 
 
@@ -180,7 +172,7 @@ def test_missing_values_are_refused_by_their_place():
     ids=str,
 )
 def test_other_pipelines_are_not_recognised(pipeline):
-    assert not sklearn_basis.recognise(pipeline)
+    assert not sklearn_basis.is_basis(pipeline)
     with pytest.raises(UnsupportedStructureError, match="This Pipeline is not a basis of single columns and a linear model"):
         read(pipeline, Z)
 

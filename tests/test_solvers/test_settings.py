@@ -10,8 +10,7 @@ import pytest
 from exactshap.errors import InputError, UnknownNameError
 from exactshap.games import AdditiveGame, OracleGame, ProductGame
 from exactshap.solvers import solve
-from exactshap.solvers._choose import METHODS
-from exactshap.solvers._solve import SETTINGS
+from exactshap.solvers._solve import METHODS, SETTINGS
 from exactshap.solvers.additive import solve_additive
 from exactshap.solvers.core import solve_enumerated
 from exactshap.solvers.product import solve_folded, solve_product

@@ -1,14 +1,16 @@
-"""Optional libraries: imported on first use, and named with their fix when missing."""
+"""What is imported on first use: optional libraries, named with their fix when missing, and names of our own doors."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Callable, Mapping
 from types import ModuleType
+from typing import Any
 
 from exactshap.errors import MissingDependencyError, message
 
-__all__ = ["FRAME_LIBRARIES", "INSTALL_FRAMES", "first_installed", "require"]
+__all__ = ["FRAME_LIBRARIES", "INSTALL_FRAMES", "first_installed", "on_first_use", "require"]
 
 FRAME_LIBRARIES = ("pandas", "polars", "pyarrow")
 INSTALL_FRAMES = 'Install one with: pip install "exactshap[frames]"'
@@ -36,3 +38,26 @@ def first_installed(modules: tuple[str, ...]) -> str | None:
     'json'
     """
     return next((module for module in modules if importlib.util.find_spec(module) is not None), None)
+
+
+def on_first_use(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a door's ``__getattr__``, which imports names on first use.
+
+    Parameters
+    ----------
+    names : mapping
+        Below ``package``, a module, and the names that it holds.
+
+    Examples
+    --------
+    >>> on_first_use("os", {"path": "join split"})("join")("a", "b")
+    'a/b'
+    """
+    places = {name: f"{package}.{module}" for module, of_module in names.items() for name in of_module.split()}
+
+    def get(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(places[name]), name)
+
+    return get

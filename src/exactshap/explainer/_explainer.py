@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,13 +20,15 @@ from exactshap.explainer._plan import Forecast, cut_rows, forecast, refused_beyo
 from exactshap.explainer._results import refuse_or_warn, wrap
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names, of_shape
 from exactshap.explainer._solve import solve_rows, values_by_background_row
-from exactshap.explainer._verify import Verification, verify
 from exactshap.frames import Shape, Table, as_table, check_columns
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read, reader_for
 from exactshap.results.data import answers_keywords, called_here, counted, value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Question, Semivalue, find
+
+if TYPE_CHECKING:
+    from exactshap.explainer._verify import Verification
 
 __all__ = ["Explainer", "explain"]
 
@@ -268,6 +270,8 @@ class Explainer:
         ``order``, the values of its sets are compared with those of every coalition, up to ten players. An ``offset`` moves every
         v(S) of a row alike: residuals are those of the model's own predictions with it.
         """
+        from exactshap.explainer._verify import verify
+
         question = find(index)
         if not isinstance(question, Semivalue):
             raise InputError(message("Only indices are verified set by set", f"Got {question.name!r}", "Pass the name of one"))

@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from exactshap._runtime.optional import on_first_use
+from exactshap.readers._base import Offset as Offset
+from exactshap.readers._base import OwnCall as OwnCall
 from exactshap.readers._base import Reader
 from exactshap.readers._base import SecondReading as SecondReading
 from exactshap.readers._base import columns_of as columns_of
+from exactshap.readers._base import joined_outputs as joined_outputs
+from exactshap.readers._base import outputs_of as outputs_of
 from exactshap.readers._base import rounding_of as rounding_of
 from exactshap.readers._delegating import DelegatingReader
 from exactshap.readers._delegating import reader_for as reader_for
@@ -21,20 +26,11 @@ from exactshap.readers._identity import replaced as replaced
 from exactshap.readers._identity import require_fitted as require_fitted
 from exactshap.readers._identity import sklearn_name as sklearn_name
 from exactshap.readers._identity import writes_to_rows as writes_to_rows
-from exactshap.readers._own_call import Offset as Offset
-from exactshap.readers._own_call import OwnCall as OwnCall
-from exactshap.readers._own_call import joined_outputs as joined_outputs
-from exactshap.readers._own_call import outputs_of as outputs_of
 from exactshap.readers._registry import known_class as known_class
 from exactshap.readers._registry import read, register, registered
 from exactshap.readers._registry import require_own_prediction as require_own_prediction
 from exactshap.readers._request import Request, choose_value_function, names_of, players_of, select_outputs
 from exactshap.readers._request import finite_numbers as finite_numbers
-from exactshap.readers._row_games import Coalitions as Coalitions
-from exactshap.readers._row_games import ConditionalGame as ConditionalGame
-from exactshap.readers._row_games import RowGames as RowGames
-from exactshap.readers._row_games import solve_moving as solve_moving
-from exactshap.readers._row_games import some_coalitions as some_coalitions
 
 __all__ = [
     "AdditiveModel",
@@ -55,23 +51,21 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from exactshap.readers._row_games import Coalitions as Coalitions
+    from exactshap.readers._row_games import ConditionalGame as ConditionalGame
+    from exactshap.readers._row_games import RowGames as RowGames
+    from exactshap.readers._row_games import solve_moving as solve_moving
+    from exactshap.readers._row_games import some_coalitions as some_coalitions
     from exactshap.readers.additive import AdditiveModel, TermScores, explain_terms
     from exactshap.readers.kernel_machines import KernelMachine
     from exactshap.readers.networks import OneLayerNetwork
 
-_ON_FIRST_USE = {
-    "AdditiveModel": "exactshap.readers.additive.additive_model",
-    "KernelMachine": "exactshap.readers.kernel_machines.kernel_machine",
-    "OneLayerNetwork": "exactshap.readers.networks.one_layer",
-    "TermScores": "exactshap.readers.additive._term_scores",
-    "explain_terms": "exactshap.readers.additive._term_scores",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a family's public names on first use."""
-    import importlib
-
-    if name in _ON_FIRST_USE:
-        return getattr(importlib.import_module(_ON_FIRST_USE[name]), name)
-    raise AttributeError(f"module 'exactshap.readers' has no attribute {name!r}")
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "_row_games": "Coalitions ConditionalGame RowGames solve_moving some_coalitions",
+        "additive": "AdditiveModel TermScores explain_terms",
+        "kernel_machines": "KernelMachine",
+        "networks": "OneLayerNetwork",
+    },
+)

@@ -29,14 +29,12 @@ from __future__ import annotations
 from exactshap.semivalues._hierarchy import Branch as Branch
 from exactshap.semivalues._hierarchy import Hierarchy
 from exactshap.semivalues._hierarchy import Question as Question
-from exactshap.semivalues._measures import Atom, Beta, Density, Measure, Mixture, Moments, Nodes
-from exactshap.semivalues._measures import EndSlopes as EndSlopes
-from exactshap.semivalues._measures import Rule as Rule
-from exactshap.semivalues._measures import SignedDensity as SignedDensity
-from exactshap.semivalues._measures import gauss_jacobi as gauss_jacobi
-from exactshap.semivalues._named import aggregate, available, beta, find
-from exactshap.semivalues._semivalue import Semivalue
-from exactshap.semivalues._structures import asymmetric, owen
+from exactshap.semivalues._named import aggregate, asymmetric, available, beta, find, owen
+from exactshap.semivalues._semivalue import Atom, Beta, Density, Measure, Mixture, Moments, Nodes, Semivalue
+from exactshap.semivalues._semivalue import EndSlopes as EndSlopes
+from exactshap.semivalues._semivalue import Rule as Rule
+from exactshap.semivalues._semivalue import SignedDensity as SignedDensity
+from exactshap.semivalues._semivalue import gauss_jacobi as gauss_jacobi
 
 __all__ = [
     "Atom",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from exactshap.solvers._choose import Plan, choose
-from exactshap.solvers._choose import bytes_besides_calls as bytes_besides_calls
-from exactshap.solvers._choose import n_calls as n_calls
-from exactshap.solvers._choose import seconds_besides_calls as seconds_besides_calls
-from exactshap.solvers._solve import solve
+from exactshap._runtime.optional import on_first_use
+from exactshap.solvers._solve import Plan, choose, solve
+from exactshap.solvers._solve import bytes_besides_calls as bytes_besides_calls
+from exactshap.solvers._solve import n_calls as n_calls
+from exactshap.solvers._solve import seconds_besides_calls as seconds_besides_calls
 from exactshap.solvers.core import Cost, Part, Solution
 from exactshap.solvers.core import Posterior as Posterior
 from exactshap.solvers.core import Rows as Rows
@@ -26,20 +26,8 @@ __all__ = [
     "solve",
 ]
 
-_ON_FIRST_USE = {  # function-level tools, not needed to explain a model
-    "functional_distance": "exactshap.solvers.rkhs._stability",
-    "interaction_variance": "exactshap.solvers.rkhs._gp_covariance",
-    "shapley_covariance": "exactshap.solvers.rkhs._gp_covariance",
-}
-
 if TYPE_CHECKING:
     from exactshap.solvers.rkhs import functional_distance, interaction_variance, shapley_covariance
 
-
-def __getattr__(name: str) -> Any:
-    """Import the rarer tools on first use."""
-    import importlib
-
-    if name in _ON_FIRST_USE:
-        return getattr(importlib.import_module(_ON_FIRST_USE[name]), name)
-    raise AttributeError(f"module 'exactshap.solvers' has no attribute {name!r}")
+# Tools that no explanation of a model needs
+__getattr__ = on_first_use(__name__, {"rkhs": "functional_distance interaction_variance shapley_covariance"})

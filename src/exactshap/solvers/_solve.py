@@ -1,18 +1,23 @@
-"""The one way from a game to its values."""
+"""The one way from a game to its values, and which method that is."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
-from exactshap._runtime.types import RandomState
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.games import Game, OracleGame
-from exactshap.semivalues import Hierarchy, Question, find
-from exactshap.solvers._choose import method_of
-from exactshap.solvers.core import Solution
+import numpy as np
 
-__all__ = ["solve"]
+from exactshap._runtime.calibration import Sample, seconds_per_unit
+from exactshap._runtime.types import RandomState
+from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, n_coalitions
+from exactshap.semivalues import Hierarchy, Question, Semivalue, find
+from exactshap.solvers.core import Cost, Solution, set_sizes
+
+__all__ = ["METHODS", "Plan", "bytes_besides_calls", "choose", "method_of", "n_calls", "seconds_besides_calls", "solve"]
 
 BATCHES = ("batch_size", "progress")
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -160,3 +165,232 @@ def _check_settings(settings: dict[str, Any], method: str) -> None:
         known = SETTINGS[method]
         do = did_you_mean(name, known) if known else "Remove it"
         raise UnknownNameError(message(f"The {method} solver has no setting {name!r}", do=do))
+
+
+METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "enumeration", "regression")
+MAX_ENUMERATED_ORACLE = 12
+# squares of the pairs of calls that a process holds at once, each up to so many pairs: relevances are searched and places found among
+# them, then places alone, and more are only conditioned on; then those of both halves of the pairs, for sets of players
+SQUARES = ((5.7, 900), (2.3, 4000), (1.1, math.inf))
+SQUARES_OF_SETS = ((10.5, 1040), (3.7, 4000), (2.4, math.inf))
+# Arrays of pairs and sets that are held besides.
+ARRAYS_OF_SETS = 8.5
+# Sets of players take so many times the seconds of single players, and so many sets as long again.
+SETS_OVER_SINGLES, SETS_TO_DOUBLE = 3.0, 700
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The method that will run, and what it costs.
+
+    Attributes
+    ----------
+    method : str
+        One of "quadrature", "folded enumeration", "per-term enumeration", "enumeration", "regression".
+    cost : Cost
+        Seconds are NaN for calls of the user's own function.
+    reason : str
+        Why this method, and how large the game is.
+    """
+
+    method: str
+    cost: Cost
+    reason: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether the values will be exact up to rounding."""
+        return self.cost.exact
+
+    def __str__(self) -> str:
+        sampled = "sampled, with standard errors" if self.method == "regression" else "exact for an approximated game"
+        seconds = "" if math.isnan(self.cost.seconds) else f"about {self.cost.seconds:.2g} s, "
+        kind = "exact" if self.exact else sampled
+        return f"{self.method} ({kind}): {seconds}{self.cost.bytes / 2**20:.1f} MiB; {self.reason}"
+
+
+def choose(
+    game: Game, index: str | Semivalue = "shapley", order: int = 1, *, budget: int | None = None, method: str = "auto"
+) -> Plan:
+    """Return the method that :func:`exactshap.solve` will use, with its cost. Nothing is run.
+
+    =============== =============================================== ======================== =======
+    game            when                                            method                   exact
+    =============== =============================================== ======================== =======
+    ProductGame     many background rows, few players               folded enumeration       yes
+    ProductGame     otherwise                                       quadrature               yes
+    AdditiveGame    always                                          per-term enumeration     yes
+    OracleGame      2^d calls fit the budget (or d <= 12 and no     enumeration              yes
+                    budget is given)
+    OracleGame      otherwise                                       regression               no
+    =============== =============================================== ======================== =======
+
+    ``method="enumeration"`` visits all coalitions of any game: the reference implementation. Folded enumeration sums the
+    background up once, for all rows; whether it is taken depends on players, background rows, terms, outputs, index and order
+    only, never on the machine.
+
+    Parameters
+    ----------
+    game, index, order, budget, method
+        As in :func:`exactshap.solve`.
+
+    Returns
+    -------
+    plan : Plan
+        Method, cost and the reason; printed, it is a sentence.
+
+    Raises
+    ------
+    InputError, InputTypeError, UnknownNameError
+        If the request makes no sense; what :func:`exactshap.solve` would raise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap.games import ProductGame
+    >>> inside, outside = np.full((50, 8), 0.5), np.full((100, 50, 8), 0.25)
+    >>> choose(ProductGame(np.ones(50), inside)).method
+    'quadrature'
+    >>> choose(ProductGame(np.ones(50), inside, outside)).method  # 100 background rows
+    'folded enumeration'
+    """
+    chosen = method_of(game, index, order, budget=budget, method=method)
+    cost, reason = _COSTS[chosen](game, find(index), order, budget)
+    return Plan(chosen, cost, reason)
+
+
+def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | None, method: str) -> str:
+    """Return the method that solves a game; refuse what makes no sense."""
+    if not (hasattr(game, "value") and hasattr(game, "n_players")):
+        raise InputTypeError(
+            message(
+                "`game` must be a ProductGame, an AdditiveGame or an OracleGame",
+                f"Got {type(game).__name__}",
+                "See exactshap.games",
+            )
+        )
+    set_sizes(order)
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, Integral) or budget < 1):
+        raise InputError(message("The 'budget' parameter must be an int >= 1", f"Got {budget!r}"))
+    if method == "auto":
+        return _automatic(game, budget, index, order)
+    if method not in METHODS:
+        raise InputError(message("Unknown `method`", f"Got {method!r}", f"Available: 'auto', {', '.join(map(repr, METHODS))}"))
+    if not _applies(game, method):
+        raise InputError(message(f"Method {method!r} does not apply to a {type(game).__name__}", do="Use method='auto'"))
+    return method
+
+
+def _applies(game: Game, method: str) -> bool:
+    if method == "folded enumeration":
+        from exactshap.solvers.product import MAX_FOLDED_PLAYERS
+
+        d = game.n_players
+        applies = isinstance(game, ProductGame) and not game.is_complex
+        if applies and d > MAX_FOLDED_PLAYERS:
+            text = f"Folding 2^{d} coalitions is out of reach"
+            raise BudgetError(message(text, f"The limit is {MAX_FOLDED_PLAYERS} players"))
+        return applies
+    owners = {"quadrature": ProductGame, "per-term enumeration": AdditiveGame}
+    owner = owners.get(method)
+    return owner is None or isinstance(game, owner)
+
+
+def _automatic(game: Game, budget: int | None, index: str | Semivalue, order: int) -> str:
+    if isinstance(game, ProductGame):
+        from exactshap.solvers.product import folding_pays
+
+        pays = folding_pays(game.n_players, game.n_background, game.n_terms, game.n_outputs, find(index), order)
+        return "folded enumeration" if pays and not game.is_complex else "quadrature"
+    if isinstance(game, AdditiveGame):
+        return "per-term enumeration"
+    affordable = MAX_ENUMERATED_ORACLE if budget is None else math.floor(math.log2(max(budget, 1)))
+    return "enumeration" if game.n_players <= affordable else "regression"
+
+
+# -- costs -------------------------------------------------------------------------------------------------------------
+
+
+def _quadrature(game: ProductGame, semivalue: Semivalue, order: int, budget: int | None) -> tuple[Cost, str]:
+    from exactshap.solvers.product import quadrature_cost
+
+    sizes = game.n_rows or 1, game.n_background, game.n_terms, game.n_players, game.n_outputs
+    return quadrature_cost(*sizes, semivalue, order), f"a product game with {game.n_terms} terms"
+
+
+def _folded(game: ProductGame, semivalue: Semivalue, order: int, budget: int | None) -> tuple[Cost, str]:
+    from exactshap.solvers.product import folded_cost
+
+    d, n_terms = game.n_players, game.n_terms
+    cost = folded_cost(game.n_rows or 1, game.n_background, n_terms, d, game.n_outputs, order)
+    tables = Cost(bytes=8.0 * 2.0**d * min(n_terms, 2.0**22 / 2.0**d))
+    return cost + tables, f"2^{d} coalitions of {n_terms} terms, with {game.n_background} background rows summed up once"
+
+
+def _per_term(game: AdditiveGame, semivalue: Semivalue, order: int, budget: int | None) -> tuple[Cost, str]:
+    from exactshap.solvers.additive import stacks_cost
+
+    cost = stacks_cost([len(term) for term in game.subsets], game.n_rows or 1, game.n_outputs, order)
+    return cost, f"{len(game.subsets)} terms of at most {max(map(len, game.subsets), default=0)} players"
+
+
+def _enumeration(game: Game, semivalue: Semivalue, order: int, budget: int | None) -> tuple[Cost, str]:
+    d, routes = game.n_players, getattr(game, "routes", None)
+    outputs = 1 if isinstance(game, OracleGame) else game.n_outputs
+    held = (8.0 * (game.n_rows or 1) * outputs + d) * n_coalitions(d)
+    reason = f"all 2^{d} coalitions of {d} players" + ("" if routes is None else f"; {routes}")
+    return Cost(math.nan, held, not getattr(game, "approximate", False), "enumeration"), reason
+
+
+def _regression(game: Game, semivalue: Semivalue, order: int, budget: int | None) -> tuple[Cost, str]:
+    routes = getattr(game, "routes", None)
+    reason = f"sampled coalitions for index {semivalue.name!r}" + ("" if routes is None else f"; {routes}")
+    return Cost(math.nan, 24.0 * n_calls(game.n_players, budget, "regression") * game.n_players, False, "regression"), reason
+
+
+def n_calls(n_players: int, budget: int | None, method: str, tol: float | None = None) -> float:
+    """Return on how many coalitions an oracle is called, at most."""
+    if method == "enumeration":
+        return n_coalitions(n_players)
+    from exactshap.solvers.sampled import most_calls
+
+    return float(most_calls(n_players, budget, tol))
+
+
+def seconds_besides_calls(calls: float, method: str, n_players: int, order: int) -> float:
+    """Return what the solver of an oracle takes itself: the regressions on sampled coalitions."""
+    if method == "enumeration":
+        return 0.0
+    share = 1.0 if order == 1 else SETS_OVER_SINGLES * (1.0 + _n_sets(n_players, order) / SETS_TO_DOUBLE)
+    return share * calls * seconds_per_unit("sampled calls", _sampled_game)
+
+
+def bytes_besides_calls(calls: float, method: str, n_players: int, order: int) -> float:
+    """Return what the solver of an oracle holds itself: covariances between pairs of calls, measured in squares of their number."""
+    if method == "enumeration":
+        return 0.0
+    from exactshap.solvers.sampled import MAX_ROWS
+
+    pairs = min(calls / 2.0, MAX_ROWS)
+    between = max(squares * min(pairs, most) ** 2 for squares, most in (SQUARES if order == 1 else SQUARES_OF_SETS))
+    return 8.0 * (between + (0.0 if order == 1 else ARRAYS_OF_SETS * pairs * _n_sets(n_players, order)))
+
+
+def _n_sets(n_players: int, order: int) -> float:
+    return float(sum(math.comb(n_players, size) for size in set_sizes(order)))
+
+
+def _sampled_game() -> Sample:
+    from exactshap.solvers.sampled import most_calls, solve_regression
+
+    game = OracleGame(lambda masks: np.tanh(masks @ np.linspace(-1.0, 2.0, 16)), 16)
+    return float(most_calls(16, None, None)), lambda: solve_regression(game, find("shapley"), 1, random_state=0)
+
+
+_COSTS: dict[str, Callable[..., tuple[Cost, str]]] = {
+    "quadrature": _quadrature,
+    "folded enumeration": _folded,
+    "per-term enumeration": _per_term,
+    "enumeration": _enumeration,
+    "regression": _regression,
+}

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from exactshap.readers.additive._term_scores import TermScores as TermScores
-from exactshap.readers.additive._term_scores import explain_terms as explain_terms
-from exactshap.readers.additive.additive_model import AdditiveModel as AdditiveModel
-from exactshap.readers.additive.sklearn_basis import read as read_basis
-from exactshap.readers.additive.sklearn_basis import recognise as is_basis
+from typing import TYPE_CHECKING
+
+from exactshap._runtime.optional import on_first_use
 from exactshap.readers.additive.sklearn_linear import LinearParts as LinearParts
 from exactshap.readers.additive.sklearn_linear import linear_parts as linear_parts
 from exactshap.readers.additive.sklearn_linear import read_parts as read_parts
 from exactshap.readers.additive.sklearn_linear import read_side_by_side as read_side_by_side
-from exactshap.readers.additive.sklearn_projection import read as read_projection
-from exactshap.readers.additive.sklearn_projection import recognise as is_projection
 
-__all__ = ["is_basis", "is_projection", "read_basis", "read_projection"]
+if TYPE_CHECKING:
+    from exactshap.readers.additive._term_scores import TermScores as TermScores
+    from exactshap.readers.additive._term_scores import explain_terms as explain_terms
+    from exactshap.readers.additive.additive_model import AdditiveModel as AdditiveModel
+    from exactshap.readers.additive.sklearn_basis import is_basis as is_basis
+    from exactshap.readers.additive.sklearn_basis import read_basis as read_basis
+    from exactshap.readers.additive.sklearn_projection import is_projection as is_projection
+    from exactshap.readers.additive.sklearn_projection import read_projection as read_projection
+
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "_term_scores": "TermScores explain_terms",
+        "additive_model": "AdditiveModel",
+        "sklearn_basis": "is_basis read_basis",
+        "sklearn_projection": "is_projection read_projection",
+    },
+)

@@ -5,33 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
-from exactshap.expansions import links
 from exactshap.frames import Table
 from exactshap.readers import Reader, Request
 from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive._factors import TermFactors, TermHybrids
 from exactshap.readers.additive.terms import players_of_term
-from exactshap.readers.responses import (
-    ALL_COALITIONS,
-    MAX_WIDTH,
-    SAMPLING_OPTIONS,
-    FactorReader,
-    Isotonic,
-    PiecewiseReader,
-    Response,
-    ResponseReader,
-    SampledResponse,
-    Sigmoid,
-    needs_rows,
-    no_response,
-)
-from exactshap.solvers.product import eliminate
+
+if TYPE_CHECKING:
+    from exactshap.readers.responses import Response
 
 __all__ = ["with_response"]
 
@@ -44,9 +30,11 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
     def decorate(read: _Read) -> Callable[[Any, Request], Reader]:
         @wraps(read)
         def read_either(model: Model, request: Request) -> Reader:
-            is_calibrated = isinstance(request.output, (Isotonic, Sigmoid)) and hasattr(model, "decision_function")
+            is_calibrated = hasattr(request.output, "response") and hasattr(model, "decision_function")
             if not (is_calibrated or request.asks_response):
                 return read(model, request)
+            from exactshap.readers.responses import SAMPLING_OPTIONS
+
             options = {name: value for name, value in request.options.items() if name not in SAMPLING_OPTIONS}
             score = read(model, replace(request, output="auto", options=options))
             response = request.output.response if is_calibrated else describe(model)
@@ -61,6 +49,21 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
 
 def _response_of(score: AdditiveReader, response: Response, request: Request) -> Reader:
     """Return the reader of a response: exact for one output whose terms join few players, else sampled."""
+    from exactshap.expansions import links
+    from exactshap.readers.additive._factors import TermFactors, TermHybrids
+    from exactshap.readers.responses import (
+        ALL_COALITIONS,
+        MAX_WIDTH,
+        SAMPLING_OPTIONS,
+        FactorReader,
+        PiecewiseReader,
+        ResponseReader,
+        SampledResponse,
+        needs_rows,
+        no_response,
+    )
+    from exactshap.solvers.product import eliminate
+
     if score.background is None:
         raise needs_rows(response.unit)
     members = _members(score)

@@ -26,7 +26,7 @@ from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts, predict_in_double
 from exactshap.readers.additive.terms import MonomialTerms, TermBlock
 
-__all__ = ["affine_of", "read", "recognise"]
+__all__ = ["affine_of", "is_basis", "read_basis"]
 
 _BASIS = "sklearn.preprocessing._polynomial.PolynomialFeatures"
 _SCALERS = tuple(
@@ -45,7 +45,7 @@ class _Steps:
     linear: Any
 
 
-def recognise(pipeline: Model) -> bool:
+def is_basis(pipeline: Model) -> bool:
     """Say whether steps are [scalers] + PolynomialFeatures + [scalers] + linear model."""
     return _steps(pipeline) is not None
 
@@ -73,7 +73,7 @@ def _full_name(step: Model) -> str:
     return "" if known is None or replaced(step, known) else f"{known.__module__}.{known.__qualname__}"
 
 
-def read(pipeline: Model, request: Request) -> AdditiveReader:
+def read_basis(pipeline: Model, request: Request) -> AdditiveReader:
     """Read f as a sum of monomials of the pipeline's input columns."""
     steps = _steps(pipeline)
     if steps is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from exactshap.readers import (
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import LinearTerms
-from exactshap.readers.responses import Response, no_response, probabilities, probability
+
+if TYPE_CHECKING:
+    from exactshap.readers.responses import Response
 
 __all__ = ["LinearParts", "in_double", "linear_parts", "predict_in_double", "read", "read_parts", "read_side_by_side"]
 
@@ -76,6 +78,8 @@ def in_double(X: Table) -> Table:
 
 def _response(model: Model) -> Response:
     """Return the second class's probability, or a generalised linear model's mean."""
+    from exactshap.readers.responses import Response, no_response, probabilities, probability
+
     parts = linear_parts(model)
     if not hasattr(model, "classes_"):
         return Response(None if parts.link is None else "exponential", OwnCall("predict"), "target")

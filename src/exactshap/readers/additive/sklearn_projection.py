@@ -24,13 +24,13 @@ from exactshap.readers.additive.sklearn_basis import affine_of
 from exactshap.readers.additive.sklearn_linear import linear_parts, predict_in_double
 from exactshap.readers.additive.terms import LinearTerms
 
-__all__ = ["read", "recognise"]
+__all__ = ["is_projection", "read_projection"]
 
 _LINEAR = ("sklearn.linear_model.", "sklearn.svm._classes.LinearSV", "sklearn.discriminant_analysis.LinearDiscriminantAnalysis")
 _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 
 
-def recognise(steps: Sequence[Any]) -> bool:
+def is_projection(steps: Sequence[Any]) -> bool:
     """Say whether steps are linear maps, perhaps scalers, and a linear model."""
     if len(steps) < 2 or not all(_is_own(step) for step in steps) or sklearn_name(steps[0]) not in _MAPS:
         return False
@@ -47,7 +47,7 @@ def _is_own(step: Model) -> bool:
     return known is not None and not replaced(step, known)
 
 
-def read(steps: Sequence[Any], request: Request) -> AdditiveReader:
+def read_projection(steps: Sequence[Any], request: Request) -> AdditiveReader:
     r"""Read a linear model of mapped rows as one of the rows.
 
     .. math:: f(x) = b + \bigl((x - m) W\bigr) \beta = b - m W \beta + \sum_j x_j (W \beta)_j

@@ -11,29 +11,15 @@ from numpy.typing import ArrayLike
 from exactshap._runtime.types import Column
 from exactshap._runtime.words import fields_html, fields_text
 from exactshap.errors import InputError, message
-from exactshap.results.data import (
-    ExplanationData,
-    Importance,
-    NamedValues,
-    bibtex,
-    called_here,
-    cited_by_values,
-    concat,
-    facts,
-    headline,
-    importance,
-    of_solution,
-    to_frame,
-    to_shap,
-    to_shapiq,
-)
-from exactshap.results.explanation._storage import load, save
+from exactshap.results import data as forms
+from exactshap.results.data import ExplanationData, called_here, facts, headline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from exactshap.results.comparison import Cohorts, Comparison
+    from exactshap.results.data import Importance, NamedValues
     from exactshap.results.plots import PlotAccessor
     from exactshap.results.reasons import Reasons
 
@@ -193,7 +179,7 @@ class Explanation(ExplanationData):
         >>> print(explain(SVR().fit(X, y), X[:5]).cite().split("@misc")[1].splitlines()[0])
         {pkexshapley,
         """
-        return bibtex(cited_by_values(self.value_function, self.method))
+        return forms.bibtex(forms.cited_by_values(self.value_function, self.method))
 
     # --- summaries and groups of rows ----------------------------------------------------------------------------------
 
@@ -244,7 +230,7 @@ class Explanation(ExplanationData):
         >>> importance.lower[2] < importance["bmi"] < importance.upper[2]
         np.True_
         """
-        return importance(
+        return forms.importance(
             self, interval, background_values=background_values, n_bootstrap=n_bootstrap, random_state=random_state
         )
 
@@ -386,7 +372,7 @@ class Explanation(ExplanationData):
         baseline, prediction : bool, default=False
             Also columns of these names.
         """
-        return to_frame(self, kind, std=std, baseline=baseline, prediction=prediction)
+        return forms.to_frame(self, kind, std=std, baseline=baseline, prediction=prediction)
 
     def to_shap(self) -> Any:
         """Return a real ``shap.Explanation``; of order 2 with shap's matrices, pairs halved on either side of the diagonal.
@@ -394,14 +380,16 @@ class Explanation(ExplanationData):
         Numbers go to its ``data``; text goes to ``display_data`` and its sorted category codes to ``data``. A group of columns
         shows the mean of its columns if they are numeric, else their text.
         """
-        return to_shap(self)
+        return forms.to_shap(self)
 
     def to_shapiq(self, i: int | None = None, output: int | str = 0) -> Any:
         """Return one row and output as a ``shapiq.InteractionValues``. The baseline is the empty set's value."""
-        return to_shapiq(self, i, output)
+        return forms.to_shapiq(self, i, output)
 
     def save(self, path: str | Path) -> None:
         """Write one whole ``.npz`` file of arrays and JSON, no pickle. A write that fails leaves nothing."""
+        from exactshap.results.explanation._storage import save
+
         save(self, path)
 
     @classmethod
@@ -411,6 +399,8 @@ class Explanation(ExplanationData):
         ``max_bytes`` bounds what is unpacked: zip entries while they are, a Parquet table's pages before they are. None: 64 times
         the size of the file, at least 256 MiB and at most 8 GiB.
         """
+        from exactshap.results.explanation._storage import load
+
         return load(path, cls, max_bytes=max_bytes)
 
     @classmethod
@@ -446,7 +436,7 @@ class Explanation(ExplanationData):
         >>> whole.values.shape, whole.certificate().passed
         ((442, 10), True)
         """
-        return concat(parts, cls, names)  # type: ignore[no-any-return]
+        return forms.concat(parts, cls, names)  # type: ignore[no-any-return]
 
     @classmethod
     def from_solution(
@@ -490,7 +480,7 @@ class Explanation(ExplanationData):
         >>> explanation.to_frame("pandas").round(3).to_dict("records")
         [{'Ann': 0.667, 'Bob': 0.167, 'Cid': 0.167}]
         """
-        return of_solution(cls, solution, player_names, output_names, unit, name)  # type: ignore[no-any-return]
+        return forms.of_solution(cls, solution, player_names, output_names, unit, name)  # type: ignore[no-any-return]
 
     @property
     def plot(self) -> PlotAccessor:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from exactshap.readers.additive.terms._binned import BinnedTerms as BinnedTerms
-from exactshap.readers.additive.terms._binned import numeric_bins as numeric_bins
+from typing import TYPE_CHECKING
+
+from exactshap._runtime.optional import on_first_use
 from exactshap.readers.additive.terms._blocks import CHUNK_VALUES as CHUNK_VALUES
 from exactshap.readers.additive.terms._blocks import Bound as Bound
 from exactshap.readers.additive.terms._blocks import BoundLinear as BoundLinear
@@ -19,11 +20,25 @@ from exactshap.readers.additive.terms._blocks import players_of_term as players_
 from exactshap.readers.additive.terms._blocks import seconds_of_row as seconds_of_row
 from exactshap.readers.additive.terms._blocks import slices as slices
 from exactshap.readers.additive.terms._blocks import weighted_mean as weighted_mean
-from exactshap.readers.additive.terms._functions import FunctionTerm as FunctionTerm
-from exactshap.readers.additive.terms._functions import FunctionTerms as FunctionTerms
-from exactshap.readers.additive.terms._functions import ProductTerm as ProductTerm
-from exactshap.readers.additive.terms._functions import ProductTerms as ProductTerms
-from exactshap.readers.additive.terms._homogeneous import Growth as Growth
-from exactshap.readers.additive.terms._homogeneous import Interpolant as Interpolant
-from exactshap.readers.additive.terms._homogeneous import interpolate as interpolate
-from exactshap.readers.additive.terms._monomials import MonomialTerms as MonomialTerms
+
+if TYPE_CHECKING:
+    from exactshap.readers.additive.terms._binned import BinnedTerms as BinnedTerms
+    from exactshap.readers.additive.terms._binned import numeric_bins as numeric_bins
+    from exactshap.readers.additive.terms._functions import FunctionTerm as FunctionTerm
+    from exactshap.readers.additive.terms._functions import FunctionTerms as FunctionTerms
+    from exactshap.readers.additive.terms._functions import ProductTerm as ProductTerm
+    from exactshap.readers.additive.terms._functions import ProductTerms as ProductTerms
+    from exactshap.readers.additive.terms._homogeneous import Growth as Growth
+    from exactshap.readers.additive.terms._homogeneous import Interpolant as Interpolant
+    from exactshap.readers.additive.terms._homogeneous import interpolate as interpolate
+    from exactshap.readers.additive.terms._monomials import MonomialTerms as MonomialTerms
+
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "_binned": "BinnedTerms numeric_bins",
+        "_functions": "FunctionTerm FunctionTerms ProductTerm ProductTerms",
+        "_homogeneous": "Growth Interpolant interpolate",
+        "_monomials": "MonomialTerms",
+    },
+)
