@@ -71,8 +71,26 @@ sphinx_gallery_conf = {
 }
 
 
+RESULTS = {
+    "Explanation",
+    "Certificate",
+    "Comparison",
+    "Cohorts",
+    "Decomposition",
+    "PairwiseDecomposition",
+    "Reasons",
+    "Importance",
+}
+
+
+def without_constructor(app, what, name, thing, options, signature, returns):
+    """Leave out the signature of classes that functions return and nobody calls."""
+    return ("", "") if what == "class" and name.rpartition(".")[2] in RESULTS else None
+
+
 def setup(app):
     """Remove the pages of examples that are gone: Sphinx would find them, and nothing would lead to them."""
+    app.connect("autodoc-process-signature", without_constructor)
     for page in (HERE / "auto_examples").glob("plot_*.rst"):
         if not (HERE / "gallery" / page.with_suffix(".py").name).exists():
             page.unlink()

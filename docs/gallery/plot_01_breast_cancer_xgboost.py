@@ -41,7 +41,7 @@ print(explanation)
 ax = explanation.plot.beeswarm(max_display=8)
 
 # %%
-# The tumour of which the model is least sure: baseline and bars add up to its
+# The tumour that the model is least sure about: baseline and bars add up to its
 # prediction.
 least_sure = int(abs(explanation.prediction).argmin())
 ax = explanation.plot.waterfall(least_sure)

@@ -38,7 +38,7 @@ model = make_pipeline(columns, SVR(C=100)).fit(X, y)
 # Exact values in the input columns
 # ---------------------------------
 # The value function is *interventional*: what is unknown about a patient is taken from
-# 100 background rows. ``plan`` says what it will cost before anything is paid.
+# 100 background rows. ``plan`` forecasts what it will cost.
 from exactshap import Explainer
 
 explainer = Explainer(model, background=X[:100])

@@ -30,12 +30,23 @@ __all__ = ["Explanation"]
 class Explanation(ExplanationData):
     r"""Hold a batch of rows' values with everything needed to judge them. It computes nothing.
 
-    One shape rule for ever: ``(n_rows, n_players)`` for one output, ``(n_rows, n_players, n_outputs)`` for many, and
-    accordingly ``baseline`` ``(n_rows,)`` or ``(n_rows, n_outputs)``. For an efficient index
+    :func:`exactshap.explain` and :class:`exactshap.Explainer` return one. What people do with it:
+
+    - judge it: ``print(explanation)``, :meth:`certificate`, ``explanation.std_error``;
+    - look at it: ``explanation.plot.waterfall(0)``, ``explanation.plot.beeswarm()``;
+    - select: ``explanation[:10]``, ``explanation[rows, "age"]``, ``explanation.output("class b")``;
+    - summarise: :meth:`importance`, :meth:`ranking`, ``explanation.abs().mean()``;
+    - compare: :meth:`compare` with another one, :meth:`by` the groups of its rows;
+    - give reasons: :meth:`reasons`;
+    - send it: :meth:`report`, :meth:`model_card`;
+    - keep it: :meth:`save`, :meth:`to_frame`; hand it on: :meth:`to_shap`, :meth:`to_shapiq`.
+
+    Arrays have the shape ``(n_rows, n_players)`` for one output and ``(n_rows, n_players, n_outputs)`` for several;
+    ``baseline`` has ``(n_rows,)`` or ``(n_rows, n_outputs)``. For an efficient index
 
     .. math:: f(x_i) = \mathrm{baseline}_i + \sum_j \mathrm{values}_{ij} + \mathrm{residual}_i.
 
-    Parameters
+    Attributes
     ----------
     values : array of shape (n_rows, n_players[, n_outputs])
         Order-1 values of the index, in the unit of the model output.
