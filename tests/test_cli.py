@@ -213,7 +213,7 @@ def test_the_module_is_the_command_and_its_help_is_light():
         (["model.joblib", "data.csv", *COMMON, "--drop", "zz"], "`data.csv` has no column 'zz'"),
         (["model.joblib", "nothing.csv", *COMMON], "No such file: nothing.csv"),
         (["nothing.skops", "data.csv"], "No such file: nothing.skops"),
-        (["model.joblib", "data.csv", *COMMON, "--rows", "1:2:3"], "--rows 1:2:3 is no choice of rows"),
+        (["model.joblib", "data.csv", *COMMON, "--rows", "1:2:3"], "--rows 1:2:3 does not choose rows"),
         (["model.joblib", "data.csv", *COMMON, "--rows", "agee > 1"], "The filter cannot be read. There is no column “agee”"),
         (["model.joblib", "data.csv", *COMMON, "--rows", "age > 900"], "No row of data.csv has age > 900"),
         (["model.joblib", "data.csv", *COMMON, "--rows", "40"], "There is no row 40"),

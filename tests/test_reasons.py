@@ -310,4 +310,4 @@ def test_the_command_writes_reasons_and_a_letter(tmp_path, monkeypatch, capsys):
     assert run("reasons", "saved.npz", "--adverse", "bad") == 2
     (tmp_path / "codes.toml").write_text("x0 = 3\n")
     assert run(*common, *settings) == 2
-    assert "is no text" in capsys.readouterr().err
+    assert "is not text" in capsys.readouterr().err

@@ -118,7 +118,7 @@ def test_one_palette_colours_every_picture():
     assert "#112233" not in {matplotlib.colors.to_hex(p.get_facecolor()) for p in explanation.plot.bar(0).patches}
     with pytest.raises(UnknownNameError, match=r"positiv.*positive"), palette(positiv="red"):
         pass
-    with pytest.raises(InputError, match="no colour"), palette(positive="reddish"):
+    with pytest.raises(InputError, match="not a colour"), palette(positive="reddish"):
         pass
 
 

@@ -71,10 +71,10 @@ def test_terms_of_your_own_model_and_of_a_linear_one():
 
 def test_models_without_terms_of_their_columns_are_refused():
     numbers = X[["size", "city"]]
-    with pytest.raises(UnsupportedModelError, match=r"SVR is no sum of terms of its own columns. Explain its columns"):
+    with pytest.raises(UnsupportedModelError, match=r"SVR is not a sum of terms of its own columns. Explain its columns"):
         explain_terms(SVR().fit(X[["size"]], Y), X[["size"]])
     piped = make_pipeline(OneHotEncoder(), StandardScaler(with_mean=False), LinearRegression()).fit(numbers, Y)
-    with pytest.raises(UnsupportedModelError, match="Pipeline is no sum of terms"):
+    with pytest.raises(UnsupportedModelError, match="Pipeline is not a sum of terms"):
         explain_terms(piped, numbers)
     with pytest.raises(UnknownNameError, match=r"Unknown index 'terms'. .*explain_terms\(model, X\)"):
         Explainer(LinearRegression().fit(X[["size"]], Y), X[["size"]])(X[["size"]], "terms")

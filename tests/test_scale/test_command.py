@@ -86,7 +86,7 @@ def test_groups_come_from_a_file(files, tmp_path, capsys):
     assert list(pd.read_parquet(tmp_path / "out").filter(like="phi_")) == ["phi_body", "phi_s1", "phi_s2"]
     (tmp_path / "groups.toml").write_text('body = "age"\n')
     assert run(*COMMON, "-o", "other", "--groups", "groups.toml") == 2
-    assert "Group 'body' of groups.toml is no list" in capsys.readouterr().err
+    assert "Group 'body' of groups.toml is not a list" in capsys.readouterr().err
     (tmp_path / "groups.toml").write_text("body = [")
     assert run(*COMMON, "-o", "other", "--groups", "groups.toml") == 2
     assert "groups.toml cannot be read as TOML" in capsys.readouterr().err

@@ -32,9 +32,9 @@ def parse(content: bytes, name: str) -> Any:
     try:
         model = onnx.ModelProto.FromString(content)
     except DecodeError as error:
-        raise ModelFormatError(message(f"{name!r} is no ONNX file", str(error))) from None
+        raise ModelFormatError(message(f"{name!r} is not an ONNX file", str(error))) from None
     if not model.graph.node or not model.graph.output:
-        raise ModelFormatError(message(f"{name!r} is no ONNX file", "Its graph is empty"))
+        raise ModelFormatError(message(f"{name!r} is not an ONNX file", "Its graph is empty"))
     if len(model.graph.node) > MAX_GRAPH_NODES:
         raise ModelFormatError(message(f"{name!r} has too many operators", f"The limit is {MAX_GRAPH_NODES}"))
     if len(model.functions) or len(model.graph.sparse_initializer):
@@ -83,7 +83,7 @@ def array_of(tensor: Foreign, what: str) -> np.ndarray:
     try:
         return np.asarray(onnx.numpy_helper.to_array(tensor))
     except Exception as error:  # of any class, by what is wrong with the tensor
-        raise ModelFormatError(message(f"{what} is no tensor", f"{type(error).__name__}: {error}")) from None
+        raise ModelFormatError(message(f"{what} is not a tensor", f"{type(error).__name__}: {error}")) from None
 
 
 class Attributes:

@@ -178,7 +178,7 @@ def _inputs(proto: Foreign, n_columns: int | None) -> Iterable[Input]:
     for entry in (entry for entry in proto.graph.input if entry.name not in tensors):
         kind = entry.type.tensor_type
         if kind.elem_type not in DTYPES or len(kind.shape.dim) not in (0, 2):
-            raise refused(f"The input {entry.name!r} is no table of numbers or texts")
+            raise refused(f"The input {entry.name!r} is not a table of numbers or texts")
         width = kind.shape.dim[1].dim_value if len(kind.shape.dim) == 2 else 0
         width = width or n_columns or 0
         if not 0 < width <= MAX_COLUMNS:

@@ -59,7 +59,7 @@ class Runner:
 def dtype_of(kind: str) -> Any:
     """Return the dtype of what onnxruntime calls a type."""
     if kind not in DTYPES:
-        raise InputError(message("An input of the session is no table of numbers or texts", f"Got {kind}"))
+        raise InputError(message("An input of the session is not a table of numbers or texts", f"Got {kind}"))
     return DTYPES[kind]
 
 

@@ -106,7 +106,7 @@ def read_groups(path: Path | None) -> dict[str, list[str]] | None:
     groups = read_toml(path)
     wrong = next((name for name, columns in groups.items() if not isinstance(columns, list)), None)
     if wrong is not None:
-        raise InputError(message(f"Group {wrong!r} of {path} is no list", do='Write it as blood = ["s1", "s2"]'))
+        raise InputError(message(f"Group {wrong!r} of {path} is not a list", do='Write it as blood = ["s1", "s2"]'))
     return groups
 
 
@@ -142,7 +142,7 @@ def row_choice(text: str | None) -> slice | list[int] | str | None:
         return [int(part) for part in text.split(",")]
     except ValueError:
         do = "Write --rows 7, --rows 0:100, --rows 3,5,8, or a filter: --rows 'age > 40'"
-        raise InputError(message(f"--rows {text} is no choice of rows", do=do)) from None
+        raise InputError(message(f"--rows {text} does not choose rows", do=do)) from None
 
 
 def output_choice(text: str) -> int | str:

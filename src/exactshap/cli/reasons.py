@@ -97,7 +97,7 @@ def read_codes(path: Path | None) -> dict[str, str] | None:
     codes = options.read_toml(path)
     wrong = next((name for name, text in codes.items() if not isinstance(text, str)), None)
     if wrong is not None:
-        raise InputError(message(f"The code of {wrong!r} in {path} is no text", do='Write it as income = "R01: income"'))
+        raise InputError(message(f"The code of {wrong!r} in {path} is not text", do='Write it as income = "R01: income"'))
     return codes
 
 

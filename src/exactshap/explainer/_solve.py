@@ -161,7 +161,7 @@ def values_by_background_row(reader: Reader, table: Table, memory_limit: float, 
             )
         )
     if reader.weights is not None and np.ptp(reader.weights) > 0:
-        raise InputError(message("Background rows with weights are no sample to draw from again", "Got background_weights="))
+        raise InputError(message("Background rows with weights cannot be resampled", "Got background_weights="))
     tail = (table.n_rows, reader.n_players, *(() if reader.single_output else (reader.n_outputs,)))
     size = 8.0 * background.n_rows * np.prod(tail)
     if size > memory_limit:

@@ -99,7 +99,7 @@ def log_explanation(
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         do = "Use letters, digits, _, -, . and spaces, with / between folders"
-        raise InputError(message("The 'name' parameter is no name of a metric in MLflow", f"Got {name!r}", do))
+        raise InputError(message("The 'name' parameter is not a name that MLflow takes for a metric", f"Got {name!r}", do))
     if any(not part.strip(". ") or part != part.strip() for part in name.split("/")):
         raise InputError(message("The 'name' parameter has a part without letters", f"Got {name!r}", 'Use "exactshap"'))
     if len(name.encode()) > _NAME_BYTES:

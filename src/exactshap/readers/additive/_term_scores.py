@@ -107,7 +107,7 @@ def explain_terms(model: Model, X: TableLike, *, output: Any = "auto") -> TermSc
     if not isinstance(reader, AdditiveReader):
         raise UnsupportedModelError(
             message(
-                f"{type(model).__name__} is no sum of terms of its own columns",
+                f"{type(model).__name__} is not a sum of terms of its own columns",
                 do="Explain its columns with exactshap.Explainer, pairs of them with index='k-sii', order=2",
             )
         )

@@ -35,7 +35,7 @@ def _regressor(model: Model, request: Request) -> Reader:
     name = type(model).__name__
     if model.out_activation_ != "identity":
         got, do = f"Got {model.out_activation_!r}", "Explain its predict method: explain(model.predict, X, background)"
-        raise UnsupportedStructureError(message(f"The outputs of {name} are no sums of its units", got, do))
+        raise UnsupportedStructureError(message(f"The outputs of {name} are not sums of its units", got, do))
     names = ("target",) if model.n_outputs_ == 1 else tuple(f"target {k}" for k in range(model.n_outputs_))
     chosen, single = select_outputs(names, request.output, owner=name)
     single = single or model.n_outputs_ == 1

@@ -41,7 +41,7 @@ def _read_curve(model: Model, request: Request) -> TreeReader:
     method = f"predict_{curve.replace(' ', '_')}_function"
     if hasattr(model, "init_"):
         do = f"Sample it: explain(lambda rows: model.{method}(rows, return_array=True), X, background)"
-        raise UnsupportedStructureError(message("The curves of boosted models are no sums of trees", do=do))
+        raise UnsupportedStructureError(message("The curves of boosted models are not sums of trees", do=do))
     columns = curve_columns(model, request.options.get("times"))
     call = OwnCall(method, {"return_array": True}, functools.partial(_at_times, columns))
     options = {name: value for name, value in request.options.items() if name != "times"}

@@ -76,7 +76,7 @@ def member_of_probabilities(
 def _voting(model: Model) -> tuple[tuple[str, ...], list[Part]]:
     if model.voting != "soft":
         do = "Call one of its models, or fit with voting='soft'"
-        raise UnsupportedStructureError(message("A vote of labels is no sum of scores", "Got voting='hard'", do))
+        raise UnsupportedStructureError(message("A vote of labels is not a sum of scores", "Got voting='hard'", do))
     shares = np.ones(len(model.estimators_)) if model.weights is None else _given_weights(model)
     classes = np.eye(len(model.classes_))
     parts: list[Part] = [
@@ -98,7 +98,9 @@ def _bagging(model: Model) -> tuple[tuple[str, ...], list[Part]]:
     for inner, columns in zip(model.estimators_, model.estimators_features_, strict=True):
         if not hasattr(inner, "predict_proba"):
             do = "Explain model.estimators_[k], one of its models"
-            raise UnsupportedStructureError(message("A vote of labels is no sum of scores", f"Got {type(inner).__name__}", do))
+            raise UnsupportedStructureError(
+                message("A vote of labels is not a sum of scores", f"Got {type(inner).__name__}", do)
+            )
         parts.append((inner, share * classes[np.asarray(inner.classes_, int)], tuple(int(c) for c in columns)))
     return tuple(map(str, model.classes_)), parts
 

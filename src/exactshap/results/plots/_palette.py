@@ -144,7 +144,7 @@ def palette(**colours: str) -> Iterator[Palette]:
         if name not in known:
             raise UnknownNameError(message(f"Unknown colour {name!r}", do=did_you_mean(name, known)))
         if not require("matplotlib.colors", "plots", purpose="Plotting").is_color_like(colour):
-            raise InputError(message(f"{name}={colour!r} is no colour", do="Write it as '#c8500a' or 'black'"))
+            raise InputError(message(f"{name}={colour!r} is not a colour", do="Write it as '#c8500a' or 'black'"))
     token = _CURRENT.set(replace(_CURRENT.get(), **colours))
     try:
         yield _CURRENT.get()

@@ -131,7 +131,7 @@ def _together(
     return UnsupportedStructureError(
         message(
             "CatBoost's trees split on target statistics that combine columns",
-            f"The first combines {listed}: it is no function of one player, so that the game is no product",
+            f"The first combines {listed}: it is not a function of one player, so the game is not a product",
             f"Pass groups={groups}, refit with max_ctr_complexity=1, or sample with Explainer(model.predict, background)",
         )
     )

@@ -265,7 +265,7 @@ def _shares(entry: dict, counts: np.ndarray, table: dict) -> tuple[np.ndarray, n
 
 
 def _whole(value: object, what: str, low: int, high: int) -> int:
-    """Return a whole number within [low, high] that is no text: CatBoost reads those as zeros, other than hashes."""
+    """Return a whole number within [low, high] that is not text: CatBoost reads those as zeros, other than hashes."""
     if isinstance(value, str):
         raise ModelFormatError(message(f"{what} must be a whole number", f"Got the text {value[:40]!r}"))
     return integer(value, what, low, high)

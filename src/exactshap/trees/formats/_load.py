@@ -141,7 +141,7 @@ def loads(
         return replace(model, missing_value=float(missing_value))
     if isinstance(document, dict) and ("oblivious_trees" in document or "trees" in document) and "features_info" in document:
         return from_catboost.from_document(document, name=name, n_stages=n_stages)
-    raise ModelFormatError(message(f"{name!r} is no XGBoost, LightGBM, CatBoost or ONNX model", do=_SAVE_AS))
+    raise ModelFormatError(message(f"{name!r} is not an XGBoost, LightGBM, CatBoost or ONNX model", do=_SAVE_AS))
 
 
 def _document(data: bytes, name: str) -> Any:
@@ -151,5 +151,5 @@ def _document(data: bytes, name: str) -> Any:
     if data.lstrip()[:1] == b"{":
         return read_json(data, repr(name))
     raise ModelFormatError(
-        message(f"{name!r} is no XGBoost, LightGBM, CatBoost or ONNX model", f"It starts with {data[:12]!r}", _SAVE_AS)
+        message(f"{name!r} is not an XGBoost, LightGBM, CatBoost or ONNX model", f"It starts with {data[:12]!r}", _SAVE_AS)
     )

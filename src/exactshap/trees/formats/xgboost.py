@@ -204,7 +204,7 @@ def _leaf_values(
             message(f"tree {k}: leaf_weights hold {lengths[k]} numbers for leaves up to {place[tree == k].max(initial=-1)}")
         )
     if (lengths % n_outputs).any():
-        raise ModelFormatError(message(f"tree {int(np.argmax(lengths % n_outputs))}: leaf_weights are no rows of {n_outputs}"))
+        raise ModelFormatError(message(f"tree {int(np.argmax(lengths % n_outputs))}: leaf_weights are not rows of {n_outputs}"))
     value = np.zeros((len(threshold), n_outputs))
     value[is_leaf] = weights.reshape(-1, n_outputs)[place + (np.cumsum(rows) - rows)[tree]]
     return value, True
