@@ -534,6 +534,9 @@ def test_probabilities_stand_beside_log_odds_and_residuals_of_rounding_are_zero(
         )
         rows = {row[0]: row[-1] for row in table(page)[1:]}
         assert rows["residual"] == "0"
+        page.click("#others-B")
+        page.wait_for_selector("#difference:not([hidden])")
+        assert {row[0]: row[-1] for row in table(page)[1:]}["baseline"] == "0"  # A less B
         assert page.inner_text("#rows").count("e\u221216") == 0
 
 

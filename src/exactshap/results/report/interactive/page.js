@@ -27,7 +27,8 @@ const number = (value, signDisplay = "negative") => {
   return value.toLocaleString("en-US", form).replace(/-/g, "\u2212").replace("E", "e");
 };
 const signed = (value) => number(Math.abs(value) <= info.rounding ? 0 : value, "exceptZero");
-const fact = (name, value) => (name === "residual" ? signed(value) : number(value)); // a residual of rounding is none
+const summed = ["baseline", "prediction", "residual"]; // shown as 0 within rounding
+const fact = (name, value) => number(summed.includes(name) && Math.abs(value) <= info.rounding ? 0 : value);
 const short = (name, size) => (name.length > size ? `${name.slice(0, size / 2)}\u2026${name.slice(-size / 2 + 2)}` : name);
 const date = (days) => new Date(days * 864e5).toISOString().slice(0, days % 1 ? 16 : 10).replace("T", " ");
 const written = { number: (_, value) => number(value), text: (j, value) => texts[j][value], date: (_, value) => date(value) };
