@@ -160,22 +160,72 @@ def put(part, lines):
     readme.write_text(before + marks[0] + "\n" + "\n".join(lines) + "\n" + marks[1] + after, encoding="utf-8")
 
 
+IMAGES = ROOT / "docs" / "img"
+
+
 def pictures():
-    """Draw the beeswarm of the README's model, and photograph the first screen of its report."""
+    """Draw the beeswarm of the README's model, and photograph the pages that the docs show."""
     import matplotlib.pyplot as plt
     from playwright.sync_api import sync_playwright
 
-    X, _, model = diabetes()
+    X, y, model = diabetes()
     explanation = exactshap.explain(model, X, X[:50])
     plt.figure(figsize=(8, 4.5))
     explanation.plot.beeswarm()
-    plt.savefig(ROOT / "docs" / "img" / "beeswarm.png", dpi=110, bbox_inches="tight")
+    plt.savefig(IMAGES / "beeswarm.png", dpi=110, bbox_inches="tight")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as engine:
-        page = engine.chromium.launch(executable_path=os.environ.get("CHROMIUM")).new_page(
-            viewport={"width": 1100, "height": 800}
-        )
-        page.goto(explanation.report(Path(folder) / "report.html").as_uri())
-        page.screenshot(path=ROOT / "docs" / "img" / "report.png")
+        browser = engine.chromium.launch(executable_path=os.environ.get("CHROMIUM"))
+        pages = {
+            "report": explanation.report(Path(folder) / "report.html"),
+            "interactive": interactive(Path(folder) / "interactive.html"),
+            "comparison": explanation[:200]
+            .compare(explanation[200:], labels=("spring", "autumn"))
+            .report(Path(folder) / "c.html"),
+        }
+        for name, path in pages.items():
+            photograph(browser, path.as_uri(), name)
+        photograph(browser, live(X, y), "app", ready="#prediction", move=True)
+
+
+def photograph(browser, address, name, ready="main", move=False):
+    """Save the first screen of a page; of the app with one slider moved."""
+    page = browser.new_page(viewport={"width": 1100, "height": 800})
+    page.goto(address)
+    page.wait_for_selector(ready)
+    page.wait_for_timeout(1500)
+    if move:
+        page.locator(".irs-line").nth(2).click(position={"x": 40, "y": 4}, force=True)
+        page.wait_for_selector("#was")
+        page.wait_for_timeout(500)
+    page.screenshot(path=IMAGES / f"{name}.png")
+
+
+def interactive(path):
+    """Write the page of docs/interactive.md."""
+    from sklearn.datasets import load_diabetes
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    model = HistGradientBoostingRegressor(max_iter=100, max_depth=3).fit(X[:300], y[:300])
+    explanation = exactshap.Explainer(model, background=X[:100])(X[300:])
+    return explanation.report(path, interactive=True, target=y[300:], data_name="the last 142 patients")
+
+
+def live(X, y):
+    """Serve the app for a classifier, and return its address."""
+    import queue
+    import threading
+
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    from exactshap.app import WhatIf, run_app
+
+    model = HistGradientBoostingClassifier(max_iter=60).fit(X[:300], y[:300] > 150)
+    addresses = queue.Queue()
+    settings = {"open_browser": False, "ready": addresses.put}
+    what_if = WhatIf(model, X[300:].reset_index(drop=True), X[:100])
+    threading.Thread(target=run_app, args=(what_if,), kwargs=settings, daemon=True).start()
+    return addresses.get(timeout=60)
 
 
 def main():
