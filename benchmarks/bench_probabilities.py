@@ -1,10 +1,11 @@
-"""Probabilities: errors of values, and milliseconds a row, next to shap's samplers and shap's own probabilities of trees.
+"""Probabilities: errors of values, and milliseconds a row, next to shap's and shapiq's samplers and shap's own probabilities of trees.
 
 python benchmarks/bench_probabilities.py [linear | pairs | trees]
 """
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 import warnings
@@ -13,8 +14,10 @@ from functools import partial
 import numpy as np
 
 COLUMNS = (10, 30, 100)
-N_BACKGROUND, N_ROWS = 100, 2
-KERNEL_CALLS = 2048  # of shap's KernelExplainer, beyond 10 columns its default is 2 d + 2,048
+N_BACKGROUND, N_ROWS = 100, 5
+KERNEL_CALLS = (
+    2048  # coalitions of shap's KernelExplainer and of shapiq; beyond 10 columns the default of the first is 2 d + 2,048
+)
 
 
 def linear(d):
@@ -68,6 +71,15 @@ def kernel(model, background, rows):
     return lambda: explainer.shap_values(rows, silent=True, nsamples=KERNEL_CALLS)
 
 
+def shapiq_marginal(model, background, rows):
+    from shapiq import TabularExplainer
+
+    settings = {"imputer": "marginal", "sample_size": N_BACKGROUND, "index": "SV", "max_order": 1, "random_state": 0}
+    explainer = TabularExplainer(lambda cells: model.predict_proba(cells)[:, 1], background, **settings)
+    budget = min(KERNEL_CALLS, 2 ** rows.shape[1])
+    return lambda: [explainer.explain(row, budget=budget).get_n_order_values(1) for row in rows]
+
+
 def tree_probability(model, background, rows):
     import shap
 
@@ -76,13 +88,19 @@ def tree_probability(model, background, rows):
 
 
 METHODS = {
-    "linear": {"exactshap": ours, "shap Permutation": permutation, "shap Kernel": kernel},
-    "pairs": {"exactshap": ours, "exactshap, 200 calls": partial(ours, budget=200), "shap Permutation": permutation},
+    "linear": {"exactshap": ours, "shap Permutation": permutation, "shap Kernel": kernel, "shapiq": shapiq_marginal},
+    "pairs": {
+        "exactshap": ours,
+        "exactshap, 200 calls": partial(ours, budget=200),
+        "shap Permutation": permutation,
+        "shapiq": shapiq_marginal,
+    },
     "trees": {
         "exactshap": ours,
         "exactshap, 200 calls": partial(ours, budget=200),
         "shap Permutation": permutation,
         "shap Kernel": kernel,
+        "shapiq": shapiq_marginal,
         "shap Tree, its own probability": tree_probability,
     },
 }
@@ -99,6 +117,14 @@ def reference(model, background, rows):
     return Explainer(model, background, output="probability", budget=4000)(rows).values
 
 
+def without_missing(methods):
+    """Leave out the methods of a library that is not installed."""
+    if importlib.util.find_spec("shapiq"):
+        return methods
+    print("shapiq is not installed: its rows are skipped")
+    return {name: make for name, make in methods.items() if make is not shapiq_marginal}
+
+
 def run(kinds=tuple(MODELS), columns=COLUMNS):
     warnings.simplefilter("ignore")
     for kind in kinds:
@@ -106,7 +132,7 @@ def run(kinds=tuple(MODELS), columns=COLUMNS):
             model, X = MODELS[kind](d)
             background, rows = X[:N_BACKGROUND], X[N_BACKGROUND : N_BACKGROUND + N_ROWS]
             exact = reference(model, background, rows)
-            for name, make in METHODS[kind].items():
+            for name, make in without_missing(METHODS[kind]).items():
                 call = make(model, background, rows)
                 call()
                 started = time.perf_counter()

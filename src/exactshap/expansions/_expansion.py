@@ -122,31 +122,32 @@ def _step(limit: float) -> float:
 def _logistic(limit: float) -> Expansion:
     from scipy.special import expit
 
-    h = 2.0 * math.pi / (limit + _DIGITS)
+    h = _short(2.0 * math.pi / (limit + _DIGITS))
     # the tail: sum of 2 h exp(-pi omega) / (1 - exp(-2 pi omega)) beyond omega = _DIGITS / pi
     omega = _midpoints(h, _DIGITS / math.pi)
     images = 2.0 * math.exp(-_DIGITS) / -math.expm1(-2.0 * math.pi / h)
     tail = 2.0 / math.pi * math.exp(-_DIGITS) * 1.01
-    return _bounded(expit, h / np.sinh(math.pi * omega), omega, limit, images + tail)
+    # a rounded argument x of sinh counts x coth(x) <= 1 + x times
+    return _bounded(expit, h / np.sinh(math.pi * omega), omega, 2.0 + math.pi * omega, limit, images + tail)
 
 
 @functools.lru_cache(maxsize=32)
 def _normal(limit: float) -> Expansion:
     from scipy.special import ndtr
 
-    h = 2.0 * math.pi / (limit + _NORMAL_TAIL)
+    h = _short(2.0 * math.pi / (limit + _NORMAL_TAIL))
     omega = _midpoints(h, _NORMAL_WIDTH)
     weights = h / math.pi * np.exp(-(omega**2) / 2.0) / omega
     images = 4.0 * float(ndtr(-_NORMAL_TAIL))
     tail = math.exp(-(_NORMAL_WIDTH**2) / 2.0) / (math.pi * _NORMAL_WIDTH**2) * (1.0 + h * _NORMAL_WIDTH)
-    return _bounded(ndtr, weights, omega, limit, images + tail)
+    return _bounded(ndtr, weights, omega, 2.0 + omega**2 / 2.0, limit, images + tail)
 
 
 @functools.lru_cache(maxsize=32)
 def _log_log(limit: float) -> Expansion:
     from scipy.special import gamma
 
-    h = 2.0 * math.pi / (limit + _DIGITS)
+    h = _short(2.0 * math.pi / (limit + _DIGITS))
     end = 2.0 * _DIGITS / math.pi
     omega = _midpoints(h, end)
     weights = h / math.pi * gamma(1j * omega)
@@ -156,7 +157,7 @@ def _log_log(limit: float) -> Expansion:
     tail = math.sqrt(2.0 * math.pi / end) * 2.0 / math.pi**2 * math.exp(-_DIGITS) * 1.01
     # the imaginary part of log Gamma(i omega) is about omega log(omega), and rounded
     size = np.abs(weights)
-    rounding = 2.0 * np.finfo(float).eps * float(size @ (1.0 + omega * (limit + np.log1p(omega))))
+    rounding = 2.0 * np.finfo(float).eps * float(size @ (2.0 + omega * (1.0 + np.log1p(omega))))
     return Expansion(_double_exponential, 0.5, weights, 1j * omega, limit, images + tail + rounding)
 
 
@@ -178,12 +179,23 @@ def _complement(t: np.ndarray) -> np.ndarray:
 
 
 def _bounded(
-    function: Callable[[np.ndarray], np.ndarray], weights: np.ndarray, omega: np.ndarray, limit: float, error: float
+    function: Callable[[np.ndarray], np.ndarray],
+    weights: np.ndarray,
+    omega: np.ndarray,
+    units: np.ndarray,
+    limit: float,
+    error: float,
 ) -> Expansion:
-    """Return 1/2 + sum of weights times sines; weights and frequencies are off by two rounding units each."""
-    rounding = 2.0 * np.finfo(float).eps * float(weights @ (1.0 + omega * limit))
+    """Return 1/2 + sum of weights times sines; weights are off by 2 ``units`` of rounding, frequencies are exact."""
+    rounding = 2.0 * np.finfo(float).eps * float(weights @ units)
     # Re(-i w exp(i omega t)) = w sin(omega t)
     return Expansion(function, 0.5, -1j * weights, 1j * omega, limit, error + rounding)
+
+
+def _short(h: float) -> float:
+    """Return a step of 40 bits, not above h: its odd multiples up to 2^13 are exact, so that large scores meet no rounded frequency."""
+    mantissa, exponent = math.frexp(h)
+    return math.ldexp(math.floor(math.ldexp(mantissa, 40)), exponent - 40)
 
 
 def _midpoints(h: float, end: float) -> np.ndarray:
