@@ -3,6 +3,9 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.linear_model import LogisticRegression
 
 from exactshap import explain
 from exactshap.errors import InputError, UnknownNameError
@@ -331,3 +334,27 @@ def test_long_names_stay_inside_the_figure(picture):
     boxes = [text.get_window_extent() for text in shown if text.get_text()]
     assert len(boxes) >= 3
     assert all(box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height for box in boxes)
+
+
+PICTURES = ("bar", "beeswarm", "violin", "heatmap", "decision", "waterfall", "scatter", "text", "intervals", "interactions")
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_every_picture_names_value_function_unit_and_bound(name):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 12))
+    if name == "intervals":
+        process = GaussianProcessRegressor(Matern(4.0), alpha=0.1, optimizer=None).fit(rows, rows[:, 0])
+        explanation, unit = explain(process, rows[:3], rows[:2], uncertainty=True), "target"
+    else:
+        model, unit = LogisticRegression().fit(rows, rows[:, 0] > 0), "probability of class True"
+        question = {"index": "k-sii", "order": 2} if name == "interactions" else {}
+        explanation = explain(model, rows[:3], rows[:5], output="probability", **question)
+    assert np.max(explanation.error_bound) > 0.0
+    shown = texts(getattr(explanation.plot, name)(*((0,) if name == "scatter" else ()))).replace("\n", " ")
+    for words in (
+        f"value function: {explanation.value_function}",
+        f"error bound {np.max(explanation.error_bound):.0e}",
+        unit,
+    ):
+        assert words in shown

@@ -40,7 +40,7 @@ def test_the_curve_is_the_column_alone_and_the_points_are_the_values():
     np.testing.assert_array_equal(shape.curve_x, np.sort(X["a"]))
     np.testing.assert_array_equal(shape.x, X["a"])
     np.testing.assert_array_equal(shape.values, explanation.values[:, 0])
-    assert (shape.unit, shape.value_function, shape.categories, shape.missing) == ("target", "interventional", None, None)
+    assert (shape.unit, shape.game, shape.categories, shape.missing) == ("target", "value function: interventional", None, None)
 
 
 def test_without_interactions_the_points_lie_on_the_curve():

@@ -25,6 +25,7 @@ from exactshap.results.data._facts import cited_by_decomposition as cited_by_dec
 from exactshap.results.data._facts import cited_by_values as cited_by_values
 from exactshap.results.data._facts import counted as counted
 from exactshap.results.data._facts import facts as facts
+from exactshap.results.data._facts import game_title as game_title
 from exactshap.results.data._facts import headline as headline
 from exactshap.results.data._facts import index_title as index_title
 from exactshap.results.data._facts import readable as readable

@@ -22,6 +22,7 @@ __all__ = [
     "cited_by_values",
     "counted",
     "facts",
+    "game_title",
     "headline",
     "index_title",
     "readable",
@@ -255,6 +256,13 @@ def value_function_sentence(name: str, *, has_background: bool = True) -> str:
     if name == "interventional" and not has_background:
         return _OF_TRAINING
     return _VALUE_FUNCTIONS.get(name, f"v(S) is the value function named {name!r}; see the documentation.")
+
+
+def game_title(explanation: ExplanationData) -> str:
+    """Return the value function, and how far the values can be off, as a plot title writes them."""
+    bound = float(np.max(explanation.error_bound, initial=0.0))
+    known = f", error bound {bound:.0e}" if bound > 0.0 else ""
+    return f"value function: {explanation.value_function}{known}"
 
 
 def index_title(index: str, order: int = 1) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
-from exactshap.results.data import answers_keywords, called_here, counted, index_title, readable, row_name
+from exactshap.results.data import answers_keywords, called_here, counted, game_title, index_title, readable, row_name
 from exactshap.results.plots._pyplot import escape, fitted
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
@@ -240,6 +240,4 @@ def _game(rows: ExplanationData) -> str:
     certificate = rows.certificate()
     warning = "" if certificate.passed else f"; residual {certificate.max_residual:.2g} is ABOVE its tolerance"
     model = f" of {rows.model_name}" if rows.model_name and len(rows.model_name) <= 40 else ""
-    bound = float(np.max(rows.error_bound, initial=0.0))
-    known = f", error bound {bound:.0e}" if bound > 0.0 else ""
-    return f"{rows.kind} {index_title(rows.index)}{model}, value function: {rows.value_function}{known}{warning}"
+    return f"{rows.kind} {index_title(rows.index)}{model}, {game_title(rows)}{warning}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
-from exactshap.results.data import counted, row_name
+from exactshap.results.data import counted, game_title, row_name
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import displayed, escape, new_axes
 
@@ -73,7 +73,7 @@ def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, 
         names=tuple(explanation.feature_names[j] for j in order),
         matrix=matrix[np.ix_(order, order)],
         n_left_out=explanation.n_players - len(order),
-        what=f"{explanation.index} of order {explanation.order}, {rows}\nvalue function: {explanation.value_function}",
+        what=f"{explanation.index} of order {explanation.order}, {rows}\n{game_title(explanation)}",
         unit=explanation.unit,
     )
 

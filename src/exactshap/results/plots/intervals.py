@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
-from exactshap.results.data import index_title
+from exactshap.results.data import game_title, index_title
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import displayed, escape, new_axes
 
@@ -100,7 +100,7 @@ def prepare_intervals(
         half_width=_quantile(level) * np.sqrt(np.maximum(variance, 0.0)),
         level=level,
         kind=kind,
-        title=f"{index_title(rows.index)} of {rows.model_name or 'the model'}, value function: {rows.value_function}",
+        title=f"{index_title(rows.index)} of {rows.model_name or 'the model'}, {game_title(rows)}",
         unit=rows.unit,
     )
 

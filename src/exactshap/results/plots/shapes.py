@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.data import cells, index_title
+from exactshap.results.data import cells, game_title, index_title
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes
 
@@ -34,7 +34,7 @@ class Shape:
         What x = 0, 1, 2, ... mean for text.
     missing : float or None
         Where rows without a value are drawn.
-    what, unit, value_function : str
+    what, unit, game : str
     """
 
     name: str
@@ -46,7 +46,7 @@ class Shape:
     missing: float | None
     what: str
     unit: str
-    value_function: str
+    game: str
 
 
 def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, feature: int | str) -> Shape:
@@ -105,7 +105,7 @@ def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, f
         missing=None if np.isnan(missing) else missing,
         what=index_title(explanation.index),
         unit=explanation.unit,
-        value_function=explanation.value_function,
+        game=game_title(explanation),
     )
 
 
@@ -202,7 +202,7 @@ def draw_shape(shape: Shape, ax: Axes = None) -> Any:
     _name_places(shape, ax)
     ax.set_xlabel(escape(shape.name))
     ax.set_ylabel(escape(f"{shape.what}\n({shape.unit})"))
-    ax.set_title(escape(f"value function: {shape.value_function}"), fontsize=9)
+    ax.set_title(escape(shape.game), fontsize=9)
     ax.legend(frameon=False, fontsize=8)
     return ax
 
