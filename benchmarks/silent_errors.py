@@ -56,7 +56,7 @@ def ours(call):
         certificate = call().certificate()
     except (ValueError, ExactnessError) as error:
         return "refused: " + str(error).split(":")[0].split(". ")[0]
-    return f"exact, residual {certificate.max_residual:.0e}"
+    return f"exact, residual {certificate.max_residual:.0e}" if certificate.max_residual else "exact, residual 0"
 
 
 def categories():
