@@ -13,8 +13,8 @@ from exactshap.errors import BudgetError, UnknownNameError, did_you_mean, messag
 
 __all__ = ["Expansion", "expand", "links"]
 
-# What is left out stays below half a rounding unit of a number near 1: exp(-37) = 8.5e-17.
-_DIGITS = 37.0
+# What is left out is as small as the rounding of weights: exp(-35) = 6.3e-16. Two more would take a tenth more terms.
+_DIGITS = 35.0
 # Phi(-8.5) = 9.5e-18, and exp(-8.6^2 / 2) = 8.7e-17.
 _NORMAL_TAIL, _NORMAL_WIDTH = 8.5, 8.6
 _MOST_TERMS = 4000  # of one expansion: scores beyond 2,000, where every probability is 0 or 1 in float64

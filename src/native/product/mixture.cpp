@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t GROUP = TOGETHER * EACH > LANES ? TOGETHER * EACH / LANES : 1;  // players whose exponentials go together
 constexpr double GONE = 40.0;   // exp(-40) = 4e-18: nothing beside 1
+constexpr int64_t KEPT = int64_t(1) << 20;  // numbers of a row's factors that are kept for all of the background: 8 MiB
 
 /// The mixture, by growing rates, and for each number of its first terms the few nodes that stand for these up to a distance.
 struct Mixture {
@@ -121,10 +122,11 @@ struct Sweep {
   bool functional;  // whether absent factors are 1
   int64_t n_active;  // players whose factors differ: those behind are gone, with factors 0 like the last of these
 
-  /// Set the factors; return the largest half sum of |a - b| / max(a, b), which bounds the error of rules.
-  double spread(double rate) const {
+  /// Set the factors, those of the row unless they are known; return the largest half sum of |a - b| / max(a, b), which bounds the
+  /// error of rules.
+  double spread(double rate, bool is_known) const {
     const int64_t padded = (n_active + GROUP - 1) / GROUP * GROUP;
-    fill_factors(inside, rate, padded, a);
+    if (!is_known) fill_factors(inside, rate, padded, a);
     if (!functional) fill_factors(outside, rate, padded, b);
     Widest gap[N], present, absent;
     for (int i = 0; i < N; i++) gap[i] = Widest{} + double(n_players - n_active);
@@ -175,6 +177,25 @@ struct Sweep {
       load(first, sum), store(sum + empty[i], first);
       load(last, sum), store(sum + full[i], last);
     }
+  }
+};
+
+/// A row's factors at each rate, and at the nodes that stand for the first `count` rates, kept from one background row to the next.
+struct KeptFactors {
+  double* factors;   // (n_slots, n_numbers)
+  int64_t* count;    // (n_slots,): of the first rates that a slot's node stands for, 0 for the rates themselves; -1 where it is empty
+  int64_t n_slots, n_numbers;
+
+  void forget() const {
+    for (int64_t slot = 0; slot < n_slots; slot++) count[slot] = -1;
+  }
+  double* at(int64_t slot) const { return factors + (n_slots > 1 ? slot * n_numbers : 0); }
+  /// Whether a slot's factors are known; they will be.
+  bool take(int64_t slot, int64_t of_count) const {
+    if (n_slots == 1) return false;
+    const bool is_known = count[slot] == of_count;
+    count[slot] = of_count;
+    return is_known;
   }
 };
 
@@ -233,7 +254,11 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
   if (n_players == 0) return Status::done;
   const int64_t padded = (n_players + GROUP - 1) / GROUP * GROUP, n_nodes = rules.nodes.size[0];
   auto present = context.empty<double>(padded, LANES), absent = context.empty<double>(padded, LANES);
-  auto a = context.empty<double>(padded, LANES), b = context.empty<double>(padded, LANES);
+  const int64_t n_numbers = padded * LANES, n_all = n_rates + n_low;
+  const int64_t n_slots = n_background > 1 && n_all <= KEPT / n_numbers ? n_all : 1;
+  auto a = context.empty<double>(n_slots, n_numbers);
+  auto b = context.empty<double>(padded, LANES);
+  auto counts = context.empty<int64_t>(n_slots);
   auto strip = context.empty<double>(n_players, STEP), total = context.empty<double>(n_players + 2, LANES);
   auto suffix = context.empty<double>(n_players, MOST, LANES);
   auto share = context.empty<double>(n_players, LANES);
@@ -244,11 +269,13 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
   if (context.failed()) return Status::no_memory;
   const bool any_small = fill_nodes(rules.nodes, rules.weights, n_players, nodes.data);
   const Order order = {nearest.data, player.data};
+  const KeptFactors kept = {a.data, counts.data, n_slots, n_numbers};
   Sweep sweep = {sorted.data, absent.data, a.data, b.data, strip.data, share.data, total.data, n_players, false, n_players};
   for (int64_t start = 0; start < n_terms; start += LANES)
     for (int64_t r = 0; r < n_rows; r++) {
       load_distances(inside[r], start, padded, present.data);
       total.fill(0.0);
+      kept.forget();
       sweep.functional = n_background == 1;
       for (int64_t k = 0; sweep.functional && k < n_players; k++)
         for (int64_t i = 0; i < smaller(LANES, n_terms - start); i++)
@@ -273,7 +300,9 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
           const double height = weight * above_exponential(rate * span.least);
           if (height > mixture.dropped) {
             sweep.n_active = sweep.functional ? order.active(rate, n_players) : n_players;
-            place = rules.place_of(sweep.spread(rate), place);
+            const int64_t slot = l < 0 ? n_rates + n_low + l : rank;
+            sweep.a = kept.at(slot);
+            place = rules.place_of(sweep.spread(rate, kept.take(slot, l < 0 ? covered : 0)), place);
             const int64_t rule = rules.smallest(place, height), first = rules.offsets[rule], stop = rules.offsets[rule + 1];
             largest[r] = rule > largest[r] ? rule : largest[r];
             if (!sweep.functional) {
