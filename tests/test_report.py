@@ -463,3 +463,20 @@ def test_pages_are_drawn_in_the_colours_of_the_palette(interactive, tmp_path):
     assert plain.count(f"--plus: {Palette().positive}") == 1  # on dark screens another one
     assert chosen.count("--plus: #000000") == chosen.count("--minus: #112233") == chosen.count("--accent: #445566") == 2
     assert Palette().positive not in chosen
+
+
+def test_the_name_of_the_target_is_in_the_unit(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    explanation = linear(np.eye(4), unit="log-odds of class 1")
+    labels = pandas.Series([1, 0, 1, 0], name="survived")
+    named = explanation.report(tmp_path / "named.html", target=labels).read_text(encoding="utf-8")
+    plain = explanation.report(tmp_path / "plain.html", target=labels.to_numpy()).read_text(encoding="utf-8")
+    assert "log-odds of survived = 1" in named
+    assert "log-odds of class 1" not in named
+    assert "log-odds of class 1" in plain
+    errors = [
+        re.findall(r"<td>([^<]+)</td></tr>", page.split("Largest errors")[1].split("</table>")[0]) for page in (named, plain)
+    ]
+    assert errors[0] == errors[1] != []
+    numbers = linear(np.eye(4), unit="target").report(tmp_path / "number.html", target=labels * 1.0).read_text(encoding="utf-8")
+    assert "survived" not in numbers

@@ -142,10 +142,13 @@ class Task:
             )
 
     def column(self, name: str) -> Any:
-        """Read a column of the chosen rows."""
+        """Read a column of the chosen rows; of pandas and polars with its name."""
         from exactshap.frames import as_table
 
-        table = as_table(self.table(), what=self.data.name)
+        native = self.table()
+        if type(native).__module__.startswith(("pandas.", "polars.")) and name in native.columns:
+            return native[name]
+        table = as_table(native, what=self.data.name)
         return table.column((table.names or ()).index(name))
 
     def explain(self, index: str, order: int) -> Explanation:

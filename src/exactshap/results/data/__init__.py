@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from exactshap.results.data._importance import importance as importance
     from exactshap.results.data._importance import interval_around as interval_around
     from exactshap.results.data._observed import Observed as Observed
+    from exactshap.results.data._observed import named_target as named_target
     from exactshap.results.data._observed import observe as observe
     from exactshap.results.data._observed import response as response
 
@@ -62,6 +63,6 @@ __getattr__ = on_first_use(
         "_conversion": "frame_kind frame_of of_solution shap_of_columns to_frame to_shap to_shapiq",
         "_filter": "filter_grammar filtered_rows",
         "_importance": "Importance bootstrap_deviations checked_background_values importance interval_around",
-        "_observed": "Observed observe response",
+        "_observed": "Observed named_target observe response",
     },
 )

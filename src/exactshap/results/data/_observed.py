@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from exactshap.results.data._cells import cell_text
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
 
-__all__ = ["Observed", "observe", "response"]
+Data = TypeVar("Data", bound="ExplanationData")
+__all__ = ["Observed", "named_target", "observe", "response"]
 
 _OF_CLASS = re.compile(r"(log-odds|probability)(?: of class (.+)| of (.+)| \(> 0: (.+)\))?")
 _SOFTMAX = ("score before the softmax", "joint log-likelihood")  # one output for each class
@@ -99,6 +100,24 @@ def response(explanation: ExplanationData) -> tuple[str, np.ndarray] | None:
     return ("predicted target", np.exp(explanation.prediction)) if unit == "log of the target" else None
 
 
+def named_target(explanation: Data, target: Column) -> Data:
+    """Return an explanation with the name of the target, if it has one, in its unit.
+
+    >>> from exactshap import Explanation
+    >>> import types
+    >>> explanation = Explanation(
+    ...     values=[[1.0]], baseline=[-1.0], prediction=[0.0], residual=[0.0], tolerance=1e-12,
+    ...     feature_names=["age"], value_function="baseline", unit="log-odds of class 1",
+    ... )
+    >>> named_target(explanation, types.SimpleNamespace(name="survived")).unit
+    'log-odds of survived = 1'
+    """
+    name, of_class = getattr(target, "name", None), _OF_CLASS.fullmatch(explanation.unit)
+    if not (isinstance(name, str) and name and of_class and of_class[2]) or explanation.output_names is not None:
+        return explanation
+    return replace(explanation, unit=f"{of_class[1]} of {name} = {of_class[2]}")
+
+
 def observe(explanation: ExplanationData, target: Column) -> Observed:
     """Compare predictions with what was observed, in the unit of the target.
 
@@ -131,6 +150,8 @@ def observe(explanation: ExplanationData, target: Column) -> Observed:
             )
         )
     name = next((text for text in of_class.groups()[1:] if text), None) if of_class else None
+    if name is not None:
+        name = name.removeprefix(f"{getattr(target, 'name', None)} = ")
     return _observed(explanation, _indicators(explanation, given, name), "probability")
 
 

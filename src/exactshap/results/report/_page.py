@@ -11,7 +11,7 @@ from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Column
 from exactshap.errors import InputError, message, printable
-from exactshap.results.data import index_title, observe, response, value_function_sentence
+from exactshap.results.data import index_title, named_target, observe, response, value_function_sentence
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
 from exactshap.results.report._svg import decimals, fixed, number
@@ -57,6 +57,7 @@ def write_report(
     sizes: dict[str, Any] = {
         name: size for name, size in (("max_display", max_display), ("n_rows", n_rows)) if size is not None
     }
+    explanation = named_target(explanation, target)
     if interactive:
         from exactshap.results.report._interactive import render_interactive
 
