@@ -429,7 +429,7 @@ def test_two_explanations_or_the_groups_of_one_are_compared(files, capsys):
         assert run("explain", "model.joblib", "data.csv", *COMMON, "--rows", rows, "-o", f"{name}.npz") == 0
     capsys.readouterr()
     assert run("compare", "may.npz", "june.npz", "-o", "change.csv", "--picture", "change.png") == 0
-    assert "june less may" in capsys.readouterr().out
+    assert "june minus may" in capsys.readouterr().out
     may, june = Explanation.load("may.npz"), Explanation.load("june.npz")
     table = pandas.read_csv("change.csv").set_index("feature")
     np.testing.assert_allclose(table["difference"], june.values.mean(axis=0) - may.values.mean(axis=0), rtol=conditioned(1e6))

@@ -110,12 +110,12 @@ def test_both_reports_name_the_row_with_the_largest_error_of_the_probability(tmp
     assert pack(explanation, target=labels).first == worst
     page = explanation.report(tmp_path / "static.html", target=labels).read_text()
     assert f"row {worst}: largest error" in page
-    assert "The error is the observed class (1, else 0) less the probability." in page
+    assert "The error is the observed class (1, else 0) minus the probability." in page
     largest = f"{error[worst]:.4g}".replace("-", "\N{MINUS SIGN}")
     assert f'<tr><th scope="row">row {worst}</th>' in page
     assert f"<td>{largest}</td></tr>" in page
     shown = explanation.report(tmp_path / "page.html", interactive=True, target=labels).read_text()
-    assert "less the probability" in shown
+    assert "minus the probability" in shown
 
 
 def test_the_report_of_several_outputs_has_errors_of_each(tmp_path):

@@ -46,7 +46,7 @@ class Comparison:
     baselines, predictions, residuals : arrays of shape (2[, n_outputs])
         Their means.
     difference : array of shape (n_players[, n_outputs])
-        Second mean less the first: exact for these rows.
+        Second mean minus the first: exact for these rows.
     intervals : array of shape (n_players[, n_outputs], 2)
         Bootstrap intervals of ``difference`` over rows; NaN where a group has one row.
     mean_intervals : array of shape (2, n_players[, n_outputs], 2)

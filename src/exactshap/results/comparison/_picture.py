@@ -33,7 +33,7 @@ def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_
         ax.errorbar(difference[order], place, xerr=ends, fmt="none", ecolor="black", capsize=3, zorder=4)
     first, second = (escape(label) for label in comparison.labels)
     ax.set_xlabel(
-        f"mean value, {second} less {first}\n({escape(comparison.unit)}; bars: {100 * comparison.level:g} % intervals over rows)"
+        f"mean value, {second} minus {first}\n({escape(comparison.unit)}; bars: {100 * comparison.level:g} % intervals over rows)"
     )
     ax.set_title("attribution", fontsize="medium")
     _finish(ax, place, [comparison.feature_names[j] for j in order])

@@ -102,7 +102,7 @@ def _verdict(comparison: Any, found: np.ndarray) -> str:
 def _differences(comparison: Any, shown: np.ndarray, names: list[str], limits: np.ndarray) -> str:
     difference = without_noise(np.ravel(comparison.difference), comparison.tolerance)[shown]
     intervals = comparison.intervals.reshape(-1, 2)[shown]
-    label = f"mean value, {comparison.labels[1]} less {comparison.labels[0]} ({comparison.unit})"
+    label = f"mean value, {comparison.labels[1]} minus {comparison.labels[0]} ({comparison.unit})"
     return difference_bars(difference, intervals, limits, names, label=label)
 
 

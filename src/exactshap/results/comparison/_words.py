@@ -31,7 +31,7 @@ def html(comparison: Any) -> str:
 
 
 def _title(comparison: Any) -> str:
-    return f"Comparison of mean values ({comparison.unit}): {comparison.labels[1]} less {comparison.labels[0]}"
+    return f"Comparison of mean values ({comparison.unit}): {comparison.labels[1]} minus {comparison.labels[0]}"
 
 
 def rows_of(comparison: Any, most: int | None = None) -> tuple[list[str], list[list[str]]]:

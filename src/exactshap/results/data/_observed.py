@@ -47,7 +47,7 @@ class Observed:
     response : array, or None
         The prediction in the unit of the target; None where that is the prediction itself.
     error : array
-        ``target`` less the response.
+        ``target`` minus the response.
     response_name : str
         "probability", "predicted target" or "prediction".
     """
@@ -66,7 +66,7 @@ class Observed:
     def sentence(self) -> str:
         """Say what an error is the difference of."""
         observed = "the observed class (1, else 0)" if self.response_name == "probability" else "what was observed"
-        return f"The error is {observed} less the {self.response_name}."
+        return f"The error is {observed} minus the {self.response_name}."
 
 
 def response(explanation: ExplanationData) -> tuple[str, np.ndarray] | None:

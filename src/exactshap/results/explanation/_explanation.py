@@ -92,7 +92,7 @@ class Explanation(ExplanationData):
     covariances : array of shape (n_rows, n_players, n_players[, n_outputs]), or None
         Covariance of the order-1 values under a probabilistic model (a Gaussian process), output by output.
     covariance_residual : array of shape (n_rows[, n_outputs]), or None
-        The model's own variance of f(x) - baseline less the sum of all entries of the covariance: rounding.
+        The model's own variance of f(x) - baseline minus the sum of all entries of the covariance: rounding.
     set_std : array like ``set_values``, or None
         Standard deviations of all sets under a probabilistic model, for order 2.
     approximation_error : array of shape (n_rows,), or None
@@ -255,7 +255,7 @@ class Explanation(ExplanationData):
         Parameters
         ----------
         other : Explanation
-            Differences are its means less these.
+            Differences are its means minus these.
         labels : pair of str, default=("first", "second")
             Names of the two.
         drift : bool, default=True
