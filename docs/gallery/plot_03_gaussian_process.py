@@ -44,7 +44,7 @@ ax = explanation.plot.intervals(0)
 # %%
 # Far from the data
 # -----------------
-# Twenty standard deviations away nothing is known. The values shrink to those of the
+# Twenty standard deviations away there are no data. The values shrink to those of the
 # prior, and only the intervals tell.
 far = explain(model, X[80:81] + 20.0, background=X[:80])
 ax = far.plot.intervals(0)

@@ -55,7 +55,7 @@ ax = explanation.plot.bar(max_display=8)
 # %%
 # One decision
 # ------------
-# Somebody just below the line, with the reasons in the unit of the score: what pulls to
+# A person just below the line, with the reasons in the unit of the score: what pulls to
 # the left is what would have to be said in a letter.
 refused = int(abs(explanation.prediction + 0.3).argmin())
 ax = explanation.plot.waterfall(refused, max_display=8)

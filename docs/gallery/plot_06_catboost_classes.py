@@ -1,5 +1,5 @@
 """
-Three classes: which measurement speaks for which wine?
+Three classes: which measurement points to which wine?
 =======================================================
 
 With more than two classes every class has a score of its own, and every score has
