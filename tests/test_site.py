@@ -63,7 +63,7 @@ def build(folder):
         pytest.importorskip(name)
     shutil.copytree(DOCS, folder / "docs", ignore=shutil.ignore_patterns("api", "auto_examples"))
     for page in DOCS.glob("*.md"):
-        for included in re.findall(r"\{include\} \.\./(\S+)", page.read_text(encoding="utf-8")):
+        for included in re.findall(r"\{(?:literal)?include\} \.\./(\S+)", page.read_text(encoding="utf-8")):
             (folder / included).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / included, folder / included)
     for page in DOCS.glob("papers/*.md"):
