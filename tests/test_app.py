@@ -395,6 +395,21 @@ def test_each_move_in_a_browser_gives_exact_values(address, browser, case, tmp_p
     page.close()
 
 
+@pytest.mark.browser
+def test_at_390_pixels_the_answer_stays_in_view_above_the_sliders(address, browser):
+    page = browser.new_page(viewport={"width": 390, "height": 440})
+    page.goto(address)
+    page.wait_for_selector("#prediction", timeout=30_000)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.locator(".shiny-input-container:has(#c2)").scroll_into_view_if_needed()
+    page.evaluate("document.querySelector('.shiny-input-container:has(#c2)').scrollIntoView({block: 'end'})")
+    page.wait_for_timeout(300)
+    answer, slider = page.locator("#prediction").bounding_box(), page.locator(".shiny-input-container:has(#c2)").bounding_box()
+    assert 0 <= answer["y"] < slider["y"] < 440
+    assert page.locator(".axis span").count() >= 2
+    page.close()
+
+
 SOCKET = """url => new Promise(done => {
     const socket = new WebSocket(url);
     socket.onmessage = message => done("message: " + message.data);

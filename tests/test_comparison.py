@@ -278,3 +278,17 @@ def test_the_command_writes_the_page_of_two_months(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["compare", files[0], "--by", "x0", "--report", str(tmp_path / "by.html")])
     assert end.value.code
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_browser_shows_the_page_of_a_comparison_within_its_width(tmp_path, width):
+    pytest.importorskip("jinja2")
+    import browser as browsers
+
+    first, second = two(n=80, shift=3.0, names=["age", "a rather long name of a column, as people have them", "fare"])
+    path = first.compare(second, labels=("may", "june"), n_permutations=19).report(tmp_path / "june.html", threshold=0.3)
+    with browsers.launched() as browser, browsers.opened(browser, path, width=width, javascript=None) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert "Changes beyond the threshold" in page.inner_text("header")
+        assert page.locator("svg").first.bounding_box()["width"] > 0.25 * width
