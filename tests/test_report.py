@@ -480,3 +480,11 @@ def test_the_name_of_the_target_is_in_the_unit(tmp_path):
     assert errors[0] == errors[1] != []
     numbers = linear(np.eye(4), unit="target").report(tmp_path / "number.html", target=labels * 1.0).read_text(encoding="utf-8")
     assert "survived" not in numbers
+
+
+def test_a_value_and_an_error_of_zero_are_not_drawn():
+    errors = np.array([[0.1, 0.0, 0.2]])
+    plain = render(linear([[1.0, 0.0, -2.0]], std_error=errors))
+    picture = plain.split("in detail")[1].split("</figure>")[0]
+    assert picture.count("<rect") == 2
+    assert picture.count(" ± ") == 2 + 2  # in words, and in the titles of bars

@@ -153,7 +153,7 @@ def _row_words(row: Row) -> list[str]:
     words = [svg.fixed(value, _places(row), sign=True) for value in row.values]
     if row.errors is None:
         return words
-    errors = [f" ± {error:.2g}" if np.isfinite(error) else "" for error in row.errors]
+    errors = [f" ± {error:.2g}" if np.isfinite(error) and error else "" for error in row.errors]  # 0: within rounding
     return [word + error for word, error in zip(words, errors, strict=True)]
 
 
@@ -162,9 +162,10 @@ def _row_bar(row: Row, j: int, words: str, y: float, step: float, scale: svg.Sca
     style = "positive" if row.values[j] >= 0 else "negative"
     parts = [
         svg.text(scale.start - 10, y + step / 2 + 4, svg.shorten(row.labels[j]), anchor="end", title=row.labels[j]),
-        svg.rectangle(start, y + 4, end - start, step - 8, style, title=f"{row.labels[j]}: {words}"),
         svg.text(width - 2, y + step / 2 + 4, words, anchor="end", style="value"),
     ]
+    if row.values[j]:  # a value of zero has no bar
+        parts.append(svg.rectangle(start, y + 4, end - start, step - 8, style, title=f"{row.labels[j]}: {words}"))
     if row.additive:
         parts += [svg.line(start, y - 4, start, y + 4, "link"), svg.line(end, y + step - 4, end, y + step + 4, "link")]
     return parts

@@ -81,7 +81,7 @@ function path({ rows, values, errors, baseline, prediction }, top, rest) {
   let place = info.additive ? baseline : 0;
   const end = (word, value) => (info.additive ? [{ word, end: true, start: value, stop: value, text: number(value) }] : []);
   const bar = (word, value, error, j) => {
-    const start = place, stop = start + value, text = signed(value) + (error >= 0 ? ` \u00b1 ${error.toPrecision(2)}` : "");
+    const start = place, stop = start + value, text = signed(value) + (error > 0 ? ` \u00b1 ${error.toPrecision(2)}` : "");
     if (info.additive) place = stop;
     return { word, j, start, stop, text, low: stop - error, high: stop + error };
   };
