@@ -343,9 +343,7 @@ def _kinds_message(table: Table, background: Table) -> str:
 def _background(background: TableLike, model: Model, align: bool) -> Table:
     """Read the background; a mutation by the caller afterwards must not change anything, so it is copied."""
     with refused_beyond_memory("The background"):
-        given = as_table(background, what="background")
-        table = given.copy()
-        table.__dict__["was_column"] = given.was_column
+        table = as_table(background, what="background").copy()
     if not table.is_frame:
         return table
     if align:

@@ -95,7 +95,7 @@ def _of_numbers(kind: Table, values: np.ndarray, rows: np.ndarray) -> Table:
         return Table(values, None, *values.shape)
     frame = kind.native
     native = type(frame)(values, columns=frame.columns, index=frame.index.take(rows), copy=False)
-    return kind.of_same_columns(native, len(values), same_dtypes=values.dtype == kind.dtypes[0])
+    return kind.of_same_columns(native, len(values))
 
 
 def hybrid_columns(

@@ -42,13 +42,9 @@ def numeric_array(array: np.ndarray, what: str) -> np.ndarray:
     raise _not_numeric(array.dtype, "the array", what)
 
 
-def plain_numbers(frame: TableLike, dtypes: Sequence[np.dtype], *, by_row: bool = True) -> np.ndarray | None:
-    """Return a pandas frame of NumPy dtypes as float64, or None. None where integers may be too large to be exact.
-
-    Unless ``by_row``, they lie as they lie in the frame, mostly column by column, and may be its own.
-    """
-    values = frame.to_numpy(dtype=np.float64)
-    values = np.array(values, order="C") if by_row else values
+def plain_numbers(frame: TableLike, dtypes: Sequence[np.dtype]) -> np.ndarray | None:
+    """Return a pandas frame of NumPy dtypes as float64, or None. None where integers may be too large to be exact."""
+    values = np.array(frame.to_numpy(dtype=np.float64), order="C")
     if any(dtype.kind in "iu" and dtype.itemsize == 8 for dtype in set(dtypes)):
         wide = [j for j, dtype in enumerate(dtypes) if dtype.kind in "iu" and dtype.itemsize == 8]
         if np.abs(values[:, wide]).max(initial=0.0) >= EXACT_INTEGERS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +23,6 @@ from exactshap.frames._numeric import (
 
 __all__ = ["Table", "with_unique_index"]
 
-# Cells: the numbers of frames up to this size are kept, as solver and model of few rows read the same ones.
-MAX_REMEMBERED_CELLS = 2**14
 # Characters of a row's label in a message.
 _LABEL_CHARACTERS = 60
 
@@ -57,11 +55,7 @@ class Table:
     names: tuple[str, ...] | None
     n_rows: int
     n_columns: int
-    was_column: ClassVar[bool] = False
-
-    def __init__(self, native: TableLike, names: tuple[str, ...] | None, n_rows: int, n_columns: int) -> None:
-        # at once: what is generated sets a frozen field by a call, and every explanation makes several tables
-        self.__dict__.update(native=native, names=names, n_rows=n_rows, n_columns=n_columns)
+    was_column: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy: other threads may ask for more of its properties meanwhile
@@ -71,7 +65,7 @@ class Table:
     def is_frame(self) -> bool:
         return self.names is not None
 
-    @property
+    @functools.cached_property
     def is_sparse(self) -> bool:
         return is_sparse(self.native)
 
@@ -87,11 +81,9 @@ class Table:
 
     @functools.cached_property
     def dtypes(self) -> tuple[Any, ...]:
-        """The dtypes of a pandas frame's columns; none of anything else. pandas makes a Series of them, its manager does not."""
-        if not self.is_frame or type(self.native).__module__.partition(".")[0] != "pandas":
-            return ()
-        quick = getattr(getattr(self.native, "_mgr", None), "get_dtypes", None)
-        return tuple(self.native.dtypes.array if quick is None else quick())
+        """The dtypes of a pandas frame's columns; none of anything else."""
+        is_pandas = self.is_frame and type(self.native).__module__.partition(".")[0] == "pandas"
+        return tuple(self.native.dtypes) if is_pandas else ()
 
     @functools.cached_property
     def column_arrays(self) -> tuple[Any, ...]:
@@ -116,31 +108,24 @@ class Table:
             return None
         return self.native.columns
 
-    def of_same_columns(self, native: TableLike, n_rows: int, *, same_dtypes: bool = True) -> Table:
-        """Return other rows of a frame with these columns; this table's dtypes spare pandas making a Series of theirs."""
-        table = Table(native, self.names, n_rows, self.n_columns)
-        if same_dtypes and "dtypes" in self.__dict__:
-            table.__dict__["dtypes"] = self.dtypes
-        return table
+    def of_same_columns(self, native: TableLike, n_rows: int) -> Table:
+        """Return other rows of a table with these columns."""
+        return Table(native, self.names, n_rows, self.n_columns)
 
     def take(self, rows: Any) -> Table:
         """Return some rows in the same container; all of them are this table. ``rows`` is a slice or an integer array."""
         if isinstance(rows, slice) and rows.indices(self.n_rows) == (0, self.n_rows, 1):
             return self
         # A view: nobody writes to what the user passed
-        if isinstance(rows, slice) and not self.is_frame:
-            part = self.native[rows]
-            return Table(part, None, part.shape[0], self.n_columns)
-        if self.dtypes and isinstance(rows, slice):  # a view here, too
-            part = self.native.iloc[rows]
-            return self.of_same_columns(part, len(part))
+        if isinstance(rows, slice) and (not self.is_frame or self.dtypes):
+            part = self.native.iloc[rows] if self.is_frame else self.native[rows]
+            return self.of_same_columns(part, part.shape[0])
         rows = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else np.asarray(rows)
         if not self.is_frame:
-            return Table(self.native[rows], None, len(rows), self.n_columns)
+            return self.of_same_columns(self.native[rows], len(rows))
         if self.dtypes:  # pandas: narwhals takes ten times as long
             return self.of_same_columns(self.native.iloc[rows], len(rows))
-        native = narwhals().from_native(self.native, eager_only=True)[rows.tolist(), :].to_native()
-        return Table(native, self.names, len(rows), self.n_columns)
+        return self.of_same_columns(self.readable()[rows.tolist(), :].to_native(), len(rows))
 
     def copy(self) -> Table:
         """Return the same rows in memory of their own."""
@@ -148,7 +133,7 @@ class Table:
         own = getattr(self.native, "copy", None) or getattr(self.native, "clone", None)
         is_array = not self.is_frame and not self.is_sparse
         native = np.array(self.native) if is_array else self.native if own is None else own()
-        return Table(native, self.names, self.n_rows, self.n_columns)
+        return Table(native, self.names, self.n_rows, self.n_columns, self.was_column)
 
     def select(self, columns: Sequence[int]) -> Table:
         """Return some columns, in the given order."""
@@ -179,26 +164,11 @@ class Table:
             return numbers if absent == 0.0 else np.where(stored_mask(self.native), numbers, absent)
         if not self.is_frame:
             return numeric_array(self.native, what)
-        if self.n_rows * self.n_columns > MAX_REMEMBERED_CELLS:
-            return self._numbers(what)
-        if "numbers" not in self.__dict__:  # of few rows: solver and model read the same ones
-            self.__dict__["numbers"] = self._numbers(what)
-        return self.__dict__["numbers"]  # type: ignore[no-any-return]
-
-    def numeric_as_it_lies(self) -> np.ndarray:
-        """Return the same numbers in any order of memory: those of a large frame mostly column by column, and not copied."""
-        is_large = self.is_frame and self.n_rows * self.n_columns > MAX_REMEMBERED_CELLS
-        return self._numbers("X", by_row=False) if is_large else self.numeric()
-
-    def _numbers(self, what: str, *, by_row: bool = True) -> np.ndarray:
-        if self.is_plain and (values := plain_numbers(self.native, self.dtypes, by_row=by_row)) is not None:
+        if self.is_plain and (values := plain_numbers(self.native, self.dtypes)) is not None:
             return values
         frame = self.readable()  # once: it costs as much as a column of a few hundred rows
         columns = [numeric_column(frame[name], what) for name in self.names or ()]
         return np.stack(columns, axis=1) if columns else np.empty((self.n_rows, 0))
-
-    def _series(self, j: int) -> Any:
-        return self.readable()[self.names[j]]  # type: ignore[index]
 
     def label(self, j: int) -> str:
         """Return how to name column ``j`` in a message."""

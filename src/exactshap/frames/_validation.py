@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -187,8 +188,7 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
         array.ndim == 1 and len(array) and all(isinstance(cell, str) for cell in array)
     ):  # a list or Series of texts is one column
         table = as_table(data.to_frame(data.name or "text") if hasattr(data, "to_frame") else array.reshape(-1, 1), what=what)
-        table.__dict__["was_column"] = True
-        return table
+        return replace(table, was_column=True)
     if array.ndim == 0:
         raise InputTypeError(message(f"`{what}` must be a table", f"Got {_brief(data)}", _route(data)))
     if array.ndim != 2:

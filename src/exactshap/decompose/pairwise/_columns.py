@@ -98,7 +98,7 @@ def _is_text(table: Table | StoredTable, j: int) -> bool:
     if isinstance(table, StoredTable):
         return any(_is_text(piece, j) for piece in itertools.islice(table.pieces(), 1))  # columns of files have a type
     if table.is_frame:
-        dtype = str(table._series(j).dtype)
+        dtype = str(table.readable().schema.dtypes()[j])
         if dtype.startswith(_TEXT_TYPES):
             return True
         if dtype not in ("Object", "Unknown"):
