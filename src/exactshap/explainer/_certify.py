@@ -38,7 +38,17 @@ from exactshap.readers import Reader, columns_of, rounding_of
 from exactshap.semivalues import Hierarchy, Semivalue, find
 from exactshap.solvers import Solution, player_sets
 
-__all__ = ["Certified", "Certifier", "Check", "Company", "joins_call", "mask_facts", "residual_of", "tolerance_of", "worst_of"]
+__all__ = [
+    "Certified",
+    "Certifier",
+    "Check",
+    "CheckRows",
+    "joins_call",
+    "mask_facts",
+    "residual_of",
+    "tolerance_of",
+    "worst_of",
+]
 
 FIRST = 32  # hybrids of the background's own rows, before the first explanation
 ROWS_OF_A_HYBRID = 200  # explained rows for each hybrid beyond two: half a per cent
@@ -49,7 +59,7 @@ SEPARATE_CALLS = (
     10  # explained rows from which on hybrids are compared each time, and tables that do not combine have calls of their own
 )
 ROWS_BETWEEN = 50  # explained rows between two comparisons, on average, where each request has fewer
-SHARES = 4  # coalitions of frames of several dtypes, whose rows cannot each take columns of their own
+MAX_COALITIONS = 4  # coalitions of frames of several dtypes, whose rows cannot each take columns of their own
 RANDOM_SETS = 16  # coalitions of an index or order, of a row each: one sees two swapped sets with a chance of a third to a half
 # Explained rows between two comparisons of an index or order, on average: binding a reference row and solving the hybrids costs what a
 # few hundred rows of boosted trees cost (benchmarks/bench_checks.py), so that this is less than a tenth.
@@ -114,7 +124,7 @@ def together(checks: Iterable[Check]) -> Check:
 
 
 @dataclass(frozen=True, eq=False)
-class Company:
+class CheckRows:
     """Rows that are predicted together with those that are explained: hybrids of these and of the background.
 
     Attributes
@@ -129,7 +139,7 @@ class Company:
     joins : bool
         Whether the explained rows and these are one table for the model.
     is_exact : bool
-        Whether the background's cells are what they were: doubles become singles beside those.
+        Whether the background's cells are what they were: doubles become singles in a table of singles.
     """
 
     table: Table
@@ -141,10 +151,10 @@ class Company:
     is_exact: bool
 
 
-def joins_call(company: Company, cut: Cut) -> bool:
+def joins_call(check_rows: CheckRows, cut: Cut) -> bool:
     """Return whether the hybrids are predicted in one call with the last block."""
     last = cut.blocks[-1]
-    return company.joins and last.stop - last.start < OWN_CALL
+    return check_rows.joins and last.stop - last.start < OWN_CALL
 
 
 class Certified(NamedTuple):
@@ -176,7 +186,7 @@ class Certifier:
         self._has_hybrids = self._replaces or reader.value_function == "interventional-independent"
         self._place = 0 if reader.background is None else int(self._rng.integers(reader.background.n_rows))
 
-    def company(self, table: Table) -> Company | None:
+    def check_rows(self, table: Table) -> CheckRows | None:
         """Return the rows to be predicted together with those of a table; None where there are none."""
         background = self._reader.background
         if background is None or not table.n_rows:
@@ -199,7 +209,7 @@ class Certifier:
         table: Table,
         solution: Solution,
         prediction: np.ndarray,
-        company: Company | None,
+        check_rows: CheckRows | None,
         semivalue: Semivalue,
         order: int,
     ) -> Certified:
@@ -208,36 +218,36 @@ class Certifier:
         with np.errstate(all="ignore"):  # what overflows is never within its tolerance
             own, others = prediction[:n_rows], prediction[n_rows:]
             residual, tolerance = residual_of(self._reader, solution, own, efficient=semivalue.is_efficient(order))
-            check = self._check(table, solution.empty, tolerance, company, others)
+            check = self._check(table, solution.empty, tolerance, check_rows, others)
             if n_rows and (semivalue.name != "shapley" or order > 1):
                 check = together([check, self._question(table, semivalue, order)])
         return Certified(own, residual, tolerance, check)
 
     def _check(
-        self, table: Table, empty: np.ndarray, tolerance: np.ndarray, company: Company | None, others: np.ndarray
+        self, table: Table, empty: np.ndarray, tolerance: np.ndarray, check_rows: CheckRows | None, others: np.ndarray
     ) -> Check:
         """Compare what no sum of an explained row shows."""
         if not self._has_hybrids:
             name = self._reader.value_function
-            changed = [] if company is None else self._present(company, others, tolerance)
+            changed = [] if check_rows is None else self._present(check_rows, others, tolerance)
             if changed and not changed[0].passed:
                 return changed[0]
             return Check(reason=f"a {name} game has no hybrid rows that the model could predict")
         checks = [self._first().check]
         if len(empty):
             try:
-                if company is not None:
-                    others = others if len(others) else predict(self._reader, company.table)
-                    checks += [*self._present(company, others, tolerance), self._hybrids(company, others)]
-                if self._reader.asks is not None or company is None:
+                if check_rows is not None:
+                    others = others if len(others) else predict(self._reader, check_rows.table)
+                    checks += [*self._present(check_rows, others, tolerance), self._hybrids(check_rows, others)]
+                if self._reader.asks is not None or check_rows is None:
                     checks.append(self._by_hand(table))
             except (ExactshapError, TypeError, ValueError) as error:  # as for a level that the background's column lacks
                 checks.append(Check(reason=_refused(error)))
             checks += [self._means(empty, tolerance)] if self._replaces else []
-        found = together(checks if self._failed is None else [*checks, self._failed])
-        if not found.passed:
-            self._failed = found._replace(rows=())
-        return found
+        check = together(checks if self._failed is None else [*checks, self._failed])
+        if not check.passed:
+            self._failed = check._replace(rows=())
+        return check
 
     # -- the background ------------------------------------------------------------------------------------------------
 
@@ -252,10 +262,10 @@ class Certifier:
         with without_warnings, np.errstate(all="ignore"):  # what there is to say of the background was said when it was read
             prediction, check = predict(reader, background), Check()
             if self._has_hybrids and background.n_rows > 1:
-                company = None if reader.asks is not None else self._mixed(background, FIRST, 1)
+                check_rows = None if reader.asks is not None else self._mixed(background, FIRST, 1)
                 try:
-                    if company is not None:
-                        check = self._hybrids(company, predict(reader, company.table))._replace(rows=())
+                    if check_rows is not None:
+                        check = self._hybrids(check_rows, predict(reader, check_rows.table))._replace(rows=())
                     else:
                         check = self._by_hand(background, always=True)._replace(rows=())
                 except (ExactshapError, TypeError, ValueError) as error:
@@ -271,21 +281,21 @@ class Certifier:
         difference, allowed = worst_of(empty - background.mean, allowed)
         return Check(difference, allowed, 1)
 
-    def _present(self, company: Company, others: np.ndarray, tolerance: np.ndarray) -> list[Check]:
+    def _present(self, check_rows: CheckRows, others: np.ndarray, tolerance: np.ndarray) -> list[Check]:
         """Compare what the model predicts for background rows now with before."""
-        n, background = company.n_present, self._reader.background
+        n, background = check_rows.n_present, self._reader.background
         assert background is not None
         if not n or not len(tolerance):
             return []
-        references = company.references[:n]
+        references = check_rows.references[:n]
         before = self._first().prediction[references]
-        now = others[:n] if len(others) and company.is_exact else predict(self._reader, background.take(references))
+        now = others[:n] if len(others) and check_rows.is_exact else predict(self._reader, background.take(references))
         difference, allowed = worst_of(now - before, 2.0 * float(np.max(tolerance)))
         return [Check(difference, allowed, 1)]
 
     # -- hybrids -------------------------------------------------------------------------------------------------------
 
-    def _mixed(self, table: Table, n_hybrids: int, n_present: int) -> Company | None:
+    def _mixed(self, table: Table, n_hybrids: int, n_present: int) -> CheckRows | None:
         """Return a few background rows, then hybrids of a table's rows. All hybrids mix with the one reference row."""
         background = self._reader.background
         assert background is not None
@@ -295,44 +305,44 @@ class Certifier:
         references[1:n_present] = rng.integers(background.n_rows, size=n_present - 1)
         if not n_hybrids:  # rows of the background as they are
             present = background.take(references)
-            return Company(present, masks, rows, references, n_present, _is_one_kind(table, present), True)
+            return CheckRows(present, masks, rows, references, n_present, _is_one_kind(table, present), True)
         masks[n_present:] = coalitions(rng, n_hybrids, self._reader.n_players)
         mixed = hybrid_cells(table, background, rows, references, columns_of(self._reader, masks))
         if mixed is None:
-            shares = min(SHARES, n_hybrids)
+            shares = min(MAX_COALITIONS, n_hybrids)
             masks[n_present:] = masks[n_present + np.arange(n_hybrids) * shares // max(1, n_hybrids)]
             mixed = _of_whole_columns(table, background, rows, references, columns_of(self._reader, masks))
         if mixed is None:
             return None
         kinds = _is_one_kind(table, mixed), _is_one_kind(background, mixed)
-        return Company(mixed, masks, rows, references, n_present, *kinds)
+        return CheckRows(mixed, masks, rows, references, n_present, *kinds)
 
-    def _hybrids(self, company: Company, own: np.ndarray) -> Check:
+    def _hybrids(self, check_rows: CheckRows, own: np.ndarray) -> Check:
         """Compare the values of hybrids with what the model predicts for them: their sums, and nothing for players of the reference row."""
-        n, reader = company.n_present, self._reader
-        masks, own = company.masks[n:], own[n:]
+        n, reader = check_rows.n_present, self._reader
+        masks, own = check_rows.masks[n:], own[n:]
         if not len(masks):
             return Check()
-        reference = company.table.take([0])
+        reference = check_rows.table.take([0])
         key = "bound", *reference.dtypes, getattr(reference.native, "dtype", None)
         bound = self._kept.get(key) or self._kept.get_or_make(key, lambda: reader.bind(reference), keep=2)
         if bound is None:
             return Check(reason=f"{reader.model_name} cannot be bound to one reference row")
-        solution = bound.solve(company.table.take(slice(n, None)), find("shapley"), 1)
+        solution = bound.solve(check_rows.table.take(slice(n, None)), find("shapley"), 1)
         residual, tolerance = residual_of(bound, solution, own, efficient=True)
         values = solution.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
         stray = np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0)
         size = np.maximum(np.abs(residual).reshape(len(own), -1).max(axis=1, initial=0.0), stray)
-        return Check(*worst_of(size, tolerance), len(masks), tuple(sorted(set(company.rows[n:].tolist()))))
+        return Check(*worst_of(size, tolerance), len(masks), tuple(sorted(set(check_rows.rows[n:].tolist()))))
 
     def _question(self, table: Table, semivalue: Semivalue, order: int) -> Check:
         """Compare another index or order with derivatives of the model's own predictions. They are discrete derivatives."""
         if isinstance(semivalue, Hierarchy):  # values of nested groups are sums of no one derivative
             return Check()
-        asked = self._kept.get(("question", semivalue, order))
+        compared = self._kept.get(("question", semivalue, order))
         if not self._has_hybrids or self._reader.asks is not None:
             return Check()
-        if asked and self._rng.random() * ROWS_BETWEEN_QUESTIONS > table.n_rows:
+        if compared and self._rng.random() * ROWS_BETWEEN_QUESTIONS > table.n_rows:
             return Check()
         self._kept.get_or_make(("question", semivalue, order), lambda: True, keep=QUESTIONS)
         reader, background = self._reader, self._reader.background

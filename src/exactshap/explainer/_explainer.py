@@ -195,10 +195,10 @@ class Explainer:
         table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
         with using_jobs(self.n_jobs), refused_beyond_memory("The request"):
-            company = self._certifier.company(table)
-            others = company.table if company is not None and joins_call(company, cut) else None
+            check_rows = self._certifier.check_rows(table)
+            others = check_rows.table if check_rows is not None and joins_call(check_rows, cut) else None
             solution, prediction = solve_rows(reader, table, cut, semivalue, order, self.progress, others)
-            certified = self._certifier.certify(table, solution, prediction, company, semivalue, order)
+            certified = self._certifier.certify(table, solution, prediction, check_rows, semivalue, order)
             if offsets is not None:
                 solution, certified = add_offsets(reader, table, solution, certified, offsets)
         settings = {"seconds": time.perf_counter() - started, "background_hash": self._background_hash}

@@ -128,18 +128,18 @@ def _odd_cells(rows: Table) -> np.ndarray:
 
 
 def _cost(reader: Reader, rows: Table, n_rows: int, block: int, semivalue: Semivalue, order: int) -> Cost:
-    few = rows.take(slice(0, min(TIMED_ROWS, block, n_rows)))
-    return reader.cost(few, n_rows, semivalue, order, block) + _predictions(reader, few, n_rows, -(-n_rows // block))
+    timed = rows.take(slice(0, min(TIMED_ROWS, block, n_rows)))
+    return reader.cost(timed, n_rows, semivalue, order, block) + _predictions(reader, timed, n_rows, -(-n_rows // block))
 
 
-def _predictions(reader: Reader, few: Table, n_rows: int, n_blocks: int) -> Cost:
+def _predictions(reader: Reader, timed: Table, n_rows: int, n_blocks: int) -> Cost:
     """Return the cost of the model's own predictions."""
-    row = few.take(slice(0, 1))
+    row = timed.take(slice(0, 1))
     one = clocked(lambda: reader.predict(row))
     each = 0.0
     if one < QUICK:
-        one, some = (min(clocked(lambda rows=rows: reader.predict(rows)) for _ in range(2)) for rows in (row, few))  # type: ignore[misc]
-        each = max(0.0, some - one) / max(1, few.n_rows - 1)
+        one, some = (min(clocked(lambda rows=rows: reader.predict(rows)) for _ in range(2)) for rows in (row, timed))  # type: ignore[misc]
+        each = max(0.0, some - one) / max(1, timed.n_rows - 1)
     return Cost(n_blocks * one + (n_rows - n_blocks) * each)
 
 

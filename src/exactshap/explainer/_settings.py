@@ -1,4 +1,4 @@
-"""Checks of what an Explainer is made with, before any work."""
+"""Checks of the settings of an Explainer, before any work."""
 
 from __future__ import annotations
 

@@ -59,11 +59,11 @@ def solve_rows(
         return _nothing(reader, order)
     named = functools.partial(_named, table)
     with progress_rows(progress, table.n_rows, reader.asks) as report, rows_from(0, named):
-        found = _on_workers(reader, table, cut, semivalue, order, others)
-        if found is None:
-            found = _in_threads(reader, table, cut, semivalue, order, others)
+        solved = _on_workers(reader, table, cut, semivalue, order, others)
+        if solved is None:
+            solved = _in_threads(reader, table, cut, semivalue, order, others)
         rows, predictions = Rows(table.n_rows), []
-        for block, (parts, prediction) in zip(cut.blocks, found, strict=True):
+        for block, (parts, prediction) in zip(cut.blocks, solved, strict=True):
             for start, part in parts:
                 rows.put(start, part)
             predictions.append(prediction)
@@ -91,9 +91,9 @@ def _in_threads(
         return predict(reader, above(block, others) if others is not None and rows.stop == table.n_rows else block, rows.start)
 
     tasks = [task for block in cut.blocks for task in (*((piece, True) for piece in cut.pieces(block)), (block, False))]
-    found = map(run, tasks) if cut.workers == 1 else map_in_threads(run, tasks, cut.workers)
+    solved = map(run, tasks) if cut.workers == 1 else map_in_threads(run, tasks, cut.workers)
     parts: list[tuple[int, Solution]] = []
-    for (rows, is_solved), result in zip(tasks, found, strict=True):
+    for (rows, is_solved), result in zip(tasks, solved, strict=True):
         if is_solved:
             parts.append((rows.start, result))  # type: ignore[arg-type]
         else:

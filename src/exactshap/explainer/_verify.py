@@ -66,15 +66,15 @@ class Verification:
 
     def _parts(self) -> dict[str, str]:
         """Return what was compared, as a number in words by name."""
-        found = {"largest residual": f"{self.max_residual:.2g}"}
+        facts = {"largest residual": f"{self.max_residual:.2g}"}
         if self.max_mask_difference is not None:
             of = f"on {self.n_masks} random coalitions"
-            found["largest difference to the hand-masked model"] = f"{self.max_mask_difference:.2g} {of}"
+            facts["largest difference to the hand-masked model"] = f"{self.max_mask_difference:.2g} {of}"
         if self.max_value_difference is not None:
-            found["of values to their definition"] = f"{self.max_value_difference:.2g}"
+            facts["of values to their definition"] = f"{self.max_value_difference:.2g}"
         if self.reading_difference is not None:
-            found["of nodes to the library's dump"] = f"{self.reading_difference:.2g}"
-        return found
+            facts["of nodes to the library's dump"] = f"{self.reading_difference:.2g}"
+        return facts
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {text}" for name, text in self._parts().items())
@@ -96,7 +96,7 @@ class Verification:
         if self.max_mask_difference is not None and self.max_value_difference is not None:
             return "passed"
         known = ((self.max_mask_difference, "coalitions"), (self.max_value_difference, "values"))
-        return f"{' and '.join(['residual', *(name for found, name in known if found is not None)])} passed"
+        return f"{' and '.join(['residual', *(name for difference, name in known if difference is not None)])} passed"
 
 
 def verify(
@@ -148,21 +148,21 @@ def _values(reader: Reader, table: Table, answer: Solution) -> np.ndarray | None
     """Return the largest difference to the definition's values on a few rows. None where those are out of reach."""
     if not answer.exact or not table.n_rows:
         return None
-    few = table.take(slice(0, min(SOLVED_ROWS, table.n_rows)))
-    expected = reference_values(reader.game(few))
+    some = table.take(slice(0, min(SOLVED_ROWS, table.n_rows)))
+    expected = reference_values(reader.game(some))
     if expected is None:
         return None
-    return _largest(answer.values[: few.n_rows, : reader.n_players] - expected)
+    return _largest(answer.values[: some.n_rows, : reader.n_players] - expected)
 
 
 def _sets(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> np.ndarray | None:
     """Return the largest difference of another index or order. It is compared with all coalitions; None beyond ten players."""
     if reader.n_players > ALL_COALITIONS:
         return None
-    few = table.take(slice(0, min(SOLVED_ROWS, table.n_rows)))
-    expected = solve(reader.game(few), semivalue, order, method="enumeration").values
-    found = reader.solve(few, semivalue, order).values
-    return _largest(found.reshape(expected.shape) - expected)
+    some = table.take(slice(0, min(SOLVED_ROWS, table.n_rows)))
+    expected = solve(reader.game(some), semivalue, order, method="enumeration").values
+    values = reader.solve(some, semivalue, order).values
+    return _largest(values.reshape(expected.shape) - expected)
 
 
 def _solving(reader: Reader, answer: Solution, tolerance: np.ndarray) -> np.ndarray:
@@ -186,8 +186,8 @@ def _unchecked(
     return tuple(texts)
 
 
-def _maximum(found: np.ndarray | None) -> float | None:
-    return None if found is None else float(found.max(initial=0.0))
+def _maximum(differences: np.ndarray | None) -> float | None:
+    return None if differences is None else float(differences.max(initial=0.0))
 
 
 def _largest(difference: np.ndarray | None) -> np.ndarray:
@@ -216,23 +216,23 @@ def by_coalitions(values: np.ndarray, n_players: int) -> np.ndarray:
     share = np.array([math.factorial(s) * math.factorial(n_players - 1 - s) for s in range(n_players)]) / math.factorial(
         n_players
     )
-    found = np.zeros((len(values), n_players, *values.shape[2:]))
+    total = np.zeros((len(values), n_players, *values.shape[2:]))
     for j in range(n_players):
         without = codes[codes >> j & 1 == 0]
         gains = values[:, without | 1 << j] - values[:, without]
-        found[:, j] = np.einsum("c,rc...->r...", share[sizes[without]], gains)
-    return found
+        total[:, j] = np.einsum("c,rc...->r...", share[sizes[without]], gains)
+    return total
 
 
 def _by_terms(game: AdditiveGame) -> np.ndarray:
     """Add up each term's values over the coalitions of its players."""
     tail = () if game.single_output else (game.n_outputs,)
-    found = np.zeros((game.n_rows or 1, game.n_players, *tail))
+    total = np.zeros((game.n_rows or 1, game.n_players, *tail))
     for subset, table in zip(game.subsets, game.tables, strict=True):
         values = np.asarray(table).reshape(-1, 2 ** len(subset), game.n_outputs)
         part = by_coalitions(values, len(subset)) if subset else np.zeros((len(values), 0, game.n_outputs))
-        found[:, list(subset)] += part[..., 0] if game.single_output else part
-    return found
+        total[:, list(subset)] += part[..., 0] if game.single_output else part
+    return total
 
 
 def _by_quadrature(game: ProductGame) -> np.ndarray | None:
@@ -242,7 +242,7 @@ def _by_quadrature(game: ProductGame) -> np.ndarray | None:
         return None
     nodes, weights = np.polynomial.legendre.leggauss(d // 2 + 1)
     mixture = np.full(len(game.b), 1.0 / len(game.b)) if game.weights is None else game.weights
-    found = np.zeros((n_rows, d, game.n_outputs))
+    total = np.zeros((n_rows, d, game.n_outputs))
     step = max(1, FACTORS // (len(game.b) * d))
     for i in range(n_rows):
         for start in range(0, n_terms, step):
@@ -253,5 +253,5 @@ def _by_quadrature(game: ProductGame) -> np.ndarray | None:
                 ones = np.ones_like(factors[..., :1])
                 before = np.cumprod(np.concatenate([ones, factors[..., :-1]], axis=-1), axis=-1)
                 after = np.cumprod(np.concatenate([ones, factors[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
-                found[i] += w * np.einsum("m,mlj,lk->jk", mixture, (a - b) * before * after, c).real
-    return found[..., 0] if game.single_output else found
+                total[i] += w * np.einsum("m,mlj,lk->jk", mixture, (a - b) * before * after, c).real
+    return total[..., 0] if game.single_output else total
