@@ -149,7 +149,7 @@ for starts in ([0, 1, 2, 3, 4, 5], [0, 3, 5]):
         digest.update(array.tobytes())
 from exactshap.games import AdditiveGame
 from exactshap.solvers import solve
-from exactshap.solvers.additive import _kernels as terms
+from exactshap.solvers.additive import _stacks as terms
 from exactshap.solvers.rkhs import _embedding as embeddings
 from exactshap.solvers.sampled.process import _relevance_kernels as relevance
 game = AdditiveGame(5, [(0, 1, 3), (2,), (1, 4)], [rng.normal(size=(3, 2**k, 2)) for k in (3, 1, 2)])
@@ -179,7 +179,7 @@ for n_outputs in (1, 3):
     out += [np.zeros((7, 21, n_outputs)), np.zeros((7, n_outputs)), np.zeros(7)]
     linear = Linear(*rng.normal(size=(2, 21, n_outputs)), rng.integers(0, 21, 21))
     fill_linear(rng.normal(size=(7, 21)), linear, 0.5, *out[-3:])
-from exactshap.solvers.additive._kernels import Factors, add_monomials
+from exactshap.solvers.additive._stacks import Factors, add_monomials
 for k, members in ((1, [[0]]), (2, [[0, -1], [1, -1], [0, 1]]), (3, [[0, -1], [1, -1], [2, -1], [0, 1], [0, 2], [1, 2]])):
     local = terms.Sets(np.array(members), np.array([1 if row[-1] < 0 or len(row) == 1 else 2 for row in members]), rng.random((len(members[0]) + 1, 2**k)))
     factors = Factors(rng.integers(0, 4, (5, k, 2)), rng.integers(0, 3, (5, k, 2)), rng.normal(size=(5, 2)), rng.normal(size=(5, 2**k)))

@@ -256,7 +256,7 @@ def test_text_that_repeats_its_beginning_is_refused(tmp_path):
 
 def test_the_count_of_a_parquet_file_is_what_its_pages_hold():
     arrow, library = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    from exactshap.results.explanation._parquet import unpacked_bytes
+    from exactshap.results.explanation._storage import unpacked_bytes
 
     rng = np.random.default_rng(0)
     columns = {"a": rng.normal(size=50_000), "b": rng.integers(0, 9, 50_000), "c": [f"text {i}" for i in range(50_000)]}

@@ -220,7 +220,7 @@ def test_the_same_of_more_residuals_than_are_held_at_once(is_forest, monkeypatch
 
 @pytest.mark.parametrize("most", [0, 2**27])
 def test_residuals_that_are_held_at_once_are_forecast(most, monkeypatch):
-    from exactshap.decompose.r2 import _forecast, _games
+    from exactshap.decompose.r2 import _games, _solving
 
     held, known, original = [], [], _games._met_by_chunks
     monkeypatch.setattr(_games, "WAVE_BYTES", most)
@@ -230,8 +230,8 @@ def test_residuals_that_are_held_at_once_are_forecast(most, monkeypatch):
         met = original(layout, *rest)
         held.append(sum(each.nbytes for each in met))
         known.append(_games.bytes_of_a_wave(layout))
-        with_them = _forecast.cost_of(layout, "residual", False).bytes
-        assert with_them >= known[-1] + 2.0 * _forecast.CHUNK_BYTES
+        with_them = _solving.cost_of(layout, "residual", False).bytes
+        assert with_them >= known[-1] + 2.0 * _solving.CHUNK_BYTES
         return met
 
     monkeypatch.setattr(_games, "_met_by_chunks", met_by_chunks)

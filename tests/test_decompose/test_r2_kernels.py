@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from exactshap.decompose.r2 import _games as games
-from exactshap.decompose.r2 import _kernels as kernels
+from exactshap.decompose.r2 import _layout as kernels
 from exactshap.decompose.r2._layout import lay_out
 from exactshap.errors import InputTypeError
 from exactshap.trees import RawTree, build

@@ -7,7 +7,7 @@ from exactshap._native import Handle
 from exactshap.errors import InputTypeError
 from exactshap.semivalues import find
 from exactshap.solvers.additive import LookedUp, Searched, Stack, solve_searched, solve_stacks
-from exactshap.solvers.additive import _kernels as terms
+from exactshap.solvers.additive import _stacks as terms
 
 RNG = np.random.default_rng(0)
 STRIDES = np.array([[0, 0, 0], [1, 1, 0], [4, 0, 1], [9, 5, 1]])  # of tables of 1, 3, 5 and 15 cells

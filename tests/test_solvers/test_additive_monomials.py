@@ -7,8 +7,7 @@ from exactshap.errors import InputError, InputTypeError
 from exactshap.readers.additive.terms import MonomialTerms, Reference
 from exactshap.semivalues import find
 from exactshap.solvers.additive import Monomials, Stack, solve_stacks
-from exactshap.solvers.additive._kernels import Factors, add_monomials
-from exactshap.solvers.additive._stacks import _local_sets
+from exactshap.solvers.additive._stacks import Factors, _local_sets, add_monomials
 
 D, TILE = 11, 64
 

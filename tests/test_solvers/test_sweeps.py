@@ -6,7 +6,7 @@ import pytest
 from exactshap.errors import InputTypeError
 from exactshap.games import AdditiveGame
 from exactshap.solvers import solve
-from exactshap.solvers.additive import _kernels as terms
+from exactshap.solvers.additive import _stacks as terms
 from exactshap.solvers.rkhs import _embedding as embeddings
 from exactshap.solvers.rkhs import subset_product
 from exactshap.solvers.sampled.process import _relevance_kernels as process

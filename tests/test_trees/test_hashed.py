@@ -8,8 +8,7 @@ import pytest
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import as_table
 from exactshap.trees.ensemble import HashedColumns, TargetStatistic
-from exactshap.trees.ensemble._city_hash import city_hash_64
-from exactshap.trees.ensemble._hashed import category_hash
+from exactshap.trees.ensemble._hashed import category_hash, city_hash_64
 
 WRITTEN = {"a": -805065478, "b": 1982436109, "c": -1883343840, "1": 1121341681, "3": 593172586}  # by CatBoost 1.2.10
 

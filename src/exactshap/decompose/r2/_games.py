@@ -10,9 +10,10 @@ import numpy as np
 
 from exactshap._native import Handle
 from exactshap._runtime.threads import map_in_threads, worker_count
-from exactshap.decompose.r2._kernels import (
+from exactshap.decompose.r2._layout import (
     MAX_BITS,
     SHALLOW_PLAYERS,
+    EnsembleLayout,
     Rows,
     Rules,
     Table,
@@ -26,7 +27,6 @@ from exactshap.decompose.r2._kernels import (
     fill_codes,
     fill_half_weights,
 )
-from exactshap.decompose.r2._layout import EnsembleLayout
 from exactshap.semivalues import gauss_jacobi
 from exactshap.trees import prepared
 from exactshap.trees.ensemble import fill_decisions, sum_leaf_values

@@ -1,20 +1,130 @@
-"""Lay an ensemble and its rows out for the compiled kernels."""
+r"""Lay an ensemble and its rows out for the compiled kernels.
+
+Compiled sweeps of the two games of R2 (``src/native/r2``), and the arrays that they read.
+
+A tree's game is a sum over *units*, half as many as its leaves: a unit is an internal node with two leaf children, or a leaf
+whose sibling is internal. With prefix players F_u (the splits above it), cover ratios b_uk and, for a node, its own split on
+player j with leaf values v_left, v_right:
+
+.. math:: f_S(x) = \sum_u \prod_{k \in S} \alpha_{uk}(x) \prod_{k \notin S} \beta_{uk}
+
+with alpha_uk = 1 if x passes every split on k above u (else 0), beta_uk = b_uk, and on the unit's own player j additionally
+alpha_uj times v_left or v_right (the side x takes), beta_uj times their cover-weighted mean. Adding two leaves that differ in
+their last split only is what makes a unit one product again.
+
+Pairs of units go by table (``pairs.h``) or by quadrature, row by row (``quadrature.h``); trees of depth at most 3 need
+neither (``shallow.cpp``).
+"""
 
 from __future__ import annotations
 
 import functools
 import itertools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from exactshap._native import Handle
+from exactshap._native import Handle, kernel
 from exactshap._runtime.threads import map_in_threads, worker_count
-from exactshap.decompose.r2._kernels import DEEPEST, Trees, Units, count_units, fill_columns, fill_shares, fill_units
 from exactshap.trees import FlatTrees, parents, prepared
 from exactshap.trees.ensemble import NodeArrays
 
-__all__ = ["EnsembleLayout", "lay_out"]
+__all__ = [
+    "DEEPEST",
+    "MAX_BITS",
+    "SHALLOW_PLAYERS",
+    "EnsembleLayout",
+    "Rows",
+    "Rules",
+    "Table",
+    "Trees",
+    "Units",
+    "add_ensemble_rows",
+    "add_ensemble_tree",
+    "add_residual_trees",
+    "add_shallow_trees",
+    "add_tree_rows",
+    "count_units",
+    "fill_alphas",
+    "fill_codes",
+    "fill_columns",
+    "fill_half_weights",
+    "fill_shares",
+    "fill_units",
+    "lay_out",
+]
+
+MAX_BITS = 16  # of the largest joint table, as in pairs.h
+DEEPEST, SHALLOW_PLAYERS = 3, 7  # depth of shallow trees, and the splits of a full one
+
+
+class Trees(NamedTuple):
+    """An ensemble of one output; nodes are numbered through all trees."""
+
+    tree_start: np.ndarray  # int64 (n_trees + 1,)
+    feature: np.ndarray  # int32 (n_nodes,), -1 for leaves; left and right likewise
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray  # float64 (n_nodes,)
+    player_of_node: np.ndarray  # int32 (n_nodes,)
+    share: np.ndarray  # float64 (n_nodes,): cover(node) / cover(parent), 1 at roots
+    empty: np.ndarray  # float64 (n_trees,): value of each tree when no player is known
+
+
+class Units(NamedTuple):
+    """All units of an ensemble; slots are a unit's axes: prefix players in path order, then its own player if it is new."""
+
+    tree_start: np.ndarray  # int64 (n_trees + 1,): tree k owns units tree_start[k]:tree_start[k + 1]
+    tree: np.ndarray  # int32 (n_units,)
+    node: np.ndarray  # int32 (n_units,): global node number
+    size: np.ndarray  # int32 (n_units, 3): prefix players, players, slot of the unit's own player (-1 for leaves)
+    player: np.ndarray  # int32 (n_units, width)
+    beta: np.ndarray  # float64 (n_units, width)
+    value: np.ndarray  # float64 (n_units, 3): left and right value of a node (else 1), the value of a leaf (else 1)
+    depth: np.ndarray  # int32 (n_units,): number of edges above
+    path_node: np.ndarray  # int32 (n_units, width), from the root down
+    path_left: np.ndarray  # uint8 (n_units, width)
+    path_slot: np.ndarray  # int32 (n_units, width)
+
+
+class Rows(NamedTuple):
+    """The rows that some trees meet."""
+
+    decisions: np.ndarray  # uint8 (n_nodes, n_rows): whether a row goes left, from the first of these trees on
+    weights: np.ndarray  # float64 (n_rows,)
+    averaged: bool  # whether the trees are averaged over their orders (else boosted)
+
+
+class Table(NamedTuple):
+    """The rows that all trees meet."""
+
+    X: np.ndarray  # float64 (n_rows, n_features)
+    used: np.ndarray  # int64 (n_used,): the columns that are split on
+    weights: np.ndarray  # float64 (n_rows,)
+    single_precision: bool  # whether the trees compare in float32
+    averaged: bool
+
+
+class Rules(NamedTuple):
+    """Gauss-Legendre rules on [0, 1]: rule q in row q, of q nodes."""
+
+    nodes: np.ndarray  # float64 (n_rules, n_nodes)
+    weights: np.ndarray
+
+
+fill_columns = kernel("r2.fill_columns(X, used, single_precision, out)")
+fill_shares = kernel("r2.fill_shares(tree_start, left, right, cover, value, depths, share, empty)")
+count_units = kernel("r2.count_units(tree_start, parent, left, right, depths, start)")
+fill_units = kernel("r2.fill_units(trees, parent, depths, units)")
+fill_codes = kernel("r2.fill_codes(first, last, units, decisions, offset, codes)")
+fill_alphas = kernel("r2.fill_alphas(first, last, units, decisions, offset, alphas)")
+fill_half_weights = kernel("r2.fill_half_weights(largest, out)")
+add_shallow_trees = kernel("r2.add_shallow_trees(trees, nodes, rows, half_weights, residual, met, out)")
+add_residual_trees = kernel("r2.add_residual_trees(first, last, trees, units, rows, half_weights, residual, met, out)")
+add_tree_rows = kernel("r2.add_tree_rows(first, last, trees, units, rows, losers_of, rules, residual, out)")
+add_ensemble_tree = kernel("r2.add_ensemble_tree(k, codes, weights, linear, units, player_of_node, half_weights, out)")
+add_ensemble_rows = kernel("r2.add_ensemble_rows(alphas, weights, linear, units, player_of_node, losers_of, rules, out)")
 
 WORTH_THREADS = 2**20  # numbers of the columns, a millisecond
 
