@@ -1,6 +1,6 @@
 """Fit every model that is installed, explain it, compare with brute force, and write docs/models.md from what was seen.
 
-    pip install -e ".[test]" interpret-core pygam statsmodels lifelines scikit-survival ngboost linear-tree gpytorch
+    pip install -e ".[test]" interpret-core pygam statsmodels lifelines scikit-survival ngboost quantile-forest perpetual ydf gpytorch
     python tools/models.py [--only PATTERN] [--out docs/models.md]
 
 Models of libraries that are absent keep their row of the page. Brute force takes the model's own public method (the one whose answers
@@ -33,6 +33,7 @@ TARGETS = {
     "classifier": (np.median(SCORE) < SCORE).astype(int),
     "outlier_detector": None,
 }
+NAMES = [f"x{j}" for j in range(N_COLUMNS)]
 ROWS, BACKGROUND = X[:N_EXPLAINED], X[100 : 100 + N_BACKGROUND]
 
 
@@ -152,6 +153,58 @@ def boosted():
         pass
 
 
+def other_trees():
+    """Yield the models of NGBoost, quantile-forest, Perpetual and YDF."""
+    y, label = TARGETS["regressor"], TARGETS["classifier"]
+    try:
+        from ngboost import NGBClassifier, NGBRegressor, distns
+
+        settings = {"n_estimators": 30, "verbose": False, "random_state": 0}
+        for distribution in ("Normal", "LogNormal", "Gamma", "Weibull", "Exponential"):
+            kind_of = getattr(distns, distribution)
+            name = f"NGBRegressor(Dist={distribution})"
+            yield "ngboost", name, lambda c=kind_of: NGBRegressor(Dist=c, **settings).fit(X, y)
+        yield "ngboost", "NGBClassifier", lambda: NGBClassifier(**settings).fit(X, label)
+    except ImportError:
+        pass
+    try:
+        from quantile_forest import ExtraTreesQuantileRegressor, RandomForestQuantileRegressor
+
+        for kind_of in (RandomForestQuantileRegressor, ExtraTreesQuantileRegressor):
+            for wanted in ("mean", 0.5):
+                name = f"{kind_of.__name__}(default_quantiles={wanted!r})"
+                yield (
+                    "quantile-forest",
+                    name,
+                    lambda c=kind_of, q=wanted: c(30, default_quantiles=q, random_state=0).fit(X, y),
+                )
+    except ImportError:
+        pass
+    try:
+        from perpetual import PerpetualBooster
+
+        for objective, target in (("SquaredLoss", y), ("HuberLoss", y), ("LogLoss", label)):
+            name = f"PerpetualBooster(objective='{objective}')"
+            yield (
+                "perpetual",
+                name,
+                lambda o=objective, t=target: PerpetualBooster(objective=o, budget=0.5).fit(np.asfortranarray(X), t),
+            )
+    except ImportError:
+        pass
+    try:
+        import ydf
+
+        ydf.verbose(0)
+        for learner in (ydf.GradientBoostedTreesLearner, ydf.RandomForestLearner, ydf.CartLearner):
+            for task, target in ((ydf.Task.REGRESSION, y), (ydf.Task.CLASSIFICATION, label)):
+                table = dict(zip(NAMES, X.T, strict=True)) | {"y": target}
+                name = f"{learner.__name__}, {task.name.lower()}"
+                yield "ydf", name, lambda c=learner, k=task, rows=table: c(label="y", task=k).train(rows)
+    except ImportError:
+        pass
+
+
 def additive():
     """Yield explainable boosting machines, GAMs, and linear models of statistics and survival analysis."""
     try:
@@ -189,9 +242,7 @@ def additive():
         import pandas as pd
         from lifelines import CoxPHFitter, WeibullAFTFitter
 
-        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(N_COLUMNS)]).assign(
-            time=TARGETS["regressor"], event=TARGETS["classifier"]
-        )
+        frame = pd.DataFrame(X, columns=NAMES).assign(time=TARGETS["regressor"], event=TARGETS["classifier"])
         for kind_of in (CoxPHFitter, WeibullAFTFitter):
             yield "lifelines", kind_of.__name__, lambda c=kind_of: c(penalizer=0.1).fit(frame, "time", "event")
     except ImportError:
@@ -278,8 +329,14 @@ def methods(model) -> dict[str, Callable]:
         found["predict_proba"] = lambda rows: np.asarray(model.predict_proba(rows))
         found["predict_proba, second class"] = lambda rows: np.asarray(model.predict_proba(rows))[:, 1]
         found["log-odds of predict_proba"] = lambda rows: log_odds(np.asarray(model.predict_proba(rows))[:, 1])
-    if callable(getattr(model, "predict", None)):
-        if not hasattr(model, "classes_"):  # labels are never what is explained
+    if callable(getattr(model, "pred_param", None)):
+        found["pred_param"] = model.pred_param
+    if callable(getattr(model, "input_features", None)):  # YDF takes columns by name
+        by_name = lambda rows: model.predict(dict(zip(NAMES, np.asarray(rows, float).T, strict=True)))  # noqa: E731
+        found["predict"], found["log-odds of predict"] = by_name, lambda rows: log_odds(np.asarray(by_name(rows), float))
+        found["predict and its rest"] = lambda rows: np.stack([1.0 - by_name(rows), by_name(rows)], axis=1)
+    elif callable(getattr(model, "predict", None)):
+        if not len(getattr(model, "classes_", ())):  # labels are never what is explained
             found["predict"] = model.predict
         for name, transform in (("log of predict", np.log), ("log-odds of predict", log_odds)):
             found[name] = lambda rows, t=transform: t(np.asarray(model.predict(rows)))
@@ -427,7 +484,7 @@ def main():
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = []
-    for library, name, fit in itertools.chain(scikit_learn(), boosted(), additive(), own_and_pipelines()):
+    for library, name, fit in itertools.chain(scikit_learn(), boosted(), other_trees(), additive(), own_and_pipelines()):
         if fnmatch.fnmatchcase(f"{library} {name}", arguments.only):
             rows.append(seen_of(library, name, fit))
             print(rows[-1].line(), flush=True)

@@ -57,10 +57,11 @@ def _refuse_bytes(graph: Foreign, name: str) -> None:
     try:
         for node in graph.node:
             words = (node.name, node.op_type, node.domain, node.doc_string, *node.input, *node.output)
-            assert all(isinstance(word, str) for word in words)
+            if not all(isinstance(word, str) for word in words):  # bytes, where protobuf could not decode them
+                raise ModelFormatError(message(f"{name!r} holds texts that are not UTF-8", f"Got {words!r:.100}"))
             for entry in node.attribute:
                 (entry.name, entry.s.decode("utf-8"), *(text.decode("utf-8") for text in entry.strings))
-    except (UnicodeDecodeError, AssertionError) as error:
+    except UnicodeDecodeError as error:
         raise ModelFormatError(message(f"{name!r} holds texts that are not UTF-8", str(error))) from None
 
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from types import CodeType, MethodType
 from typing import Any
 
+import numpy as np
+
 from exactshap._runtime.types import Foreign, Model
 
 __all__ = [
@@ -117,6 +119,9 @@ def _names_in(code: CodeType) -> set[str]:
 
 def gives_labels(model: Model) -> bool:
     """Say whether ``predict`` gives labels: classifiers and outlier detectors have scores besides."""
+    classes = getattr(model, "classes_", None)
+    if isinstance(classes, np.ndarray) and not classes.size:  # a regressor of Perpetual: its predict_proba answers ones
+        return False
     return any(hasattr(model, score) for score in ("predict_proba", "decision_function", "score_samples"))
 
 

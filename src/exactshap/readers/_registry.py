@@ -87,6 +87,13 @@ _REGISTRY: dict[str, str] = {
     "glum._glm.GeneralizedLinearRegressorBase": "exactshap.readers.additive.glum",
     "skglm.estimators.*": "exactshap.readers.additive.skglm",
     "optbinning.scorecard.scorecard.Scorecard": "exactshap.readers.additive.optbinning",
+    "ngboost.ngboost.NGBoost": "exactshap.readers.trees.ngboost",
+    "quantile_forest._quantile_forest.BaseForestQuantileRegressor": "exactshap.readers.trees.quantile_forest",
+    "perpetual.booster.PerpetualBooster": "exactshap.readers.trees.perpetual",
+    "ydf.model.gradient_boosted_trees_model.gradient_boosted_trees_model.GradientBoostedTreesModel": (
+        "exactshap.readers.trees.ydf"
+    ),
+    "ydf.model.random_forest_model.random_forest_model.RandomForestModel": "exactshap.readers.trees.ydf",
     "treelite.model.Model": "exactshap.readers.trees.treelite",
     "exactshap._graphs._file.OnnxFile": "exactshap.readers.wrappers.onnx",
     "exactshap._graphs._file.TreeCore": "exactshap.readers.trees.onnx",
@@ -146,7 +153,7 @@ _NO_STRUCTURE = {
 _KNOWN = (
     "kernel machines, Gaussian processes, linear models, trees, forests and boosting of scikit-learn; pipelines, searches and"
     " scaled targets of them; XGBoost, LightGBM, CatBoost, EBM, pyGAM, gpytorch, BoTorch, treelite,"
-    " lifelines, scikit-survival, statsmodels, glum, skglm"
+    " lifelines, scikit-survival, statsmodels, glum, skglm, NGBoost, quantile-forest, Perpetual, YDF"
 )
 
 

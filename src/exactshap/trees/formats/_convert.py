@@ -28,6 +28,10 @@ _CONVERTERS = {
     "lightgbm.sklearn": "exactshap.trees.formats.lightgbm",
     "catboost.core": "exactshap.trees.formats.catboost",
     "exactshap._graphs._file": "exactshap.trees.formats.onnx",
+    "ngboost.ngboost": "exactshap.trees.formats.ngboost",
+    "quantile_forest._quantile_forest": "exactshap.trees.formats.quantile_forest",
+    "perpetual.booster": "exactshap.trees.formats.perpetual",
+    "ydf.model.decision_forest_model.decision_forest_model": "exactshap.trees.formats.ydf",
     "treelite.model": "exactshap.trees.formats.treelite",
 }
 

@@ -1,0 +1,28 @@
+"""Perpetual's boosters: the score, and the probability that it is the log-odds of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exactshap._runtime.types import Model
+from exactshap.readers import OwnCall, Reader, Request
+from exactshap.readers.trees._response import read_trees
+from exactshap.trees import TreeModel, convert
+
+__all__ = ["read"]
+
+
+def read(model: Model, request: Request) -> Reader:
+    """Read f(x) = base score + sum of trees; of two classes, the difference of their log probabilities."""
+    ensemble = convert(model)
+    call = OwnCall("predict_log_proba", finish=_log_odds) if ensemble.unit == "log-odds" else OwnCall("predict")
+    return read_trees(model, request, ensemble, call, _response)
+
+
+def _log_odds(values: np.ndarray) -> np.ndarray:
+    """Return the log-odds, which Perpetual answers itself; of a table of log probabilities, their difference."""
+    return values if values.ndim == 1 else values[:, 1] - values[:, 0]
+
+
+def _response(ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
+    return ("logistic", OwnCall("predict_proba"), 1.0) if ensemble.unit == "log-odds" else None

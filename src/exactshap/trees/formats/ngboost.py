@@ -1,0 +1,86 @@
+r"""NGBoost's models as flat trees: each parameter of the distribution, as it is boosted.
+
+.. math:: \theta_k(x) = \theta_{0k} - \eta \sum_m \rho_m\, h_{mk}(x)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from exactshap._runtime.types import Model
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.trees.ensemble import TreeModel, build
+from exactshap.trees.formats.sklearn import raw_tree
+
+__all__ = ["convert"]
+
+# What the parameters of a distribution are before its exponentials
+_PARAMETERS = {
+    "Normal": ("loc", "log of scale"),
+    "NormalFixedVar": ("loc",),
+    "NormalFixedMean": ("log of scale",),
+    "Laplace": ("loc", "log of scale"),
+    "LogNormal": ("mean of the logarithm", "log of its deviation"),
+    "T": ("loc", "log of scale", "log of the degrees of freedom"),
+    "TFixedDf": ("loc", "log of scale"),
+    "TFixedDfFixedVar": ("loc",),
+    "Exponential": ("log of scale",),
+    "HalfNormal": ("log of scale",),
+    "Poisson": ("log of the rate",),
+    "Gamma": ("log of alpha", "log of beta"),
+    "Weibull": ("log of shape", "log of scale"),
+}
+
+
+def convert(model: Model) -> TreeModel:
+    """Return a fitted ``NGBoost`` whose base learners are scikit-learn's trees, with an output for each parameter."""
+    if not len(model.base_models):
+        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
+    raw, stages = [], []
+    for stage, (learners, scaling, columns) in enumerate(zip(model.base_models, model.scalings, model.col_idxs, strict=True)):
+        for k, learner in enumerate(learners):
+            if not hasattr(learner, "tree_"):
+                got = f"Got {type(learner).__name__}"
+                do = "Sample it: explain(lambda rows: model.predict(rows), X, background)"
+                raise UnsupportedStructureError(
+                    message(f"{type(model).__name__} is read where its learners are trees", got, do)
+                )
+            value = -model.learning_rate * scaling * learner.tree_.value[:, 0, 0]
+            raw.append(raw_tree(learner.tree_, value, np.asarray(columns), output=k if len(learners) > 1 else -1))
+            stages.append(stage)
+    constant = np.ravel(np.asarray(model.init_params, float))
+    names = _parameter_names(model, len(constant))
+    single = len(names) == 1
+    return TreeModel(
+        trees=build(raw, n_features=model.n_features, constant=constant, less_equal=True, single_precision=True),
+        library="ngboost",
+        name=type(model).__name__,
+        unit=_unit(_kind(model), names),
+        output_names=names,
+        single_output=single,
+        tree_output=np.array([tree.output for tree in raw], np.int32),
+        tree_stage=np.array(stages, np.int32),
+        objective=_kind(model),
+    )
+
+
+def _kind(model: Model) -> str:
+    """Return the name of the distribution, which NGBoost wraps for targets that are all observed."""
+    names = [cls.__name__ for cls in model.Dist.__mro__]
+    return next((name for name in names if name in _PARAMETERS or name == "Categorical"), names[0])
+
+
+def _unit(kind: str, names: tuple[str, ...]) -> str:
+    """Return the unit: a parameter's name where there is one of them."""
+    if kind == "Categorical":
+        return "log-odds" if len(names) == 1 else "log-odds against the first class"
+    return f"{names[0]} of {kind}" if len(names) == 1 else f"parameter of {kind}"
+
+
+def _parameter_names(model: Model, n: int) -> tuple[str, ...]:
+    """Return what the parameters are called."""
+    if _kind(model) == "Categorical":
+        return tuple(str(k) for k in range(1, n + 1))
+    known = _PARAMETERS.get(_kind(model), ())
+    return known if len(known) == n else tuple(f"parameter {k}" for k in range(n))

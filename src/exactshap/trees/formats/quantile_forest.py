@@ -1,0 +1,47 @@
+"""Forests of the package quantile-forest: the mean of the training targets that each leaf keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from exactshap._runtime.types import Foreign, Model
+from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.trees.ensemble import TreeModel
+from exactshap.trees.formats.sklearn import model_of, raw_tree
+
+__all__ = ["convert"]
+
+
+def convert(model: Model) -> TreeModel:
+    """Return the mean of the leaves' means, which is ``predict(X, quantiles="mean", aggregate_leaves_first=False)``."""
+    check_is_fitted(model)
+    if model.monotonic_cst is not None:
+        what = f"{type(model).__name__} clips the means of its leaves under monotonic constraints"
+        do = "Sample it: explain(lambda rows: model.predict(rows, quantiles='mean'), X, background)"
+        raise UnsupportedStructureError(message(what, "Got monotonic_cst", do))
+    means = _leaf_means(model.forest_) / len(model.estimators_)
+    raw = [raw_tree(tree.tree_, value[: tree.tree_.node_count]) for tree, value in zip(model.estimators_, means, strict=True)]
+    n_outputs = means.shape[2]
+    return model_of(
+        model,
+        raw,
+        np.zeros(n_outputs),
+        library="quantile-forest",
+        unit="target",
+        output_names=("output",) if n_outputs == 1 else tuple(f"target {k}" for k in range(n_outputs)),
+        single_output=n_outputs == 1,
+        tree_stage=np.zeros(len(raw), np.int32),
+        boosted=False,
+        objective=str(model.criterion),
+    )
+
+
+def _leaf_means(forest: Foreign) -> np.ndarray:
+    """Return means (n_trees, n_nodes, n_outputs) of the kept targets, which are numbered from 1; 0 is a place that is free."""
+    numbers, targets = np.asarray(forest.y_train_leaves), np.asarray(forest.y_train)
+    if numbers.max(initial=0) > targets.shape[1]:
+        raise ModelFormatError(message(f"A leaf keeps target {numbers.max()}", f"Got {targets.shape[1]} targets"))
+    kept = numbers > 0
+    values = np.stack([targets[k][numbers[:, :, k] - 1] for k in range(len(targets))], axis=2)
+    return np.asarray((values * kept).sum(axis=3) / np.maximum(kept.sum(axis=3), 1))
