@@ -444,7 +444,7 @@ HEAD = """# Models: what is exact, sampled, refused
 Written by `python tools/models.py`, which fits every model with its defaults on {n_columns} columns and explains {n_rows} rows against
 {n_background} background rows. *Difference* is the largest to brute force: all {n_coalitions} coalitions, with the model's own method named in
 *explains*, relative to the largest value (3e-07 is the single precision of XGBoost). *ms a row* are those of 100 rows at once.
-*As a function* means `explain(model.predict, X, background)`: exact up to 12 players, beyond sampled with standard errors.
+*As a function* means `explain(model.predict, X, background)`: exact up to 13 players, beyond sampled with standard errors.
 
 **{counts}**
 """

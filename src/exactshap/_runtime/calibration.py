@@ -12,10 +12,16 @@ from pathlib import Path
 
 from exactshap._runtime.files import atomic_write
 
-__all__ = ["Sample", "clocked", "seconds_per_unit"]
+__all__ = ["Sample", "clocked", "clocked_waiting", "seconds_by_size", "seconds_per_unit"]
 
 # Seconds: a sample that takes longer is not repeated.
 SECONDS_OF_A_LONG_SAMPLE = 0.1
+# Times that a size is timed at most, and seconds up to which it is timed again; how many times as large the next size is.
+TIMES, QUICK, LARGER = 4, 0.02, 16
+# Share of all units that a second size may be, however long it takes.
+SMALL_SHARE = 0.05
+# Share of the time that a function computes below which it is taken to wait.
+MOSTLY_WAITING = 0.3
 _RATES: dict[str, float] = {}
 
 
@@ -44,8 +50,8 @@ def seconds_per_unit(name: str, sample: Callable[[], Sample]) -> float:
     return _RATES[name]
 
 
-def clocked(run: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the seconds that ``run()`` takes; on ``time.thread_time`` it does not matter what else this machine does.
+def clocked(run: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
+    """Return the processor's seconds for ``run()``, whatever else this machine does.
 
     >>> clocked(lambda: None) < 1.0
     True
@@ -53,6 +59,55 @@ def clocked(run: Callable[[], object], clock: Callable[[], float] = time.perf_co
     started = clock()
     run()
     return clock() - started
+
+
+def clocked_waiting(run: Callable[[], object]) -> float:
+    """Return the seconds for a function that may wait, for a service or a disk.
+
+    They are the processor's, whatever else this machine does, unless most of the time it does not compute.
+    """
+    wall = time.perf_counter()
+    computed = clocked(run)
+    passed = time.perf_counter() - wall
+    return passed if computed < MOSTLY_WAITING * passed else computed
+
+
+def seconds_by_size(
+    run: Callable[[int], object],
+    most: int,
+    *,
+    patience: float,
+    n_units: float = 0.0,
+    timed: Callable[[Callable[[], object]], float] = clocked,
+) -> tuple[float, float]:
+    """Time work of 1, 16, 256, ... units while it is quick; return the seconds of the first unit and of each other.
+
+    Parameters
+    ----------
+    run : callable
+        Does so many units.
+    most : int
+        Units at most.
+    patience : float
+        Seconds from which on no larger size is tried.
+    n_units : float
+        Units of the whole work: a second size that is a small share of it is tried all the same.
+    timed : callable
+        :func:`clocked` or :func:`clocked_waiting`.
+    """
+
+    def seconds(n: int) -> float:
+        found = [timed(lambda: run(n))]
+        while len(found) < TIMES and sum(found) < QUICK:
+            found.append(timed(lambda: run(n)))
+        return min(found)
+
+    n = 1
+    one = some = seconds(1)
+    while n < most and (some < patience or (n == 1 and SMALL_SHARE * n_units >= LARGER)):
+        n = min(LARGER * n, most)
+        some = seconds(n)
+    return one, one if n == 1 else max(0.0, some - one) / (n - 1)
 
 
 @functools.cache

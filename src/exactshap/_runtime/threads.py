@@ -6,6 +6,7 @@ not depend on it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -124,6 +125,8 @@ def map_on_workers(function: Callable[..., Any], tasks: Iterable[Sequence[Any]])
     True
     """
     if asked_jobs() is not None:  # this call says itself how many threads it takes
+        return None
+    if "joblib.parallel" not in sys.modules:  # no backend is set, and the import takes longer than most explanations
         return None
     from joblib import Parallel, delayed, effective_n_jobs
 

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
+from exactshap._runtime.calibration import clocked
 from exactshap._runtime.process_settings import without_warnings
 from exactshap.errors import ExactshapError
 from exactshap.explainer._solve import Cut, predict
@@ -36,7 +37,7 @@ from exactshap.frames import Table, hybrid_cells, hybrid_columns
 from exactshap.games import all_masks
 from exactshap.readers import Reader, columns_of, rounding_of
 from exactshap.semivalues import Hierarchy, Semivalue, find
-from exactshap.solvers import Solution, player_sets
+from exactshap.solvers import Cost, Solution, player_sets
 
 __all__ = [
     "Certified",
@@ -203,6 +204,33 @@ class Certifier:
         if was_compared and n_rows < SEPARATE_CALLS and self._rng.random() * ROWS_BETWEEN > n_rows:
             return 0
         return max(2, min(n_rows // ROWS_OF_A_HYBRID, MOST))
+
+    def prepare(self) -> None:
+        """Predict the background, as the first explanation does otherwise."""
+        if self._reader.background is not None:
+            self._first()
+
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int) -> tuple[int, Cost]:
+        """Return how many rows are predicted besides those of a request, and what solving hybrids costs."""
+        reader, background = self._reader, self._reader.background
+        if background is None:
+            return 0, Cost()
+        n_present = min(background.n_rows, max(PRESENT, n_rows // 50))
+        if not self._has_hybrids or reader.asks is not None:
+            return n_present, Cost()
+        reference, n_hybrids, cost = background.take([self._place]), max(2, min(n_rows // ROWS_OF_A_HYBRID, MOST)), Cost()
+        seconds = clocked(lambda: reader.bind(reference))
+        bound = reader.bind(reference)
+        if bound is None:
+            return n_present, Cost()
+        if n_rows >= SEPARATE_CALLS:
+            cost += bound.cost(few, n_hybrids, find("shapley"), 1, n_hybrids)
+        is_new = self._kept.get(("question", semivalue, order)) is None and not isinstance(semivalue, Hierarchy)
+        if is_new and (semivalue.name != "shapley" or order > 1):
+            n = RANDOM_SETS + 2 ** min(order, reader.n_players)
+            cost += Cost(seconds) + bound.cost(few, n, semivalue, order, n)
+            n_hybrids += n
+        return n_present + n_hybrids, cost
 
     def certify(
         self,

@@ -214,7 +214,7 @@ class Explainer:
         if offsets is not None:
             check_offsets(reader, table.n_rows, offsets)
         with using_jobs(self.n_jobs):
-            return forecast(reader, table, semivalue, order, self.memory_limit)
+            return forecast(reader, self._certifier, table, semivalue, order, self.memory_limit)
 
     def background_values(self, X: TableLike) -> np.ndarray:
         r"""Return the rows' Shapley values against each background row alone.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap._runtime.calibration import Sample, clocked, seconds_per_unit
+from exactshap._runtime.calibration import Sample, clocked, clocked_waiting, seconds_by_size, seconds_per_unit
 from exactshap._runtime.memory import physical_memory
 from exactshap._runtime.progress import duration
 from exactshap._runtime.threads import worker_count
@@ -21,7 +21,7 @@ from exactshap.explainer._solve import Cut, predict
 from exactshap.frames import Table, as_table
 from exactshap.readers import Reader, Request, read
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Cost, player_sets
+from exactshap.solvers import Cost, count_sets
 
 __all__ = ["Forecast", "cut_rows", "forecast", "refused_beyond_memory"]
 
@@ -31,7 +31,9 @@ TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
 PIECES = 4  # of the rows for each thread: with fewer, some would wait for the last
 # Pieces of a full block at most: smaller ones take longer to hand out than to solve
 SMALLEST = 16
-QUICK = 0.005  # seconds of a prediction up to which it is timed again for more rows
+# Rows, players and order of the explanations that are timed for each set and for each cell of values
+SIZES_TIMED = {"sets": (1, 200, 2), "cells": (200, 100, 2)}
+PATIENCE = 0.002  # seconds of a prediction from which on none of more rows is timed
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,17 +89,23 @@ class Forecast:
         )
 
 
-def forecast(reader: Reader, table: Table, semivalue: Semivalue, order: int, limit: float) -> Forecast:
-    """Say which method will run and what it will cost: pieces of the work are timed, no row is explained."""
+def forecast(reader: Reader, certifier: Certifier, table: Table, semivalue: Semivalue, order: int, limit: float) -> Forecast:
+    """Say which method will run and what it will cost: pieces of the work are timed, no row is explained.
+
+    The background is predicted, which the first explanation then need not.
+    """
     check_result(reader, table.n_rows, order)
     _refuse_odd_rows(reader, table, semivalue, order)
     n_rows, block = table.n_rows, block_size(reader, table.n_rows, order, limit)
     result = result_bytes(reader, n_rows, order)
     if not n_rows:
         return Forecast("nothing to do", True, 0.0, 0.0, result, block)
-    cost = _cost(reader, table, n_rows, block, semivalue, order)
+    certifier.prepare()
+    few = _few(table, n_rows, block)
+    n_others, comparing = certifier.cost(few, n_rows, semivalue, order)
+    cost = reader.cost(few, n_rows, semivalue, order, block) + _predictions(reader, few, n_rows + n_others, -(-n_rows // block))
     answers = result if n_rows > block else 0.0  # blocks are held until they are joined
-    overhead = seconds_per_unit("explanation", _explanation)
+    overhead = _seconds_around(count_sets(reader.n_players, order), n_rows * reader.n_outputs) + comparing.seconds
     asks = reader.asks
     advice = "" if asks is None else asks.advice
     return Forecast(cost.method, cost.exact, cost.seconds + overhead, cost.bytes + answers, result, block, advice)
@@ -113,7 +121,9 @@ def _refuse_odd_rows(reader: Reader, table: Table, semivalue: Semivalue, order: 
             if pattern not in seen and len(seen) < MOST_PATTERNS:
                 seen.add(pattern)
                 with rows_from(start + int(i), table.row_label):
-                    _cost(reader, table.take([start + int(i)]), 1, 1, semivalue, order)
+                    row = table.take([start + int(i)])
+                    reader.cost(row, 1, semivalue, order, 1)
+                    reader.predict(row)
 
 
 def _odd_cells(rows: Table) -> np.ndarray:
@@ -127,37 +137,48 @@ def _odd_cells(rows: Table) -> np.ndarray:
     return np.where(np.isnan(numbers), 1, 2 * (np.abs(numbers) > np.finfo(np.float32).max)).astype(np.int8)
 
 
-def _cost(reader: Reader, rows: Table, n_rows: int, block: int, semivalue: Semivalue, order: int) -> Cost:
-    timed = rows.take(slice(0, min(TIMED_ROWS, block, n_rows)))
-    return reader.cost(timed, n_rows, semivalue, order, block) + _predictions(reader, timed, n_rows, -(-n_rows // block))
+def _few(rows: Table, n_rows: int, block: int) -> Table:
+    """Return the rows that pieces of the work are timed on."""
+    return rows.take(slice(0, min(TIMED_ROWS, block, n_rows)))
 
 
-def _predictions(reader: Reader, timed: Table, n_rows: int, n_blocks: int) -> Cost:
+def _predictions(reader: Reader, few: Table, n_rows: int, n_calls: int) -> Cost:
     """Return the cost of the model's own predictions."""
-    row = timed.take(slice(0, 1))
-    one = clocked(lambda: reader.predict(row))
-    each = 0.0
-    if one < QUICK:
-        one, some = (min(clocked(lambda rows=rows: reader.predict(rows)) for _ in range(2)) for rows in (row, timed))  # type: ignore[misc]
-        each = max(0.0, some - one) / max(1, timed.n_rows - 1)
-    return Cost(n_blocks * one + (n_rows - n_blocks) * each)
+    timed = clocked if reader.asks is None else clocked_waiting
+    one, each = seconds_by_size(
+        lambda n: reader.predict(few.take(np.arange(n) % few.n_rows)), n_rows, patience=PATIENCE, timed=timed
+    )
+    return Cost(n_calls * one + (n_rows - n_calls) * each)
 
 
-def _explanation() -> Sample:
-    """Return what every explanation costs, whatever the model: checks, tables, certificates."""
+def _seconds_around(n_sets: int, n_rows: int) -> float:
+    """Return what every explanation costs, whatever the model: checks, tables, certificates, names of sets and sums of cells."""
+    each_set, each_cell = (
+        seconds_per_unit(f"explanation, {unit}", lambda sizes=sizes: _explanation(*sizes))  # type: ignore[misc]
+        for unit, sizes in SIZES_TIMED.items()
+    )
+    _, run = _explanation(1, 2, 1)
+    run()  # the first of a process imports what the call needs
+    once = clocked(run)
+    return once + n_sets * each_set + n_sets * n_rows * each_cell
+
+
+def _explanation(n_rows: int, n_players: int, order: int) -> Sample:
+    """Return an explanation of a sum of columns, in cells of its values; of two columns, as one."""
     from exactshap.readers import AdditiveModel
 
-    rows, shapley = as_table(np.ones((1, 2))), find("shapley")
-    reader = read(AdditiveModel([((0, 1), lambda values: values.sum(axis=1))]), Request(background=rows))
-
-    certifier = Certifier(reader)
+    index = find("shapley" if order == 1 else "k-sii")
+    model = AdditiveModel([((j,), np.ravel) for j in range(n_players)])
+    reader = read(model, Request(background=as_table(np.ones((1, n_players)))))
+    rows, certifier = np.ones((n_rows, n_players)), Certifier(reader)
 
     def run() -> None:
-        table = as_table(rows.native)
-        certified = certifier.certify(table, reader.solve(table, shapley, 1), predict(reader, table), None, shapley, 1)
-        wrap(reader, table, reader.solve(table, shapley, 1), certified, shapley, 1).certificate()
+        table = as_table(rows)
+        solution = reader.solve(table, index, order)
+        certified = certifier.certify(table, solution, predict(reader, table), None, index, order)
+        wrap(reader, table, solution, certified, index, order).certificate()
 
-    return 1.0, run
+    return float(n_rows * count_sets(n_players, order) if order > 1 else 1), run
 
 
 def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int | None) -> Cut:
@@ -194,7 +215,7 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
 
 def result_bytes(reader: Reader, n_rows: int, order: int) -> float:
     """Return the bytes of the values."""
-    return 8.0 * n_rows * len(player_sets(reader.n_players, order)) * reader.n_outputs
+    return 8.0 * n_rows * count_sets(reader.n_players, order) * reader.n_outputs
 
 
 @contextmanager
@@ -213,7 +234,7 @@ def check_result(reader: Reader, n_rows: int, order: int) -> None:
     """Refuse a result that this machine cannot hold: values, and baseline, prediction, residual and tolerance of each row."""
     result = result_bytes(reader, n_rows, order) + 8.0 * 4 * n_rows * reader.n_outputs
     if result > 0.8 * physical_memory():
-        n_sets = len(player_sets(reader.n_players, order))
+        n_sets = count_sets(reader.n_players, order)
         raise BudgetError(
             message(
                 f"The result of order {order} does not fit in this machine",

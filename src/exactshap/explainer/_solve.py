@@ -14,7 +14,7 @@ from exactshap.errors import BudgetError, InputError, message, rows_from
 from exactshap.frames import Table, above
 from exactshap.readers import Reader
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Part, Rows, Solution, player_sets
+from exactshap.solvers import Part, Rows, Solution, count_sets
 
 __all__ = ["Cut", "predict", "solve_rows", "values_by_background_row"]
 
@@ -145,7 +145,7 @@ def _named(table: Table, row: int) -> str:
 def _nothing(reader: Reader, order: int) -> tuple[Solution, np.ndarray]:
     """Return the solution of no rows."""
     tail = () if reader.single_output else (reader.n_outputs,)
-    part = Part.zeros(0, len(player_sets(reader.n_players, order)), *tail)
+    part = Part.zeros(0, count_sets(reader.n_players, order), *tail)
     return Solution(part), part.empty
 
 

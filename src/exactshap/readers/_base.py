@@ -19,7 +19,7 @@ from exactshap.errors import InputTypeError, message
 from exactshap.frames import Table, with_unique_index
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, choose, player_sets, solve
+from exactshap.solvers import Cost, Solution, choose, count_sets, solve
 
 __all__ = [
     "Offset",
@@ -200,7 +200,7 @@ class Reader(ABC):
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of working memory for a block of rows: it decides how many rows make a block."""
-        return 8.0 * 4 * n_rows * len(player_sets(self.n_players, order)) * self.n_outputs
+        return 8.0 * 4 * n_rows * count_sets(self.n_players, order) * self.n_outputs
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Return the cost of solving ``n_rows`` rows in blocks. It is for one thread, with memory beyond what is held already.

@@ -336,7 +336,7 @@ def _unknown(model: Model) -> str:
     return message(
         f"No exact reader for {name}",
         why,
-        f"Pass its function: explain(model.{method}, X, background) asks it about mixed rows (sampled beyond 12 players,"
+        f"Pass its function: explain(model.{method}, X, background) asks it about mixed rows (sampled beyond 13 players,"
         " with standard errors); or register a reader (docs/extend.md)",
     )
 

@@ -12,6 +12,7 @@ from exactshap.solvers._solve import seconds_besides_calls as seconds_besides_ca
 from exactshap.solvers.core import Cost, Part, Solution
 from exactshap.solvers.core import Posterior as Posterior
 from exactshap.solvers.core import Rows as Rows
+from exactshap.solvers.core import count_sets as count_sets
 from exactshap.solvers.core import player_sets as player_sets
 
 __all__ = [

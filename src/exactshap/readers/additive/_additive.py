@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from exactshap._native import Handle
-from exactshap._runtime.calibration import clocked
+from exactshap._runtime.calibration import seconds_by_size
 from exactshap._runtime.types import Model
 from exactshap.errors import ExplanationWarning, InputError, UnsupportedStructureError, message, warn
 from exactshap.frames import Table, check_columns
@@ -31,7 +31,7 @@ from exactshap.readers.additive.terms import (
     slices,
 )
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Part, Solution, player_sets
+from exactshap.solvers import Cost, Part, Solution, count_sets
 from exactshap.solvers.additive import (
     Linear,
     LookedUp,
@@ -51,7 +51,7 @@ VALUE_FUNCTIONS = ("interventional", "baseline")
 # Rows of a block of a linear model: copying its values takes as long as solving it.
 LINEAR_ROWS = 2**18
 # Rows of one timed evaluation of a forecast.
-TIMED_ROWS = 256
+TIMED_ROWS, PATIENCE = 256, 0.01
 # Evaluations up to which a forecast solves rows.
 TIMED_CALLS = 5e4
 # Coalition values of a piece of rows: 2 MiB, what stays in a core's caches.
@@ -233,7 +233,7 @@ class AdditiveReader(Reader):
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of a block: coalition values, copied once, the result, and one chunk of hybrid rows."""
-        sets = len(player_sets(self.n_players, order))
+        sets = count_sets(self.n_players, order)
         # Values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
         if self._streams:
             n_rows += 0 if self._linear is not None else Monomials.TILE_ROWS
@@ -253,8 +253,8 @@ class AdditiveReader(Reader):
             seconds = solving.seconds + n_rows * sum(seconds_of_row(*pair, many) for pair in pairs)
         else:  # what keeps no coalition values makes them where it adds them up
             evaluate = partial(self._solved, semivalue=semivalue, order=order) if self._streams else self._coalition_values
-            one, some = (min(clocked(partial(evaluate, rows)) for _ in range(2)) for rows in (rows[:1], many))
-            seconds = n_blocks * one + (n_rows - n_blocks) * max(some - one, 0.0) / (TIMED_ROWS - 1)
+            one, each = seconds_by_size(lambda n: evaluate(many[:n]), TIMED_ROWS, patience=PATIENCE)
+            seconds = n_blocks * one + (n_rows - n_blocks) * each
             seconds += 0.0 if self._streams else solving.seconds
         return replace(solving, seconds=seconds, bytes=self.memory(block_rows, order))
 

@@ -40,7 +40,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
     """
     require_fitted(model, "coef_", "intercept_")
     if getattr(model, "formula", None) is not None:
-        do = "Call it on frames: explain(model.linear_predictor, X, background), exact up to 12 players"
+        do = "Call it on frames: explain(model.linear_predictor, X, background), exact up to 13 players"
         raise UnsupportedStructureError(message("Terms of a formula are not columns of the rows", f"Got {model.formula!r}", do))
     select_outputs(("output",), request.output, owner=type(model).__name__)
     columns = _columns(model)

@@ -57,7 +57,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
     columns = [str(name) for name in fitted.exog_names]
     if type(fitted).__name__ not in _KNOWN or params.shape != (len(columns),):
         got = f"Got parameters of shape {params.shape}; known: {', '.join(_KNOWN)}"
-        do = "Call it: explain(model.predict, X, background), exact up to 12 players"
+        do = "Call it: explain(model.predict, X, background), exact up to 13 players"
         raise UnsupportedStructureError(message(f"{type(fitted).__name__} is read where it has one linear predictor", got, do))
     by_formula = hasattr(fitted, "formula")
     settings: dict[str, Any] = {} if type(fitted).__name__ in _OWN_SCALE else {"which": "linear"}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.calibration import clocked
+from exactshap._runtime.calibration import Sample, clocked_waiting, seconds_by_size, seconds_per_unit
 from exactshap._runtime.progress import Asks, count_coalitions, fewer_coalitions
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import (
@@ -374,22 +374,31 @@ def _checked_rows(background: Table) -> Table:
 
 
 SAMPLED = ("estimator", "surrogate", "polynomial_order", "frontier", "pairing", "sampling")
-TIMED_COALITIONS = 16  # of a second timing: what one more coalition costs in a batch
-# The second timing is made where one coalition takes less than so many seconds, or there are so many rows that it is a small share.
-MAX_SECONDS_TIMED, MIN_ROWS_TIMED = 0.05, 100
+# Seconds of a call from which on no larger batch of coalitions is timed.
+PATIENCE = 0.02
 
 
 def calls_cost(reader: Reader, row: OracleGame, n_rows: int, order: int) -> Cost:
-    """Return the cost of ``n_rows`` rows: the function is timed on one coalition, and on several if that is a small share."""
+    """Return the cost of ``n_rows`` rows: the function is timed on one coalition, and on batches of them while that is quick."""
     coalitions, method = _coalitions(reader)
-    masks = np.zeros((TIMED_COALITIONS, reader.n_players), bool)
-    masks[:, ::2] = True
-    one = each = clocked(lambda: row.value(masks[:1]))
-    if one < MAX_SECONDS_TIMED or n_rows >= MIN_ROWS_TIMED:
-        one, some = (min(clocked(lambda k=k: row.value(masks[:k])) for _ in range(2)) for k in (1, TIMED_COALITIONS))  # type: ignore[misc]
-        each = max(0.0, some - one) / (TIMED_COALITIONS - 1)
+    most = int(min(coalitions, reader.batch_coalitions))  # type: ignore[attr-defined]
+    masks = np.random.default_rng(0).random((most, reader.n_players)) < 0.5
+    n_units = n_rows * coalitions
+    one, each = seconds_by_size(lambda n: row.value(masks[:n]), most, patience=PATIENCE, n_units=n_units, timed=clocked_waiting)
     seconds = one + (coalitions - 1) * each + seconds_besides_calls(coalitions, method, reader.n_players, order)
+    seconds += seconds_per_unit("function, row", _row)
     return Cost(n_rows * seconds, exact=method == "enumeration", method=method)
+
+
+def _row() -> Sample:
+    """Return a row of a function that costs nothing: what is done for each row, whatever the function."""
+    from exactshap.frames import as_table
+    from exactshap.readers import Request, read
+    from exactshap.semivalues import find
+
+    rows = as_table(np.array([[0.0, 0.0], [1.0, 1.0]]))
+    reader, row = read(lambda X: X[:, 0], Request(background=rows.take([0]))), rows.take([1])
+    return 1.0, lambda: reader.solve(row, find("shapley"), 1)
 
 
 def calls_forecast(reader: Reader) -> Asks:

@@ -23,7 +23,7 @@ from exactshap.readers.kernel_machines.machine import (
     cut_terms,
 )
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Part, Solution, player_sets
+from exactshap.solvers import Cost, Part, Solution, count_sets
 from exactshap.solvers.product import (
     ExponentialTerms,
     PreparedMixture,
@@ -94,7 +94,7 @@ class Streamed(Strategy):
             part = Part.join(rows, len(values))
             total = part if total is None else total + part
         if total is None:
-            n_sets = len(player_sets(machine.n_players, order))
+            n_sets = count_sets(machine.n_players, order)
             total = Part.zeros(len(values), n_sets, machine.n_outputs, method="quadrature")
         return total
 
@@ -124,7 +124,7 @@ class Streamed(Strategy):
         rows = min(max(self._block_values, width * columns), n_rows * width * columns)
         if order == 1 and self._exponentials:
             tiles, rows = 0.0, 0  # none is made
-        n_sets = len(player_sets(machine.n_players, order))
+        n_sets = count_sets(machine.n_players, order)
         sums = n_rows * (3.0 * machine.n_outputs * n_sets + 2.0 * columns) + 32.0 * (6 * machine.n_players + n_sets)
         return 8.0 * (self._copies() * (tiles * tile + rows) + 0.3 * float(columns > MAX_EQUAL_COLUMNS) * rows + sums)
 

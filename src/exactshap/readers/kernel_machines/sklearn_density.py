@@ -25,7 +25,7 @@ def read(model: Model, request: Request) -> Reader:
     settings = {name: getattr(model, name) for name in _READ}
     if settings != _READ:
         name = next(name for name in _READ if settings[name] != _READ[name])
-        do = "Explain its logarithm as a function: explain(model.score_samples, X, background), exact up to 12 players"
+        do = "Explain its logarithm as a function: explain(model.score_samples, X, background), exact up to 13 players"
         what = "KernelDensity is read where its kernel is a product and nothing is cut off"
         raise UnsupportedStructureError(message(what, f"Got {name}={settings[name]!r}", do))
     select_outputs(("density",), request.output, owner="KernelDensity")

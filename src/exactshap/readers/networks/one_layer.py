@@ -193,7 +193,7 @@ class OneLayerNetwork:
 
 def unknown_activation(name: str, activation: str) -> UnsupportedStructureError:
     """Return the error for an activation without an exact form."""
-    do = "Explain its predict method, sampled beyond 12 players: explain(model.predict, X, background)"
+    do = "Explain its predict method, sampled beyond 13 players: explain(model.predict, X, background)"
     known = f"Got activation={activation!r}; exact are {', '.join(map(repr, ACTIVATIONS))}"
     return UnsupportedStructureError(message(f"The units of {name} have no exact form", known, do))
 
@@ -411,7 +411,7 @@ class NetworkReader(Reader):
         try:
             return expand("logistic", limit)
         except BudgetError as error:
-            do = "Explain its predict method, sampled beyond 12 players: explain(model.predict, X, background)"
+            do = "Explain its predict method, sampled beyond 13 players: explain(model.predict, X, background)"
             got = f"Its sum reaches {limit:.3g}, with both signs"
             raise BudgetError(message(f"A unit of {self.model_name} is too steep to be expanded", got, do)) from error
 

@@ -171,7 +171,7 @@ def no_response(model: Model, why: str) -> UnsupportedStructureError:
         message(
             f"The response of {type(model).__name__} is not known from its score",
             why,
-            f"Call the model: explain(model.{way}, X, background), sampled beyond 12 players",
+            f"Call the model: explain(model.{way}, X, background), sampled beyond 13 players",
         )
     )
 

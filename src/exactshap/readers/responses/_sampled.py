@@ -167,10 +167,11 @@ class SampledResponse(LinkedReader):
 
     def memory(self, n_rows: int, order: int) -> float:
         coalitions, _ = self._coalitions()
+        assert self.background is not None
         return (
             self.inner.memory(n_rows, order)
             + super().memory(n_rows, order)
-            + 24.0 * CHUNK_VALUES
+            + 24.0 * min(CHUNK_VALUES, coalitions * self.background.n_rows * self.n_outputs)
             + 8.0 * coalitions * (3.0 * self.n_players + 4.0 * self.n_outputs)
         )
 

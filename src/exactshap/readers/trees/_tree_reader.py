@@ -29,7 +29,7 @@ from exactshap.readers import (
 )
 from exactshap.readers.trees._dump import Node, dump_difference, own_trees, walked_values
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, player_sets
+from exactshap.solvers import Cost, Solution, count_sets
 from exactshap.solvers.trees import check_cells, no_path_dependent, prepare_trees, solve_trees
 from exactshap.trees import FlatTrees, TreeModel, inside, margin, paths, prepared
 from exactshap.trees.ensemble import encode, function_sizes, largest_sum, readable
@@ -210,7 +210,7 @@ class TreeReader(Reader):
         return solving + Cost(bytes=block_rows * self._row_bytes(order))
 
     def _row_bytes(self, order: int) -> float:
-        sets = len(player_sets(self.n_players, order)) * self.n_outputs
+        sets = count_sets(self.n_players, order) * self.n_outputs
         return 8.0 * (3.0 * sets + 4.0 * self.ensemble.trees.n_features)
 
 

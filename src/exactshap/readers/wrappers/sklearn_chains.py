@@ -28,7 +28,7 @@ def read(model: Model, request: Request) -> Reader:
     for place, step in enumerate(model.estimators_):
         parts = linear_step(step)
         if parts is None or parts.method != method or parts.coefficients.shape[1] != 1:
-            do = "Call it: explain(model.predict, X, background), exact up to 12 players"
+            do = "Call it: explain(model.predict, X, background), exact up to 13 players"
             raise _refused(model, f"Got {type(step).__name__}", do)
         of_rows, of_chain = np.split(np.asarray(parts.coefficients[:, 0], float), [n_columns])
         before = list(model.order_[:place])

@@ -69,7 +69,7 @@ def member_of_probabilities(
         why = f"Those of {reader.model_name} are exact only as {reader.unit}"
     except ExactshapError as error:
         why = str(error)
-    do = "Call it: explain(model.predict_proba, X, background), exact up to 12 players"
+    do = "Call it: explain(model.predict_proba, X, background), exact up to 13 players"
     raise UnsupportedStructureError(message(f"{owner} adds up probabilities", why, do))
 
 

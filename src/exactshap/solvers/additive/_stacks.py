@@ -18,7 +18,7 @@ from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.errors import InputError, message
 from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.core import Cost, Part, Solution, player_sets, set_sizes
+from exactshap.solvers.core import Cost, Part, Solution, count_sets, player_sets, set_sizes
 
 __all__ = [
     "Bins",
@@ -240,7 +240,7 @@ def solve_stacks(
     order: int,
 ) -> Part:
     """Add up stacks of terms, one at a time; refuse what is not finite."""
-    n_sets = len(player_sets(n_players, order))
+    n_sets = count_sets(n_players, order)
     # written, not np.zeros: what is read before it is written, the system fetches twice
     values, empty, full = (np.full((n_rows, *shape), 0.0) for shape in ((n_sets, n_outputs), (n_outputs,), (n_outputs,)))
     scale, n_terms = np.full(n_rows, 0.0), 0
@@ -263,7 +263,7 @@ def solve_stacks(
 def solve_searched(terms: Searched, rows: np.ndarray, bins: Handle, n_players: int, semivalue: Semivalue, order: int) -> Part:
     """Return the part of terms over bins in one pass. The bits are those of cells that are looked up."""
     n_rows, shares = len(rows), _shares(terms.singles, terms.pairs, n_players, semivalue, order)
-    values, scale = np.empty((n_rows, len(player_sets(n_players, order)), 1)), np.empty(n_rows)
+    values, scale = np.empty((n_rows, count_sets(n_players, order), 1)), np.empty(n_rows)
     empty, full = (np.empty((n_rows, 1)) for _ in range(2))
     fill_searched(rows, bins, terms.tables, shares, values, empty, full, scale)
     return Part(values, empty, full, method_of(len(terms.singles) + len(terms.pairs)), scale=scale)
@@ -401,7 +401,7 @@ def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Se
     """
     model = cast(Linear, linear.value)
     n_rows, n_outputs = len(rows), model.absent.shape[1]
-    values = np.empty((n_rows, len(player_sets(n_players, order)), n_outputs))
+    values = np.empty((n_rows, count_sets(n_players, order), n_outputs))
     full, scale = np.empty((n_rows, n_outputs)), np.empty(n_rows)
     fill_linear(np.ascontiguousarray(rows, float), linear, weight_alone(semivalue, order), values, full, scale)
     empty = np.broadcast_to(model.absent.sum(axis=0), full.shape)
@@ -421,7 +421,7 @@ def solve_linear_precisely(
     """
     terms = rows[:, :, None].astype(np.longdouble) * model.coefficients
     gains = weight_alone(semivalue, order) * ((rows - means)[:, :, None] * model.coefficients)
-    values = np.zeros((len(rows), len(player_sets(n_players, order)), model.absent.shape[1]))
+    values = np.zeros((len(rows), count_sets(n_players, order), model.absent.shape[1]))
     for player in np.unique(model.players):
         values[:, player] = gains[:, model.players == player].sum(axis=1)
     full = np.asarray(terms.sum(axis=1), float)

@@ -14,6 +14,7 @@ from exactshap.solvers.core._nodes import bound as bound
 from exactshap.solvers.core._nodes import coarse_bound as coarse_bound
 from exactshap.solvers.core._nodes import enough_nodes as enough_nodes
 from exactshap.solvers.core._nodes import fine_bound as fine_bound
+from exactshap.solvers.core._sets import count_sets as count_sets
 from exactshap.solvers.core._sets import player_sets as player_sets
 from exactshap.solvers.core._sets import set_sizes as set_sizes
 from exactshap.solvers.core._sets import sets_by_size as sets_by_size

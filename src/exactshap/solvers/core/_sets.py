@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap.errors import BudgetError, InputError, message
 
-__all__ = ["player_sets", "set_sizes", "sets_by_size"]
+__all__ = ["count_sets", "player_sets", "set_sizes", "sets_by_size"]
 
 # Sets: a tile of 32 terms for each set is 1 GiB of work space.
 MAX_SETS = 4_000_000
@@ -37,13 +37,23 @@ def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
     >>> player_sets(3, 2)
     ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
     """
-    sizes = set_sizes(order)
-    if order == 1 and n_players > 0:
+    count_sets(n_players, order)  # refuses what cannot fit
+    if order == 1:
         return _singles(int(n_players))
+    return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in set_sizes(order)))
+
+
+def count_sets(n_players: int, order: int) -> int:
+    """Return how many :func:`player_sets` there are, without making them; refuse what that refuses.
+
+    >>> count_sets(3, 2)
+    6
+    """
+    sizes = set_sizes(order)
     if order > n_players:
         raise InputError(message(f"The 'order' parameter must be at most the number of players, {n_players}", f"Got {order}"))
     n_sets = sum(math.comb(n_players, size) for size in sizes)
-    if n_sets > MAX_SETS:
+    if n_sets > MAX_SETS and order > 1:
         raise BudgetError(
             message(
                 f"Interactions of order {order} among {n_players} players are out of reach",
@@ -51,7 +61,7 @@ def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
                 "Ask for a lower order, or group columns into fewer players with groups=",
             )
         )
-    return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in sizes))
+    return n_sets
 
 
 def sets_by_size(sets: Sequence[tuple[int, ...]], order: int) -> list[np.ndarray]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from exactshap._native import kernel
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Part, player_sets, set_sizes
+from exactshap.solvers.core import Part, count_sets, set_sizes
 
 __all__ = ["Elimination", "eliminate", "fill_elimination", "solve_factors"]
 
@@ -113,7 +113,7 @@ def solve_factors(
     plan = eliminate(n_players, [members for members, _ in factors])
     arrays = _plan_arrays(plan)
     n_background, step = len(weights), max(1, BATCH_VALUES // (len(rates) * int(arrays.start[-1])))
-    values, ends, scale = np.zeros(len(player_sets(n_players, order))), np.zeros(2), 0.0
+    values, ends, scale = np.zeros(count_sets(n_players, order)), np.zeros(2), 0.0
     for start in range(0, n_background, step):
         part = slice(start, start + step)
         waves = [_waves(table[part].T, rates) for _, table in factors]

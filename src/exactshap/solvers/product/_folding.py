@@ -17,7 +17,7 @@ import numpy as np
 from exactshap._native import kernel
 from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Part, Solution, player_sets, set_sizes
+from exactshap.solvers.core import Part, Solution, count_sets, player_sets, set_sizes
 
 __all__ = [
     "LANES",
@@ -126,7 +126,7 @@ def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nod
     Exact at every degree: ``all_nodes`` of :func:`exactshap.solvers.product._quadrature.solve_product` changes nothing. Cost: about
     n_terms 2^d (n_background + 3 n_rows n_outputs) operations.
     """
-    player_sets(game.n_players, order)  # refuses what cannot fit
+    count_sets(game.n_players, order)  # refuses what cannot fit
     a, b, c = game.a.transpose(0, 2, 1), game.b.transpose(0, 2, 1), game.c.T
     coalitions = CoalitionTable(len(a), game.n_players, game.n_outputs)
     step = max(LANES, TABLE_VALUES // 2**game.n_players)

@@ -16,7 +16,7 @@ import numpy as np
 from exactshap._native import kernel
 from exactshap.errors import BudgetError, message
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Part, player_sets, set_sizes
+from exactshap.solvers.core import Part, count_sets, set_sizes
 
 __all__ = ["MAX_HINGE_PLAYERS", "fill_hinges", "solve_hinges"]
 
@@ -66,7 +66,7 @@ def solve_hinges(
         ends[k] = np.maximum(shifts + rise, 0.0) @ coefficients
     sizes = np.abs(shifts) + np.abs(steps).sum(axis=1)[owner]
     scale = float((sizes * np.abs(coefficients).max(axis=1, initial=0.0)).sum())
-    values = np.concatenate(parts) if parts else np.zeros((len(player_sets(n_players, order)), n_outputs))
+    values = np.concatenate(parts) if parts else np.zeros((count_sets(n_players, order), n_outputs))
     one = np.full(1, scale)
     return Part(values[None], ends[None, 0], ends[None, 1], "meet in the middle", error_bound=np.zeros(1), scale=one)
 

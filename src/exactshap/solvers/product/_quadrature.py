@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._native import kernel
 from exactshap.games import ProductGame
 from exactshap.semivalues import Measure, Rule, Semivalue, find
-from exactshap.solvers.core import Part, Solution, coarse_bound, enough_nodes, player_sets, set_sizes
+from exactshap.solvers.core import Part, Solution, coarse_bound, count_sets, enough_nodes, set_sizes
 
 __all__ = ["fill_ends", "fill_interactions", "fill_singles", "set_sums", "solve_product", "solve_terms"]
 
@@ -29,7 +29,7 @@ def solve_product(game: ProductGame, semivalue: Semivalue, order: int, *, all_no
     a-priori bound of ``_nodes`` puts the error below rounding, for sets of any size; ``all_nodes=True`` forbids it. Cost
     O(n_rows n_background n_terms n_nodes n_players) for order 1, times C(d, order) / d beyond.
     """
-    player_sets(game.n_players, order)  # refuses what cannot fit
+    count_sets(game.n_players, order)  # refuses what cannot fit
     dtype = np.complex128 if game.is_complex else np.float64
     a, b = (np.ascontiguousarray(array.transpose(0, 2, 1), dtype) for array in (game.a, game.b))
     c = np.ascontiguousarray(game.c.T, dtype)

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import player_sets
+from exactshap.solvers.core import count_sets
 from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled.process import CubeProcess, fit_process
 
@@ -97,7 +97,7 @@ class NoSurrogate:
         return np.tile(self.level, (len(masks), 1))
 
     def values(self, semivalue: Semivalue, order: int) -> np.ndarray:
-        return np.zeros((len(player_sets(self.n_players, order)), len(self.level)))
+        return np.zeros((count_sets(self.n_players, order), len(self.level)))
 
 
 def posterior(problem: RegressionProblem, relevance_rows: int | None = None) -> CubeProcess:

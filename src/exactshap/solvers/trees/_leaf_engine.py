@@ -73,6 +73,11 @@ class LeafEngine:
         """The same trees, pair by pair."""
         return WalkEngine(self.trees, self.shape, self.n_players, self.background, self.weights, self.unit)
 
+    @property
+    def steps(self) -> Handle:
+        """The splits in depth-first order."""
+        return self.cache.get_or_make(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)  # type: ignore[no-any-return]
+
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         if order > 1:
@@ -82,7 +87,7 @@ class LeafEngine:
         out = np.zeros((self.trees.n_outputs, self.n_players, columns.shape[1]))
         scale = np.full(columns.shape[1], single_leaves(self.trees) * self.weights.sum())
         weights = path_weights(semivalue, 1, min(self.shape.n_path_players, PATTERN_BITS))[1]
-        steps = self.cache.get_or_make(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)
+        steps = self.steps
         background = Background(self.background, self.weights, weights, self.shape.player_of_column, *self._sizes)
         if columns.shape[1] <= self.one_by_one_rows:
             sweep_leaf_rows(np.ascontiguousarray(columns.T), steps, background, out, scale)
@@ -127,6 +132,25 @@ class LeafEngine:
             return self.walk.work(order)
         return float(leaf_costs(self.trees, self.shape, len(self.weights)).sum())
 
+    def block_work(self, n_rows: int, order: int) -> float:
+        """Return about what a block of rows costs, in table look-ups: :meth:`work` has the patterns of ``NOMINAL_ROWS`` rows in it."""
+        if order > 1:
+            return n_rows * self.walk.work(order)
+        if n_rows <= self.one_by_one_rows:
+            return n_rows * self._row_work
+        return n_rows * (self.work(1) - self._pattern_work / NOMINAL_ROWS) + self._pattern_work * -(-n_rows // BLOCK_ROWS)
+
+    @functools.cached_property
+    def _row_work(self) -> float:
+        """Look-ups of a row on its own: the background rows that it reaches nodes with."""
+        return float(ROW_VISIT * len(self.weights) * max(visit_shares(self.trees, self.shape).sum(), 1.0))
+
+    @functools.cached_property
+    def _pattern_work(self) -> float:
+        """Look-ups of all patterns of the background."""
+        players = self.shape.distinct[self.trees.feature < 0]
+        return float(_pattern_cost(players[players <= self._sizes[0]], len(self.weights)).sum())
+
     @functools.cached_property
     def one_by_one_rows(self) -> float:
         """Return how many rows are cheaper one at a time than by tables.
@@ -135,10 +159,7 @@ class LeafEngine:
 
         On five forests of 25,000 to 63,000 splits with 50 to 1,000 background rows this is 20 to 230; they break even at 19 to 310.
         """
-        n, shape = len(self.weights), self.shape
-        players = shape.distinct[self.trees.feature < 0]
-        filling = _pattern_cost(players[players <= self._sizes[0]], n).sum()
-        return float(filling / (ROW_VISIT * n * max(visit_shares(self.trees, shape).sum(), 1.0)))
+        return self._pattern_work / self._row_work
 
     @property
     def _sizes(self) -> tuple[int, int]:

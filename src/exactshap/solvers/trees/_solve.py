@@ -14,7 +14,7 @@ from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.games import normalised_weights
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.core import Cost, Part, Solution, player_sets
+from exactshap.solvers.core import Cost, Part, Solution, count_sets
 from exactshap.solvers.trees._kernels import Structure
 from exactshap.solvers.trees._layout import (
     NOMINAL_ROWS,
@@ -307,7 +307,7 @@ def solve_trees(
     """
     trees = prepared.trees
     if order != 1:
-        player_sets(prepared.n_players, order)  # refuses what cannot fit
+        count_sets(prepared.n_players, order)  # refuses what cannot fit
     X, engines = _check_rows(trees, X, "X"), prepared.engines(order)
     if prepared.linear is not None:
         check_cells(prepared.linear.trees, X, "X")
@@ -396,14 +396,21 @@ Engine = TableEngine | PathEngine | LeafEngine | LinearEngine
 
 
 def engine_cost(engine: Engine, n_rows: int, n_blocks: int, order: int) -> Cost:
-    """Return the cost of some rows, solved in blocks: what is kept between calls is counted once."""
+    """Return the cost of some rows, solved in blocks: what is kept between calls is counted once.
+
+    What a kernel reads of the trees is made here and kept, so that it is not part of the cost.
+    """
     if isinstance(engine, TableEngine):
+        _ = engine.tables
         return _table_cost(engine, n_rows, n_blocks, order)
     if isinstance(engine, LinearEngine):
         seconds = n_rows * engine.work(order) * _seconds(LinearEngine, "rows", min(order, 2))
         return Cost(seconds, engine.memory(n_rows // n_blocks, order), True, "linear leaves")
-    one_by_one = n_rows <= n_blocks * (ONE_BY_ONE_ROWS if isinstance(engine, PathEngine) else engine.one_by_one_rows)
-    seconds = n_rows * engine.work(order) * _seconds(type(engine), "row" if one_by_one else "rows", min(order, 2))
+    _ = engine.steps
+    rows = max(1, -(-n_rows // n_blocks))
+    one_by_one = rows <= (ONE_BY_ONE_ROWS if isinstance(engine, PathEngine) else engine.one_by_one_rows)
+    work = rows * engine.work(order) if isinstance(engine, PathEngine) else engine.block_work(rows, order)
+    seconds = n_rows / rows * work * _seconds(type(engine), "row" if one_by_one else "rows", min(order, 2))
     method = "quadrature along the paths" if isinstance(engine, PathEngine) else "leaf by leaf"
     return Cost(seconds, engine.memory(n_rows // n_blocks, order), True, method)
 
@@ -427,7 +434,8 @@ def _seconds(kind: type, what: str, order: int) -> float:
     def sample() -> Sample:
         engine, columns, semivalue = _engine(kind), _columns(n_rows), _INDEX[order]
         if not isinstance(engine, TableEngine):
-            return n_rows * engine.work(order), lambda: engine.solve(columns, semivalue, order)
+            work = engine.block_work(n_rows, order) if isinstance(engine, LeafEngine) else n_rows * engine.work(order)
+            return work, lambda: engine.solve(columns, semivalue, order)
         filled, look_ups, one_row = engine.work(order)
         if what == "filling":
             tables = engine.of_order(order)
