@@ -128,9 +128,10 @@ def test_chosen_times_are_steps_of_the_curve():
     known = model.unique_times_
     between = 0.5 * (known[4] + known[5])
     two = explain(model, X[:3], output="survival", times=[between, known[9]])
-    np.testing.assert_array_equal(two.values, whole.values[:, :, [4, 9]])
+    few_outputs = {"rtol": 0, "atol": roundings(64)}  # another kernel than that of many: other sums, the same numbers
+    np.testing.assert_allclose(two.values, whole.values[:, :, [4, 9]], **few_outputs)
     one = explain(model, X[:3], output="survival", times=known[9])
-    np.testing.assert_array_equal(one.values, whole.values[:, :, 9])
+    np.testing.assert_allclose(one.values, whole.values[:, :, 9], **few_outputs)
     for times in (known[0] / 2, known[-1] + 1.0, [], [[1.0]]):
         with pytest.raises(InputError, match="`times` must lie between"):
             explain(model, X[:3], output="survival", times=times)
