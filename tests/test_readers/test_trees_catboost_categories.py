@@ -161,7 +161,7 @@ def test_groups_that_do_not_hold_a_combination_are_refused():
     model = MODELS["combined"]
     groups = closed_groups(model)
     with pytest.raises(
-        UnsupportedStructureError, match=r"combine columns. The first combines .* is no product. Pass groups=\{'"
+        UnsupportedStructureError, match=r"combine columns. The first combines .* is not a product. Pass groups=\{'"
     ):
         explain(model, FRAME[:3], groups={"numbers": ["a", "b"]})
     with pytest.raises(UnsupportedStructureError, match="refit with max_ctr_complexity=1"):
