@@ -198,7 +198,7 @@ def polyshap_noted(table):
                 f"{'one draw' if inside else 'not explained'}: the published runs take the same coalitions for all thirty instances; over "
                 f"{len(draws)} such draws ours gives {min(draws):.2g} to {max(draws):.2g}"
             )
-            near[parts[1], parts[2]] = text, "polyshap_published.py --draws 20"
+            near[parts[1], parts[2]] = text, f"polyshap_published.py --draws {len(draws)}"
     for key in ({key for key, found in errors.items() if len(found) > 1} & cells.keys()) - near.keys():
         error = statistics.stdev(errors[key]) / math.sqrt(len(errors[key]))
         if abs(statistics.fmean(errors[key]) - cells[key]) <= 2 * error:
