@@ -142,6 +142,20 @@ Block narrowed(Block block, int64_t width) {
   return block;
 }
 
+/// Room for `n_nodes` nodes of the rule and up to `width` rows, for each of which `n_totals` numbers are added up.
+Block room_of(int64_t width, int64_t n_levels, int64_t n_nodes, int64_t n_totals, Context& context) {
+  return {width, context.empty<uint8_t>(width), context.empty<int64_t>(n_levels + 1, width),
+          context.empty<double>(n_levels, n_nodes + 1, width), context.empty<double>(n_levels + 1, int64_t(2), n_nodes + 1, width),
+          context.empty<double>(n_totals, width), context.empty<int64_t>(n_levels), context.empty<int64_t>(n_levels)};
+}
+
+/// Write the products above the root: the rule's weights, and 1 for the magnitudes.
+void start_products(In<double, 2> rule, const Block& block) {
+  const int64_t n = rule.size[1];
+  for (int64_t k = 0; k < n; k++) block.products[0][k].fill(rule[WEIGHTS][k]);
+  block.products[0][n].fill(1.0);
+}
+
 /// Add the values of single players of all trees to `out (n_players, n_outputs, n_rows)`, the sums of magnitudes to `scale`.
 ///
 /// `columns (n_features, n_rows)` go `n_lanes` rows at a time; each keeps its own order of operations.
@@ -155,9 +169,7 @@ Status sweep_paths(In<double, 2> columns, Steps steps, In<int32_t, 1> player_of,
   auto coefficients = context.empty<double>(steps.largest_tree(), int64_t(4), int64_t(3), n + 1);
   auto total = context.empty<double>(n_players, n_rows), outside_at = context.empty<double>(n_levels + 1, int64_t(2));
   auto before = context.empty<double>(n), size = context.empty<double>(n_rows);
-  Block room{width, context.empty<uint8_t>(width), context.empty<int64_t>(n_levels + 1, width),
-             context.empty<double>(n_levels, n + 1, width), context.empty<double>(n_levels + 1, int64_t(2), n + 1, width),
-             context.empty<double>(n_players, width), context.empty<int64_t>(n_levels), context.empty<int64_t>(n_levels)};
+  const Block room = room_of(width, n_levels, n, n_players, context);
   if (context.failed()) return Status::no_memory;
   for (int64_t o = 0; o < n_outputs; o++) {
     total.fill(0.0);
@@ -170,8 +182,7 @@ Status sweep_paths(In<double, 2> columns, Steps steps, In<int32_t, 1> player_of,
         if (context.interrupted()) return Status::interrupted;
         const Block block = narrowed(room, smaller(n_lanes, n_rows - start));
         block.total.fill(0.0);
-        for (int64_t k = 0; k < n; k++) block.products[0][k].fill(rule[WEIGHTS][k]);
-        block.products[0][n].fill(1.0);
+        start_products(rule, block);
         const auto finish_split = [&](int64_t level, int64_t place) {
           const int64_t j = player_of[steps.nodes.feature[first + place]];
           finish(coefficients[place][2], coefficients[place][3], block.states[level + 1].data, block.sums[level + 1],
@@ -268,9 +279,7 @@ Status sweep_outputs(In<double, 2> columns, Steps steps, In<int32_t, 1> player_o
   auto slopes = context.empty<double>(steps.largest_tree(), int64_t(2), n);
   auto outside_at = context.empty<double>(n_levels + 1, int64_t(2));
   auto before = context.empty<double>(n);
-  Block room{width, context.empty<uint8_t>(width), context.empty<int64_t>(n_levels + 1, width),
-             context.empty<double>(n_levels, n + 1, width), context.empty<double>(n_levels + 1, int64_t(2), n + 1, width),
-             context.empty<double>(n_players * n_outputs, width), context.empty<int64_t>(n_levels), context.empty<int64_t>(n_levels)};
+  const Block room = room_of(width, n_levels, n, n_players * n_outputs, context);
   auto weights = context.empty<double>(int64_t(3), width);
   auto numbers = context.zeros<int64_t>((n_levels + 2) * n_levels);
   if (context.failed()) return Status::no_memory;
@@ -285,8 +294,7 @@ Status sweep_outputs(In<double, 2> columns, Steps steps, In<int32_t, 1> player_o
       const int64_t first = steps.tree_start[tree], last = steps.tree_start[tree + 1];
       if (first == last) continue;
       fill_coefficients(first, last, steps, ALL, rule, room.side_at.data, outside_at, before.data, coefficients, slopes);
-      for (int64_t k = 0; k < n; k++) block.products[0][k].fill(rule[WEIGHTS][k]);
-      block.products[0][n].fill(1.0);
+      start_products(rule, block);
       const auto add_leaf = [&](int64_t level, int64_t place, int64_t side) {
         const auto leaf = block.sums[level + 1][side];
         const auto give = [&](int64_t at, int64_t on) {
@@ -328,9 +336,7 @@ Status sweep_path_pairs(In<double, 2> columns, Steps steps, In<int32_t, 1> playe
   auto slopes = context.empty<double>(steps.largest_tree(), int64_t(2), n);
   auto outside_at = context.empty<double>(n_levels + 1, int64_t(2));
   auto before = context.empty<double>(n);
-  Block room{width, context.empty<uint8_t>(width), context.empty<int64_t>(n_levels + 1, width),
-             context.empty<double>(n_levels, n + 1, width), context.empty<double>(n_levels + 1, int64_t(2), n + 1, width),
-             context.empty<double>(n_pairs, width), context.empty<int64_t>(n_levels), context.empty<int64_t>(n_levels)};
+  const Block room = room_of(width, n_levels, n, n_pairs, context);
   auto gains = context.empty<double>(n + 3, width);
   auto numbers = context.zeros<int64_t>((n_levels + 2) * n_levels);
   if (context.failed()) return Status::no_memory;
@@ -346,8 +352,7 @@ Status sweep_path_pairs(In<double, 2> columns, Steps steps, In<int32_t, 1> playe
         const int64_t first = steps.tree_start[tree], last = steps.tree_start[tree + 1];
         if (first == last) continue;
         fill_coefficients(first, last, steps, o, rule, room.side_at.data, outside_at, before.data, coefficients, slopes);
-        for (int64_t k = 0; k < n; k++) block.products[0][k].fill(rule[WEIGHTS][k]);
-        block.products[0][n].fill(1.0);
+        start_products(rule, block);
         const auto finish_split = [&](int64_t level, int64_t place) {
           const int64_t* const state = block.states[level + 1].data;
           const auto sides = block.sums[level + 1];
