@@ -20,7 +20,7 @@ from exactshap.solvers.trees._kernels import (
     sum_forecast,
 )
 from exactshap.trees import FlatTrees
-from exactshap.trees.ensemble import Paths, parents, paths
+from exactshap.trees.ensemble import Paths, offsets_of, parents, paths
 
 __all__ = [
     "MAX_BITS",
@@ -33,7 +33,6 @@ __all__ = [
     "forecast",
     "lay_out",
     "lay_rows",
-    "offsets_of",
     "outputs_of_trees",
     "products_above",
     "routes_of",
@@ -168,11 +167,6 @@ def _empty_groups(trees: FlatTrees, shape: Structure, root: np.ndarray) -> Group
         first_output=np.empty(len(root), np.int64),
         last_output=np.empty(len(root), np.int64),
     )
-
-
-def offsets_of(counts: np.ndarray) -> np.ndarray:
-    """Return where the items of each owner start in a compressed array."""
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def lay_rows(layout: TableLayout, n_players: int, order: int, n_outputs: int) -> TableRows:

@@ -34,11 +34,11 @@ from exactshap.solvers.trees._kernels import (
     sweep_linear_sets,
     sweep_linear_tables,
 )
-from exactshap.solvers.trees._layout import binomials_and_offsets, offsets_of, sorted_leaves
+from exactshap.solvers.trees._layout import binomials_and_offsets, sorted_leaves
 from exactshap.solvers.trees._sums import whole_weights
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees, apply, paths
-from exactshap.trees.ensemble import LinearLeaves, add_leaf_functions
+from exactshap.trees.ensemble import LinearLeaves, add_leaf_functions, offsets_of, taken
 
 __all__ = ["LinearEngine", "check_cells"]
 
@@ -388,8 +388,8 @@ def _with_players(leaves: Leaves, keys: np.ndarray, n_players: int) -> Leaves:
 
 def _some_leaves(leaves: Leaves, chosen: np.ndarray) -> Leaves:
     """Return some of the leaves, in ascending order."""
-    start, slots = _taken(leaves.start, chosen)
-    edge_start, edges = _taken(leaves.edge_start, chosen)
+    start, slots = taken(leaves.start, chosen)
+    edge_start, edges = taken(leaves.edge_start, chosen)
     return Leaves(
         node=leaves.node[chosen],
         start=start,
@@ -404,8 +404,8 @@ def _some_leaves(leaves: Leaves, chosen: np.ndarray) -> Leaves:
 
 def _some_parts(parts: LeafParts, chosen: np.ndarray) -> LeafParts:
     """Return the parts of some of the leaves, in ascending order."""
-    part_start, of = _taken(parts.part_start, chosen)
-    term_start, terms = _taken(parts.term_start, of)
+    part_start, of = taken(parts.part_start, chosen)
+    term_start, terms = taken(parts.term_start, of)
     return LeafParts(
         part_start=part_start,
         player=parts.player[of],
@@ -421,10 +421,3 @@ def _some_tables(tables: LinearTables, first: int, last: int) -> LinearTables:
     """Return the tables of leaves first to last - 1."""
     set_start, table_start = tables.set_start[first : last + 1], tables.table_start[first : last + 1]
     return LinearTables(set_start - set_start[0], tables.sets[set_start[0] : set_start[-1]], table_start - table_start[0])
-
-
-def _taken(start: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the starts of some owners' items in compressed rows, and where these items stood."""
-    counts = np.diff(start)[chosen]
-    new = offsets_of(counts)
-    return new, np.arange(new[-1]) + np.repeat(start[chosen] - new[:-1], counts)

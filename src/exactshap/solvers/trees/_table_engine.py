@@ -25,10 +25,11 @@ from exactshap.solvers.trees._kernels import (
     sweep,
     sweep_few_rows,
 )
-from exactshap.solvers.trees._layout import TableLayout, lay_rows, offsets_of, routes_of
+from exactshap.solvers.trees._layout import TableLayout, lay_rows, routes_of
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks, whole_weights
 from exactshap.trees import FlatTrees
 from exactshap.trees import prepared as rounded
+from exactshap.trees.ensemble import offsets_of
 
 __all__ = ["BackgroundTable", "TableEngine", "path_weights", "tabulate_background"]
 

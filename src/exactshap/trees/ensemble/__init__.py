@@ -22,6 +22,8 @@ from exactshap.trees.ensemble._kernels import fill_decisions as fill_decisions
 from exactshap.trees.ensemble._kernels import sum_leaf_values as sum_leaf_values
 from exactshap.trees.ensemble._linear import LeafFunction as LeafFunction
 from exactshap.trees.ensemble._linear import LinearLeaves as LinearLeaves
+from exactshap.trees.ensemble._linear import offsets_of as offsets_of
+from exactshap.trees.ensemble._linear import taken as taken
 from exactshap.trees.ensemble._model import TreeModel as TreeModel
 from exactshap.trees.ensemble._model import take_trees as take_trees
 from exactshap.trees.ensemble._paths import Paths as Paths

@@ -10,7 +10,19 @@ import numpy as np
 
 from exactshap.errors import ModelFormatError, message
 
-__all__ = ["LeafFunction", "LeafTerms", "LinearLeaves", "collected"]
+__all__ = ["LeafFunction", "LeafTerms", "LinearLeaves", "collected", "offsets_of", "taken"]
+
+
+def offsets_of(counts: np.ndarray) -> np.ndarray:
+    """Return where the items of each owner start in compressed rows."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def taken(start: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the starts of some owners' items in compressed rows, and where these items stood."""
+    counts = np.diff(start)[chosen]
+    new = offsets_of(counts)
+    return new, np.arange(new[-1]) + np.repeat(start[chosen] - new[:-1], counts)
 
 
 class LeafFunction(NamedTuple):
@@ -85,9 +97,7 @@ class LinearLeaves:
 
     def take(self, nodes: np.ndarray) -> LinearLeaves:
         """Return the functions of some nodes, in the given order."""
-        counts = np.diff(self.start)[nodes]
-        start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        terms = np.arange(start[-1]) + np.repeat(self.start[nodes] - start[:-1], counts)
+        start, terms = taken(self.start, nodes)
         return LinearLeaves(start, self.column[terms], self.coefficient[terms], self.offset[nodes])
 
     def pick(self, output: int) -> LinearLeaves:
@@ -119,8 +129,7 @@ def collected(
         counts[q] = len(column)
         columns.append(column)
         coefficients.append(coefficient)
-    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return LinearLeaves(start, np.concatenate(columns), np.ascontiguousarray(np.concatenate(coefficients)), offset)
+    return LinearLeaves(offsets_of(counts), np.concatenate(columns), np.ascontiguousarray(np.concatenate(coefficients)), offset)
 
 
 def _checked(
