@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -29,7 +30,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
-from exactshap._runtime.calibration import clocked
 from exactshap._runtime.process_settings import without_warnings
 from exactshap.errors import ExactshapError
 from exactshap.explainer._solve import Cut, predict
@@ -158,6 +158,16 @@ def joins_call(check_rows: CheckRows, cut: Cut) -> bool:
     return check_rows.joins and last.stop - last.start < OWN_CALL
 
 
+def n_predicted_again(n_background: int, n_rows: int) -> int:
+    """Return how many background rows are predicted again with explained rows."""
+    return min(n_background, max(PRESENT, n_rows // 50))
+
+
+def most_hybrids(n_rows: int) -> int:
+    """Return how many hybrids are compared with explained rows, where any are."""
+    return max(2, min(n_rows // ROWS_OF_A_HYBRID, MOST))
+
+
 class Certified(NamedTuple):
     """What an explanation is known to be off by."""
 
@@ -193,7 +203,7 @@ class Certifier:
         if background is None or not table.n_rows:
             return None
         self._first()
-        return self._mixed(table, self._n_hybrids(table.n_rows), min(background.n_rows, max(PRESENT, table.n_rows // 50)))
+        return self._mixed(table, self._n_hybrids(table.n_rows), n_predicted_again(background.n_rows, table.n_rows))
 
     def _n_hybrids(self, n_rows: int) -> int:
         """Return how many hybrids are compared: of small requests, whose answers take less time than that, every now and then."""
@@ -203,7 +213,7 @@ class Certifier:
         was_compared = self._reader.background.n_rows > 1  # with other rows of the background, before the first explanation
         if was_compared and n_rows < SEPARATE_CALLS and self._rng.random() * ROWS_BETWEEN > n_rows:
             return 0
-        return max(2, min(n_rows // ROWS_OF_A_HYBRID, MOST))
+        return most_hybrids(n_rows)
 
     def prepare(self) -> None:
         """Predict the background, as the first explanation does otherwise."""
@@ -215,14 +225,15 @@ class Certifier:
         reader, background = self._reader, self._reader.background
         if background is None:
             return 0, Cost()
-        n_present = min(background.n_rows, max(PRESENT, n_rows // 50))
+        others = n_predicted_again(background.n_rows, n_rows)
         if not self._has_hybrids or reader.asks is not None:
-            return n_present, Cost()
-        reference, n_hybrids, cost = background.take([self._place]), max(2, min(n_rows // ROWS_OF_A_HYBRID, MOST)), Cost()
-        seconds = clocked(lambda: reader.bind(reference))
+            return others, Cost()
+        reference, n_hybrids, cost = background.take([self._place]), most_hybrids(n_rows), Cost()
+        started = time.process_time()
         bound = reader.bind(reference)
+        seconds = time.process_time() - started
         if bound is None:
-            return n_present, Cost()
+            return others, Cost()
         if n_rows >= SEPARATE_CALLS:
             cost += bound.cost(few, n_hybrids, find("shapley"), 1, n_hybrids)
         is_new = self._kept.get(("question", semivalue, order)) is None and not isinstance(semivalue, Hierarchy)
@@ -230,7 +241,7 @@ class Certifier:
             n = RANDOM_SETS + 2 ** min(order, reader.n_players)
             cost += Cost(seconds) + bound.cost(few, n, semivalue, order, n)
             n_hybrids += n
-        return n_present + n_hybrids, cost
+        return others + n_hybrids, cost
 
     def certify(
         self,
