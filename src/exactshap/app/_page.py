@@ -27,7 +27,7 @@ _ROWS_SHOWN = 500
 _QUICK, _BETWEEN_MOVES, _AT_REST = 100.0, 40, 250
 
 
-def page(what_if: WhatIf) -> Any:
+def page(what_if: WhatIf, quick: bool) -> Any:
     """Return the page: controls of the row at the left, prediction and values at the right, the data below."""
     controls = [
         _control(j, control, cell) for (j, control), cell in zip(enumerate(what_if.controls), what_if.cells(0), strict=True)
@@ -62,7 +62,7 @@ def page(what_if: WhatIf) -> Any:
         ui.output_ui("found"),
         ui.output_data_frame("rows"),
         ui.div(*filters, class_="tools") if background else None,
-        ui.tags.script(_rates(what_if)),
+        ui.tags.script(_rates(quick)),
         title="exactshap: what if",
         lang="en",
     )
@@ -73,9 +73,9 @@ def _style() -> str:
     return f"{colours}\n{(Path(__file__).parent / 'page.css').read_text(encoding='utf-8')}"
 
 
-def _rates(what_if: WhatIf) -> str:
+def _rates(quick: bool) -> str:
     """Return the script that says how often sliders send, by what one answer takes."""
-    policy, delay = ("throttle", _BETWEEN_MOVES) if is_quick(what_if) else ("debounce", _AT_REST)
+    policy, delay = ("throttle", _BETWEEN_MOVES) if quick else ("debounce", _AT_REST)
     binding = 'Shiny.inputBindings.bindingNames["shiny.sliderInput"].binding'
     return f'{binding}.getRatePolicy = () => ({{policy: "{policy}", delay: {delay}}});'
 
@@ -137,9 +137,9 @@ class _Visit:
         return self.what_if.explain(self.row(), changed, self.where(), self.baseline())
 
 
-def server(what_if: WhatIf) -> Callable[[Any, Any, Any], None]:
+def server(what_if: WhatIf, quick: bool) -> Callable[[Any, Any, Any], None]:
     """Return what runs for each visitor."""
-    limit = 1 if is_quick(what_if) else None
+    limit = 1 if quick else None
 
     def run(input: Foreign, output: Foreign, session: Foreign) -> None:
         visit = _Visit(what_if, input)

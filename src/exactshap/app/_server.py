@@ -79,9 +79,10 @@ def make_app(what_if: WhatIf, token: str) -> Any:
     >>> make_app(WhatIf(model, data), "a long random text")  # doctest: +SKIP
     """
     shiny = require("shiny", "app", purpose="The app")
-    from exactshap.app._page import page, server
+    from exactshap.app._page import is_quick, page, server
 
-    return _Guard(shiny.App(page(what_if), server(what_if)), token)
+    quick = is_quick(what_if)
+    return _Guard(shiny.App(page(what_if, quick), server(what_if, quick)), token)
 
 
 class _Guard:
