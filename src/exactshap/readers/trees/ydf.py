@@ -46,8 +46,9 @@ class Served:
         import ydf
 
         self._content, self._names = content, names
-        self._model, self._scores = ydf.deserialize_model(content), ydf.deserialize_model(content)
-        if hasattr(self._scores, "set_output_logits") and self._scores.task().name == "CLASSIFICATION":
+        self._model = self._scores = ydf.deserialize_model(content)
+        if hasattr(self._model, "set_output_logits") and self._model.task().name == "CLASSIFICATION":
+            self._scores = ydf.deserialize_model(content)
             self._scores.set_output_logits(True)
 
     def __reduce__(self) -> tuple[Any, ...]:
