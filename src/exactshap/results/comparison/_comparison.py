@@ -167,9 +167,9 @@ class Comparison:
         names : tuple of str
             For an alarm: ``if comparison.changed(0.1): ...``. Of several outputs, those with a change in one of them.
         """
-        from exactshap.results.comparison._report import CHANGED, statuses
+        from exactshap.results.comparison._report import CHANGED, statuses, thresholds_of
 
-        found = statuses(self, threshold).reshape(len(self.feature_names), -1) == CHANGED
+        found = statuses(self, thresholds_of(self, threshold)).reshape(len(self.feature_names), -1) == CHANGED
         return tuple(name for name, any_output in zip(self.feature_names, found.any(axis=1), strict=True) if any_output)
 
     def report(

@@ -43,9 +43,8 @@ def thresholds_of(comparison: Any, threshold: float | Mapping[str, float] | None
     return np.broadcast_to(limits.reshape(-1, *[1] * (comparison.difference.ndim - 1)), comparison.difference.shape)
 
 
-def statuses(comparison: Any, threshold: float | Mapping[str, float] | None) -> np.ndarray:
+def statuses(comparison: Any, limits: np.ndarray) -> np.ndarray:
     """Return whether each difference is beyond its threshold for sure, perhaps or not."""
-    limits = thresholds_of(comparison, threshold)
     low, high = comparison.intervals[..., 0], comparison.intervals[..., 1]
     sure = (low > limits) | (high < -limits)
     return np.where(sure, CHANGED, np.where(np.abs(comparison.difference) > limits, MAYBE, STEADY))
@@ -64,7 +63,8 @@ def write_comparison(
     markup = require("markupsafe", "report", purpose="A report").Markup
     headings, rows = words.rows_of(comparison)
     order = np.argsort(-np.abs(without_noise(np.ravel(comparison.difference), comparison.tolerance)), kind="stable")
-    found, limits = np.ravel(statuses(comparison, threshold)), np.ravel(thresholds_of(comparison, threshold))
+    thresholds = thresholds_of(comparison, threshold)
+    found, limits = np.ravel(statuses(comparison, thresholds)), np.ravel(thresholds)
     shown = order[:max_display]
     names = [row[0] for row in rows]
     page = template("comparison.html.jinja").render(
