@@ -110,7 +110,7 @@ def naive_bayes(d):
 def network(d):
     from sklearn.neural_network import MLPRegressor
 
-    return MLPRegressor((30,), activation="tanh", max_iter=50).fit(*data(300, d))
+    return MLPRegressor(hidden_layer_sizes=(30,), activation="tanh", max_iter=50).fit(*data(300, d))
 
 
 def forest(d, **settings):
