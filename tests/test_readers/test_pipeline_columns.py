@@ -6,14 +6,15 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, LabelBinarizer, StandardScaler
 from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
-from exactshap.errors import ExplanationWarning, UnsupportedModelError, UnsupportedStructureError
+from exactshap.errors import ExplanationWarning, InputError, UnsupportedModelError, UnsupportedStructureError
+from exactshap.testing import check_reader
 from oracles import interventional_values
 from tolerances import SINGLE_PRECISION_SUM
 
@@ -59,6 +60,140 @@ def test_names_that_lie_are_seen_on_the_background():
     model = make_pipeline(Spilling(), Ridge()).fit(X, Y)
     with pytest.raises(UnsupportedStructureError, match="Spilling is not known to work column by column"):
         explain(model, X[:3], X[:20])
+
+
+def squares(X):
+    return np.hstack([np.asarray(X), np.asarray(X) ** 2])
+
+
+def sizes(X):
+    return pd.concat([X, X.abs().add_suffix("_size")], axis=1)
+
+
+def kept(X):
+    return X[["c", "a"]]
+
+
+def backwards(X):
+    return np.asarray(X)[:, ::-1]
+
+
+FUNCTIONS = [squares, sizes, kept, backwards]
+
+
+@pytest.mark.parametrize(
+    "tail", [Ridge(), SVR(), RandomForestRegressor(3, random_state=0)], ids=lambda tail: type(tail).__name__
+)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_of_several_outputs_are_read_where_rows_show_that_they_mix_nothing(function, tail):
+    model = make_pipeline(FunctionTransformer(function), tail).fit(X, Y)
+    check_reader(model, X[50:54], X[:20])
+    own = interventional_values(model.predict, X[50:54], X[:20])
+    np.testing.assert_allclose(explain(model, X[50:54], X[:20]).values, own, atol=SINGLE_PRECISION_SUM)
+
+
+@pytest.mark.parametrize("n_rows", [1, 30])
+def test_mixing_that_only_the_explained_rows_show_is_refused(n_rows):
+    mixing = FunctionTransformer(lambda rows: np.c_[np.where(rows[:, 1] > 2.0, 0.0, rows[:, 0]), rows[:, 1:]])
+    rows, background = X.to_numpy()[:n_rows].copy(), np.minimum(X.to_numpy()[60:], 1.9)
+    model = make_pipeline(mixing, Ridge(1e-9)).fit(X.to_numpy(), Y)
+    rows[:, 1] = np.minimum(rows[:, 1], 1.9)
+    assert explain(model, rows, background).exact
+    rows[-1, 1] = 2.5
+    with pytest.raises(UnsupportedStructureError, match=f"Row {n_rows - 1} mixed with background row .* shows it"):
+        explain(model, rows, background)
+    assert explain(model, rows, background, groups={"both": [0, 1]}).exact
+
+
+def test_mixing_of_a_row_with_a_single_background_row_is_refused():
+    """One row of many shows it, beside one row that is explained."""
+    mixing = FunctionTransformer(
+        lambda rows: np.c_[np.where((rows[:, 1] > 2.0) & (rows[:, 2] > 2.0), 0.0, rows[:, 0]), rows[:, 1:]]
+    )
+    model = make_pipeline(mixing, Ridge(1e-9)).fit(X.to_numpy(), Y)
+    background, row = np.minimum(X.to_numpy()[60:], 1.9), np.full((1, 4), 1.0)
+    background[7, 1], row[0, 2] = 2.5, 2.5
+    with pytest.raises(UnsupportedStructureError, match="Row 0 mixed with background row 7 shows it"):
+        explain(model, row, background)
+
+
+OTHER_ROWS = {
+    "centred": lambda rows: rows - rows.mean(axis=0),
+    "ranks": lambda rows: np.argsort(np.argsort(rows, axis=0), axis=0),
+    "sums so far": lambda rows: np.cumsum(rows, axis=0),
+    "row before": lambda rows: np.r_[rows[:1], rows[:-1]],
+    "backwards": lambda rows: rows[::-1],
+    "rows dropped": lambda rows: rows[rows[:, 0] < -0.3] if len(rows) < 100 else rows,
+}
+
+
+@pytest.mark.parametrize("n_background", [1, 20])
+@pytest.mark.parametrize("name", OTHER_ROWS)
+def test_steps_that_use_other_rows_are_refused(name, n_background):
+    rows = X.to_numpy()[np.argsort(X.to_numpy()[:, 0])]  # the first is not dropped
+    model = make_pipeline(FunctionTransformer(OTHER_ROWS[name]), Ridge()).fit(rows, Y)
+    with pytest.raises(UnsupportedStructureError, match="depends on the rows that are transformed with it"):
+        explain(model, rows[40:62], rows[:100:5][:n_background])
+
+
+def test_an_output_that_never_changes_is_refused():
+    model = make_pipeline(FunctionTransformer(lambda rows: np.c_[rows, rows[:, 0] > 9.0]), Ridge()).fit(X.to_numpy(), Y)
+    with pytest.raises(UnsupportedStructureError, match=r"Which column output 4 of FunctionTransformer.* cannot be seen"):
+        explain(model, X.to_numpy()[:2], X.to_numpy()[:20])
+
+
+MIXED = X.assign(town=RNG.choice(["u", "v", "w"], 120), day=pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(120), "D"))
+
+
+def assert_read(model):
+    """Hold a pipeline on frames of numbers, texts and dates against its own predictions."""
+    model.fit(MIXED, Y)
+    explainer = Explainer(model, MIXED[:20])
+    explanation = explainer(MIXED[50:53])
+    own = interventional_values(model.predict, MIXED[50:53], MIXED[:20])
+    np.testing.assert_allclose(explanation.values, own, atol=SINGLE_PRECISION_SUM)
+    assert explainer.verify(MIXED[50:53]).passed
+    with pytest.raises(InputError):
+        explainer(MIXED[50:53].drop(columns="c"))
+
+
+@pytest.mark.parametrize("kind", ["defaults", "boosting", "squashed", "cleaned"])
+def test_skrub(kind):
+    skrub = pytest.importorskip("skrub")
+    assert_read(
+        {
+            "defaults": lambda: make_pipeline(skrub.TableVectorizer(), Ridge()),
+            "boosting": lambda: skrub.tabular_pipeline(HistGradientBoostingRegressor(max_iter=4, min_samples_leaf=5)),
+            "squashed": lambda: skrub.tabular_pipeline(Ridge()),
+            "cleaned": lambda: make_pipeline(skrub.Cleaner(), skrub.TableVectorizer(), Ridge()),
+        }[kind]()
+    )
+
+
+@pytest.mark.parametrize("kind", ["one-hot", "ordinal", "means", "bins", "dates"])
+def test_feature_engine(kind):
+    pytest.importorskip("feature_engine")
+    from feature_engine.datetime import DatetimeFeatures
+    from feature_engine.discretisation import EqualFrequencyDiscretiser
+    from feature_engine.encoding import MeanEncoder, OneHotEncoder, OrdinalEncoder
+    from feature_engine.selection import DropFeatures
+
+    steps = {
+        "one-hot": [OneHotEncoder()],
+        "ordinal": [OrdinalEncoder()],
+        "means": [MeanEncoder()],
+        "bins": [OneHotEncoder(), EqualFrequencyDiscretiser(variables=["a", "c"])],
+        "dates": [OneHotEncoder(), DatetimeFeatures(features_to_extract=["month", "weekend"])],
+    }[kind]
+    dates = [] if kind == "dates" else [DropFeatures(["day"])]
+    assert_read(make_pipeline(*dates, *steps, Ridge()))
+
+
+@pytest.mark.parametrize("df_out", [False, True])
+def test_sklearn_pandas(df_out):
+    mapper = pytest.importorskip("sklearn_pandas", exc_type=ImportError).DataFrameMapper
+    columns = [(["a", "c"], StandardScaler()), (["d"], None), ("town", LabelBinarizer()), (["a_b"], StandardScaler())]
+    assert_read(make_pipeline(mapper(columns, df_out=df_out), Ridge()))
 
 
 def test_without_rows_to_see_it_on_a_step_is_not_trusted():

@@ -1,15 +1,15 @@
 """Which input column each output column of a preprocessing step is made from.
 
-Steps of scikit-learn are known. Of others, the names of their output columns say which column each is made from, and transforming
-a few rows of the background, with one column changed at a time, shows whether that is so.
+Steps of scikit-learn are known. Of others, and of functions, transforming rows of the background with one column changed at a time shows
+which column each output is made from; names of outputs, where they say so, are held against that.
 """
 
 from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.readers import library_class, sklearn_name
 
-__all__ = ["TRIED_ROWS", "ColumnOwners", "readable", "reads_texts", "takes_texts"]
+__all__ = ["TRIED_ROWS", "ColumnOwners", "readable", "reads_texts", "require_apart", "takes_texts"]
 
 _BY_NAME = {  # the token of the input column can be read off get_feature_names_out
     "StandardScaler",
@@ -38,7 +38,9 @@ _BY_NAME = {  # the token of the input column can be read off get_feature_names_
     "AdditiveChi2Sampler",
 }
 # Background rows on which a step that is not known is tried.
-TRIED_ROWS = 32
+TRIED_ROWS = 256
+# Relative difference of a step's numbers on equal cells: rows of one batch may be rounded in another order.
+SAME = 1e-9
 _TOKEN = re.compile(r"xqcol(\d{7})")
 
 
@@ -52,10 +54,13 @@ class ColumnOwners:
         The player of each input column: a step may mix columns of one player.
     names : sequence of str
         Of the input columns, for messages.
+    seen : list of str
+        Filled by ``after``: steps that were tried on rows.
     """
 
     players: Sequence[int]
     names: Sequence[str]
+    seen: list[str] = field(default_factory=list)
 
     def after(self, step: Model, owners: np.ndarray, rows: Table | None) -> np.ndarray:
         """Return the input column that each output column of ``step`` depends on: of a mixed one, the first of its player.
@@ -80,8 +85,7 @@ class ColumnOwners:
             return np.concatenate([self.after(part, owners, rows) for part in parts])
         if len({self.players[column] for column in owners}) == 1:
             return np.full(_n_outputs(step, rows), owners[0])
-        if name == "FunctionTransformer":
-            _refuse_functions(step)
+        if name == "FunctionTransformer" and (step.func is None or isinstance(step.func, np.ufunc)):
             return owners
         return owners[self._inputs_of_outputs(step, name, len(owners), rows)]
 
@@ -96,27 +100,35 @@ class ColumnOwners:
             return np.flatnonzero(step.get_support())
         if name in _BY_NAME:
             return _owners_by_name(step, n_columns)
-        is_sklearns = type(step).__module__.startswith("sklearn.")
-        inputs = None if is_sklearns else _inputs_by_prefix(step, n_columns)
-        if inputs is None:
+        if type(step).__module__.startswith("sklearn.") and name != "FunctionTransformer":
             raise self._mixing(step)
-        if rows is not None:
-            if not _acts_on_columns_apart(step, inputs, rows):
-                raise self._mixing(step)
-        elif library_class(step, "category_encoders") is None:
+        inputs = None if name == "FunctionTransformer" else _inputs_by_prefix(step, n_columns)
+        if rows is None:
+            if inputs is not None and library_class(step, "category_encoders") is not None:
+                return inputs
             raise UnsupportedStructureError(
                 message(
-                    f"Whether {type(step).__name__} treats columns apart can only be seen on rows",
+                    f"Whether {_called(step)} treats columns apart can only be seen on rows",
                     "Got no background",
                     "Pass background=X_reference",
                 )
             )
-        return inputs
+        changed = _changed_outputs(step, rows)
+        self.seen.append(_called(step))
+        if inputs is not None and not np.any(changed & (inputs != np.arange(n_columns)[:, None])):
+            return inputs
+        if inputs is not None or np.any(changed.sum(axis=0) > 1):
+            raise self._mixing(step)
+        if changed.shape == (n_columns, n_columns) and not np.any(changed & ~np.eye(n_columns, dtype=bool)):
+            return np.arange(n_columns)  # one output for each column, also for columns that are constant here
+        if not np.all(changed.any(axis=0)):
+            raise _unseen(step, np.flatnonzero(~changed.any(axis=0)))
+        return changed.argmax(axis=0)
 
     def _mixing(self, step: Model) -> UnsupportedStructureError:
         return UnsupportedStructureError(
             message(
-                f"The step {type(step).__name__} is not known to work column by column",
+                f"The step {_called(step)} is not known to work column by column",
                 "Its output columns may mix input columns, so that input columns cannot be players exactly",
                 "Make the columns that it mixes one player with groups=; explain after it: Explainer(pipeline[-1], "
                 "background=pipeline[:-1].transform(background)); or sample with Explainer(pipeline.predict, background), "
@@ -197,34 +209,100 @@ def _inputs_by_prefix(step: Model, n_columns: int) -> np.ndarray | None:
     return np.array(found, int)
 
 
-def _acts_on_columns_apart(step: Model, inputs: np.ndarray, rows: Table) -> bool:
-    """Return whether changing a column changes only its own outputs. ``inputs`` says which those are; some rows are tried."""
-    some = rows.take(slice(0, TRIED_ROWS))
-    before = _cells(step.transform(some.native))
-    for j in range(some.n_columns):
-        mask = np.arange(some.n_columns) != j
-        for shift in (1, some.n_rows // 2):
-            moved = some.hybrid(some.take(np.roll(np.arange(some.n_rows), shift)), mask)
+def _changed_outputs(step: Model, rows: Table) -> np.ndarray:
+    """Return which outputs change with which column, (n_columns, n_outputs), on the rows and mixes of them."""
+    before = _cells(step.transform(rows.native))
+    _require_rows_apart(_called(step), lambda some: _cells(step.transform(some.native)), rows, before)
+    changed = np.zeros((rows.n_columns, before.shape[1]), bool)
+    for j in range(rows.n_columns):
+        mask = np.arange(rows.n_columns) != j
+        for shift in {1, rows.n_rows // 3, rows.n_rows // 2}:
+            moved = rows.hybrid(rows.take(np.roll(np.arange(rows.n_rows), shift)), mask)
             after = _cells(step.transform(moved.native))
-            changed = ~np.all((before == after) | ((before != before) & (after != after)), axis=0)
-            if np.any(inputs[changed] != j):
-                return False
-    return True
+            changed[j] |= ~np.all((before == after) | ((before != before) & (after != after)), axis=0)
+    return changed
+
+
+def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], rows: Table, cells: np.ndarray) -> None:
+    """Refuse a step that makes something else of a row where other rows are beside it, or that drops rows."""
+    odd = np.arange(1, rows.n_rows, 2)
+    if len(cells) == rows.n_rows:
+        if len(odd) == 0:
+            return
+        alone = transform(rows.take(odd))
+        apart = alone.shape == cells[odd].shape and bool(_same(alone, cells[odd]).all())
+    else:
+        apart = False
+    if not apart:
+        raise UnsupportedStructureError(
+            message(
+                f"What {name} makes of a row depends on the rows that are transformed with it",
+                "Every second row, transformed without the others, came out otherwise, or rows were dropped",
+                "Work out what it needs of other rows in fit, and use that in transform",
+            )
+        )
+
+
+def require_apart(
+    transform: Callable[[Table], Table], X: Table, background: Table, players: Sequence[Sequence[int]], owners: np.ndarray
+) -> None:
+    """Hold what a trial on the background showed against the rows that are explained.
+
+    Each row is mixed with one of the background, and up to TRIED_ROWS of the background with one of the rows. Every two players are
+    apart in one of about 2 log2(d) mixes, with either of them from the row: the outputs of players from the row must be the row's, the
+    others the background's.
+    """
+    cells = _cells(transform(X).native)
+    _require_rows_apart("the pipeline", lambda some: _cells(transform(some).native), X, cells)
+    pairs = np.arange(max(X.n_rows, min(background.n_rows, TRIED_ROWS)))
+    numbers, places = pairs % background.n_rows, pairs % X.n_rows
+    other, own = background.take(numbers), X.take(places)
+    inside, outside = cells[places], _cells(transform(other).native)
+    player_of = np.zeros(X.n_columns, int)
+    for number, columns in enumerate(players):
+        player_of[list(columns)] = number
+    for bit in range(max(len(players) - 1, 1).bit_length()):
+        for side in (0, 1):
+            mask = (player_of >> bit) % 2 == side
+            expected = np.where(mask[owners], inside, outside)
+            wrong = ~_same(_cells(transform(own.hybrid(other, mask)).native), expected)
+            if wrong.any():
+                pair, p = (int(place) for place in np.argwhere(wrong)[0])
+                raise UnsupportedStructureError(
+                    message(
+                        f"Output {p} of the steps before the model is not made from one column alone",
+                        f"Row {int(places[pair])} mixed with background row {int(numbers[pair])} shows it; the background alone did not",
+                        "Make the columns that are mixed one player with groups=; or sample with Explainer(pipeline.predict, background)",
+                    )
+                )
+
+
+def _same(cells: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    try:
+        return np.isclose(cells.astype(float), expected.astype(float), rtol=SAME, atol=0.0, equal_nan=True)
+    except (TypeError, ValueError):  # texts and dates
+        return (cells == expected) | ((cells != cells) & (expected != expected))
 
 
 def _cells(rows: TableLike) -> np.ndarray:
     return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, object)
 
 
-def _refuse_functions(step: Model) -> None:
-    if step.func is not None and not isinstance(step.func, np.ufunc):
-        raise UnsupportedStructureError(
-            message(
-                f"FunctionTransformer({getattr(step.func, '__name__', step.func)!s}) may mix columns",
-                "Only NumPy's elementwise functions (ufuncs) are known not to",
-                "Use a ufunc such as np.log1p, or give it one column at a time in a ColumnTransformer",
-            )
+def _called(step: Model) -> str:
+    """Return a step's name, with its function where it has one."""
+    name = type(step).__name__
+    return f"{name}({getattr(step.func, '__name__', step.func)!s})" if name == "FunctionTransformer" else name
+
+
+def _unseen(step: Model, places: np.ndarray) -> UnsupportedStructureError:
+    return UnsupportedStructureError(
+        message(
+            f"Which column output {int(places[0])} of {_called(step)} is made from cannot be seen",
+            "It is the same whichever column of the background changes",
+            "Pass a background of many different rows, give the step one column at a time in a ColumnTransformer, or sample with"
+            " Explainer(pipeline.predict, background)",
         )
+    )
 
 
 def _owners_by_name(step: Model, n_columns: int) -> np.ndarray:

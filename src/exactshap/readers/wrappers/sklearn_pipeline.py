@@ -25,9 +25,11 @@ from exactshap.readers import (
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.additive import is_projection, read_projection
-from exactshap.readers.wrappers._columns import TRIED_ROWS, ColumnOwners, takes_texts
+from exactshap.readers.wrappers._columns import TRIED_ROWS, ColumnOwners, require_apart, takes_texts
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._live_players import read_live
+from exactshap.semivalues import Semivalue
+from exactshap.solvers import Solution
 
 __all__ = ["read"]
 
@@ -117,7 +119,8 @@ class PipelineReader(DelegatingReader):
         model_name = " + ".join(type(step).__name__ for step in (*front, *tail))
         feature_names = names_of(request, fitted, n_columns, model_name)
         players, player_names = players_of(request, feature_names)
-        owners = self._owners(players, feature_names, request)
+        follow, owners = self._owners(players, feature_names, request)
+        self._owners_seen = owners if follow.seen else None
         transformed = tuple(
             (name, tuple(int(p) for p in np.flatnonzero(np.isin(owners, columns))))
             for name, columns in zip(player_names, players, strict=True)
@@ -138,8 +141,8 @@ class PipelineReader(DelegatingReader):
             weights=request.weights,
         )
 
-    def _owners(self, players: Any, names: tuple[str, ...], request: Request) -> np.ndarray:
-        """Return the input column that each transformed column is made of."""
+    def _owners(self, players: Any, names: tuple[str, ...], request: Request) -> tuple[ColumnOwners, np.ndarray]:
+        """Return the input column that each transformed column is made of, and how it was followed."""
         player_of = np.zeros(len(names), int)
         for number, columns in enumerate(players):
             player_of[list(columns)] = number
@@ -150,7 +153,12 @@ class PipelineReader(DelegatingReader):
             if rows is not None:
                 given = rows.column(0) if takes_texts(step) else rows.native
                 rows = as_table(step.transform(given), what="transformed background")
-        return owners
+        return follow, owners
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        if self._owners_seen is not None and self.background is not None:
+            require_apart(self.rows, X, self.background, self.players, self._owners_seen)
+        return super().solve(X, semivalue, order)
 
     def rows(self, X: Table) -> Table:
         """Return the rows as the earlier steps give them to the model. Sparse ones stay as they are."""
