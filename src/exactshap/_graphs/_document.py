@@ -10,8 +10,6 @@ from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 
-__all__ = ["Attributes", "array_of", "parse", "refused"]
-
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
 # Of the operators of machine learning: TreeEnsemble came with version 5.
 MAX_ML_VERSION = 5

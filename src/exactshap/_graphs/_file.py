@@ -17,8 +17,6 @@ from exactshap._runtime.optional import first_installed, require
 from exactshap._runtime.types import Foreign
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 
-__all__ = ["Core", "LinearCore", "OnnxFile", "Parts", "SupportCore", "TreeCore", "column_names"]
-
 MAX_BYTES = 2**30
 # What the answer of a model goes through, which its score leaves out
 _TRANSFORMS = ("post_transform", "prob_a", "prob_b")

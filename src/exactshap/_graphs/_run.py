@@ -13,8 +13,6 @@ from exactshap._runtime.optional import first_installed, require
 from exactshap._runtime.types import Foreign
 from exactshap.errors import InputError, ModelFormatError, message
 
-__all__ = ["DTYPES", "Input", "Runner", "dtype_of", "feeds_of", "numbers_of"]
-
 # Element types of graphs' inputs, as onnx numbers them and onnxruntime names them
 DTYPES: dict[int | str, Any] = {1: np.float32, 6: np.int32, 7: np.int64, 8: np.object_, 9: np.bool_, 11: np.float64}
 DTYPES |= {"tensor(float)": np.float32, "tensor(int32)": np.int32, "tensor(int64)": np.int64, "tensor(string)": np.object_}

@@ -15,8 +15,6 @@ from exactshap._graphs._document import Attributes, array_of
 from exactshap._runtime.types import Foreign
 from exactshap.errors import ModelFormatError, message
 
-__all__ = ["CORES", "Columns", "Score", "State", "Unread", "walk"]
-
 FLOAT, DOUBLE, STRING, INT64 = 1, 11, 8, 7
 MAX_COLUMNS = 2**22
 CORES = {

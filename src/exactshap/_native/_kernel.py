@@ -18,8 +18,6 @@ import numpy as np
 from exactshap._native._library import raise_interruption, symbol
 from exactshap.errors import InputTypeError, ModelFormatError, message
 
-__all__ = ["Handle", "Kernel", "Parameter", "kernel", "packer", "parse", "the_one"]
-
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p)
 _address = ctypes.pythonapi["PyCapsule_GetPointer"]  # of our own: argument types set here reach nobody else
 _address.argtypes, _address.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p

@@ -15,8 +15,6 @@ from typing import Any
 
 from exactshap.errors import InputError, MissingDependencyError, message
 
-__all__ = ["Cancellation", "best_level", "level", "library", "raise_if_cancelled", "raise_interruption", "symbol"]
-
 _HERE = Path(__file__).parent
 _SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 _LEVELS = ("v2", "v3", "v4")

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["STEP", "BoundedCache", "copied_state"]
-
 
 class BoundedCache(dict[tuple[Any, ...], Any]):
     """Keep the latest results of pure functions. It is thread-safe, and empty again after a pickle: nothing depends on it."""

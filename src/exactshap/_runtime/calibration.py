@@ -12,8 +12,6 @@ from pathlib import Path
 
 from exactshap._runtime.files import atomic_write
 
-__all__ = ["Sample", "clocked", "clocked_waiting", "seconds_by_size", "seconds_per_unit"]
-
 # Seconds: a sample that takes longer is not repeated.
 SECONDS_OF_A_LONG_SAMPLE = 0.1
 # Times that a size is timed at most, and seconds up to which it is timed again; how many times as large the next size is.

@@ -10,8 +10,6 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, message
 
-__all__ = ["check_parameters", "is_number", "sample_weights"]
-
 
 def is_number(value: object, least: float = 0.0, *, whole: bool = False, above: bool = False) -> bool:
     """Return whether a value is a finite number of at least ``least``, or above it."""

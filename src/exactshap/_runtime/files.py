@@ -20,8 +20,6 @@ except ImportError:  # Windows, where a file that is being written cannot be rem
 
 from exactshap.errors import InputError, ModelFormatError, message
 
-__all__ = ["atomic_write", "check_regular", "check_suffix", "open_regular", "read_bounded"]
-
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{8}\.exactshap\.part")
 # Where files cannot be locked, only the age of a draft tells that its writer is gone.
 _SECONDS_UNTIL_STALE = 86_400.0

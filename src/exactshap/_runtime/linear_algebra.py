@@ -20,17 +20,6 @@ import numpy as np
 
 from exactshap._runtime.types import Foreign
 
-__all__ = [
-    "factorise_lower",
-    "invert_factored",
-    "invert_lower",
-    "multiply_by_lower",
-    "solve_factored",
-    "solve_lower",
-    "solve_upper",
-    "square_lower",
-]
-
 _ITEM = np.dtype(np.float64).itemsize
 # Options of LAPACK: which triangle; a diagonal that is not taken for ones.
 _LOWER, _UPPER, _PLAIN = b"L", b"U", b"N"

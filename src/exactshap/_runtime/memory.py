@@ -12,8 +12,6 @@ try:
 except ImportError:  # Windows, which has no limits of this kind
     resource = None  # type: ignore[assignment]
 
-__all__ = ["physical_memory"]
-
 _LIMITS_OF_CONTAINERS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 

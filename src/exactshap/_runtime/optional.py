@@ -10,8 +10,6 @@ from typing import Any
 
 from exactshap.errors import MissingDependencyError, message
 
-__all__ = ["FRAME_LIBRARIES", "INSTALL_FRAMES", "first_installed", "on_first_use", "require"]
-
 FRAME_LIBRARIES = ("pandas", "polars", "pyarrow")
 INSTALL_FRAMES = 'Install one with: pip install "exactshap[frames]"'
 

@@ -18,8 +18,6 @@ from typing import Any
 from exactshap._runtime.cache import STEP
 from exactshap._runtime.types import Foreign
 
-__all__ = ["OfTheProcess", "single_threaded_blas", "without_collection", "without_lost_threads", "without_warnings"]
-
 
 class OfTheProcess(ContextDecorator):
     """A setting of the whole process inside of some blocks: the first one to come makes it, the last one to leave undoes it.

@@ -10,17 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
-__all__ = [
-    "Asks",
-    "Progress",
-    "count_coalitions",
-    "duration",
-    "fewer_coalitions",
-    "is_watched",
-    "progress_rows",
-    "progress_text",
-]
-
 Progress = bool | Callable[[int, int], None] | None
 
 # Seconds before the first word, so that short calls stay silent, and between two.

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["Axes", "Column", "Foreign", "Json", "Model", "PerColumn", "RandomState", "TableLike"]
-
 # Classes of other libraries are known by dotted names, and no protocol covers them all: a type checker sees Any.
 Model: TypeAlias = Any  # a fitted model, transformer or function
 # An array, a frame of any library, a sparse matrix or a path, before `frames.as_table` checks it

@@ -8,8 +8,6 @@ from html import escape
 
 from exactshap.errors import printable
 
-__all__ = ["fields_html", "fields_text", "table_html", "table_text", "wrap_field"]
-
 _LEFT = "text-align:left;vertical-align:top"
 
 

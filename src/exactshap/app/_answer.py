@@ -13,8 +13,6 @@ from exactshap.results.report import Scale
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
 
-__all__ = ["answer_html"]
-
 _OUTPUTS_SHOWN, _PLAYERS_SHOWN = 4, 30
 
 

@@ -19,8 +19,6 @@ from exactshap.errors import ExactshapError
 from exactshap.results.data import filtered_rows
 from exactshap.results.report import colour_variables
 
-__all__ = ["page", "server"]
-
 _ROWS_SHOWN = 500
 # Milliseconds. A model that answers as quickly is asked while a slider moves, and by one thread: threads that wait for each other cost
 # more than one row does. Others are asked when the slider rests.

@@ -13,7 +13,6 @@ from exactshap._runtime.types import Model
 from exactshap.app._session import WhatIf
 
 Scope: TypeAlias = MutableMapping[str, Any]  # what ASGI says of a request
-__all__ = ["make_app", "run_app"]
 
 
 def run_app(

@@ -17,8 +17,6 @@ from exactshap.results.data import filtered_rows
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
 
-__all__ = ["WhatIf"]
-
 # Explainers of other backgrounds and baseline rows: each is read once.
 _KEPT = 8
 # Steps of a slider, at most.

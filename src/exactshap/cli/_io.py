@@ -13,8 +13,6 @@ from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, message
 
-__all__ = ["check_target", "load_model", "read_table", "take_columns", "write_table"]
-
 _TABLES = (".csv", ".parquet")
 _BOOSTERS = (".json", ".ubj", ".txt")
 # Files of these are not read: the error says how to save them as text.

@@ -7,30 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = [
-    "EXAMPLES",
-    "Align",
-    "AllowPickle",
-    "Background",
-    "Budget",
-    "Data",
-    "DataOrFolder",
-    "Drop",
-    "Groups",
-    "Index",
-    "Jobs",
-    "Model",
-    "ModelOutput",
-    "Offset",
-    "Order",
-    "Rows",
-    "Seed",
-    "Stages",
-    "Target",
-    "Trust",
-    "ValueFunction",
-]
-
 # Bytes: names of some million columns.
 _MAX_TOML = 2**26
 

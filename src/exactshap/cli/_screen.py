@@ -13,8 +13,6 @@ from exactshap.results.data import counted, readable, without_noise
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
 
-__all__ = ["console", "show_explanation"]
-
 
 def console(*, stderr: bool = False) -> Any:
     """Return a rich console that takes text as it is: column names are not markup, and no escape character leaves it."""

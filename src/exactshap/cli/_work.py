@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from exactshap.frames import Table
     from exactshap.results.explanation import Explanation
 
-__all__ = ["Task", "command_line"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Task:

@@ -8,8 +8,6 @@ import typer
 
 from exactshap.cli import _options as options
 
-__all__ = ["command"]
-
 
 def command(
     model: options.Model,

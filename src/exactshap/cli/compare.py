@@ -13,8 +13,6 @@ from exactshap.cli import shares
 if TYPE_CHECKING:
     from exactshap.results.comparison import Cohorts, Comparison
 
-__all__ = ["command"]
-
 
 def command(
     first: Annotated[Path, typer.Argument(metavar="A", help="An explanation saved as .npz.")],

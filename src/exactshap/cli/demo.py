@@ -10,8 +10,6 @@ import typer
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
 
-__all__ = ["command", "versions"]
-
 
 def command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The report to write.")] = Path("report.html"),

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from exactshap.cli._work import Task
     from exactshap.results.explanation import Explanation
 
-__all__ = ["command"]
-
 
 def command(
     model: options.Model,

@@ -9,8 +9,6 @@ import typer
 
 from exactshap.cli import _options as options
 
-__all__ = ["command"]
-
 
 def command(
     model: Annotated[Path, typer.Argument(help="Fitted model, or an explanation saved as .npz.")],

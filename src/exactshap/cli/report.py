@@ -13,8 +13,6 @@ from exactshap.cli import _options as options
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
 
-__all__ = ["command"]
-
 
 def command(
     model: Annotated[Path, typer.Argument(help="Fitted model, or an explanation saved as .npz.")],

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from exactshap.decompose.r2 import R2Decomposition
     from exactshap.results.decomposition import PairwiseDecomposition
 
-__all__ = ["Out", "Picture", "hsic", "mmd", "r2", "write_outputs"]
-
 _ROWS_SHOWN = 15
 
 Kernel = Annotated[str, typer.Option(help="Of numeric columns: rbf, laplacian or cauchy. Text columns are categorical.")]

@@ -25,8 +25,6 @@ from exactshap.results.decomposition import PairwiseDecomposition, check_residua
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.product import set_sums
 
-__all__ = ["decompose_conditional_hsic"]
-
 # Multiples of the bandwidth of Z that are tried: narrower ones leave hardly any neighbours to learn from.
 WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)
 # Ridges that are tried, times the number of rows.

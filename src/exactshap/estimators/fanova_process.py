@@ -28,8 +28,6 @@ from exactshap.kernels import Custom, Kernel
 from exactshap.semivalues import find
 from exactshap.solvers.product import set_sums
 
-__all__ = ["FanovaEffects", "FanovaGaussianProcess", "FanovaValues", "log_rule", "squared_shares"]
-
 
 def squared_shares(h: np.ndarray) -> np.ndarray:
     """Return the sum over all U with i and j of prod h_U / |U|^2. It is (n_rows, d, d), from non-negative h (n_rows, d)."""

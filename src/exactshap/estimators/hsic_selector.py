@@ -13,8 +13,6 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from exactshap._runtime.types import Column, PerColumn, RandomState, TableLike
 from exactshap.errors import InputError, message
 
-__all__ = ["HSICSelector"]
-
 # Distinct whole numbers of a target that is taken for class labels, at most.
 MAX_CLASSES = 20
 

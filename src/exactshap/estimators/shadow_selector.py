@@ -17,8 +17,6 @@ from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.errors import InputError, message
 from exactshap.explainer import Explainer
 
-__all__ = ["ShadowSelector"]
-
 # Distinct numbers of a target that is taken for class labels, at most.
 MAX_CLASSES = 20
 

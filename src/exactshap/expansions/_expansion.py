@@ -11,8 +11,6 @@ import numpy as np
 
 from exactshap.errors import BudgetError, UnknownNameError, did_you_mean, message
 
-__all__ = ["Expansion", "expand", "links"]
-
 # What is left out is as small as the rounding of weights: exp(-35) = 6.3e-16. Two more would take a tenth more terms.
 _DIGITS = 35.0
 # Phi(-8.5) = 9.5e-18, and exp(-8.6^2 / 2) = 8.7e-17.

@@ -20,8 +20,6 @@ import numpy as np
 
 from exactshap.errors import BudgetError, message
 
-__all__ = ["GaussianMixture", "matern", "rational_quadratic"]
-
 _DIGITS, _REFERENCE_DIGITS = (
     34.0,
     41.0,

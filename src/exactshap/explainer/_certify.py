@@ -39,18 +39,6 @@ from exactshap.readers import Reader, columns_of, rounding_of
 from exactshap.semivalues import Hierarchy, Semivalue, find
 from exactshap.solvers import Cost, Solution, player_sets
 
-__all__ = [
-    "Certified",
-    "Certifier",
-    "Check",
-    "CheckRows",
-    "joins_call",
-    "mask_facts",
-    "residual_of",
-    "tolerance_of",
-    "worst_of",
-]
-
 FIRST = 32  # hybrids of the background's own rows, before the first explanation
 ROWS_OF_A_HYBRID = 200  # explained rows for each hybrid beyond two: half a per cent
 MOST = 64  # hybrids at most with one explanation

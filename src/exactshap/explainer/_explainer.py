@@ -30,8 +30,6 @@ from exactshap.semivalues import Question, Semivalue, find
 if TYPE_CHECKING:
     from exactshap.explainer._verify import Verification
 
-__all__ = ["Explainer", "explain"]
-
 
 class Explainer:
     """Explain a fitted model.

@@ -15,8 +15,6 @@ from exactshap.frames import Table, as_table
 from exactshap.readers import Offset, Reader
 from exactshap.solvers import Solution
 
-__all__ = ["add_offsets", "certified_with", "check_offsets", "require_score", "split_offset", "with_offset", "without_offset"]
-
 ROUNDINGS = 4.0  # of an offset, and of its sum with a prediction, by the model and by us
 
 

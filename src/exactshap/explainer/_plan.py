@@ -23,8 +23,6 @@ from exactshap.readers import Reader, Request, read
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, count_sets
 
-__all__ = ["Forecast", "cut_rows", "forecast", "refused_beyond_memory"]
-
 # Rows searched for odd cells in one go; rows timed for the patterns of these, at most
 LOOKED_AT, MOST_PATTERNS = 65_536, 16
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work

@@ -14,8 +14,6 @@ from exactshap.results.explanation import Explanation
 from exactshap.semivalues import Question
 from exactshap.solvers import Solution, player_sets
 
-__all__ = ["refuse_or_warn", "wrap"]
-
 BUG = "This is a bug in the reader: please report it with exactshap.show_versions()"
 CHANGED = "If the model has changed since it was read, make a new Explainer. Else it"
 

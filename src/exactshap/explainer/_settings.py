@@ -14,9 +14,6 @@ from exactshap.errors import InputError, InputTypeError, UnknownNameError, messa
 from exactshap.frames import Shape, Shaped, Table
 from exactshap.readers import Reader, Request
 
-__all__ = ["aligned", "check_names", "check_settings", "checked_names", "of_shape"]
-
-
 # of estimators (feature_name_: of LightGBM before 4.5), then of boosters
 _NAMES_OF_FIT = ("feature_names_in_", "feature_names_", "feature_name_", "feature_names", "feature_name")
 

@@ -16,8 +16,6 @@ from exactshap.readers import Reader
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Part, Rows, Solution, count_sets
 
-__all__ = ["Cut", "predict", "solve_rows", "values_by_background_row"]
-
 
 class Cut(NamedTuple):
     """How rows are cut.

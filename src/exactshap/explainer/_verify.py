@@ -18,9 +18,6 @@ from exactshap.readers import Reader
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Solution, solve
 
-__all__ = ["ALL_COALITIONS", "Verification", "reference_values", "verify"]
-
-
 SOLVED_ROWS = 4  # rows compared with the definition: each costs all coalitions
 # Dumps print float32 and counts with about eight digits; covers are sums of them
 SAME_READING = 1e-7

@@ -10,8 +10,6 @@ import numpy as np
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, message
 from exactshap.frames._table import Table
 
-__all__ = ["check_columns", "with_dtypes_of"]
-
 _NAMES_SHOWN = 12
 
 

@@ -10,8 +10,6 @@ from exactshap.errors import InputTypeError, message
 from exactshap.frames._numeric import sparse_hybrid
 from exactshap.frames._table import Table
 
-__all__ = ["above", "hybrid_cells", "hybrid_columns", "mixed_cells"]
-
 
 def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
     """Return hybrid rows, each with a coalition of its own: of arrays, and of pandas frames of one dtype of numbers.

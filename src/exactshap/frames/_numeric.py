@@ -10,17 +10,6 @@ import numpy as np
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, message
 
-__all__ = [
-    "is_sparse",
-    "narwhals",
-    "numeric_array",
-    "numeric_column",
-    "plain_numbers",
-    "sparse_hybrid",
-    "stored_mask",
-    "to_csr",
-]
-
 # Below, every integer is a float64.
 EXACT_INTEGERS = 2.0**53
 

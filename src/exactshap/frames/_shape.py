@@ -12,8 +12,6 @@ import numpy as np
 
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 
-__all__ = ["Shape", "Shaped"]
-
 _EXAMPLE = "Pass the axes of a row: shape={'time': 24, 'variable': ['load', 'wind']}"
 
 

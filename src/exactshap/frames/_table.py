@@ -21,8 +21,6 @@ from exactshap.frames._numeric import (
     stored_mask,
 )
 
-__all__ = ["Table", "with_unique_index"]
-
 # Characters of a row's label in a message.
 _LABEL_CHARACTERS = 60
 

@@ -12,8 +12,6 @@ from exactshap.errors import ExplanationWarning, InputError, InputTypeError, mes
 from exactshap.frames._numeric import is_sparse, narwhals, to_csr
 from exactshap.frames._table import Table
 
-__all__ = ["as_table"]
-
 _INPUTS = (
     "Of several inputs, pass one table: np.hstack([input.reshape(len(input), -1) for input in inputs]), and a function that cuts it again;"
     " groups= makes a player of each input; or name their axes with shape= (docs/black_box.md)"

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 
 from exactshap.errors import BudgetError, ExactshapError, InputError, InputTypeError, message
 
-__all__ = ["AdditiveGame", "Game", "OracleGame", "ProductGame", "all_masks", "check_masks", "frozen", "n_coalitions", "squeeze"]
-
 # Players: 2^24 masks of 24 booleans are 400 MiB.
 MAX_ENUMERATED_PLAYERS = 24
 # Players: a float ends at 2^1024.

@@ -16,8 +16,6 @@ from exactshap.errors import InputError, message
 from exactshap.kernels._component import Component
 from exactshap.kernels._parameters import check_finite, check_size
 
-__all__ = ["Constant", "Custom", "Kernel", "Product", "Sum", "White"]
-
 
 class Kernel(ABC):
     r"""A kernel that is a sum of products of one-column factors; ``+`` and ``*`` of kernels (or numbers) are kernels.

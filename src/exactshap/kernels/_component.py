@@ -9,8 +9,6 @@ import numpy as np
 
 from exactshap.expansions import GaussianMixture
 
-__all__ = ["Component", "ScaledMixture"]
-
 ColumnFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 

@@ -11,8 +11,6 @@ from exactshap.kernels._algebra import Kernel
 from exactshap.kernels._component import Component
 from exactshap.kernels._parameters import LARGEST_RATE, check_positive, inverse_squares, per_column
 
-__all__ = ["RBF", "Cauchy", "Chi2", "Laplacian"]
-
 
 @dataclass(frozen=True, eq=False)
 class RBF(Kernel):

@@ -13,8 +13,6 @@ from exactshap.kernels._algebra import Kernel
 from exactshap.kernels._component import Component
 from exactshap.kernels._parameters import check_finite, check_size
 
-__all__ = ["Linear", "Polynomial"]
-
 
 @dataclass(frozen=True, eq=False)
 class Linear(Kernel):

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 
 from exactshap.errors import BudgetError, InputError, InputTypeError, message
 
-__all__ = ["LARGEST_RATE", "MAX_COMPONENTS", "check_finite", "check_positive", "check_size", "inverse_squares", "per_column"]
-
 # Products of one-column factors: so many take seconds for each row.
 MAX_COMPONENTS = 200_000
 # A product with 0 is 0, and with the square of any distance above 1e-149 is beyond the exponential.

@@ -17,8 +17,6 @@ from exactshap.kernels._distance import RBF, Chi2, Laplacian
 from exactshap.kernels._dot_product import Linear, Polynomial
 from exactshap.kernels._radial import Matern, RationalQuadratic
 
-__all__ = ["from_pairwise", "from_sklearn"]
-
 ROUTE = "Use Explainer(model.predict, background) for sampled values with standard errors, or a kernel made of RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, DotProduct, +, * and integer powers"
 
 

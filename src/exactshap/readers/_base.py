@@ -21,18 +21,6 @@ from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, choose, count_sets, solve
 
-__all__ = [
-    "Offset",
-    "OwnCall",
-    "Reader",
-    "SecondReading",
-    "columns_of",
-    "hand_masked",
-    "joined_outputs",
-    "outputs_of",
-    "rounding_of",
-]
-
 
 def outputs_of(chosen: list[int], single: bool, values: np.ndarray) -> np.ndarray:
     """Return the explained outputs of predictions (n_rows,) or (n_rows, n_model_outputs)."""

@@ -15,9 +15,6 @@ from exactshap.readers._base import Reader, SecondReading, rounding_of
 from exactshap.semivalues import Hierarchy, Question, Semivalue, find
 from exactshap.solvers import Cost, Solution, solve
 
-__all__ = ["DelegatingReader", "HierarchicalReader", "reader_for"]
-
-
 # Bytes of the arrays of one block of the solver's sweep, all levels together.
 WORK_BYTES = 2.0**27
 # Coalitions for each row of a function, without a budget.

@@ -16,18 +16,6 @@ import numpy as np
 
 from exactshap._runtime.types import Foreign, Model
 
-__all__ = [
-    "answering_method",
-    "fitted_names",
-    "is_own_method",
-    "library_class",
-    "nameless",
-    "replaced",
-    "require_fitted",
-    "sklearn_name",
-    "writes_to_rows",
-]
-
 # What models answer rows with, probabilities first.
 _METHODS = ("predict_proba", "decision_function", "predict")
 # The special methods that a prediction may go through.

@@ -17,8 +17,6 @@ from exactshap.readers._base import Reader
 from exactshap.readers._identity import answering_method, library_class, replaced
 from exactshap.readers._request import CONDITIONAL, Request
 
-__all__ = ["known_class", "read", "register", "registered", "require_own_prediction"]
-
 # class (found in the model's MRO by module and name; "module.*" takes every class of a package) -> reader module
 _REGISTRY: dict[str, str] = {
     "exactshap.readers.kernel_machines.kernel_machine.KernelMachine": "exactshap.readers.kernel_machines.kernel_machine",

@@ -13,8 +13,6 @@ from exactshap._runtime.types import Model
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message, no_output
 from exactshap.frames import Table
 
-__all__ = ["Request", "choose_value_function", "finite_numbers", "names_of", "players_of", "select_outputs"]
-
 
 @dataclass(frozen=True, eq=False)
 class Request:

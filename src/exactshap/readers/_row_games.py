@@ -17,9 +17,6 @@ from exactshap.games import OracleGame, check_masks
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets, solve
 
-__all__ = ["Coalitions", "ConditionalGame", "RowGames", "solve_moving", "some_coalitions"]
-
-
 MAX_ENUMERATED = 12
 DEFAULT_BUDGET = 2048
 TIMED_COALITIONS = 2

@@ -9,8 +9,6 @@ from typing import NoReturn
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, did_you_mean, message
 from exactshap.semivalues._semivalue import Semivalue
 
-__all__ = ["Branch", "Hierarchy", "Question"]
-
 
 @dataclass(frozen=True)
 class Branch:

@@ -14,8 +14,6 @@ from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_y
 from exactshap.semivalues._hierarchy import Branch, Hierarchy, Question
 from exactshap.semivalues._semivalue import Atom, Beta, EndSlopes, Measure, Mixture, Moments, Semivalue, SignedDensity
 
-__all__ = ["aggregate", "asymmetric", "available", "beta", "find", "owen"]
-
 
 def _taylor(size: int, order: int) -> Measure:
     return Beta(1, order) if size == order else Atom(0.0)

@@ -13,23 +13,6 @@ import numpy as np
 
 from exactshap.errors import InputError, InputTypeError, message
 
-__all__ = [
-    "Atom",
-    "Beta",
-    "Density",
-    "EndSlopes",
-    "Measure",
-    "Mixture",
-    "Moments",
-    "Nodes",
-    "Rule",
-    "Semivalue",
-    "SignedDensity",
-    "chebyshev_functionals",
-    "chebyshev_points",
-    "gauss_jacobi",
-]
-
 
 class Measure(Protocol):
     """A (possibly signed) measure on [0, 1] of total mass 1: anything with ``rule(degree) -> (nodes, weights)``.

@@ -17,8 +17,6 @@ from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, n_coali
 from exactshap.semivalues import Hierarchy, Question, Semivalue, find
 from exactshap.solvers.core import Cost, Solution, set_sizes
 
-__all__ = ["METHODS", "Plan", "bytes_besides_calls", "choose", "method_of", "n_calls", "seconds_besides_calls", "solve"]
-
 BATCHES = ("batch_size", "progress")
 SETTINGS: dict[str, tuple[str, ...]] = {
     "quadrature": ("all_nodes",),

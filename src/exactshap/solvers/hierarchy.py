@@ -24,8 +24,6 @@ from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, all_mas
 from exactshap.semivalues import Branch, Hierarchy, Semivalue
 from exactshap.solvers.core import Part, Solution
 
-__all__ = ["Admitted", "admitted", "n_admitted", "solve_hierarchy", "solve_product_hierarchy"]
-
 
 @dataclass(frozen=True, eq=False)
 class Admitted:

@@ -13,8 +13,6 @@ from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable, pieces_of, scratch_array
 
-__all__ = ["encode_columns", "lay_out", "pooled_names", "refuse_per_column"]
-
 _TEXT_TYPES = ("String", "Categorical", "Enum", "Boolean")
 
 

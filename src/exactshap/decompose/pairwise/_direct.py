@@ -10,8 +10,6 @@ from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._kernels import PanelBlock, add_distances
 
-__all__ = ["direct_hsic", "direct_mmd", "direct_sums", "hsic_of_sums", "kernel_sum", "mmd_of_sums", "whole_kernel"]
-
 _ROWS = 128  # of one task
 
 

@@ -19,18 +19,6 @@ from exactshap.semivalues import Measure, Rule, Semivalue, find
 from exactshap.solvers import player_sets
 from exactshap.solvers.core import coarse_bound, enough_nodes
 
-__all__ = [
-    "Estimate",
-    "PairwiseSettings",
-    "Question",
-    "average",
-    "choose_method",
-    "fields_of",
-    "joint_values",
-    "residual_of",
-    "rows_of_blocks",
-]
-
 ESTIMATORS = ("unbiased", "biased")
 METHODS = ("auto", "exact", "blocks")
 # Pooled rows: beyond, even the plain shares of 20 columns take minutes.

@@ -29,8 +29,6 @@ from exactshap.frames.stored import StoredTable
 from exactshap.kernels import Radial
 from exactshap.solvers.product import shorten_mixture
 
-__all__ = ["KERNELS", "MEDIAN_ROWS", "Factors", "read_factors"]
-
 # The numbers that the compiled kernels know
 KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}
 # Share of the bandwidth: where a column's rows differ by less, its factors are above exp(-UNSEEN^2 / 2).

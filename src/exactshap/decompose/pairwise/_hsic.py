@@ -28,8 +28,6 @@ from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import PairwiseDecomposition, frame_backend
 from exactshap.semivalues import Semivalue
 
-__all__ = ["decompose_hsic"]
-
 
 def decompose_hsic(
     X: TableLike,

@@ -38,17 +38,6 @@ from exactshap.results.decomposition import check_residual, pair_tolerance
 from exactshap.semivalues import Beta
 from exactshap.solvers.core import RELATIVE_TRUNCATION, enough_nodes
 
-__all__ = [
-    "CentredKernel",
-    "centred_kernel",
-    "estimate_by_tasks",
-    "estimate_hsic",
-    "estimate_joint",
-    "norm_of",
-    "offsets_of",
-    "row_sums_of",
-]
-
 
 def norm_of(n: int, estimator: str) -> float:
     """Return what the sum over pairs is multiplied with: 1 / (n - 1)^2, or 1 / (n (n - 3)) for the unbiased estimator."""

@@ -6,17 +6,6 @@ import numpy as np
 
 from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, did_you_mean, message, warn
 
-__all__ = [
-    "CORRECTIONS",
-    "adjust",
-    "check_inference",
-    "check_reach",
-    "jackknife_error",
-    "normal_intervals",
-    "permutation_p_values",
-    "permutations",
-]
-
 CORRECTIONS = ("max", "holm", "fdr_bh", "fdr_by", "none")
 
 

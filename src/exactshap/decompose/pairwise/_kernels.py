@@ -11,23 +11,6 @@ import numpy as np
 
 from exactshap._native import kernel
 
-__all__ = [
-    "LANES",
-    "FactorArrays",
-    "PanelBlock",
-    "add_all_distances",
-    "add_centred_contributions",
-    "add_contributions",
-    "add_distances",
-    "add_sides",
-    "fill_contributions",
-    "fill_gaps",
-    "fill_joint_contributions",
-    "fill_node_products",
-    "fill_permuted_weights",
-    "fill_products",
-]
-
 LANES = 64  # as in the kernels
 
 

@@ -19,8 +19,6 @@ from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import PairwiseDecomposition, frame_backend
 from exactshap.semivalues import Semivalue
 
-__all__ = ["decompose_mmd"]
-
 
 def decompose_mmd(
     X: TableLike,

@@ -17,8 +17,6 @@ from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_sides
 from exactshap.decompose.pairwise._panels import Rules, Sweep, block_pairs, followed, panels_of, rule_table, run_in_waves
 from exactshap.results.decomposition import check_residual, pair_tolerance
 
-__all__ = ["estimate_by_tasks", "estimate_mmd", "permuted_labels"]
-
 
 def estimate_mmd(task: tuple[Factors, int, Question, np.ndarray]) -> Estimate:
     """Return the shares of one pair of samples: pooled rows, the first ``n`` of which are the first sample."""

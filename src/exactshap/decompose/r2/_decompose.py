@@ -21,8 +21,6 @@ from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import frame_backend
 
-__all__ = ["PartialR2", "decompose_r2"]
-
 
 class PartialR2:
     """Decompose R2 over one part of a table; parts add up to the whole.

@@ -33,8 +33,6 @@ from exactshap.results.decomposition import frame_backend
 from exactshap.solvers import solve
 from exactshap.trees import convert
 
-__all__ = ["fixed_shares"]
-
 BLOCK_ROWS = 256
 PAIRS_AT_A_TIME = 2**16
 MOST_TABLE = 2**26  # factors of all coalitions: 512 MiB

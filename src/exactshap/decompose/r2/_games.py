@@ -31,17 +31,6 @@ from exactshap.semivalues import gauss_jacobi
 from exactshap.trees import prepared
 from exactshap.trees.ensemble import fill_decisions, sum_leaf_values
 
-__all__ = [
-    "bytes_of_a_wave",
-    "ensemble_rows",
-    "ensemble_shares",
-    "in_waves",
-    "residual_rows",
-    "residual_rows_of",
-    "residual_shares",
-    "tree_decisions",
-]
-
 WAVE_BYTES = 2**27  # of residuals that are worked out at a time,
 WAVE_CHUNKS = 8  # or of so many chunks for each thread: some wait for the last one of a wave
 # Rows of a task that takes them through the trees: the nodes stay in a core's caches.

@@ -29,17 +29,6 @@ from exactshap.readers import Request, known_class, names_of, players_of, requir
 from exactshap.trees import TreeModel, apply, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
 
-__all__ = [
-    "R2Problem",
-    "encode_rows",
-    "is_trees",
-    "prepare_problem",
-    "prepare_rows",
-    "target_of",
-    "warn_of_offset",
-    "weights_of",
-]
-
 TREE_MODULES = (
     "sklearn.tree",
     "sklearn.ensemble._forest",

@@ -30,31 +30,6 @@ from exactshap._runtime.threads import map_in_threads, worker_count
 from exactshap.trees import FlatTrees, parents, prepared
 from exactshap.trees.ensemble import NodeArrays
 
-__all__ = [
-    "DEEPEST",
-    "MAX_BITS",
-    "SHALLOW_PLAYERS",
-    "EnsembleLayout",
-    "Rows",
-    "Rules",
-    "Table",
-    "Trees",
-    "Units",
-    "add_ensemble_rows",
-    "add_ensemble_tree",
-    "add_residual_trees",
-    "add_shallow_trees",
-    "add_tree_rows",
-    "count_units",
-    "fill_alphas",
-    "fill_codes",
-    "fill_columns",
-    "fill_half_weights",
-    "fill_shares",
-    "fill_units",
-    "lay_out",
-]
-
 MAX_BITS = 16  # of the largest joint table, as in pairs.h
 DEEPEST, SHALLOW_PLAYERS = 3, 7  # depth of shallow trees, and the splits of a full one
 

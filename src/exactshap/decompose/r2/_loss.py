@@ -36,8 +36,6 @@ from exactshap.solvers.core import set_values
 from exactshap.trees import TreeModel, convert, cover_shares
 from exactshap.trees.ensemble import largest_sum
 
-__all__ = ["LossDecomposition", "TreeGame", "decompose_loss", "parabola_rows", "table_rows"]
-
 TABLE_VALUES = 2**21  # values of a table of some rows and all coalitions
 FLAT = 1e-10  # curvature of a parabola at least, relative to its slope over the interval
 

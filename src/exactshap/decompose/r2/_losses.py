@@ -10,8 +10,6 @@ from scipy.special import expit, xlogy
 
 from exactshap.errors import InputError, message
 
-__all__ = ["LOSSES", "Loss", "loss_form"]
-
 Pointwise = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Bound = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 

@@ -33,8 +33,6 @@ from exactshap.frames import as_table
 from exactshap.readers import Request, finite_numbers, names_of, players_of
 from exactshap.results.decomposition import frame_backend
 
-__all__ = ["Resampling", "refit_shares"]
-
 EXACT_PLAYERS = 25  # 2^25 subsets are some 20 s
 ORDERS = 2000  # drawn beyond, half of them reverses of the others
 SUBSET_SECONDS = 6e-7  # of one core for each subset, with its rotations

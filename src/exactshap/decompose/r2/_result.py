@@ -11,8 +11,6 @@ import numpy as np
 from exactshap.errors import ExactnessError, InputError, message
 from exactshap.results.decomposition import Decomposition
 
-__all__ = ["EPS", "R2Decomposition", "R2Sums", "require_variation"]
-
 EPS = float(np.finfo(np.float64).eps)
 
 

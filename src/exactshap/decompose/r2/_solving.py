@@ -29,8 +29,6 @@ from exactshap.errors import BudgetError, ExplanationWarning, UnknownNameError, 
 from exactshap.solvers import Cost
 from exactshap.trees.ensemble import complete_forest
 
-__all__ = ["Solved", "check_game", "check_memory", "cost_of", "forecast", "solve", "solve_sums", "sums"]
-
 GAMES = ("residual", "ensemble")
 WARN_SECONDS, REFUSE_SECONDS = 60.0, 86_400.0  # of one core: a minute is said beforehand, a day refused
 

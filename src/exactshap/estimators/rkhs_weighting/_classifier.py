@@ -24,8 +24,6 @@ from exactshap.estimators.rkhs_weighting._problem import WeightingProblem
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
 from exactshap.estimators.rkhs_weighting._subsets import subset_distribution
 
-__all__ = ["RKHSWeightingClassifier"]
-
 LOSSES = ("logistic", "hinge")
 
 

@@ -32,8 +32,6 @@ from exactshap.errors import InputError, message
 from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, least_squares, moments_of, row_kernel
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
 
-__all__ = ["RKHSWeightingCV", "path_scores"]
-
 Fold = tuple[np.ndarray, np.ndarray]
 
 

@@ -11,8 +11,6 @@ from exactshap._native import kernel
 from exactshap.errors import InputError, message
 from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, check_widths, is_positive
 
-__all__ = ["ExponentialSign", "Relu", "Sign", "SignPredictor", "directions", "inner_products", "moment", "norm_moment"]
-
 # Values of S: below, 1 + erf S loses more than 5 bits to cancellation and the scaled function takes over.
 SCALED_BELOW = -4.0
 

@@ -12,17 +12,6 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 
-__all__ = [
-    "BLOCK_VALUES",
-    "Instantiation",
-    "MonteCarlo",
-    "check_widths",
-    "checked",
-    "evaluation_constant",
-    "is_positive",
-    "largest_norms",
-]
-
 # Values of one block of expectations: 16 MiB.
 BLOCK_VALUES = 2**21
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from exactshap.estimators.rkhs_weighting._instantiation import BLOCK_VALUES, Instantiation, checked
 
-__all__ = ["SOLVERS", "Group", "WeightingProblem", "WeightingTerm", "moments_of", "row_kernel"]
-
 
 @dataclass(frozen=True, eq=False)
 class Group:

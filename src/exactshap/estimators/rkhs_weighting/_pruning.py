@@ -13,8 +13,6 @@ import numpy as np
 from exactshap._runtime.types import Column, TableLike
 from exactshap.errors import InputError, message
 
-__all__ = ["prune", "targets_of"]
-
 
 class Weighting(Protocol):
     """A fitted weighting, as :class:`RKHSWeightingRegressor` is one."""

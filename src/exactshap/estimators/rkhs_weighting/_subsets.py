@@ -13,16 +13,6 @@ import numpy as np
 
 from exactshap.errors import BudgetError, InputError, message
 
-__all__ = [
-    "Full",
-    "GivenSubsets",
-    "SubsetDistribution",
-    "UniformSubsets",
-    "connected_subsets",
-    "grid_edges",
-    "subset_distribution",
-]
-
 # Subsets of columns: as many as anyone could draw terms for.
 MAX_SUBSETS = 100_000
 

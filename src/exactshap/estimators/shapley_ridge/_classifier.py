@@ -25,8 +25,6 @@ from exactshap.estimators.shapley_ridge._penalised_basis import (
     shared_checks,
 )
 
-__all__ = ["ShapleyKernelClassifier"]
-
 
 class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
     r"""Fit kernel logistic regression with a penalty on Shapley values. The values are those of some features.

@@ -21,8 +21,6 @@ from exactshap.solvers.rkhs import (
     subset_product,
 )
 
-__all__ = ["Basis", "Functionals", "cross_kernel", "penalised_basis", "penalised_columns", "read_kernel", "shared_checks"]
-
 VALUE_FUNCTIONS = ("interventional", "observational")
 # Kernel factors evaluated at once: 64 MiB.
 PREDICTED_VALUES = 2**23

@@ -23,8 +23,6 @@ from exactshap.estimators.shapley_ridge._penalised_basis import (
     shared_checks,
 )
 
-__all__ = ["RidgePath", "ShapleyKernelRidge"]
-
 
 @dataclass(frozen=True, eq=False)
 class RidgePath:

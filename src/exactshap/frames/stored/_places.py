@@ -20,8 +20,6 @@ from exactshap._runtime.optional import first_installed, require
 from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import InputError, InputTypeError, message
 
-__all__ = ["StoredFile", "find_files", "kind_of"]
-
 _SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 # The folder of rows without a key, as Hive, Spark and pyarrow name it.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"

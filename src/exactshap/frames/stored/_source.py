@@ -16,8 +16,6 @@ from exactshap._runtime.types import TableLike
 from exactshap.errors import ExactshapError, InputError, message
 from exactshap.frames.stored._places import StoredFile
 
-__all__ = ["SourceFile", "inspect", "parquet_file", "read_rows", "read_schema"]
-
 _STEP = 65_536  # rows that are decoded at a time
 # The stream that a thread reads from: the next batch is most often the next rows of the same file.
 _OPEN = threading.local()

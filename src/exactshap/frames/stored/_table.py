@@ -17,8 +17,6 @@ from exactshap.frames import Table, as_table
 from exactshap.frames.stored._places import StoredFile, find_files
 from exactshap.frames.stored._source import parquet_file
 
-__all__ = ["StoredTable", "as_rows", "pieces_of", "scratch_array"]
-
 _STEP = 65_536  # rows that are decoded at a time
 
 

@@ -45,8 +45,6 @@ from exactshap.solvers.additive import (
     stacks_cost,
 )
 
-__all__ = ["AdditiveForm", "AdditiveReader"]
-
 VALUE_FUNCTIONS = ("interventional", "baseline")
 # Rows of a block of a linear model: copying its values takes as long as solving it.
 LINEAR_ROWS = 2**18

@@ -12,8 +12,6 @@ from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.terms import BinnedTerms, TermBlock, coalitions
 from exactshap.readers.responses import Factor
 
-__all__ = ["TermFactors", "TermHybrids"]
-
 
 class TermFactors:
     """An additive model as factors on its players, bound to background rows."""

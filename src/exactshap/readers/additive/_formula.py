@@ -25,8 +25,6 @@ from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._frame_call import FrameCall
 from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms
 
-__all__ = ["is_of_terms", "read_formula"]
-
 MAX_COLUMNS_OF_TERM = 10  # an interaction of more has more subsets than anybody writes
 _LEVEL = re.compile(r"\[(?:T\.|S\.|D\.)?([^\]]*)\]")  # as patsy and formulaic name the columns of a category: site[T.south]
 

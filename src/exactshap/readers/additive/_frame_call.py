@@ -9,8 +9,6 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.readers import OwnCall
 
-__all__ = ["FrameCall"]
-
 
 @dataclass(frozen=True, eq=False)
 class FrameCall(OwnCall):

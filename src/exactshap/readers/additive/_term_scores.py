@@ -13,8 +13,6 @@ from exactshap.frames import as_table
 from exactshap.readers import Request, read
 from exactshap.readers.additive._additive import AdditiveReader
 
-__all__ = ["TermScores", "explain_terms"]
-
 
 @dataclass(frozen=True, eq=False)
 class TermScores:

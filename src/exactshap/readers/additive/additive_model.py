@@ -15,8 +15,6 @@ from exactshap.readers import Request, outputs_of, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms
 
-__all__ = ["AdditiveModel", "read"]
-
 
 class AdditiveModel:
     r"""Describe a model as a sum of functions of few columns.

@@ -16,8 +16,6 @@ from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import ColumnTerms, LinearTerms, TermBlock
 from exactshap.readers.responses import Response, no_response
 
-__all__ = ["read"]
-
 _UNITS = {"IdentityLink": "target", "LogLink": "log of the target", "LogitLink": "log-odds"}
 _RESPONSES = {"LogLink": ("exponential", "target"), "LogitLink": ("logistic", "probability"), "IdentityLink": (None, "target")}
 

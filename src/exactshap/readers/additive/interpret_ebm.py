@@ -19,8 +19,6 @@ from exactshap.readers.additive.terms import BinnedTerms, numeric_bins, slices
 from exactshap.readers.responses import Response, no_response, probabilities, probability
 from exactshap.solvers.additive import Bins, fill_cells
 
-__all__ = ["read"]
-
 # Rows on which our own search among the cuts is compared with the model's.
 PROBED_ROWS = 128
 # Rows that the model bins at once, as floats: a large background is kept as whole numbers.

@@ -16,8 +16,6 @@ from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 from exactshap.readers.responses import Response
 
-__all__ = ["read"]
-
 _INTERCEPT = "Intercept"
 
 

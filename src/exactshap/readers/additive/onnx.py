@@ -15,8 +15,6 @@ from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 from exactshap.readers.responses import Response, no_response
 
-__all__ = ["read"]
-
 _LINKS = {"LOGISTIC": "logistic", "SOFTMAX": "softmax"}
 _UNITS = {"LOGISTIC": "log-odds", "SOFTMAX": "score before the softmax"}
 

@@ -15,8 +15,6 @@ from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._frame_call import FrameCall
 from exactshap.readers.additive.terms import LinearTerms
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> AdditiveReader:
     """Read the score; columns that the scorecard left out have no points."""

@@ -19,8 +19,6 @@ from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import ProductTerm, ProductTerms
 from exactshap.readers.responses import Response, no_response
 
-__all__ = ["read"]
-
 _UNITS = {"identity": "target", "logit": "log-odds", "log": "log of the target"}
 _RESPONSES = {"identity": "", "logit": "logistic", "log": "exponential"}
 _KINDS = ("SplineTerm", "LinearTerm", "FactorTerm")

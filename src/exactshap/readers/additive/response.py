@@ -19,8 +19,6 @@ from exactshap.readers.additive.terms import players_of_term
 if TYPE_CHECKING:
     from exactshap.readers.responses import Response
 
-__all__ = ["with_response"]
-
 _Read = Callable[[Any, Request], AdditiveReader]
 
 

@@ -32,9 +32,6 @@ from exactshap.readers.additive.terms import (
 from exactshap.readers.responses import Response, probability
 from exactshap.solvers.additive import Stack
 
-__all__ = ["read"]
-
-
 # An interpolant is built where its evaluations cost no more than explaining so many rows directly.
 PAID_ROWS = 64
 

@@ -14,8 +14,6 @@ from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 from exactshap.readers.responses import Response, no_response
 
-__all__ = ["read"]
-
 _REGRESSIONS = ("Lasso", "WeightedLasso", "ElasticNet", "MCPRegression", "GroupLasso", "MultiTaskLasso")
 _CLASSIFIERS = {"SparseLogisticRegression": "log-odds", "LinearSVC": "decision function"}
 _SCORES = ("Quadratic", "WeightedQuadratic", "Huber", "QuadraticSVC")  # data fits of a general estimator

@@ -26,8 +26,6 @@ from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts, predict_in_double
 from exactshap.readers.additive.terms import MonomialTerms, TermBlock
 
-__all__ = ["affine_of", "is_basis", "read_basis"]
-
 _BASIS = "sklearn.preprocessing._polynomial.PolynomialFeatures"
 _SCALERS = tuple(
     f"sklearn.preprocessing._data.{name}" for name in ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")

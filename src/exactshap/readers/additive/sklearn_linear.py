@@ -33,8 +33,6 @@ from exactshap.readers.additive.terms import LinearTerms
 if TYPE_CHECKING:
     from exactshap.readers.responses import Response
 
-__all__ = ["LinearParts", "in_double", "linear_parts", "predict_in_double", "read", "read_parts", "read_side_by_side"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearParts:

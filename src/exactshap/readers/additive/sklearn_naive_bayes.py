@@ -19,8 +19,6 @@ from exactshap.readers.additive.sklearn_linear import predict_in_double
 from exactshap.readers.additive.terms import ColumnTerms, LinearTerms, TermBlock
 from exactshap.readers.responses import Response, probabilities, probability
 
-__all__ = ["read"]
-
 Likelihoods = Callable[[np.ndarray], np.ndarray]  # of rows: (n_classes, n_rows, n_columns)
 
 

@@ -24,8 +24,6 @@ from exactshap.readers.additive.sklearn_basis import affine_of
 from exactshap.readers.additive.sklearn_linear import linear_parts, predict_in_double
 from exactshap.readers.additive.terms import LinearTerms
 
-__all__ = ["is_projection", "read_projection"]
-
 _LINEAR = ("sklearn.linear_model.", "sklearn.svm._classes.LinearSV", "sklearn.discriminant_analysis.LinearDiscriminantAnalysis")
 _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 

@@ -25,8 +25,6 @@ from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.sklearn_linear import predict_in_double
 from exactshap.readers.additive.terms import MonomialTerms
 
-__all__ = ["read"]
-
 
 class Form(NamedTuple):
     """Hold f(x) = constant + (x - centre) . matrix (x - centre), with a symmetric matrix."""

@@ -24,8 +24,6 @@ from exactshap.readers import (
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms, LinearTerms
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> AdditiveReader:
     """Read a constant, or a function of one column."""

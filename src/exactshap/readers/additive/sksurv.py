@@ -12,8 +12,6 @@ from exactshap.readers import Request, fitted_names, require_fitted
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 
-__all__ = ["read"]
-
 HAZARD, TIME, RANK = "log hazard: high is early", "log of the survival time", "risk score: high is early"
 
 

@@ -16,8 +16,6 @@ from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 from exactshap.readers.responses import Response, no_response
 
-__all__ = ["read"]
-
 _CONSTANT = "Intercept"  # as formulas call it
 _LINKS = {"Identity": "target", "Log": "log of the target", "Logit": "log-odds"}
 _OWN_SCALE = ("OLS", "WLS", "GLS", "GLSAR", "RLM", "QuantReg")  # predict is the linear predictor

@@ -14,8 +14,6 @@ from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.additive_model import AdditiveModel
 from exactshap.readers.additive.additive_model import read as read_terms
 
-__all__ = ["read"]
-
 
 class StructuredModel(AdditiveModel):
     """Sum a model's partial models, and predict by the model's own call."""

@@ -16,8 +16,6 @@ from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 from exactshap.readers.responses import Response, no_response, probabilities, probability
 
-__all__ = ["read"]
-
 # Names were compared here: XGBoost refuses any if it was fitted without
 _UNCHECKED = {"validate_features": False}
 _LOGARITHMS = {

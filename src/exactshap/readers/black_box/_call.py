@@ -12,8 +12,6 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.frames import Table, with_unique_index
 
-__all__ = ["call", "first_call", "hybrid_rows", "name_of", "precision", "rounding"]
-
 
 def first_call(function: Callable[..., Any], rows: Table, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the answers for some rows, and the outputs' names. A single output has no name.

@@ -49,8 +49,6 @@ from exactshap.solvers import Cost, Solution, bytes_besides_calls, choose, n_cal
 if TYPE_CHECKING:
     from exactshap.readers import Reader
 
-__all__ = ["calls_cost", "calls_forecast", "calls_memory", "read"]
-
 OPTIONS = (
     "budget",
     "tol",

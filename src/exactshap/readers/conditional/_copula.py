@@ -17,8 +17,6 @@ from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table
 from exactshap.readers import Reader, columns_of
 
-__all__ = ["REPLICATES", "GaussianCopula"]
-
 # Scramblings of the points; their spread is the standard error.
 REPLICATES = 8
 # Part of the rows that one value of a continuous column may hold.

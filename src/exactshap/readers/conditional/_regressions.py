@@ -18,8 +18,6 @@ from exactshap.errors import ExactshapError, InputError, message
 from exactshap.frames import Table
 from exactshap.solvers.rkhs import check_eta
 
-__all__ = ["Coordinates", "ForestRegression", "RegressedMeans", "RidgeRegression"]
-
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:

@@ -19,8 +19,6 @@ from exactshap.readers.conditional._regressions import Coordinates, ForestRegres
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution
 
-__all__ = ["ConditionalReader", "read"]
-
 SAMPLED = ("budget", "random_state")
 OPTIONS = {"observational": ("eta",), "observational-copula": ("n_samples",), "observational-forest": ("n_trees",)}
 # Background rows that the model's own reader is made with: only its predictions are needed.

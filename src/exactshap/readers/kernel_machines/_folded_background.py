@@ -25,8 +25,6 @@ from exactshap.solvers.product import (
     folding_pays,
 )
 
-__all__ = ["FoldedBackground"]
-
 # A sweep of a mixture takes as long as that many single Gaussians (benchmarks/bench_radial.py).
 SWEPT_GAUSSIANS = 25.0
 # Factors of one sub-block of rows: 2 MiB.

@@ -24,8 +24,6 @@ from exactshap.solvers.rkhs import (
     shapley_covariance,
 )
 
-__all__ = ["GaussianPosterior", "Process", "WithPosterior", "attach"]
-
 # Value functions that are linear in f given the kernel.
 LINEAR_IN_F = ("interventional", "interventional-independent", "baseline")
 # Multiplications for each row, about a fifth of a second: an uncertainty that costs less comes by itself.

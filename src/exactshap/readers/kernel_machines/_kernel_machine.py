@@ -22,8 +22,6 @@ from exactshap.readers.kernel_machines.machine import BoundMachine, Expansion, S
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution
 
-__all__ = ["KernelReader"]
-
 VALUE_FUNCTIONS = ("functional", "normalized", "baseline", "interventional", "interventional-independent", "observational")
 PREDICTED_ROWS = 128
 

@@ -36,8 +36,6 @@ from exactshap.solvers.product import (
     solve_terms,
 )
 
-__all__ = ["Streamed", "factor_seconds", "radial_cost", "radial_memory", "solve_radial"]
-
 # Factors, or distances, of one sub-block of rows, all of which sweep a background: 2 MiB.
 BLOCK_VALUES = 2**18
 # The same without a background: they stay in the second cache of a core, and their memory is used again.

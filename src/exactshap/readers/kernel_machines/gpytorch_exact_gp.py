@@ -19,8 +19,6 @@ from exactshap.readers.kernel_machines._gaussian_posterior import Process, attac
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, Monomials, expand
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read f(x) = m + sum_i alpha_i k(x, X_i). alpha is the mean cache of the model's own prediction strategy."""

@@ -16,8 +16,6 @@ from exactshap.readers import Reader, Request, select_outputs
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
-__all__ = ["KernelMachine", "read"]
-
 
 class KernelMachine:
     r"""A kernel machine given by its arrays.

@@ -13,8 +13,6 @@ from exactshap.readers import OwnCall, Reader, Request, select_outputs
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
-__all__ = ["read"]
-
 MAX_DEGREE = 100
 _KERNELS = {"LINEAR": "linear", "POLY": "poly", "RBF": "rbf"}
 

@@ -16,8 +16,6 @@ from exactshap.readers import OwnCall, Reader, Request, fitted_names, require_fi
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read the density, whose logarithm the model answers."""

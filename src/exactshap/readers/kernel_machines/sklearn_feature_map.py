@@ -27,8 +27,6 @@ from exactshap.readers import (
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
-__all__ = ["read"]
-
 
 def read(feature_map: Model, linear: Model, parts: Any, request: Request) -> Reader:
     """Read ``Nystroem + linear`` or ``RBFSampler + linear``.

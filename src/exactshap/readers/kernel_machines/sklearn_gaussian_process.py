@@ -17,8 +17,6 @@ from exactshap.readers.kernel_machines._gaussian_posterior import Process, attac
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand, merge
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read a Gaussian process with a kernel made of products over columns."""

@@ -12,8 +12,6 @@ from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read f(x) = sum_i dual_coef_i k(x, X_i), without intercept."""

@@ -18,8 +18,6 @@ from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read a support vector machine: f(x) = b + sum over support vectors of dual coefficient times kernel."""

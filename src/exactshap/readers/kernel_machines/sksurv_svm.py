@@ -12,8 +12,6 @@ from exactshap.readers import OwnCall, Reader, Request, fitted_names, require_fi
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read a score of ranks, -sum_i coef_i k(x, X_i), or the log of a time where the model was fitted to times too."""

@@ -44,8 +44,6 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, player_sets, solve
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_hinges, solve_terms
 
-__all__ = ["NetworkHybrids", "NetworkReader", "OneLayerNetwork", "Units", "read"]
-
 _BLOCK_VALUES = 2**20  # of what players add to sums, at a time: 8 MiB
 
 

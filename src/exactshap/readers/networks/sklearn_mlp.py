@@ -21,8 +21,6 @@ from exactshap.readers import (
 from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkHybrids, NetworkReader, unknown_activation
 from exactshap.readers.responses import SAMPLING_OPTIONS, SampledResponse, probability
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read f(x) = b_2 + W_2' g(b_1 + W_1' x), of a classifier the log-odds."""

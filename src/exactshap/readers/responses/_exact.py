@@ -24,8 +24,6 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Part, Rows, Solution, solve
 from exactshap.solvers.product import solve_terms
 
-__all__ = ["PlayerScores", "ResponseReader"]
-
 _BLOCK_BYTES = 2.0**25  # of factors at a time: those of a few rows and of a hundred background rows stay in a core's caches
 
 

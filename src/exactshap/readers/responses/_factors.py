@@ -25,8 +25,6 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, player_sets
 from exactshap.solvers.product import eliminate, solve_factors
 
-__all__ = ["MAX_WIDTH", "Factor", "FactorReader", "FactorScores"]
-
 MAX_WIDTH = 12  # of the graph of factors: tables of 2^13 states for each wave and background row
 
 

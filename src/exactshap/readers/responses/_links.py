@@ -15,18 +15,6 @@ from exactshap.expansions import expand, links
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, outputs_of
 
-__all__ = [
-    "Isotonic",
-    "Response",
-    "Sigmoid",
-    "link_of",
-    "needs_rows",
-    "no_response",
-    "probabilities",
-    "probability",
-    "steepest",
-]
-
 
 def _same(table: Table) -> Table:
     return table

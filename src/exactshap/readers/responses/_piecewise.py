@@ -27,8 +27,6 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, player_sets
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_hinges
 
-__all__ = ["PiecewiseReader"]
-
 
 class PiecewiseReader(LinkedReader):
     """A piecewise linear function of a score that is a sum over players, bound to a background.

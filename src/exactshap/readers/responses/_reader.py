@@ -8,8 +8,6 @@ from exactshap.frames import Table
 from exactshap.readers import Reader, rounding_of
 from exactshap.readers.responses._links import Response, needs_rows
 
-__all__ = ["ALL_COALITIONS", "CHUNK_VALUES", "LinkedReader"]
-
 # Players up to which visiting all coalitions costs less than 100 waves (benchmarks/bench_probabilities.py): a third at 10 players
 ALL_COALITIONS = 10
 CHUNK_VALUES = 2**22  # scores of hybrids at a time: 32 MiB

@@ -26,8 +26,6 @@ from exactshap.readers.responses._reader import CHUNK_VALUES, LinkedReader
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, choose, n_calls, player_sets, seconds_besides_calls
 
-__all__ = ["OPTIONS", "HybridScores", "SampledResponse"]
-
 OPTIONS = ("budget", "tol", "random_state")
 # benchmarks/bench_probabilities.py: relative squared errors of 2e-4 for 30 columns, of 7e-4 for 100
 DEFAULT_BUDGET = 512

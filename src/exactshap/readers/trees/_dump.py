@@ -18,8 +18,6 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.trees import FlatTrees
 from exactshap.trees.ensemble import MISSING_NEVER
 
-__all__ = ["Node", "dump_difference", "own_trees", "walked_values"]
-
 # LightGBM's dump says this for all larger thresholds, infinite ones (missing or not) among them.
 LARGEST_DUMPED = 1e300
 

@@ -21,8 +21,6 @@ from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import FlatTrees, TreeModel, apply
 from exactshap.trees.ensemble import Hybrids, encode, readable
 
-__all__ = ["Describe", "read_trees"]
-
 # Link, call and slope; None: no known response
 Describe = Callable[[TreeModel], tuple[str, OwnCall, float] | None]
 

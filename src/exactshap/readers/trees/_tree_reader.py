@@ -34,8 +34,6 @@ from exactshap.solvers.trees import check_cells, no_path_dependent, prepare_tree
 from exactshap.trees import FlatTrees, TreeModel, inside, margin, paths, prepared
 from exactshap.trees.ensemble import encode, function_sizes, largest_sum, readable
 
-__all__ = ["TreeReader"]
-
 # Bytes of the game written out; beyond, ``game`` refuses.
 MAX_GAME_BYTES = 2.0**32
 

@@ -14,8 +14,6 @@ from exactshap.readers import OwnCall, Reader, Request
 from exactshap.readers.trees._response import read_trees
 from exactshap.trees import TreeModel, convert
 
-__all__ = ["read"]
-
 _LINKS = {
     **dict.fromkeys(("CrossEntropy", "Focal", "Logloss"), "logistic"),
     **dict.fromkeys(("MultiClassOneVsAll", "MultiCrossEntropy", "MultiLogloss"), "logistic"),

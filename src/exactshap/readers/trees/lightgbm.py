@@ -13,8 +13,6 @@ from exactshap.readers import OwnCall, Reader, Request
 from exactshap.readers.trees._response import read_trees
 from exactshap.trees import TreeModel, convert
 
-__all__ = ["read"]
-
 _LINKS = {
     **dict.fromkeys(("binary", "cross_entropy", "multiclassova"), "logistic"),
     **dict.fromkeys(("gamma", "poisson", "tweedie"), "exponential"),

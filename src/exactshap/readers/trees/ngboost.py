@@ -11,8 +11,6 @@ from exactshap.readers import OwnCall, Reader, Request
 from exactshap.readers.trees._response import read_trees
 from exactshap.trees import TreeModel, convert
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read the parameters; those of a Normal are its mean and the logarithm of its standard deviation."""

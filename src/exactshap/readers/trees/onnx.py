@@ -11,8 +11,6 @@ from exactshap.readers import OwnCall, Reader, Request
 from exactshap.readers.trees._response import read_trees
 from exactshap.trees import TreeModel, convert
 
-__all__ = ["read"]
-
 _LINKS = {"exponential": "exponential", "LOGISTIC": "logistic", "SOFTMAX": "softmax"}
 
 

@@ -9,8 +9,6 @@ from exactshap.readers import OwnCall, Reader, Request
 from exactshap.readers.trees._response import read_trees
 from exactshap.trees import TreeModel, convert
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read f(x) = base score + sum of trees; of two classes, the difference of their log probabilities."""

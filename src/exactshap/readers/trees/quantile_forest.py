@@ -12,8 +12,6 @@ from exactshap.readers import OwnCall, Request, require_fitted
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
 
-__all__ = ["read"]
-
 _MEAN, _MEAN_OF_LEAVES = "mean", "mean of leaves"
 
 

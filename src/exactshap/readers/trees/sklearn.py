@@ -19,8 +19,6 @@ from exactshap.readers.trees._response import read_trees
 from exactshap.trees import TreeModel, convert
 from exactshap.trees.formats import average_path_length
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read f(x) as a sum of trees: leaf means or class shares, averaged or added up; or what a link makes of it."""

@@ -17,8 +17,6 @@ from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
 from exactshap.trees.formats import CURVES, curve_columns, of_curve
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> TreeReader:
     r"""Read f(x) as a mean of trees, or the sum of boosted ones.

@@ -12,8 +12,6 @@ from exactshap.readers import Offset, OwnCall, Reader, Request
 from exactshap.readers.trees._response import read_trees
 from exactshap.trees import TreeModel
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read f(x) = constant + sum of trees."""

@@ -13,8 +13,6 @@ from exactshap.readers import OwnCall, Request
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> TreeReader:
     """Read f(x) = base scores + sum of trees, before treelite's postprocessor."""

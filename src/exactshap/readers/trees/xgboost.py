@@ -13,8 +13,6 @@ from exactshap.readers import Offset, OwnCall, Reader, Request
 from exactshap.readers.trees._response import read_trees
 from exactshap.trees import TreeModel, convert
 
-__all__ = ["read", "reader_elsewhere"]
-
 _LINKS = {
     **dict.fromkeys(("binary:logistic", "reg:logistic"), "logistic"),
     **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie", "survival:aft", "survival:cox"), "exponential"),

@@ -12,8 +12,6 @@ from exactshap.readers import OwnCall, Reader, Request
 from exactshap.readers.trees._response import read_trees
 from exactshap.trees import TreeModel, convert
 
-__all__ = ["read"]
-
 _LINKS = {"log-odds": "logistic", "score before the softmax": "softmax", "log of the target": "exponential"}
 
 

@@ -18,8 +18,6 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.readers import library_class, sklearn_name
 
-__all__ = ["TRIED_ROWS", "ColumnOwners", "readable", "reads_texts", "require_apart", "takes_texts"]
-
 _BY_NAME = {  # the token of the input column can be read off get_feature_names_out
     "StandardScaler",
     "MinMaxScaler",

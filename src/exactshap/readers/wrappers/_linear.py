@@ -8,8 +8,6 @@ from exactshap._runtime.types import Model
 from exactshap.readers import known_class, replaced
 from exactshap.readers.additive import linear_parts
 
-__all__ = ["linear_step"]
-
 _LINEAR = (
     "sklearn.linear_model.",
     "sklearn.svm._classes.LinearSV",

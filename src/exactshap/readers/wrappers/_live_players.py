@@ -13,8 +13,6 @@ from exactshap.readers import DelegatingReader, Reader, Request
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Posterior, Solution, player_sets
 
-__all__ = ["LiveGame", "LivePlayers", "read_live"]
-
 # Players that are kept where there are as many: interactions of higher orders are refused for fewer.
 MIN_PLAYERS = 4
 

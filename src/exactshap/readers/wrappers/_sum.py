@@ -19,8 +19,6 @@ from exactshap.readers.wrappers._live_players import read_live
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution
 
-__all__ = ["Member", "SumGame", "SumReader", "name_of_sum", "read_member", "total_of"]
-
 _NO_VALUES = np.empty(0)
 # Rows of a block: the values of all outputs stay in a core's caches while members add to them.
 MAX_BLOCK_ROWS = 2**12

@@ -18,8 +18,6 @@ from exactshap.readers.wrappers._live_players import read_live
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
-__all__ = ["read"]
-
 # Of scores in single precision: exponentials and logistic functions in two libraries
 TRANSFORM_TOLERANCE = 2e-5
 CHECKED_ROWS = 64

@@ -19,8 +19,6 @@ from exactshap.readers.kernel_machines import KernelReader, expand
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Posterior, Solution
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read an estimator of ``exactshap.estimators``."""

@@ -18,8 +18,6 @@ from exactshap.readers.responses import Isotonic, Sigmoid
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 from exactshap.readers.wrappers.sklearn_sums import request_of_sum
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read the mean of sigmoid or isotonic calibrations, of two classes, each of a decision function that is a sum over columns."""

@@ -13,8 +13,6 @@ from exactshap.readers import Reader, Request, fitted_names, require_fitted, skl
 from exactshap.readers.additive import LinearParts, read_parts
 from exactshap.readers.wrappers._linear import linear_step
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read all targets of a chain as linear functions of the rows."""

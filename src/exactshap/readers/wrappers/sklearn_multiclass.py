@@ -19,8 +19,6 @@ from exactshap.readers.kernel_machines import KernelReader, merge
 from exactshap.readers.wrappers._sum import Member, SumReader, name_of_sum, read_member
 from exactshap.readers.wrappers.sklearn_sums import request_of_sum
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read the parts: kernel machines become outputs of one machine, others stand side by side."""

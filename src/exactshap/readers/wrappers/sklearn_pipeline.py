@@ -31,8 +31,6 @@ from exactshap.readers.wrappers._live_players import read_live
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
-__all__ = ["read"]
-
 _FEATURE_MAPS = ("Nystroem", "RBFSampler")
 
 

@@ -16,8 +16,6 @@ from exactshap.readers.wrappers._columns import readable
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 from exactshap.readers.wrappers.sklearn_sums import n_columns_of, request_of_sum
 
-__all__ = ["member_of_probabilities", "read"]
-
 Columns = tuple[int, ...] | None
 Part = tuple[Model, np.ndarray, Columns]  # a classifier, what each of its classes adds to the outputs (n_classes, n_outputs)
 

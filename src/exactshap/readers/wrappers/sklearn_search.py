@@ -13,8 +13,6 @@ from exactshap.readers import DelegatingReader, Reader, Request, fitted_names, r
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import readable
 
-__all__ = ["read"]
-
 _INSIDE = {
     "BaseSearchCV": "best_estimator_",
     "BaseThresholdClassifier": "estimator_",

@@ -15,8 +15,6 @@ from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 from exactshap.readers.wrappers.sklearn_probabilities import member_of_probabilities
 from exactshap.readers.wrappers.sklearn_sums import n_columns_of, request_of_sum, rows_themselves
 
-__all__ = ["read"]
-
 
 def read(model: Model, request: Request) -> Reader:
     r"""Read the last step's decision function of probabilities or decision functions, and of the rows with ``passthrough``.

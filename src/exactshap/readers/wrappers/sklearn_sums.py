@@ -17,8 +17,6 @@ from exactshap.readers.wrappers._columns import readable, reads_texts
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 
-__all__ = ["n_columns_of", "read", "request_of_sum", "rows_themselves"]
-
 
 def read(model: Model, request: Request) -> Reader:
     """Read the models inside and weigh them as the regressor does."""

@@ -30,8 +30,6 @@ from exactshap.readers.wrappers._columns import readable
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
-__all__ = ["read"]
-
 _AFFINE = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 _LOGARITHMS = {(np.log, np.exp): "log", (np.log1p, np.expm1): "log1p", (np.log2, np.exp2): "log2"}
 

@@ -15,8 +15,6 @@ from exactshap.errors import InputError, InputTypeError, MissingDependencyError,
 from exactshap.results.comparison._comparison import Comparison, compare
 from exactshap.results.data import ExplanationData, cell_text, counted, player_columns
 
-__all__ = ["Cohorts", "by"]
-
 MAX_COHORTS = 30
 # Distinct numbers of a column up to which each is a group of its own.
 MAX_VALUES_UNBINNED = 10

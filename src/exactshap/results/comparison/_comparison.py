@@ -19,8 +19,6 @@ from exactshap.results.data import ExplanationData, bootstrap_deviations, frame_
 if TYPE_CHECKING:
     from exactshap.results.decomposition import PairwiseDecomposition
 
-__all__ = ["Comparison", "compare"]
-
 _SAME = {"feature_names": "the same features", "output_names": "the same outputs", "value_function": "the same value function"}
 _SAME |= {"index": "the same index", "unit": "the same unit"}
 

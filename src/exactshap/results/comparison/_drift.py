@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
     from exactshap.results.decomposition import PairwiseDecomposition
 
-__all__ = ["data_drift"]
-
 # Rows of both samples together: the statistic is quadratic in them.
 MAX_EXACT_ROWS = 5000
 

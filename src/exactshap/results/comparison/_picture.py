@@ -11,8 +11,6 @@ from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.results.plots import current_palette, displayed, escape, new_axes
 
-__all__ = ["draw_cohorts", "draw_comparison"]
-
 
 def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_display: int) -> Any:
     """Draw the largest differences; see :meth:`Comparison.plot`."""

@@ -16,8 +16,6 @@ from exactshap.results.data import counted, without_noise
 from exactshap.results.plots import prepare_marginals
 from exactshap.results.report import difference_bars, marginal_panel, now, template, write_page
 
-__all__ = ["CHANGED", "MAYBE", "STEADY", "statuses", "thresholds_of", "write_comparison"]
-
 CHANGED, MAYBE, STEADY = "changed", "may have changed", "steady"
 _SHARE = 0.1  # of the largest mean magnitude of the first group: the threshold where none is given
 _LIMITS = (

@@ -12,8 +12,6 @@ from exactshap.results.data import ExplanationData, counted, without_noise
 if TYPE_CHECKING:
     from exactshap.results.decomposition import PairwiseDecomposition
 
-__all__ = ["differing", "facts_of", "html", "rows_of", "text"]
-
 _SHOWN = 10
 
 

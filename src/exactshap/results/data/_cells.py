@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from exactshap.frames import Table
     from exactshap.results.data._explanation_data import ExplanationData
 
-__all__ = ["Cells", "as_days", "axis_name", "cell_text", "cells", "fingerprint", "player_columns", "row_bytes", "row_name"]
-
 
 @dataclass(frozen=True, eq=False)
 class Cells:

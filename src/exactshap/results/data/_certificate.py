@@ -9,8 +9,6 @@ import numpy as np
 
 from exactshap._runtime.words import fields_html
 
-__all__ = ["Certificate", "all_within", "largest_of_rows", "within", "without_noise"]
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Certificate:

@@ -10,8 +10,6 @@ import numpy as np
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.results.data._explanation_data import ExplanationData
 
-__all__ = ["concat"]
-
 _SAME = ("feature_names", "output_names", "index", "order", "value_function", "unit", "sets", "groups")
 _PER_ROW = ("values", "baseline", "prediction", "residual", "tolerance")
 _OF_ALL_OR_NONE = (

@@ -16,8 +16,6 @@ from exactshap.results.data._names_elsewhere import SHAPIQ_NAMES
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
 
-__all__ = ["frame_kind", "frame_of", "of_solution", "shap_of_columns", "to_frame", "to_shap", "to_shapiq"]
-
 
 def frame_kind(data: TableLike) -> str | None:
     """Return which of three frame libraries a table comes from, or None. None for arrays.

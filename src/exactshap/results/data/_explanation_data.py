@@ -13,8 +13,6 @@ from exactshap.results.data import _validation as validation
 from exactshap.results.data._certificate import Certificate, all_within, largest_of_rows, within
 from exactshap.results.data._named_values import NamedValues
 
-__all__ = ["ExplanationData"]
-
 _PER_ROW = (
     "values",
     "baseline",

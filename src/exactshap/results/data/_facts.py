@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     from exactshap.results.data._certificate import Certificate
     from exactshap.results.data._explanation_data import ExplanationData
 
-__all__ = [
-    "bibtex",
-    "cited_by_decomposition",
-    "cited_by_values",
-    "counted",
-    "facts",
-    "game_title",
-    "headline",
-    "index_title",
-    "readable",
-    "value_function_sentence",
-]
-
 Data = TypeVar("Data", bound="ExplanationData")
 _SHOWN = ("values", "set_values", "baseline", "prediction", "std_error", "set_std_error")
 

@@ -30,8 +30,6 @@ from exactshap.results.data._cells import as_days, cell_text
 if TYPE_CHECKING:
     from exactshap.frames import Table
 
-__all__ = ["filter_grammar", "filtered_rows"]
-
 _COMPARE = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _EXAMPLE = 'Write conditions such as: age > 40 and city = Bonn; a name or text with "and" or a sign in it stands in quotes'
 _SHOWN = 8  # columns that a message lists

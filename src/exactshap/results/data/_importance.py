@@ -15,15 +15,6 @@ from exactshap.results.data._conversion import frame_kind, frame_of
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
 
-__all__ = [
-    "Importance",
-    "bootstrap_deviations",
-    "checked_background_values",
-    "importance",
-    "interval_around",
-    "studentised_interval",
-]
-
 _SHOWN = 10
 # Rows beyond which a mean is normal for all purposes, and resampling takes seconds.
 MAX_ROWS_RESAMPLED = 20_000

@@ -13,8 +13,6 @@ from exactshap._runtime.words import table_html, table_text
 from exactshap.errors import InputError, MissingDependencyError, UnknownNameError, did_you_mean, message
 from exactshap.results.data._certificate import without_noise
 
-__all__ = ["NamedValues"]
-
 _SHOWN = 10
 
 

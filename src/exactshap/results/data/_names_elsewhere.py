@@ -7,8 +7,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["SHAPIQ_NAMES", "answers_keywords", "called_here", "keyword_here"]
-
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 _CERTIFIED = "every explanation is checked by itself; see explanation.certificate()"

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
 
 Data = TypeVar("Data", bound="ExplanationData")
-__all__ = ["Observed", "named_target", "observe", "response"]
 
 _OF_CLASS = re.compile(r"(log-odds|probability)(?: of class (.+)| of (.+)| \(> 0: (.+)\))?")
 _SOFTMAX = ("score before the softmax", "joint log-likelihood")  # one output for each class

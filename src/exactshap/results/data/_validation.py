@@ -11,8 +11,6 @@ import numpy as np
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 
-__all__ = ["checked", "player_numbers", "row_numbers", "take_rows"]
-
 # Kinds of arrays: NumPy also makes numbers of texts and times, and of complex numbers with a warning.
 _NUMBERS = "biufO"
 

@@ -16,8 +16,6 @@ from exactshap.errors import InputError, MissingDependencyError, message
 from exactshap.results.data import bibtex, cited_by_decomposition, without_noise
 from exactshap.results.plots import ShareBars, draw_shares, prepare_shares
 
-__all__ = ["Decomposition", "frame_backend"]
-
 _ARRAY_SHAPES = {
     "values": (None,),
     "std_error": (None,),

@@ -11,8 +11,6 @@ from exactshap.errors import ExactnessError, InputError, message
 from exactshap.results.decomposition._decomposition import Decomposition
 from exactshap.results.plots import Marginal, prepare_marginals
 
-__all__ = ["PairwiseDecomposition", "check_residual", "facts_of", "pair_tolerance", "rows_of", "strongest_marginals"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PairwiseDecomposition(Decomposition):

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from exactshap.results.plots import PlotAccessor
     from exactshap.results.reasons import Reasons
 
-__all__ = ["Explanation"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Explanation(ExplanationData):

@@ -27,8 +27,6 @@ from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, MissingDependencyError, ModelFormatError, message
 from exactshap.results.data import ExplanationData, frame_kind
 
-__all__ = ["load", "save", "unpacked_bytes"]
-
 Kind = TypeVar("Kind", bound=ExplanationData)
 
 # Written into files: it stays, wherever this module moves.

@@ -25,8 +25,6 @@ from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["PlotAccessor"]
-
 _picture = functools.partial(answers_keywords, picture=True)
 
 

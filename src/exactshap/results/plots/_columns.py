@@ -11,8 +11,6 @@ from exactshap.results.data import as_days, cells
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["cell_words", "player_labels", "shortened", "signed", "strongest"]
-
 
 def shortened(text: str, length: int) -> str:
     """Cut a long text in the middle.

@@ -14,8 +14,6 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 
-__all__ = ["Palette", "current_palette", "dark_palette", "palette"]
-
 
 @dataclass(frozen=True)
 class Palette:

@@ -11,8 +11,6 @@ from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 
-__all__ = ["displayed", "escape", "fitted", "new_axes"]
-
 # Letters of a line of a player's name.
 NAME_WIDTH = 36
 

@@ -16,8 +16,6 @@ from exactshap.results.plots._pyplot import displayed, escape, new_axes
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["InteractionMatrix", "draw_interactions", "prepare_interactions"]
-
 
 @dataclass(frozen=True, eq=False)
 class InteractionMatrix:

@@ -16,8 +16,6 @@ from exactshap.results.plots._pyplot import displayed, escape, new_axes
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["Intervals", "draw_intervals", "prepare_intervals"]
-
 # Rows that are drawn with whiskers of their own.
 MAX_WHISKERS = 40
 

@@ -14,8 +14,6 @@ from exactshap.results.plots._pyplot import displayed, escape, new_axes
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["Heatmap", "Violin", "draw_heatmap", "draw_violin", "prepare_heatmap", "prepare_violin"]
-
 # Rows that are ordered by similarity, which costs their number squared.
 _MAX_ORDERED = 2000
 

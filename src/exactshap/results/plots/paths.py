@@ -18,8 +18,6 @@ from exactshap.results.plots.summary import places_of, without_frame
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["Paths", "draw_paths", "prepare_paths"]
-
 # Lines of one picture: more cannot be told apart.
 MAX_LINES = 200
 

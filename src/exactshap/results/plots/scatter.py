@@ -18,8 +18,6 @@ from exactshap.results.plots._pyplot import escape, new_axes
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["Axis", "Scatter", "draw_scatter", "prepare_scatter", "strongest_colour"]
-
 _NAMES_SHOWN, _LETTERS, _JITTER = 30, 18, 0.25
 # Rows that choose a colour, and rows of one bin.
 _ROWS_OF_CHOICE, _ROWS_OF_BIN = 5_000, 25

@@ -15,8 +15,6 @@ from exactshap.results.plots._pyplot import escape, new_axes
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["draw_image", "draw_text"]
-
 # Letters of a line of text.
 LINE_WIDTH = 72
 

@@ -16,8 +16,6 @@ from exactshap.results.plots._pyplot import escape, new_axes
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["Shape", "draw_shape", "draw_shapes", "prepare_shape"]
-
 
 @dataclass(frozen=True, eq=False)
 class Shape:

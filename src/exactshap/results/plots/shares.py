@@ -13,8 +13,6 @@ from exactshap.errors import MissingDependencyError, message
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import displayed
 
-__all__ = ["ShareBars", "draw_shares", "prepare_shares"]
-
 
 @dataclass(frozen=True, eq=False)
 class ShareBars:

@@ -16,8 +16,6 @@ from exactshap.results.plots._pyplot import displayed, escape, new_axes
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["Bars", "Swarm", "draw_bars", "draw_swarm", "places_of", "prepare_bars", "prepare_swarm", "swarm_offsets"]
-
 # Rows of a picture that are drawn as dots: more are no easier to see, and slow.
 MAX_DOTS = 2_000
 

@@ -14,8 +14,6 @@ from exactshap.frames import as_table
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes
 
-__all__ = ["Marginal", "draw_marginals", "prepare_marginals"]
-
 # Okabe & Ito: distinct for colour-blind readers.
 _POINTS, _MAX_CATEGORIES = 200, 10
 

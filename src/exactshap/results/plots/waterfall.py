@@ -17,8 +17,6 @@ from exactshap.results.plots._pyplot import displayed, escape, new_axes
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["Waterfall", "draw_waterfall", "prepare_waterfall"]
-
 # Length of an arrow's head, as a share of the axis.
 _HEAD = 0.012
 # Room for the name of the baseline under the last bar, in bars.

@@ -15,8 +15,6 @@ from exactshap.results.reasons._reasons import Reasons
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["Resampled", "find_reasons", "resampled"]
-
 _SIGNS = {"positive": 1.0, "negative": -1.0}
 
 

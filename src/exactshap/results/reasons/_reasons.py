@@ -20,8 +20,6 @@ from exactshap.results.report import template, write_page
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["Reasons"]
-
 _SHOWN = 5
 
 

@@ -19,8 +19,6 @@ from exactshap.results.report._words import estimate, installed, limits, report_
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["write_card"]
-
 _IN_CARD = ("Model", "Output", "Question", "Method")
 _OF_DATA = ("Data", "Background", "Data hash")
 

@@ -14,8 +14,6 @@ from exactshap.results.report._svg import number
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["Content", "Dependence", "Errors", "Pairs", "Row", "choose_rows", "content"]
-
 _PLACES = {0.0: "lowest", 0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile", 1.0: "highest"}
 
 

@@ -15,8 +15,6 @@ from exactshap.results.report.interactive import charts, content_policy, own_scr
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["render_interactive"]
-
 # The second one is a module: strict, and it may await
 _SCRIPT_PLACES = ("@@vega@@", "@@script@@")
 

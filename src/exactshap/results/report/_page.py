@@ -21,8 +21,6 @@ from exactshap.results.report._words import estimate, installed, limits, report_
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["render", "write_report"]
-
 _MAX_DOTS, _MAX_DRAWN, _MAX_OUTPUTS = 30_000, 1000, 4
 
 

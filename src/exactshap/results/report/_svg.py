@@ -9,23 +9,6 @@ from html import escape
 
 import numpy as np
 
-__all__ = [
-    "Scale",
-    "axis",
-    "category_axis",
-    "decimals",
-    "dots",
-    "figure",
-    "fixed",
-    "line",
-    "number",
-    "polyline",
-    "rectangle",
-    "shorten",
-    "text",
-    "text_width",
-]
-
 MINUS = "\N{MINUS SIGN}"
 
 

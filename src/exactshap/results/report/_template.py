@@ -10,8 +10,6 @@ from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap.results.plots import current_palette, dark_palette
 
-__all__ = ["colour_variables", "now", "template", "write_page"]
-
 N_SHADES = 9
 
 

@@ -11,8 +11,6 @@ from exactshap.results.data import counted, facts, fingerprint, index_title, rea
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["estimate", "installed", "limits", "report_facts", "reproduce", "sum_words"]
-
 
 def limits(explanation: ExplanationData) -> list[str]:
     """Return what must not be concluded from this explanation."""

@@ -18,8 +18,6 @@ from exactshap.results.report._template import now, template
 if TYPE_CHECKING:
     from exactshap.results.decomposition import PairwiseDecomposition
 
-__all__ = ["render_shares", "write_shares_report"]
-
 _LIMITS = {
     "MMD2": (
         "Every p-value, that of a column too, tests one hypothesis: both samples come from one distribution. The size of the "

@@ -20,9 +20,6 @@ from exactshap.frames import Table, as_table
 from exactshap.results.data import counted, fingerprint
 from exactshap.scale.partition import Carried, object_digest
 
-__all__ = ["MappedFunction"]
-
-
 # SHA-256, after the array: NumPy reads such a file as well.
 _DIGEST_BYTES = 32
 

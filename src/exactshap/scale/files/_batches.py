@@ -20,8 +20,6 @@ from exactshap.frames.stored import SourceFile, StoredFile, read_rows
 from exactshap.scale.partition import Partition
 from exactshap.scale.statistics import GlobalImportance
 
-__all__ = ["Batch", "Done", "Work", "cut", "elsewhere"]
-
 # Key in the metadata of a result that does not hold every value with all its digits.
 _IMPORTANCE = b"exactshap.importance"
 

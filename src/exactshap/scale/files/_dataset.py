@@ -28,8 +28,6 @@ from exactshap.scale.statistics import GlobalImportance
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer
 
-__all__ = ["DatasetResult", "explain_dataset"]
-
 # Rows of a batch by default, at most: more saves nothing.
 _MAX_BATCH_ROWS = 100_000
 # Copies of a batch's cells in and out that are in memory at once: read, solved, certified, written.

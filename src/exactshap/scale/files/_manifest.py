@@ -12,8 +12,6 @@ from typing import Any
 from exactshap._runtime.files import atomic_write, read_bounded
 from exactshap.errors import InputError, ModelFormatError, message
 
-__all__ = ["Manifest", "check_place", "check_run"]
-
 # Readers of Parquet folders leave out names with an underscore.
 NAME = "_manifest.json"
 _FORMAT = 1

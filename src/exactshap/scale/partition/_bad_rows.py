@@ -10,8 +10,6 @@ import numpy as np
 from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import Table
 
-__all__ = ["REFUSALS", "explain_what_is_possible", "first_refused"]
-
 # InputError and InputTypeError are such, and so is what models raise themselves.
 REFUSALS = (ValueError, TypeError)
 Solve = Callable[[np.ndarray], Any]  # row numbers -> result, or one of REFUSALS

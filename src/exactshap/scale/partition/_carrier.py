@@ -14,8 +14,6 @@ from typing import Any
 from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.optional import first_installed
 
-__all__ = ["Carried", "pack", "unpack"]
-
 # Objects that a process keeps unpacked.
 _KEPT = 4
 _WORD = "unpacked"

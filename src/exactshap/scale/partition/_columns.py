@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from exactshap.readers import Reader
     from exactshap.results.explanation import Explanation
 
-__all__ = ["EXACT", "Layout", "join_columns", "layout_of", "output_columns"]
-
 EXACT = "exact"
 _TOTALS = ("baseline", "prediction", "residual")
 _DTYPES = ("float64", "float32")

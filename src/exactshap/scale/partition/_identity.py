@@ -13,8 +13,6 @@ from exactshap.results.data import fingerprint
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer
 
-__all__ = ["explainer_identity", "object_digest"]
-
 
 def explainer_identity(explainer: Explainer, index: str) -> dict[str, Any]:
     """Return what the values depend on, by name; "model" is None where an object has no bytes to compare."""

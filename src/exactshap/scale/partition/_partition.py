@@ -23,8 +23,6 @@ from exactshap.scale.partition._tables import as_frame, check_types, with_catego
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer
 
-__all__ = ["Partition"]
-
 _POLICIES = ("raise", "mark")
 
 

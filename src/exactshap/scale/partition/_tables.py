@@ -13,8 +13,6 @@ from exactshap.errors import ExplanationWarning, InputError, InputTypeError, mes
 from exactshap.frames import Table, as_table
 from exactshap.results.data import frame_kind
 
-__all__ = ["as_frame", "check_types", "with_categories"]
-
 
 def as_frame(table: TableLike) -> tuple[Any, Callable[[Any], Any]]:
     """Return a frame, and a function that gives its kind back; engines also pass record batches and mappings of arrays."""

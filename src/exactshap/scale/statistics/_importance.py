@@ -14,8 +14,6 @@ from exactshap.errors import InputError, message, printable
 from exactshap.frames import as_table
 from exactshap.results.data import counted
 
-__all__ = ["ExactSums", "GlobalImportance", "value_columns"]
-
 _VALUE = "phi_"
 
 

@@ -13,8 +13,6 @@ from exactshap.errors import InputError, message
 from exactshap.results.data import counted
 from exactshap.scale.statistics._importance import value_columns
 
-__all__ = ["GlobalQuantiles"]
-
 
 @dataclass(frozen=True, repr=False)
 class GlobalQuantiles:

@@ -9,8 +9,6 @@ import numpy as np
 from exactshap._runtime.types import Column, TableLike
 from exactshap.errors import InputError, message
 
-__all__ = ["PartialRidge"]
-
 # Rows that have their features made at a time.
 _ROWS_AT_ONCE = 8192
 

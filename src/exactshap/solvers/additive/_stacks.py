@@ -20,36 +20,6 @@ from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Cost, Part, Solution, count_sets, player_sets, set_sizes
 
-__all__ = [
-    "Bins",
-    "Factors",
-    "Linear",
-    "LookedUp",
-    "Lookups",
-    "Monomials",
-    "Searched",
-    "Sets",
-    "Shares",
-    "Stack",
-    "Tables",
-    "add_lookups",
-    "add_monomials",
-    "fill_cells",
-    "fill_fold",
-    "fill_linear",
-    "fill_lookups",
-    "fill_searched",
-    "fill_sets",
-    "method_of",
-    "solve_additive",
-    "solve_linear",
-    "solve_linear_precisely",
-    "solve_searched",
-    "solve_stacks",
-    "stacks_cost",
-    "weight_alone",
-]
-
 
 class Bins(NamedTuple):
     """Hold how columns are cut, and how terms number their cells."""

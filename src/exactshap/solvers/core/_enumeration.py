@@ -14,8 +14,6 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers.core._sets import player_sets
 from exactshap.solvers.core._solution import Part, Solution
 
-__all__ = ["Calls", "checked_calls", "keys_of", "positive", "set_values", "solve_enumerated"]
-
 
 def solve_enumerated(
     game: Game,

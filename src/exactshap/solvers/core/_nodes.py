@@ -36,9 +36,6 @@ import numpy as np
 
 from exactshap.semivalues import Atom, Beta, EndSlopes, Measure, Mixture, SignedDensity
 
-__all__ = ["RELATIVE_TRUNCATION", "RuleArrays", "bound", "coarse_bound", "enough_nodes", "fine_bound"]
-
-
 # Below half a rounding unit of the result's scale: truncation hides behind rounding.
 RELATIVE_TRUNCATION = 2.0**-54
 UNIFORM = Beta()

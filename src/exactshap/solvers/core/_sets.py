@@ -11,8 +11,6 @@ import numpy as np
 
 from exactshap.errors import BudgetError, InputError, message
 
-__all__ = ["count_sets", "player_sets", "set_sizes", "sets_by_size"]
-
 # Sets: a tile of 32 terms for each set is 1 GiB of work space.
 MAX_SETS = 4_000_000
 

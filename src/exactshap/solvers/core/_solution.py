@@ -13,8 +13,6 @@ from exactshap.games import Game
 from exactshap.semivalues import Question
 from exactshap.solvers.core._sets import player_sets
 
-__all__ = ["Cost", "Part", "Posterior", "Rows", "Solution"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Part:

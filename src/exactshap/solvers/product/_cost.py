@@ -15,8 +15,6 @@ from exactshap.solvers.core import Cost, set_sizes
 from exactshap.solvers.product._folding import CoalitionTable, Folded, fold, folded_method, low_players
 from exactshap.solvers.product._quadrature import solve_terms
 
-__all__ = ["MAX_FOLDED_PLAYERS", "folded_cost", "folding_pays", "quadrature_cost", "quadrature_units"]
-
 # Players: 2^20 values, 8 MiB, for each term and row.
 MAX_FOLDED_PLAYERS = 20
 # A background is folded where that pays off within as many rows.

@@ -25,8 +25,6 @@ from exactshap._native import kernel
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, count_sets, set_sizes
 
-__all__ = ["Elimination", "eliminate", "fill_elimination", "solve_factors"]
-
 fill_elimination = kernel("product.fill_elimination(real, imaginary, mass, plan, weights, separator, rest, node_weights, out)")
 
 BATCH_VALUES = 2**17  # of the tables of all cliques at a time: 2 MiB

@@ -19,19 +19,6 @@ from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, Solution, count_sets, player_sets, set_sizes
 
-__all__ = [
-    "LANES",
-    "CoalitionTable",
-    "Folded",
-    "fill_coalitions",
-    "fill_folded",
-    "fill_set_values",
-    "fold",
-    "folded_method",
-    "low_players",
-    "solve_folded",
-]
-
 LANES = 4  # `folded` has a multiple of so many terms
 fill_folded = kernel("product.fill_folded(b, weights, n_low, out)")
 fill_coalitions = kernel("product.fill_coalitions(a, folded, c, out)")

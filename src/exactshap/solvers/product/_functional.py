@@ -11,8 +11,6 @@ from exactshap._native import Handle, kernel
 from exactshap.semivalues import Measure, Semivalue
 from exactshap.solvers.core import Part, RuleArrays, coarse_bound, enough_nodes
 
-__all__ = ["ExponentialTerms", "functional_rules", "solve_functional"]
-
 fill_functional = kernel("product.fill_functional(X, expansion, rules, values, full, largest)")
 
 

@@ -18,8 +18,6 @@ from exactshap.errors import BudgetError, message
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, count_sets, set_sizes
 
-__all__ = ["MAX_HINGE_PLAYERS", "fill_hinges", "solve_hinges"]
-
 fill_hinges = kernel("product.fill_hinges(steps, starts, shifts, c, marginal, joined, mass, out)")
 
 MAX_HINGE_PLAYERS = 30  # that move one sum: 2^15 coalitions of a half, 2 ms a sum

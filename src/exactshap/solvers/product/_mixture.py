@@ -19,8 +19,6 @@ from exactshap._native import Handle, kernel
 from exactshap.semivalues import Measure, Semivalue
 from exactshap.solvers.core import Part, fine_bound
 
-__all__ = ["PreparedMixture", "mixture_rules", "prepare_mixture", "shorten_mixture", "solve_mixture"]
-
 fill_mixture = kernel(
     "product.fill_mixture(inside, outside, background_weights, c, mixture, rules, values, empty, full, largest)"
 )

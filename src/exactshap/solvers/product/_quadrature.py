@@ -12,8 +12,6 @@ from exactshap.games import ProductGame
 from exactshap.semivalues import Measure, Rule, Semivalue, find
 from exactshap.solvers.core import Part, Solution, coarse_bound, count_sets, enough_nodes, set_sizes
 
-__all__ = ["fill_ends", "fill_interactions", "fill_singles", "set_sums", "solve_product", "solve_terms"]
-
 fill_singles = kernel("product.fill_singles(a, b, c, weights, rows, nodes, node_weights, out)")
 fill_interactions = kernel("product.fill_interactions(a, b, c, weights, size, nodes, node_weights, out)")
 fill_ends = kernel("product.fill_ends(a, b, c, weights, empty, full, scale, spread)")

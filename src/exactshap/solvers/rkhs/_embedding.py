@@ -19,20 +19,6 @@ from exactshap._native import kernel
 from exactshap._runtime.linear_algebra import factorise_lower, invert_factored, solve_factored
 from exactshap.errors import InputError, message
 
-__all__ = [
-    "FeatureRidge",
-    "check_eta",
-    "choose_eta",
-    "embedding_weights",
-    "fill_product",
-    "leave_one_out_loss",
-    "mirror",
-    "pivoted_rows",
-    "ridge_inverse",
-    "subset_product",
-    "whitener",
-]
-
 fill_product = kernel("rkhs.fill_product(factors, chosen, first, out)")
 mirror = kernel("rkhs.mirror(matrix)")
 

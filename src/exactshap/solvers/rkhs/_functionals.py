@@ -23,14 +23,6 @@ import numpy as np
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.semivalues import Semivalue, find
 
-__all__ = [
-    "by_quadrature",
-    "by_splitting",
-    "coalition_weights",
-    "player_functionals",
-    "splitting_pays",
-]
-
 # Players: two tables of 2^12 products for each term.
 MAX_SPLIT_PLAYERS = 24
 # Functionals of all players held at once by the quadrature: 128 MiB.

@@ -23,8 +23,6 @@ from exactshap.errors import InputError, message
 from exactshap.semivalues import Beta, Semivalue, find
 from exactshap.solvers.rkhs._gp_factors import Factors, KernelFactors
 
-__all__ = ["Uncertainty", "covariance_seconds", "interaction_variance", "shapley_covariance"]
-
 # Columns of a triangular solve come in whole tiles: a last tile of fewer columns would get other bits.
 TILE_COLUMNS = 16
 # Functionals (rows x players x training rows) held at once: 32 MiB.

@@ -10,16 +10,6 @@ from exactshap._native import kernel
 from exactshap.semivalues import Beta, Measure
 from exactshap.solvers.core import coarse_bound, enough_nodes
 
-__all__ = [
-    "Factors",
-    "KernelFactors",
-    "MonomialFactors",
-    "fill_functionals",
-    "fill_pair_functionals",
-    "fill_prior",
-    "fill_spread",
-]
-
 fill_prior = kernel("rkhs.fill_prior(corner, left, right, between, weights, nodes, node_weights, interactions, out)")
 fill_functionals = kernel("rkhs.fill_functionals(a, b, weights, nodes, node_weights, out)")
 fill_pair_functionals = kernel("rkhs.fill_pair_functionals(a, b, weights, nodes, node_weights, out)")

@@ -19,8 +19,6 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.kernels import Component, Kernel
 from exactshap.semivalues import find
 
-__all__ = ["Stability", "conditional_stability", "functional_distance", "machine_stability"]
-
 # Rows of a block of the kernel matrix that a norm is added up from.
 NORM_ROWS = 1024
 

@@ -30,8 +30,6 @@ from exactshap.solvers.sampled._sampling import MAX_DESIGNED
 from exactshap.solvers.sampled._surrogate import posterior
 from exactshap.solvers.sampled.process import CubeProcess, covariance
 
-__all__ = ["Candidates", "grow"]
-
 GROWTH = 2.25  # pairs after a stage over those before, at most
 MAX_PLACED = 4000  # pairs: placing more takes longer than to condition on them; the rest is drawn by size
 LEAST_PAIRS = 6  # a player: with fewer the relevances are hardly known

@@ -35,8 +35,6 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._polynomial import PolynomialFit
 from exactshap.solvers.sampled.process import CubeProcess
 
-__all__ = ["corrected"]
-
 TINIEST = 1e-300
 FITTED = 8.0  # pairs a player up to which relevances are believed nothing
 ALIKE_DIGITS = 9  # to which two answers are the same

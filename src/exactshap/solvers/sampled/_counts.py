@@ -14,8 +14,6 @@ import numpy as np
 
 from exactshap.semivalues import Semivalue
 
-__all__ = ["kernel_weights", "scaled_weights", "size_counts", "size_exponents"]
-
 MOST_BITS = 1015  # of the largest C(d, s) of 1020 players; (d - 1) C(d - 2, s - 1) needs the rest of a float's 1024
 KEPT_BITS = 1000  # of larger ones
 BLOCK = 2**20  # numbers of sizes times nodes in memory at a time

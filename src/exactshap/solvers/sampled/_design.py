@@ -7,8 +7,6 @@ import numpy as np
 from exactshap.semivalues import find
 from exactshap.solvers.sampled.process import functionals, white_functionals
 
-__all__ = ["place_pairs"]
-
 
 def place_pairs(
     known: np.ndarray,

@@ -9,8 +9,6 @@ import numpy as np
 from exactshap.solvers.sampled._counts import size_counts
 from exactshap.solvers.sampled._sampling import draw_independent, listed, shares_of, strata
 
-__all__ = ["Draws"]
-
 LEAST = 8  # draws at a time
 
 

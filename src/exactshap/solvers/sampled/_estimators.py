@@ -25,8 +25,6 @@ from exactshap.solvers.sampled._sampling import row_weights, stratum_weights
 from exactshap.solvers.sampled._surrogate import SURROGATES, posterior
 from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 
-__all__ = ["ESTIMATORS", "foretold"]
-
 COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
 COMPARED_COLUMNS = 600
 ENOUGH_PAIRS = 1.5  # a player, from which on left-out residuals tell of errors: KernelSHAP of fewer hangs on single pairs

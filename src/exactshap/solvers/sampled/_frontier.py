@@ -19,8 +19,6 @@ import numpy as np
 
 from exactshap.errors import BudgetError, InputError, InputTypeError, message
 
-__all__ = ["additive_frontier", "character_columns", "check_frontier", "known_sets", "partial_frontier", "unanimity_columns"]
-
 Sets = tuple[tuple[int, ...], ...]
 MAX_COLUMNS = 20_000
 

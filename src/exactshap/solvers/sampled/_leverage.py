@@ -10,8 +10,6 @@ import numpy as np
 from exactshap.solvers.sampled._counts import kernel_weights, size_counts
 from exactshap.solvers.sampled._frontier import additive_frontier, unanimity_columns
 
-__all__ = ["leverage_scores"]
-
 
 @functools.lru_cache(maxsize=64)
 def leverage_scores(n_players: int, order: int) -> np.ndarray:

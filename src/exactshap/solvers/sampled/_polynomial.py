@@ -18,8 +18,6 @@ from exactshap._runtime.linear_algebra import solve_upper
 from exactshap.solvers.sampled._frontier import Sets
 from exactshap.solvers.sampled._sampling import row_weights, stratum_weights
 
-__all__ = ["PolynomialFit", "fit_polynomial"]
-
 UNTOLD = 1e-8  # of the weight of a row: the share of it that others foretell
 SINGULAR = 1e-10  # |R_jj| below this share of the largest: the columns do not determine the coefficients
 

@@ -16,8 +16,6 @@ from exactshap.solvers.sampled._leverage import leverage_scores
 from exactshap.solvers.sampled._sampling import design, draw, strata
 from exactshap.solvers.sampled.process import level_start, needs_even
 
-__all__ = ["NAMED", "SAMPLINGS", "RegressionProblem", "SamplingSettings"]
-
 
 @dataclass(frozen=True)
 class SamplingSettings:

@@ -13,16 +13,6 @@ from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.solvers.core import keys_of
 from exactshap.solvers.sampled._counts import kernel_weights, size_counts
 
-__all__ = [
-    "Strata",
-    "design",
-    "draw",
-    "draw_independent",
-    "listed",
-    "shares_of",
-    "strata",
-]
-
 MAX_LISTED = 200_000  # coalitions of one size that are listed rather than drawn until distinct
 MAX_DESIGNED = 800  # pairs that are placed one by one; the work grows with the cube of their number
 DESIGN_WHITE = {True: 3e-3, False: 0.1}  # what designs assume of interactions that no kernel of low order explains (tuned)

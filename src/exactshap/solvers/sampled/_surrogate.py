@@ -13,8 +13,6 @@ from exactshap.solvers.core import count_sets
 from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled.process import CubeProcess, fit_process
 
-__all__ = ["SURROGATES", "Surrogate", "game_values", "posterior"]
-
 RELEVANCE_ROWS = 1000  # so many pairs decide the relevances, a third of all if that is more; all pairs decide the values
 MOST_RELEVANCE_ROWS = 3000
 MAX_ITERATIONS = 25

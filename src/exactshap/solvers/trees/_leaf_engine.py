@@ -34,8 +34,6 @@ from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees
 
-__all__ = ["LeafEngine", "leaf_costs", "most_dense"]
-
 ROW_VISIT = (
     16.0  # a background row at one node that a row reaches with it, in table look-ups (benchmarks/growth.py: 8 ns and 0.5 ns)
 )

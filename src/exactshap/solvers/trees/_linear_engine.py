@@ -40,8 +40,6 @@ from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees, apply, paths
 from exactshap.trees.ensemble import LinearLeaves, add_leaf_functions, offsets_of, taken
 
-__all__ = ["LinearEngine", "check_cells"]
-
 # Players of a leaf: bits of a word.
 PATTERN_BITS = 64
 # Bytes of patterns at a time where they are too large to be kept.

@@ -38,19 +38,6 @@ from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees, cover_shares
 from exactshap.trees.ensemble import NodeArrays, paths, sum_leaf_values
 
-__all__ = [
-    "PathEngine",
-    "WalkEngine",
-    "leaf_sums",
-    "make_steps",
-    "path_costs",
-    "path_rule",
-    "single_leaves",
-    "steps_bytes",
-    "visit_shares",
-    "walk_costs",
-]
-
 # Products and sums of one sweep: within the second-level cache.
 WORK_BYTES = 2**21
 # Rows of one sweep at most.

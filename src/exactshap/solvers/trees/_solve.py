@@ -34,8 +34,6 @@ from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
 from exactshap.trees.ensemble import LinearLeaves, complete_forest
 
-__all__ = ["Engine", "PreparedTrees", "engine_cost", "no_path_dependent", "prepare_trees", "solve_trees"]
-
 # How many rows are expected to share a filling of tables for pairs, which else go by quadrature.
 PAIR_ROWS = 400.0
 # Tables must make an ensemble twice as fast: their memory is not free.

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-__all__ = ["ROWS_IN_TURN", "pairwise_sum", "row_blocks", "weighted_mean", "whole_weights"]
-
 # Background rows that are added one after the other: rounding grows with their number.
 ROWS_IN_TURN = 4096
 

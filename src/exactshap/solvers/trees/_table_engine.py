@@ -31,8 +31,6 @@ from exactshap.trees import FlatTrees
 from exactshap.trees import prepared as rounded
 from exactshap.trees.ensemble import offsets_of
 
-__all__ = ["BackgroundTable", "TableEngine", "path_weights", "tabulate_background"]
-
 # Bytes of tables at a time where they are too large to be kept.
 CHUNK_BYTES = 2**26
 # Rows at a time: their codes and decisions stay in cache.

@@ -16,8 +16,6 @@ from exactshap.trees.ensemble._flat import LIGHTGBM_ZERO
 if TYPE_CHECKING:
     from exactshap.trees.ensemble._hashed import HashedColumns
 
-__all__ = ["encode", "readable"]
-
 
 class Columns(Protocol):
     """What a model knows of the user's columns; attributes as in :class:`~exactshap.trees.ensemble.TreeModel`."""

@@ -10,8 +10,6 @@ import numpy as np
 
 from exactshap.trees.ensemble._linear import LinearLeaves
 
-__all__ = ["LIGHTGBM_ZERO", "MISSING_LEFT", "MISSING_NEVER", "MISSING_RIGHT", "FlatTrees", "NodeArrays"]
-
 MISSING_RIGHT, MISSING_LEFT, MISSING_NEVER = 0, 1, 2
 SPECIAL = 1 << 30  # as in the kernel
 # LightGBM's kZeroThreshold: a float literal stored in a double.

@@ -11,8 +11,6 @@ import numpy as np
 from exactshap.errors import ModelFormatError, message
 from exactshap.trees.ensemble._linear import LeafFunction
 
-__all__ = ["RawForest", "RawTree", "joined"]
-
 
 @dataclass(frozen=True, eq=False)
 class RawTree:

@@ -20,8 +20,6 @@ import numpy as np
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, UnsupportedStructureError, message
 
-__all__ = ["HashedColumns", "TargetStatistic", "category_hash", "city_hash_64"]
-
 _MULTIPLIER = np.uint64(0x4906BA494954CB65)
 
 

@@ -13,23 +13,6 @@ import numpy as np
 from exactshap._native import kernel
 from exactshap.trees.ensemble._linear import LeafTerms
 
-__all__ = [
-    "Above",
-    "Edges",
-    "HybridCells",
-    "HybridTrees",
-    "PathSlots",
-    "add_leaf_functions",
-    "fill_decisions",
-    "fill_inside",
-    "fill_leaves",
-    "fill_parents",
-    "fill_paths",
-    "fill_shares",
-    "sum_hybrids",
-    "sum_leaf_values",
-]
-
 
 class Above(NamedTuple):
     """What a leaf sees on its way up: arrays over nodes; ``player`` is -1 at leaves, ``share`` is cover(node) / cover(parent)."""

@@ -10,8 +10,6 @@ import numpy as np
 
 from exactshap.errors import ModelFormatError, message
 
-__all__ = ["LeafFunction", "LeafTerms", "LinearLeaves", "collected", "offsets_of", "taken"]
-
 
 def offsets_of(counts: np.ndarray) -> np.ndarray:
     """Return where the items of each owner start in compressed rows."""

@@ -16,8 +16,6 @@ from exactshap.trees.ensemble._routing import margin
 if TYPE_CHECKING:
     from exactshap.trees.ensemble._hashed import HashedColumns
 
-__all__ = ["TreeModel", "take_trees"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeModel:

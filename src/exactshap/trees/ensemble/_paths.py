@@ -10,8 +10,6 @@ from exactshap.trees.ensemble._flat import FlatTrees
 from exactshap.trees.ensemble._kernels import Above, Edges, PathSlots, fill_inside, fill_parents, fill_paths, fill_shares
 from exactshap.trees.ensemble._routing import decisions
 
-__all__ = ["Paths", "cover_shares", "inside", "parents", "paths"]
-
 
 @dataclass(frozen=True, eq=False)
 class Paths:

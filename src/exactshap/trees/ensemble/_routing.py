@@ -19,8 +19,6 @@ from exactshap.trees.ensemble._kernels import (
 )
 from exactshap.trees.ensemble._linear import LeafTerms
 
-__all__ = ["Hybrids", "apply", "decisions", "function_sizes", "margin", "prepared"]
-
 
 def prepared(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     """Return rows as they are compared with thresholds: float64, rounded to float32 first where the library does so.

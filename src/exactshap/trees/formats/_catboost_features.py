@@ -11,8 +11,6 @@ from exactshap.errors import ModelFormatError, UnsupportedStructureError, messag
 from exactshap.trees.ensemble import HashedColumns, TargetStatistic
 from exactshap.trees.formats._document import MAX_COLUMNS, field, integer, number, numbers, read_json
 
-__all__ = ["Features", "Split", "read_features"]
-
 _COUNTS = ("Counter", "FeatureFreq")
 # Marks an empty place of a table.
 _NOT_A_HASH = 2**64 - 1

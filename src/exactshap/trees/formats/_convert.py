@@ -9,8 +9,6 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedModelError, message
 from exactshap.trees.ensemble import FlatTrees, TreeModel
 
-__all__ = ["convert", "flatten"]
-
 # module of any class in the model's MRO -> module with a function ``convert(model) -> TreeModel``
 _CONVERTERS = {
     "sksurv.tree.tree": "exactshap.trees.formats.sksurv",

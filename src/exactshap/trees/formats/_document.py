@@ -14,22 +14,6 @@ import numpy as np
 from exactshap._runtime.types import Json
 from exactshap.errors import ExactshapError, ModelFormatError, message
 
-__all__ = [
-    "CHARACTERS_OF_NUMBERS",
-    "MAX_COLUMNS",
-    "MAX_OUTPUTS",
-    "always_fits",
-    "bit_set",
-    "field",
-    "guarded",
-    "integer",
-    "number",
-    "numbers",
-    "read_json",
-    "rounds_read",
-    "words_budget",
-]
-
 MAX_COLUMNS = 2**22
 MAX_OUTPUTS = 2**16
 _HUGE = re.compile(rb"[\[:,]\s*-?[0-9.]+[eE][+-]?[0-9]{4}")

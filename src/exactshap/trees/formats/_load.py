@@ -16,8 +16,6 @@ from exactshap.trees.formats import xgboost as from_xgboost
 from exactshap.trees.formats._document import read_json
 from exactshap.trees.formats._ubj import read_ubj
 
-__all__ = ["load", "loads"]
-
 MAX_BYTES = 2**30
 _REFUSED = {  # first bytes of files that are not read, and why
     b"\x80": ("a pickle", "Pickles run code when they are read"),

@@ -10,8 +10,6 @@ import numpy as np
 from exactshap.errors import ModelFormatError, message
 from exactshap.trees.formats._document import numbers
 
-__all__ = ["Records", "records"]
-
 
 class Records(Sequence[Any]):
     """Objects of a parsed document, and their entries as columns. ``_ubj.Scanned`` does the same without making the objects."""

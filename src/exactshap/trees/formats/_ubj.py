@@ -19,8 +19,6 @@ from exactshap.errors import ModelFormatError, message
 from exactshap.trees.formats._document import always_fits, numbers
 from exactshap.trees.formats._records import Records, chained, every_or_none
 
-__all__ = ["Scanned", "read_ubj"]
-
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 # As in ubj.h: added to the type of the numbers of a typed array.
 TYPED = 128

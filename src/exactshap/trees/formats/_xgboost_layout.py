@@ -12,19 +12,6 @@ from exactshap.errors import ExplanationWarning, ModelFormatError, UnsupportedSt
 from exactshap.trees.formats._document import CHARACTERS_OF_NUMBERS, field, integer, numbers
 from exactshap.trees.formats._records import Records, records
 
-__all__ = [
-    "base_margin",
-    "best_stages",
-    "booster_of",
-    "check_objective",
-    "check_order",
-    "checked_version",
-    "has_offset",
-    "output_names_of",
-    "stages_of",
-    "unit_of",
-]
-
 KNOWN_VERSION = (3, 4)
 _LOGIT = ("reg:logistic", "binary:logistic")
 _EXPECTILES = "reg:expectileerror"

@@ -30,8 +30,6 @@ from exactshap.trees.formats._document import (
     words_budget,
 )
 
-__all__ = ["convert", "from_document"]
-
 _TARGETS = [
     "RMSE",
     "MAE",

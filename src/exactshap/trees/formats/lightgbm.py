@@ -13,8 +13,6 @@ from exactshap.errors import ModelFormatError, message
 from exactshap.trees.ensemble import MISSING_NEVER, LeafFunction, RawTree, TreeModel, build
 from exactshap.trees.formats._document import CHARACTERS_OF_NUMBERS, MAX_COLUMNS, MAX_OUTPUTS, guarded, integer, rounds_read
 
-__all__ = ["convert", "from_text"]
-
 KNOWN_VERSIONS = ("v2", "v3", "v4")
 # The largest decision_type: NaN is missing, goes left, and the split is one of categories.
 _KINDS = 11

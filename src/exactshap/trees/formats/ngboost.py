@@ -13,8 +13,6 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.trees.ensemble import TreeModel, build
 from exactshap.trees.formats.sklearn import raw_tree
 
-__all__ = ["convert"]
-
 # What the parameters of a distribution are before its exponentials
 _PARAMETERS = {
     "Normal": ("loc", "log of scale"),

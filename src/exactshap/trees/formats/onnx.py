@@ -15,8 +15,6 @@ from exactshap.errors import ModelFormatError, message
 from exactshap.trees.ensemble import MAX_CELLS, MAX_NODES, RawForest, TreeModel, build, largest_sum
 from exactshap.trees.formats._document import MAX_OUTPUTS, guarded
 
-__all__ = ["convert", "from_bytes"]
-
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 _STRICT, _TURNED = (False, True, True, False), (False, False, True, True)
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")

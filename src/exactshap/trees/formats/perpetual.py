@@ -11,8 +11,6 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import RawTree, TreeModel, build
 
-__all__ = ["convert"]
-
 _UNITS = {"SquaredLoss": "target", "QuantileLoss": "target", "HuberLoss": "target", "LogLoss": "log-odds"}
 _DO = "Sample it: explain(lambda rows: model.{}(rows), X, background)"
 

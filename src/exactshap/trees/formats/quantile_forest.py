@@ -10,8 +10,6 @@ from exactshap.errors import ModelFormatError, UnsupportedStructureError, messag
 from exactshap.trees.ensemble import TreeModel
 from exactshap.trees.formats.sklearn import model_of, raw_tree
 
-__all__ = ["convert"]
-
 
 def convert(model: Model) -> TreeModel:
     """Return the mean of the leaves' means, which is ``predict(X, quantiles="mean", aggregate_leaves_first=False)``."""

@@ -10,8 +10,6 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.trees.ensemble import RawTree, TreeModel, build
 
-__all__ = ["convert", "model_of", "raw_tree"]
-
 _LOG_LINK = ("poisson", "gamma")
 
 

@@ -11,8 +11,6 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import TreeModel
 from exactshap.trees.formats.sklearn import model_of, raw_tree
 
-__all__ = ["CURVES", "convert", "curve_columns", "of_curve"]
-
 CURVES = {"cumulative hazard": 0, "survival": 1}  # its place among the values of a node
 
 

@@ -11,8 +11,6 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.trees.ensemble import RawTree, TreeModel, build
 
-__all__ = ["convert"]
-
 _UNITS = {  # of the margin, by what treelite does to it afterwards
     "exponential": "log of the target",
     "exponential_standard_ratio": "average path length",

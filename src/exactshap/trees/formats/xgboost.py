@@ -36,8 +36,6 @@ from exactshap.trees.formats._xgboost_layout import (
     unit_of,
 )
 
-__all__ = ["convert", "from_document"]
-
 # Words of one bit set: categories up to 2^24, as many as float32 distinguishes.
 MAX_SET_WORDS = 2**19
 

@@ -10,8 +10,6 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import RawTree, TreeModel, build
 
-__all__ = ["convert"]
-
 _DO = "Sample it: explain(lambda rows: model.predict(rows), X, background), with rows as a frame"
 _UNITS = {
     "SIGMOID": "log-odds",

@@ -16,8 +16,6 @@ from exactshap.errors import InputError, message
 from exactshap.readers.additive.terms._blocks import Bound, Coalitions, Reference, by_size, coalitions
 from exactshap.solvers.additive import Bins, LookedUp, Lookups, Searched, Tables, fill_fold
 
-__all__ = ["BinnedTerms", "numeric_bins"]
-
 
 @dataclass(frozen=True, eq=False)
 class BinnedTerms:

@@ -29,26 +29,6 @@ from exactshap._runtime.calibration import clocked
 from exactshap.errors import BudgetError, message
 from exactshap.solvers.additive import Linear, LookedUp, Monomials, Stack
 
-__all__ = [
-    "BACKGROUND_CHUNK",
-    "CHUNK_VALUES",
-    "Bound",
-    "BoundLinear",
-    "Coalitions",
-    "ColumnTerms",
-    "LinearTerms",
-    "Reference",
-    "TermBlock",
-    "by_size",
-    "calls_of_row",
-    "coalitions",
-    "players_of_term",
-    "row_products",
-    "seconds_of_row",
-    "slices",
-    "weighted_mean",
-]
-
 # Players: 2^20 coalition values of one term and row are 8 MiB.
 MAX_TERM_PLAYERS = 20
 # Values of one chunk of hybrid rows or basis products: 4 MiB, what stays in a core's caches.

@@ -24,9 +24,6 @@ from exactshap.readers.additive.terms._blocks import (
 )
 from exactshap.solvers.additive import Stack
 
-__all__ = ["FunctionTerm", "FunctionTerms", "ProductTerm", "ProductTerms"]
-
-
 # -- products of one-column bases ----------------------------------------------------------------------------------------
 
 

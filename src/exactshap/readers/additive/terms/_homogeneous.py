@@ -32,8 +32,6 @@ import numpy as np
 
 from exactshap._native import kernel
 
-__all__ = ["Growth", "Interpolant", "interpolate", "plan"]
-
 # Part of the largest value on the surface. Explanations promise 1e-8 of the largest value, for sums of terms.
 TARGET_ERROR = 5e-12
 # Points that say how large the function is at least.

@@ -13,8 +13,6 @@ from exactshap._runtime.cache import copied_state
 from exactshap.readers.additive.terms._blocks import Bound, Reference, by_size, players_of_term, weighted_mean
 from exactshap.solvers.additive import Factors, Monomials, Stack
 
-__all__ = ["MonomialTerms"]
-
 
 @dataclass(frozen=True, eq=False)
 class MonomialTerms:

@@ -16,8 +16,6 @@ from exactshap.readers.kernel_machines.machine._expansion import Expansion, Expa
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Part, Solution
 
-__all__ = ["BoundMachine", "with_equal_shares"]
-
 TILE_BYTES, TABLE_BYTES = (
     2**25,
     2**27,

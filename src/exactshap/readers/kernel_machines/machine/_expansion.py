@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 
 from exactshap.kernels import Component, Kernel, ScaledMixture
 
-__all__ = ["Expansion", "ExpansionPart", "Monomials", "RadialTerms", "cut_terms", "expand", "merge"]
-
 
 class _Terms:
     """What is added up with ``coefficients (n_outputs, n_terms)``."""

@@ -14,8 +14,6 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution
 from exactshap.solvers.rkhs import Stability, machine_stability
 
-__all__ = ["Strategy"]
-
 
 class Strategy(ABC):
     """Solve the games of a bound machine in one way. It is chosen once, when the model is read.

@@ -10,8 +10,6 @@ from exactshap.errors import InputError, message
 from exactshap.kernels import Component
 from exactshap.readers.kernel_machines.machine import BoundMachine
 
-__all__ = ["conditioning", "conditioning_rows", "players_first"]
-
 
 def conditioning_rows(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows to learn the conditional distribution from, and weights. Weights are positive."""

@@ -21,8 +21,6 @@ import numpy as np
 
 from exactshap.errors import BudgetError, ExplanationWarning, InputError, memory_needed, message, warn
 
-__all__ = ["MAX_OPERATIONS", "Routes"]
-
 # Multiplications for all coalitions and 256 rows: some minutes on one core.
 MAX_OPERATIONS = 1e13
 MIN_LANDMARKS = 16

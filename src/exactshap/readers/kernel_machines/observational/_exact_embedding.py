@@ -17,8 +17,6 @@ from exactshap.readers.kernel_machines.machine import BoundMachine
 from exactshap.readers.kernel_machines.observational._conditioning import conditioning, players_first
 from exactshap.solvers.rkhs import embedding_weights, ridge_inverse, subset_product
 
-__all__ = ["ExactEmbedding"]
-
 
 class ExactEmbedding:
     """Embeddings on all conditioning rows."""

@@ -19,8 +19,6 @@ from exactshap.readers.kernel_machines.machine import BoundMachine
 from exactshap.readers.kernel_machines.observational._conditioning import conditioning, players_first
 from exactshap.solvers.rkhs import FeatureRidge, pivoted_rows, subset_product, whitener
 
-__all__ = ["NystroemEmbedding", "landmarks_of"]
-
 DIAGONAL_ROWS = 64
 # Features of one side of a coalition that are held at once: 256 KiB.
 BLOCK_VALUES = 2**15

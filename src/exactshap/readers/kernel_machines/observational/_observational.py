@@ -27,8 +27,6 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution
 from exactshap.solvers.rkhs import check_eta, choose_eta, conditional_stability
 
-__all__ = ["ConditionalGames", "bind"]
-
 OPTIONS = ("eta", "n_landmarks", "budget", "random_state")
 
 

@@ -11,8 +11,6 @@ from typing import Any
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes, Foreign
 
-__all__ = ["charts"]
-
 _SHADES = list(range(-1, 9))
 _SHADE_COLOURS = ["var(--qx)", *(f"var(--q{k})" for k in range(9))]
 _WORDS = "words[datum.value]"

@@ -35,8 +35,6 @@ from exactshap.results.data import (
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-__all__ = ["Packed", "pack"]
-
 # Rows: what a browser sums while a brush moves.
 _MAX_ROWS = 20_000
 # Compressed bytes; 4/3 of that as text, and 0.9 MB of scripts, stay below 10 MB.

@@ -11,8 +11,6 @@ from pathlib import Path
 from exactshap._runtime.optional import require
 from exactshap.results.data import filter_grammar
 
-__all__ = ["content_policy", "own_script", "vega"]
-
 
 @functools.cache
 def vega() -> str:

@@ -9,8 +9,6 @@ import numpy as np
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled.process._relevance_kernels import fill_singles
 
-__all__ = ["functionals", "needs_even", "prior_variance", "white_functionals", "white_variance"]
-
 
 def functionals(
     points: np.ndarray, rho: np.ndarray, sets: np.ndarray, nodes: np.ndarray, weights: np.ndarray, sign: int = 0

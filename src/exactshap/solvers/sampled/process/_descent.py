@@ -8,8 +8,6 @@ import numpy as np
 
 from exactshap.solvers.sampled.process._relevance_kernels import correct_curvature
 
-__all__ = ["Slopes", "search"]
-
 LONGEST = 2.0  # of a step, in any coordinate
 SUFFICIENT = 1e-4  # share of its slope that a step must gain (Armijo)
 MAX_TRIALS = 12

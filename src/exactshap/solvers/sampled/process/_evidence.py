@@ -10,8 +10,6 @@ from exactshap._runtime.linear_algebra import factorise_lower, invert_lower, mul
 from exactshap.solvers.sampled.process._descent import Slopes
 from exactshap.solvers.sampled.process._relevance_kernels import fill_covariance, fill_sums, fill_weighted
 
-__all__ = ["FittedHalf", "Half", "Posterior", "covariance", "factorise"]
-
 JITTER = 1e-10  # relative to the kernel's variance of 1: far below any white part worth having
 TRIANGLE_ROWS = 64  # rows of a triangle that is inverted at once
 BELOW = np.tri(TRIANGLE_ROWS, dtype=bool)

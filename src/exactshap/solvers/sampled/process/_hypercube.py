@@ -31,8 +31,6 @@ from exactshap.solvers.sampled.process._cube_index import functionals, prior_var
 from exactshap.solvers.sampled.process._evidence import FittedHalf, Half, covariance
 from exactshap.solvers.sampled.process._relevance import evenly_spaced, find_relevances
 
-__all__ = ["Asked", "CubeProcess", "fit_process"]
-
 MAX_CHECKED = 2000  # rows that are left out to tell of errors: inverting their block takes as long as factorising it
 # the true squared error over the posterior's, after leaving rows out: 0.5 to 1.6 on seven forest games, 1.2 to 2.6 on image games
 HEAVY_TAILS = 1.5

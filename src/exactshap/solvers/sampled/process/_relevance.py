@@ -7,8 +7,6 @@ import numpy as np
 from exactshap.solvers.sampled.process._descent import Slopes, search
 from exactshap.solvers.sampled.process._evidence import Half, Posterior
 
-__all__ = ["evenly_spaced", "find_relevances", "level_start"]
-
 RELEVANCE = (-12.0, 3.0)  # bounds of log theta: from invisible to rho = 1 - 4e-9
 WHITE = (-18.0, 2.0)  # bounds of log tau
 COARSE_ROWS = 80  # rows of the first search, which only has to come near

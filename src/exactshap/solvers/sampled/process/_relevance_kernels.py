@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from exactshap._native import kernel
 
-__all__ = ["correct_curvature", "fill_covariance", "fill_singles", "fill_sums", "fill_weighted"]
-
 fill_covariance = kernel("sampled.fill_covariance(scale, mirrored_scale, constant, diagonal, exponential, difference)")
 fill_sums = kernel("sampled.fill_sums(scale, mirrored_scale, constant, exponential)")
 fill_weighted = kernel("sampled.fill_weighted(inverse, dual, scaled, difference)")
