@@ -31,34 +31,21 @@ def column_names(inputs: Sequence[Input]) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, eq=False)
 class Core:
-    """The one model of a graph, as a graph of its own without the transform of its scores.
-
-    Attributes
-    ----------
-    runner : Runner
-        Takes a table of ``n_columns`` numbers, answers scores.
-    transformed : Runner
-        Likewise, with the transform.
-    dtype
-        Of that table.
-    n_columns : int
-    scale, shift, exponential, normalised
-        What follows: ``scale * score + shift``, and perhaps an exponential; or the shares of classes in their sum.
-    column : int or None
-        The one score that the graph goes on with.
-    """
+    """The one model of a graph, as a graph of its own without the transform of its scores."""
 
     name: str
     node: bytes
-    runner: Runner
-    transformed: Runner
-    dtype: Any
+    runner: Runner  # takes a table of ``n_columns`` numbers, answers scores
+    transformed: Runner  # likewise, with the transform
+    dtype: Any  # of that table
     n_columns: int
+    # what follows the score: ``scale * score + shift``, and perhaps an exponential; or the
+    # shares of classes in their sum
     scale: float
     shift: float
     exponential: bool
     normalised: bool
-    column: int | None
+    column: int | None  # the one score that the graph goes on with
 
     @property
     def attributes(self) -> Attributes:
@@ -112,25 +99,13 @@ _CLASSES = {"trees": TreeCore, "linear": LinearCore, "support vectors": SupportC
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A file that was split.
+    """A file that was split."""
 
-    Attributes
-    ----------
-    inputs : tuple of (name, dtype, number of columns)
-    owners : int array
-        The input column that each column of the core is made of.
-    front : Runner or None
-        Makes those columns; None where the input is the table of the core.
-    core : Core
-    whole : Runner
-        The file up to the explained output.
-    """
-
-    inputs: tuple[Input, ...]
-    owners: np.ndarray
-    front: Runner | None
+    inputs: tuple[Input, ...]  # name, dtype, number of columns of each
+    owners: np.ndarray  # int array: the input column that each column of the core is made of
+    front: Runner | None  # makes those columns; None where the input is the table of the core
     core: Core
-    whole: Runner
+    whole: Runner  # the file up to the explained output
 
 
 class OnnxFile:

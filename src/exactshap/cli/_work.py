@@ -23,35 +23,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Files and settings of one run.
+    """Files and settings of one run."""
 
-    Attributes
-    ----------
-    model, data, background : Path
-        Files; ``background`` may be None.
-    drop : tuple of str
-        Columns of the files that are not features: the target, identifiers.
-    settings : dict
-        Keyword arguments of Explainer.
-    rows : slice, list of int, str or None
-        Which rows of the data, as numbers or as a filter; None means all.
-    keep : tuple of str
-        Columns of the data that are written with the values.
-    offset : str or None
-        Column of the data that holds the offsets of its rows.
-    """
-
+    # model, data, background: files; ``background`` may be None
     model: Path
     data: Path
     background: Path | None = None
-    drop: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()  # columns of the files that are not features: the target, identifiers
     allow_pickle: bool = False
     trust: bool = False
     n_stages: int | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)  # keyword arguments of Explainer
+    # which rows of the data, as numbers or as a filter; None means all
     rows: slice | list[int] | str | None = None
-    keep: tuple[str, ...] = ()
-    offset: str | None = None
+    keep: tuple[str, ...] = ()  # columns of the data that are written with the values
+    offset: str | None = None  # column of the data that holds the offsets of its rows
 
     def explainer(self) -> tuple[Explainer, Any]:
         """Read the files; return the bound Explainer and the rows."""

@@ -58,25 +58,14 @@ REASON_LENGTH = 300
 
 
 class Check(NamedTuple):
-    """The largest difference to the model's own predictions.
+    """The largest difference to the model's own predictions."""
 
-    Attributes
-    ----------
-    difference, tolerance : float
-        Of what is worst for its tolerance.
-    n_masks : int
-        How many coalitions were compared.
-    rows : tuple of int
-        The explained rows that they belong to.
-    reason : str
-        Why nothing was compared.
-    """
-
+    # difference, tolerance: of what is worst for its tolerance
     difference: float = 0.0
     tolerance: float = 0.0
-    n_masks: int = 0
-    rows: tuple[int, ...] = ()
-    reason: str = ""
+    n_masks: int = 0  # how many coalitions were compared
+    rows: tuple[int, ...] = ()  # the explained rows that they belong to
+    reason: str = ""  # why nothing was compared
 
     @property
     def passed(self) -> bool:
@@ -114,30 +103,16 @@ def together(checks: Iterable[Check]) -> Check:
 
 @dataclass(frozen=True, eq=False)
 class CheckRows:
-    """Rows that are predicted together with those that are explained: hybrids of these and of the background.
-
-    Attributes
-    ----------
-    table : Table
-    masks : bool array of shape (n, n_players)
-        The coalition of each; the first ones are empty: rows of the background.
-    rows, references : arrays of shape (n,)
-        Where its columns come from.
-    n_present : int
-        How many are such rows of the background.
-    joins : bool
-        Whether the explained rows and these are one table for the model.
-    is_exact : bool
-        Whether the background's cells are what they were: doubles become singles in a table of singles.
-    """
+    """Rows that are predicted together with those that are explained: hybrids of these and of the background."""
 
     table: Table
-    masks: np.ndarray
+    masks: np.ndarray  # bool (n, n_players): the coalition of each; the first ones are empty: rows of the background
+    # rows, references: (n,): where its columns come from
     rows: np.ndarray
     references: np.ndarray
-    n_present: int
-    joins: bool
-    is_exact: bool
+    n_present: int  # how many are such rows of the background
+    joins: bool  # whether the explained rows and these are one table for the model
+    is_exact: bool  # whether the background's cells are what they were: doubles become singles in a table of singles
 
 
 def joins_call(check_rows: CheckRows, cut: Cut) -> bool:

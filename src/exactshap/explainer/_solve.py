@@ -18,21 +18,11 @@ from exactshap.solvers import Part, Rows, Solution, count_sets
 
 
 class Cut(NamedTuple):
-    """How rows are cut.
+    """How rows are cut."""
 
-    Attributes
-    ----------
-    blocks : list of slice
-        Rows that the model predicts in one call: no number of threads changes them.
-    piece_rows : int
-        Rows of a block that a thread solves at a time.
-    workers : int
-        Threads.
-    """
-
-    blocks: list[slice]
-    piece_rows: int
-    workers: int
+    blocks: list[slice]  # rows that the model predicts in one call: no number of threads changes them
+    piece_rows: int  # rows of a block that a thread solves at a time
+    workers: int  # threads
 
     def pieces(self, block: slice) -> Iterator[slice]:
         """Yield the pieces of a block."""

@@ -17,17 +17,10 @@ _EXAMPLE = "Pass the axes of a row: shape={'time': 24, 'variable': ['load', 'win
 
 @dataclass(frozen=True)
 class Axes:
-    """The named axes of the rows of one input.
+    """The named axes of the rows of one input."""
 
-    Attributes
-    ----------
-    input : str
-        Its name; "" if it is the only one.
-    labels : dict of axis name to tuple of str
-    """
-
-    input: str
-    labels: dict[str, tuple[str, ...]]
+    input: str  # its name; "" if it is the only one
+    labels: dict[str, tuple[str, ...]]  # by axis name
 
     @property
     def lengths(self) -> tuple[int, ...]:

@@ -86,34 +86,19 @@ class OwnCall:
 
 @dataclass(frozen=True, eq=False)
 class Offset:
-    """How a model takes an offset of each row.
+    """How a model takes an offset of each row."""
 
-    Attributes
-    ----------
-    keyword : str or None
-        Of the model's own call; None where it has none, so that the offset is added to its answer.
-    replaces : float or array of shape (n_model_outputs,)
-        What the model leaves out where an offset is given: XGBoost's base_score.
-    """
-
-    keyword: str | None = None
+    keyword: str | None = None  # of the model's own call; None where it has none, so that the offset is added to its answer
+    # number or (n_model_outputs,): what the model leaves out where an offset is given: XGBoost's base_score
     replaces: np.ndarray | float = 0.0
 
 
 @dataclass(frozen=True)
 class SecondReading:
-    """State how another way of reading a model differs from its reader's.
+    """State how another way of reading a model differs from its reader's."""
 
-    Attributes
-    ----------
-    difference : float or None
-        The largest relative difference; None where there is no second reading.
-    gap : str
-        Why there is none, where the family has one.
-    """
-
-    difference: float | None = None
-    gap: str = ""
+    difference: float | None = None  # the largest relative difference; None where there is no second reading
+    gap: str = ""  # why there is none, where the family has one
 
 
 class Reader(ABC):

@@ -27,18 +27,10 @@ FIXED_WAYS = frozenset({"estimator", "frontier", "pairing", "polynomial_order", 
 
 @dataclass(frozen=True)
 class Coalitions:
-    """Which coalitions conditional games are solved from: all up to 12 players, or where 2^d fits the budget; else a sample.
-
-    Attributes
-    ----------
-    n_players : int
-    budget : int or None
-        None: 2048 beyond 12 players.
-    random_state : int
-    """
+    """Which coalitions conditional games are solved from: all up to 12 players, or where 2^d fits the budget; else a sample."""
 
     n_players: int
-    budget: int | None
+    budget: int | None  # None: 2048 beyond 12 players
     random_state: int
 
     @classmethod

@@ -44,31 +44,17 @@ WORTH_THREADS = 2**20  # rows times trees, some milliseconds of predictions
 
 @dataclass(frozen=True, eq=False)
 class R2Problem:
-    """A checked request: single-output trees, numeric rows, target, weights, players.
+    """A checked request: single-output trees, numeric rows, target, weights, players."""
 
-    Attributes
-    ----------
-    ensemble : TreeModel
-        With one output.
-    native : array or DataFrame
-        X as it came in.
-    numbers : float64 array of shape (n_rows, n_features)
-    y, weights : float64 arrays of shape (n_rows,)
-    players : tuple of tuples of int
-        Columns of each player.
-    player_names : tuple of str
-    own_prediction : float64 array of shape (n_rows,), or None
-        The model's own prediction; None for a ``TreeModel``, which has none of its own.
-    n_jobs : int or None
-    """
-
-    ensemble: TreeModel
-    native: Any
-    numbers: np.ndarray
+    ensemble: TreeModel  # with one output
+    native: Any  # array or DataFrame: X as it came in
+    numbers: np.ndarray  # float64 (n_rows, n_features)
+    # y, weights: float64 (n_rows,)
     y: np.ndarray
     weights: np.ndarray
-    players: tuple[tuple[int, ...], ...]
+    players: tuple[tuple[int, ...], ...]  # columns of each player
     player_names: tuple[str, ...]
+    # float64 (n_rows,): the model's own prediction; None for a ``TreeModel``, which has none of its own
     own_prediction: np.ndarray | None
     n_jobs: int | None = None
 

@@ -106,30 +106,14 @@ WORTH_THREADS = 2**20  # numbers of the columns, a millisecond
 
 @dataclass(frozen=True, eq=False)
 class EnsembleLayout:
-    """An ensemble and its rows in the form that the kernels read.
+    """An ensemble and its rows in the form that the kernels read."""
 
-    Attributes
-    ----------
-    trees : FlatTrees
-        Single output.
-    arrays : Trees
-        The same for the kernels, with players and cover shares.
-    nodes : Nodes
-        What routing reads; ``feature`` counts only the columns that are split on.
-    used : int64 array of shape (n_used,)
-        Those columns.
-    X : float64 array of shape (n_rows, n_features)
-    depth : int
-        Of the deepest tree.
-    n_players : int
-    """
-
-    trees: FlatTrees
-    arrays: Trees
-    nodes: NodeArrays
-    used: np.ndarray
-    X: np.ndarray
-    depth: int
+    trees: FlatTrees  # single output
+    arrays: Trees  # the same for the kernels, with players and cover shares
+    nodes: NodeArrays  # what routing reads; ``feature`` counts only the columns that are split on
+    used: np.ndarray  # int64 (n_used,): those columns
+    X: np.ndarray  # float64 (n_rows, n_features)
+    depth: int  # of the deepest tree
     n_players: int
     n_jobs: int | None
 

@@ -16,38 +16,18 @@ Bound = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Loss:
-    r"""One loss l(y, m) of a target and a margin, with what its skill score and its Chebyshev bound need.
+    r"""One loss l(y, m) of a target and a margin, with what its skill score and its Chebyshev bound need."""
 
-    Attributes
-    ----------
-    statistic : str
-        Name of :math:`1 - (L - L_{sat}) / (L_0 - L_{sat})`.
-    value : callable
-        l(y, m), of broadcast arrays.
-    response : callable
-        The prediction that a margin stands for.
-    best : callable
-        Loss (n_rows,) of the best constant prediction, which is ``constant(y, weights)``.
-    saturated : callable
-        Loss of a perfect prediction.
-    missed : callable
-        ``missed(y, low, high)``, how far the parabola through the three Chebyshev points of [low, high] can be off l within.
-    valid : callable
-        Whether each y is one that the loss knows.
-    needs : str
-        What y must be, for messages.
-    constant : callable
-        The best constant prediction for weighted rows: the mean but for quantiles.
-    """
-
-    statistic: str
-    value: Pointwise
-    response: Callable[[np.ndarray], np.ndarray]
-    best: Pointwise
-    saturated: Callable[[np.ndarray], np.ndarray]
+    statistic: str  # name of :math:`1 - (L - L_{sat}) / (L_0 - L_{sat})`
+    value: Pointwise  # l(y, m), of broadcast arrays
+    response: Callable[[np.ndarray], np.ndarray]  # the prediction that a margin stands for
+    best: Pointwise  # loss (n_rows,) of the best constant prediction, which is ``constant(y, weights)``
+    saturated: Callable[[np.ndarray], np.ndarray]  # loss of a perfect prediction
+    # ``missed(y, low, high)``, how far the parabola through the three Chebyshev points of [low, high] can be off l within
     missed: Bound
-    valid: Callable[[np.ndarray], np.ndarray]
-    needs: str
+    valid: Callable[[np.ndarray], np.ndarray]  # whether each y is one that the loss knows
+    needs: str  # what y must be, for messages
+    # the best constant prediction for weighted rows: the mean but for quantiles
     constant: Callable[[np.ndarray, np.ndarray], float] = lambda y, weights: float(np.average(y, weights=weights))
 
 

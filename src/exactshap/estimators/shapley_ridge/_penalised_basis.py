@@ -87,22 +87,13 @@ class Functionals:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    r"""Hold coordinates beta with f = rows beta, |f| = |beta|, phi_q = penalties beta. The rows are the training rows.
+    r"""Hold coordinates beta with f = rows beta, |f| = |beta|, phi_q = penalties beta. The rows are the training rows."""
 
-    Attributes
-    ----------
-    rows : array of shape (n, rank)
-        U Lambda^(1/2) of K = U Lambda U^T; directions of eigenvalue below n eps of the largest carry rounding and are dropped.
-    to_dual : array of shape (n, rank)
-        U Lambda^(-1/2): alpha = to_dual beta.
-    gram : array of shape (rank, rank)
-        sum_a sum_q w_q / sum(w) of the outer products of the penalised functionals.
-    relative_error : float or None
-    """
-
+    # (n, rank): U Lambda^(1/2) of K = U Lambda U^T; directions of eigenvalue below n eps of the largest carry rounding and
+    # are dropped
     rows: np.ndarray
-    to_dual: np.ndarray
-    gram: np.ndarray
+    to_dual: np.ndarray  # (n, rank): U Lambda^(-1/2): alpha = to_dual beta
+    gram: np.ndarray  # (rank, rank): sum_a sum_q w_q / sum(w) of the outer products of the penalised functionals
     relative_error: float | None
 
 

@@ -29,24 +29,14 @@ _DIGEST_BYTES_AT_ONCE = 2**22
 
 @dataclass(frozen=True)
 class StoredFile:
-    """One file of rows.
+    """One file of rows."""
 
-    Attributes
-    ----------
-    path, name : str
-        Where it is, and what it is called in messages and in the manifest.
-    kind : str
-        "parquet" or "csv".
-    filesystem : pyarrow.fs.FileSystem or None
-        None: this machine's.
-    keys : tuple of (str, value)
-        Columns that the names of its folders hold (``year=2024``), with the value of all its rows.
-    """
-
+    # path, name: where it is, and what it is called in messages and in the manifest
     path: str
     name: str
-    kind: str
-    filesystem: Any = None
+    kind: str  # "parquet" or "csv"
+    filesystem: Any = None  # of pyarrow; None: this machine's
+    # tuple of (str, value): columns that the names of its folders hold (``year=2024``), with the value of all its rows
     keys: tuple[tuple[str, Any], ...] = ()
 
     def open(self) -> BinaryIO:

@@ -26,23 +26,12 @@ _CHECKED: dict[
 
 @dataclass(frozen=True)
 class SourceFile:
-    """Hold one file of the input as it was when digested.
-
-    Attributes
-    ----------
-    file : StoredFile
-    digest : str
-        SHA-256 of its bytes.
-    groups : tuple of int
-        Number of rows before each row group, and of all rows; CSV files have one group.
-    state : tuple of int
-        Its size and times at that moment.
-    """
+    """Hold one file of the input as it was when digested."""
 
     file: StoredFile
-    digest: str
-    groups: tuple[int, ...]
-    state: tuple[int | None, ...] = ()
+    digest: str  # SHA-256 of its bytes
+    groups: tuple[int, ...]  # number of rows before each row group, and of all rows; CSV files have one group
+    state: tuple[int | None, ...] = ()  # its size and times at that moment
 
     @property
     def name(self) -> str:

@@ -259,50 +259,26 @@ class AdditiveReader(Reader):
 
 @dataclass(frozen=True, eq=False)
 class AdditiveForm:
-    """Hold an additive model's formula and its own prediction.
+    """Hold an additive model's formula and its own prediction."""
 
-    Attributes
-    ----------
-    blocks : tuple of Block
-        The terms.
-    intercept : array of shape (n_outputs,)
-    encode : callable
-        ``encode(table, what) -> (n_rows, ...)``: the rows as the terms see them, checked.
-    predict : callable
-        ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``: the model's documented call, in the unit of the terms.
-    n_columns : int
-    fitted_names : tuple of str or None
-    output_names : tuple of str
-    unit : str
-    single_output : bool
-    magnitude : callable or None
-        ``magnitude(encoded) -> (n_rows,)``: sizes that cancel inside the model's own arithmetic beyond its terms.
-    floor : float
-        Absolute magnitude of rounding in the prediction (1.0 where a logarithm undoes an exponential).
-    precision : dtype
-        What the model computes its predictions in.
-    has_training : bool
-        Whether the blocks know a training background of their own.
-    own_call : OwnCall or None
-        ``predict`` as a single documented call, which a pipeline or a search answers as well.
-    search : callable or None
-        ``search(table) -> (numbers, Handle of Bins)``, where the solver may find the bins of rows itself, or None.
-    """
-
-    blocks: tuple[TermBlock, ...]
-    intercept: np.ndarray
+    blocks: tuple[TermBlock, ...]  # the terms
+    intercept: np.ndarray  # (n_outputs,)
+    # ``encode(table, what) -> (n_rows, ...)``: the rows as the terms see them, checked
     encode: Callable[[Table, str], np.ndarray]
+    # ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``: the model's documented call, in the unit of the terms
     predict: Callable[[Table], np.ndarray]
     n_columns: int
     fitted_names: tuple[str, ...] | None
     output_names: tuple[str, ...]
     unit: str
     single_output: bool
+    # ``magnitude(encoded) -> (n_rows,)``: sizes that cancel inside the model's own arithmetic beyond its terms
     magnitude: Callable[[np.ndarray], np.ndarray] | None = None
-    floor: float = 0.0
-    precision: DTypeLike = np.float64
-    has_training: bool = False
-    own_call: OwnCall | None = None
+    floor: float = 0.0  # absolute magnitude of rounding in the prediction (1.0 where a logarithm undoes an exponential)
+    precision: DTypeLike = np.float64  # what the model computes its predictions in
+    has_training: bool = False  # whether the blocks know a training background of their own
+    own_call: OwnCall | None = None  # ``predict`` as a single documented call, which a pipeline or a search answers as well
+    # ``search(table) -> (numbers, Handle of Bins)``, where the solver may find the bins of rows itself, or None
     search: Callable[[Table], tuple[np.ndarray, Handle] | None] | None = None
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:

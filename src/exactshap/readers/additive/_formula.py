@@ -152,20 +152,12 @@ class Anchored:
 
 @dataclass(frozen=True, eq=False)
 class Coding:
-    """Write the user's cells as numbers, and numbers as the cells of a pandas frame.
-
-    Attributes
-    ----------
-    names : tuple of str
-    levels : tuple of (tuple or None)
-        Of each column its texts or categories by code; None for numbers.
-    dtypes : tuple
-        What a pandas series of each column is cast to.
-    """
+    """Write the user's cells as numbers, and numbers as the cells of a pandas frame."""
 
     names: tuple[str, ...]
+    # of each column its texts or categories by code; None for numbers
     levels: tuple[tuple[Any, ...] | None, ...]
-    dtypes: tuple[Any, ...]
+    dtypes: tuple[Any, ...]  # what a pandas series of each column is cast to
 
     @staticmethod
     def of(background: Table, parameters: Sequence[str], training: Any) -> Coding:

@@ -30,26 +30,14 @@ def _response(model: Model) -> Response:
 
 @dataclass(frozen=True, eq=False)
 class _Classes:
-    r"""The joint log-likelihoods of all classes, :math:`b_k + \sum_j l_{kj}(x_j)`.
+    r"""The joint log-likelihoods of all classes, :math:`b_k + \sum_j l_{kj}(x_j)`."""
 
-    Attributes
-    ----------
-    prior : array of shape (n_classes,)
-        b.
-    n_columns : int
-    magnitude : callable
-        ``magnitude(rows) -> (n_rows,)``: sizes that the model adds up for one class.
-    likelihoods : callable or None
-        l; None where it is linear.
-    coefficients : array of shape (n_classes, n_columns), or None
-        Of the rows, where l is linear.
-    """
-
-    prior: np.ndarray
+    prior: np.ndarray  # (n_classes,): b
     n_columns: int
+    # ``magnitude(rows) -> (n_rows,)``: sizes that the model adds up for one class
     magnitude: Callable[[np.ndarray], np.ndarray]
-    likelihoods: Likelihoods | None = None
-    coefficients: np.ndarray | None = None
+    likelihoods: Likelihoods | None = None  # l; None where it is linear
+    coefficients: np.ndarray | None = None  # (n_classes, n_columns): of the rows, where l is linear
 
     def terms(self, is_margin: bool, chosen: list[int]) -> TermBlock:
         if self.coefficients is not None:

@@ -36,23 +36,13 @@ FACTOR_OPERATIONS = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Process:
-    """One Gaussian process, and the outputs that share it.
+    """One Gaussian process, and the outputs that share it."""
 
-    Attributes
-    ----------
-    components : tuple of Component
-        The kernel as a sum of products.
-    points : array of shape (n_train, n_columns)
-    cholesky : array of shape (n_train, n_train)
-        Lower Cholesky factor of the covariance of the noisy targets at the training rows.
-    scales : array of shape (n_outputs,)
-        Squares of the factors by which the targets were divided before the fit.
-    """
-
-    components: tuple[Component, ...]
-    points: np.ndarray
+    components: tuple[Component, ...]  # the kernel as a sum of products
+    points: np.ndarray  # (n_train, n_columns)
+    # (n_train, n_train): lower Cholesky factor of the covariance of the noisy targets at the training rows
     cholesky: np.ndarray
-    scales: np.ndarray
+    scales: np.ndarray  # (n_outputs,): squares of the factors by which the targets were divided before the fit
 
     @classmethod
     def of(cls, kernel: Kernel, points: np.ndarray, cholesky: np.ndarray, scales: Any = 1.0) -> Process:

@@ -48,27 +48,14 @@ _BLOCK_VALUES = 2**20  # of what players add to sums, at a time: 8 MiB
 
 
 class Units(NamedTuple):
-    """Hold the units of one row, bound to background rows.
+    """Hold the units of one row, bound to background rows."""
 
-    Attributes
-    ----------
-    row : array of shape (n_players, n_units)
-        What each player of the row adds to the sum of each unit.
-    absent : array of shape (n_background, n_players, n_units)
-        The same of the background.
-    weights : array of shape (n_background,)
-    bias : array of shape (n_units,)
-    out : array of shape (n_units, n_outputs)
-    activation : callable
-        g.
-    """
-
-    row: np.ndarray
-    absent: np.ndarray
-    weights: np.ndarray
-    bias: np.ndarray
-    out: np.ndarray
-    activation: Callable[[np.ndarray], np.ndarray]
+    row: np.ndarray  # (n_players, n_units): what each player of the row adds to the sum of each unit
+    absent: np.ndarray  # (n_background, n_players, n_units): the same of the background
+    weights: np.ndarray  # (n_background,)
+    bias: np.ndarray  # (n_units,)
+    out: np.ndarray  # (n_units, n_outputs)
+    activation: Callable[[np.ndarray], np.ndarray]  # g
 
     def __call__(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S) - c of shape (n_masks, n_outputs), by its definition."""

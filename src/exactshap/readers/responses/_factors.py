@@ -29,18 +29,10 @@ MAX_WIDTH = 12  # of the graph of factors: tables of 2^13 states for each wave a
 
 
 class Factor(NamedTuple):
-    """What the terms of some players are worth for each of their coalitions.
+    """What the terms of some players are worth for each of their coalitions."""
 
-    Attributes
-    ----------
-    players : tuple of int
-        Ascending.
-    table : array of shape (n_background, n_outputs, 2^k)
-        Bit p of a column says whether the p-th player comes from the row.
-    """
-
-    players: tuple[int, ...]
-    table: np.ndarray
+    players: tuple[int, ...]  # ascending
+    table: np.ndarray  # (n_background, n_outputs, 2^k): bit p of a column says whether the p-th player comes from the row
 
 
 class FactorScores(Protocol):

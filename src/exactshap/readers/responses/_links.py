@@ -22,13 +22,7 @@ def _same(table: Table) -> Table:
 
 @dataclass(frozen=True)
 class Sigmoid:
-    r"""Ask a reader for :math:`\sigma(-(a f + b))` of its decision function f, as ``output=``: Platt's calibration.
-
-    Attributes
-    ----------
-    a, b : float
-    unit : str
-    """
+    r"""Ask a reader for :math:`\sigma(-(a f + b))` of its decision function f, as ``output=``: Platt's calibration."""
 
     a: float
     b: float
@@ -46,15 +40,9 @@ class Sigmoid:
 
 @dataclass(frozen=True, eq=False)
 class Isotonic:
-    """Ask a reader for a piecewise linear function of its decision function, as ``output=``: constant outside its knots.
+    """Ask a reader for a piecewise linear function of its decision function, as ``output=``: constant outside its knots."""
 
-    Attributes
-    ----------
-    knots, heights : arrays of shape (n_knots,)
-        Strictly ascending places, and the values there.
-    unit : str
-    """
-
+    # knots, heights: (n_knots,): strictly ascending places, and the values there
     knots: np.ndarray
     heights: np.ndarray
     unit: str
@@ -76,30 +64,16 @@ class Isotonic:
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """What a model answers in the unit that people read.
+    """What a model answers in the unit that people read."""
 
-    Attributes
-    ----------
-    link : str or None
-        A name of :func:`link_of`; None where the score is the response.
-    call : OwnCall
-        The documented call that gives it.
-    unit : str
-    slope, shift : float
-        The link's argument is so many times the score, and that is added.
-    rows : callable
-        ``rows(table) -> table``, of the kind that the call takes.
-    pieces : Isotonic or None
-        The inverse link where it is piecewise linear.
-    """
-
-    link: str | None
-    call: OwnCall
+    link: str | None  # a name of :func:`link_of`; None where the score is the response
+    call: OwnCall  # the documented call that gives it
     unit: str
+    # slope, shift: the link's argument is so many times the score, and that is added
     slope: float = 1.0
-    rows: Callable[[Table], Table] = field(default=_same)
+    rows: Callable[[Table], Table] = field(default=_same)  # ``rows(table) -> table``, of the kind that the call takes
     shift: float = 0.0
-    pieces: Isotonic | None = None
+    pieces: Isotonic | None = None  # the inverse link where it is piecewise linear
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:

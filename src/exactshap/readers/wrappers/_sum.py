@@ -26,19 +26,11 @@ MAX_BLOCK_ROWS = 2**12
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """One model of a sum.
-
-    Attributes
-    ----------
-    reader : Reader
-    weights : array of shape (n_member_outputs, n_outputs)
-        What each of its outputs adds to those of the sum.
-    columns : tuple of int or None
-        The columns that it was fitted on, as an array; None: it takes the rows as they come.
-    """
+    """One model of a sum."""
 
     reader: Reader
-    weights: np.ndarray
+    weights: np.ndarray  # (n_member_outputs, n_outputs): what each of its outputs adds to those of the sum
+    # the columns that it was fitted on, as an array; None: it takes the rows as they come
     columns: tuple[int, ...] | None = None
 
     def rows(self, X: Table) -> Table:

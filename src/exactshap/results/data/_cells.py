@@ -19,24 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Numbers and texts of the players, as drawn and converted.
+    """Numbers and texts of the players, as drawn and converted."""
 
-    Attributes
-    ----------
-    numbers : array of shape (n_rows, n_players)
-        The column of each player, the mean of a group of numeric columns, or sorted category codes of text (NaN if missing).
-    display : object array of shape (n_rows, n_players)
-        Numbers as they are and everything else as text: of a group the cells of its columns (of more than three numbers, their mean).
-    numeric : bool array of shape (n_players,)
-        Whether ``numbers`` are measurements rather than codes.
-    text : bool array of shape (n_players,)
-        Whether ``display`` is text.
-    """
-
+    # (n_rows, n_players): the column of each player, the mean of a group of numeric columns, or sorted category codes of
+    # text (NaN if missing)
     numbers: np.ndarray
+    # object (n_rows, n_players): numbers as they are and everything else as text: of a group the cells of its columns (of
+    # more than three numbers, their mean)
     display: np.ndarray
-    numeric: np.ndarray
-    text: np.ndarray
+    numeric: np.ndarray  # bool (n_players,): whether ``numbers`` are measurements rather than codes
+    text: np.ndarray  # bool (n_players,): whether ``display`` is text
 
 
 def cells(explanation: ExplanationData, rows: np.ndarray | None = None) -> Cells | None:

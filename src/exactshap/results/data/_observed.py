@@ -37,24 +37,12 @@ _FUNCTION = "output of the function"  # only its author knows the unit
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """Hold target, response and error of each row; arrays have the shape of the predictions.
+    """Hold target, response and error of each row; arrays have the shape of the predictions."""
 
-    Attributes
-    ----------
-    target : array of float
-        What was observed; 1 and 0 for a class and the others, NaN where it is missing.
-    response : array, or None
-        The prediction in the unit of the target; None where that is the prediction itself.
-    error : array
-        ``target`` minus the response.
-    response_name : str
-        "probability", "predicted target" or "prediction".
-    """
-
-    target: np.ndarray
-    response: np.ndarray | None
-    error: np.ndarray
-    response_name: str
+    target: np.ndarray  # what was observed; 1 and 0 for a class and the others, NaN where it is missing
+    response: np.ndarray | None  # the prediction in the unit of the target; None where that is the prediction itself
+    error: np.ndarray  # ``target`` minus the response
+    response_name: str  # "probability", "predicted target" or "prediction"
 
     def output(self, k: int) -> Observed:
         """Return the part of one output."""

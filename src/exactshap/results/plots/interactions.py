@@ -19,27 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class InteractionMatrix:
-    """What the heatmap shows.
+    """What the heatmap shows."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Players, by decreasing total strength.
-    matrix : array of shape (n_shown, n_shown)
-        Symmetric; in the unit of the model output.
-    n_left_out : int
-        Players that are not shown.
-    what : str
-        Title: which rows and which index.
-    unit : str
-        Of the matrix.
-    """
-
-    names: tuple[str, ...]
-    matrix: np.ndarray
-    n_left_out: int
-    what: str
-    unit: str
+    names: tuple[str, ...]  # players, by decreasing total strength
+    matrix: np.ndarray  # (n_shown, n_shown): symmetric; in the unit of the model output
+    n_left_out: int  # players that are not shown
+    what: str  # title: which rows and which index
+    unit: str  # of the matrix
 
 
 def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, max_display: int = 12) -> InteractionMatrix:

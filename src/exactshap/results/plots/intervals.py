@@ -22,27 +22,14 @@ MAX_WHISKERS = 40
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Everything that the plot shows, features from top to bottom.
+    """Everything that the plot shows, features from top to bottom."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        Feature names; the last one reads "12 others" where features were put together.
-    values : array of shape (n_rows, n_labels)
-    half_width : array of shape (n_rows, n_labels)
-        The interval is value +- half_width; NaN where it is not known (the rest of sampled values).
-    level : float
-        Probability of the interval.
-    kind : str
-        "credible" or "confidence".
-    title, unit : str
-    """
-
-    labels: tuple[str, ...]
-    values: np.ndarray
+    labels: tuple[str, ...]  # feature names; the last one reads "12 others" where features were put together
+    values: np.ndarray  # (n_rows, n_labels)
+    # (n_rows, n_labels): the interval is value +- half_width; NaN where it is not known (the rest of sampled values)
     half_width: np.ndarray
-    level: float
-    kind: str
+    level: float  # probability of the interval
+    kind: str  # "credible" or "confidence"
     title: str
     unit: str
 

@@ -20,24 +20,13 @@ _MAX_ORDERED = 2000
 
 @dataclass(frozen=True, eq=False)
 class Heatmap:
-    """What the heatmap shows.
+    """What the heatmap shows."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        Features by decreasing mean magnitude; the last one reads "12 others" where features were put together.
-    values : array of shape (n_labels, n_rows)
-        In the order in which the rows are drawn.
-    prediction : array of shape (n_rows,)
-    order : array of int
-        Which row stands in which column.
-    unit : str
-    """
-
+    # features by decreasing mean magnitude; the last one reads "12 others" where features were put together
     labels: tuple[str, ...]
-    values: np.ndarray
-    prediction: np.ndarray
-    order: np.ndarray
+    values: np.ndarray  # (n_labels, n_rows): in the order in which the rows are drawn
+    prediction: np.ndarray  # (n_rows,)
+    order: np.ndarray  # which row stands in which column
     unit: str
 
 

@@ -24,21 +24,11 @@ MAX_LINES = 200
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """What the lines show, features from bottom to top.
+    """What the lines show, features from bottom to top."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        Features, the strongest last; the first one may stand for the rest.
-    sums : array of shape (n_lines, n_labels + 1)
-        The baseline, then the sum up to each feature; the last one is the prediction.
-    n_rows : int
-        Rows in all: of more than 200, some that are spread over the predictions are drawn.
-    """
-
-    labels: tuple[str, ...]
-    sums: np.ndarray
-    n_rows: int
+    labels: tuple[str, ...]  # features, the strongest last; the first one may stand for the rest
+    sums: np.ndarray  # (n_lines, n_labels + 1): the baseline, then the sum up to each feature; the last one is the prediction
+    n_rows: int  # rows in all: of more than 200, some that are spread over the predictions are drawn
 
 
 def prepare_paths(explanation: ExplanationData, *, max_display: int = 10) -> Paths:

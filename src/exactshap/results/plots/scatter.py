@@ -25,22 +25,12 @@ _ROWS_OF_CHOICE, _ROWS_OF_BIN = 5_000, 25
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """The cells of one player as numbers.
-
-    Attributes
-    ----------
-    name : str
-    numbers : array of shape (n_rows,)
-        NaN where missing; days since 1970 for dates; 0, 1, ... for categories.
-    kind : {"number", "date", "text"}
-    categories : tuple of str
-        What 0, 1, ... mean for text.
-    """
+    """The cells of one player as numbers."""
 
     name: str
-    numbers: np.ndarray
-    kind: str
-    categories: tuple[str, ...] = ()
+    numbers: np.ndarray  # (n_rows,): NaN where missing; days since 1970 for dates; 0, 1, ... for categories
+    kind: str  # {"number", "date", "text"}
+    categories: tuple[str, ...] = ()  # what 0, 1, ... mean for text
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,29 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What the picture of one feature shows.
-
-    Attributes
-    ----------
-    name : str
-    x, values : arrays of shape (n_points,)
-        Where each explained row lies, and its value.
-    curve_x, curve : arrays of shape (n_curve,)
-        The shape function v({j}) - v(empty) at the distinct places, ascending.
-    categories : tuple of str, or None
-        What x = 0, 1, 2, ... mean for text.
-    missing : float or None
-        Where rows without a value are drawn.
-    what, unit, game : str
-    """
+    """What the picture of one feature shows."""
 
     name: str
+    # x, values: (n_points,): where each explained row lies, and its value
     x: np.ndarray
     values: np.ndarray
+    # curve_x, curve: (n_curve,): the shape function v({j}) - v(empty) at the distinct places, ascending
     curve_x: np.ndarray
     curve: np.ndarray
-    categories: tuple[str, ...] | None
-    missing: float | None
+    categories: tuple[str, ...] | None  # what x = 0, 1, 2, ... mean for text
+    missing: float | None  # where rows without a value are drawn
     what: str
     unit: str
     game: str

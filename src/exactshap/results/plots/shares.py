@@ -16,29 +16,14 @@ from exactshap.results.plots._pyplot import displayed
 
 @dataclass(frozen=True, eq=False)
 class ShareBars:
-    """Everything that a bar plot of shares shows, from top to bottom.
+    """Everything that a bar plot of shares shows, from top to bottom."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        Feature names; the last one reads "12 others" where features were put together.
-    values : array of shape (n_bars,)
-    cumulative : array of shape (n_bars,)
-        Running sum of ``values``.
-    error : array of shape (2, n_bars), or None
-        Distances down and up to the ends of the error bars; NaN for the bar of the rest.
-    total : float
-        The number that is split; drawn as a vertical line.
-    statistic : str
-        Its name, for the axis.
-    """
-
-    labels: tuple[str, ...]
-    values: np.ndarray
-    cumulative: np.ndarray
-    error: np.ndarray | None
-    total: float
-    statistic: str
+    labels: tuple[str, ...]  # feature names; the last one reads "12 others" where features were put together
+    values: np.ndarray  # (n_bars,)
+    cumulative: np.ndarray  # (n_bars,): running sum of ``values``
+    error: np.ndarray | None  # (2, n_bars): distances down and up to the ends of the error bars; NaN for the bar of the rest
+    total: float  # the number that is split; drawn as a vertical line
+    statistic: str  # its name, for the axis
 
 
 def prepare_shares(

@@ -22,26 +22,15 @@ MAX_DOTS = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """What the bars show, from top to bottom.
+    """What the bars show, from top to bottom."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        Features by decreasing magnitude, with the cell of one row; the last one reads "12 others" where features were put together.
-    values : array of shape (n_bars,)
-    ends : array of shape (2, n_bars), or None
-        Lower and upper ends of the intervals; NaN for the bar of the rest.
-    what : str
-        What the bars are, for the axis.
-    has_sign : bool
-        Whether they are values of a row.
-    """
-
+    # features by decreasing magnitude, with the cell of one row; the last one reads "12 others" where features were put
+    # together
     labels: tuple[str, ...]
-    values: np.ndarray
-    ends: np.ndarray | None
-    what: str
-    has_sign: bool
+    values: np.ndarray  # (n_bars,)
+    ends: np.ndarray | None  # (2, n_bars): lower and upper ends of the intervals; NaN for the bar of the rest
+    what: str  # what the bars are, for the axis
+    has_sign: bool  # whether they are values of a row
 
 
 def prepare_bars(
@@ -141,23 +130,15 @@ def without_frame(ax: Axes) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Swarm:
-    """What the dots show, features from top to bottom.
+    """What the dots show, features from top to bottom."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        Features by decreasing mean magnitude; the last one reads "12 other features" where features were put together.
-    values : array of shape (n_dots, n_labels)
-    places : array of shape (n_dots, n_labels)
-        Where the row's own cell lies among those of the feature, from 0 to 1; NaN for missing cells, text, and the rest.
-    n_rows : int
-        Rows in all: of more than 2,000 a sample is drawn.
-    """
-
+    # features by decreasing mean magnitude; the last one reads "12 other features" where features were put together
     labels: tuple[str, ...]
-    values: np.ndarray
+    values: np.ndarray  # (n_dots, n_labels)
+    # (n_dots, n_labels): where the row's own cell lies among those of the feature, from 0 to 1; NaN for missing cells,
+    # text, and the rest
     places: np.ndarray
-    n_rows: int
+    n_rows: int  # rows in all: of more than 2,000 a sample is drawn
 
 
 def prepare_swarm(explanation: ExplanationData, *, max_display: int = 10) -> Swarm:

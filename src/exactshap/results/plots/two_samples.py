@@ -20,26 +20,13 @@ _POINTS, _MAX_CATEGORIES = 200, 10
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """One column in two samples.
-
-    Attributes
-    ----------
-    name : str
-    x : array of shape (n_points,)
-        Where the density is known, in the unit of the column; for categories 0, 1, ...
-    density : array of shape (2, n_points)
-        Probability density of each sample at ``x``; frequencies for categories.
-    categories : tuple of str, or None
-        The most frequent categories, the rest as one; None for numbers.
-    caption : str
-        What to write next to the name, such as the share.
-    """
+    """One column in two samples."""
 
     name: str
-    x: np.ndarray
-    density: np.ndarray
-    categories: tuple[str, ...] | None
-    caption: str = ""
+    x: np.ndarray  # (n_points,): where the density is known, in the unit of the column; for categories 0, 1, ...
+    density: np.ndarray  # (2, n_points): probability density of each sample at ``x``; frequencies for categories
+    categories: tuple[str, ...] | None  # the most frequent categories, the rest as one; None for numbers
+    caption: str = ""  # what to write next to the name, such as the share
 
 
 def prepare_marginals(X: TableLike, Z: TableLike, columns: Sequence[str], captions: Sequence[str] = ()) -> tuple[Marginal, ...]:

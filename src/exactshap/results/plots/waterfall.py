@@ -25,24 +25,17 @@ _FOOT = 0.45
 
 @dataclass(frozen=True, eq=False)
 class Waterfall:
-    """Everything that a waterfall shows, from top to bottom.
+    """Everything that a waterfall shows, from top to bottom."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        "name = cell" by decreasing magnitude; the last one reads "12 other features" where features were put together.
-    starts, values : arrays of shape (n_bars,)
-        Where each bar begins and how far it goes, in the unit of the model output. The path goes from the bottom to the top.
-    baseline, prediction : float
-    row, unit : str
-        Which row, and what is measured.
-    """
-
+    # "name = cell" by decreasing magnitude; the last one reads "12 other features" where features were put together
     labels: tuple[str, ...]
+    # starts, values: (n_bars,): where each bar begins and how far it goes, in the unit of the model output. The path goes
+    # from the bottom to the top.
     starts: np.ndarray
     values: np.ndarray
     baseline: float
     prediction: float
+    # row, unit: which row, and what is measured
     row: str
     unit: str
 

@@ -19,35 +19,21 @@ _PLACES = {0.0: "lowest", 0.25: "lower quartile", 0.5: "median", 0.75: "upper qu
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One explained row, ready to draw.
-
-    Attributes
-    ----------
-    title, caption : str
-    labels : tuple of str
-        "name = cell" by decreasing magnitude; the last one may stand for the rest.
-    values, starts : arrays of shape (n_bars,)
-        Length and beginning of each bar, in the unit of the model output.
-    errors : array of shape (n_bars,), or None
-        Standard errors of sampled values, or standard deviations under a probabilistic model; NaN for the rest.
-    baseline, total : float
-        v(empty) and the model's prediction.
-    additive : bool
-        Whether baseline + values is the prediction.
-    response : str
-        The prediction in the unit that people read, such as "probability 0.8"; "" where it is read as it is.
-    """
+    """One explained row, ready to draw."""
 
     title: str
     caption: str
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # "name = cell" by decreasing magnitude; the last one may stand for the rest
+    # values, starts: (n_bars,): length and beginning of each bar, in the unit of the model output
     values: np.ndarray
     starts: np.ndarray
+    # (n_bars,): standard errors of sampled values, or standard deviations under a probabilistic model; NaN for the rest
     errors: np.ndarray | None
+    # baseline, total: v(empty) and the model's prediction
     baseline: float
     total: float
-    additive: bool
-    response: str = ""
+    additive: bool  # whether baseline + values is the prediction
+    response: str = ""  # the prediction in the unit that people read, such as "probability 0.8"; "" where it is read as it is
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,20 +26,14 @@ _IMPORTANCE = b"exactshap.importance"
 
 @dataclass(frozen=True)
 class Batch:
-    """Name rows [start, stop) of a file and their result's file. They are rows [first, ...) of all.
-
-    Attributes
-    ----------
-    digest : str
-        SHA-256 of the result that an earlier run has finished; "" where there is none.
-    """
+    """Name rows [start, stop) of a file and their result's file. They are rows [first, ...) of all."""
 
     file: SourceFile
     start: int
     stop: int
     first: int
     name: str
-    digest: str = ""
+    digest: str = ""  # SHA-256 of the result that an earlier run has finished; "" where there is none
 
     @property
     def n_rows(self) -> int:

@@ -27,29 +27,15 @@ _DTYPES = ("float64", "float32")
 
 @dataclass(frozen=True)
 class Layout:
-    """Names of the columns: kept ones, values, totals, ``exact``, standard errors.
-
-    Attributes
-    ----------
-    keep : tuple of str
-    endings : tuple of str
-        What tells outputs apart at the end of a name; one empty text for a single output.
-    players : tuple of str
-        Players, and sets of them for orders above 1.
-    is_sampled : bool
-        Whether there are standard errors.
-    top_k : int or None
-        How many values of a row are written, the largest in magnitude with the names of their players; None: all.
-    dtype : str
-        Of the values and their errors: "float64" or "float32".
-    """
+    """Names of the columns: kept ones, values, totals, ``exact``, standard errors."""
 
     keep: tuple[str, ...]
-    endings: tuple[str, ...]
-    players: tuple[str, ...]
-    is_sampled: bool
+    endings: tuple[str, ...]  # what tells outputs apart at the end of a name; one empty text for a single output
+    players: tuple[str, ...]  # players, and sets of them for orders above 1
+    is_sampled: bool  # whether there are standard errors
+    # how many values of a row are written, the largest in magnitude with the names of their players; None: all
     top_k: int | None = None
-    dtype: str = "float64"
+    dtype: str = "float64"  # of the values and their errors: "float64" or "float32"
 
     @property
     def _labels(self) -> list[str]:

@@ -95,37 +95,20 @@ KEPT_QUESTIONS = 64
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """Hold terms of equally many players, with their coalition values.
+    """Hold terms of equally many players, with their coalition values."""
 
-    Attributes
-    ----------
-    subsets : tuple of tuples of int
-        The players of each term, k of them.
-    tables : array of shape (n_terms, n_rows, 2^k, n_outputs)
-        Values of each term's coalitions; bit p of the code is player ``subsets[l][p]``.
-    """
-
-    subsets: tuple[tuple[int, ...], ...]
+    subsets: tuple[tuple[int, ...], ...]  # the players of each term, k of them
+    # (n_terms, n_rows, 2^k, n_outputs): values of each term's coalitions; bit p of the code is player ``subsets[l][p]``
     tables: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class LookedUp:
-    """Hold terms as coalition values to be looked up where they are used. All are finite.
+    """Hold terms as coalition values to be looked up where they are used. All are finite."""
 
-    Attributes
-    ----------
-    subsets : tuple of tuples of int
-        The players of each term, k of them.
-    cells : integer array of shape (n_rows, n_cells)
-        Where each row falls.
-    lookups : Handle of Lookups
-    n_outputs : int
-    """
-
-    subsets: tuple[tuple[int, ...], ...]
-    cells: np.ndarray
-    lookups: Handle
+    subsets: tuple[tuple[int, ...], ...]  # the players of each term, k of them
+    cells: np.ndarray  # integer (n_rows, n_cells): where each row falls
+    lookups: Handle  # Handle of Lookups
     n_outputs: int
 
     @property
@@ -138,26 +121,16 @@ class LookedUp:
 
 @dataclass(frozen=True, eq=False)
 class Monomials:
-    """Hold terms that are products of one factor of each player. Coalition values are worked out where they are used.
-
-    Attributes
-    ----------
-    subsets : tuple of tuples of int
-        The players of each term, k of them, 1 to ``MOST_PLAYERS``.
-    rows : array of shape (n_rows, n_columns)
-    factors : Handle of Factors
-    tabulate : callable
-        ``tabulate(rows)``: the coalition values, as in a :class:`Stack`.
-    """
+    """Hold terms that are products of one factor of each player. Coalition values are worked out where they are used."""
 
     MOST_PLAYERS: ClassVar[int] = 8
     # Rows that are added up together, in memory of their own.
     TILE_ROWS: ClassVar[int] = 64
 
-    subsets: tuple[tuple[int, ...], ...]
-    rows: np.ndarray
-    factors: Handle
-    tabulate: Callable[[np.ndarray], np.ndarray]
+    subsets: tuple[tuple[int, ...], ...]  # the players of each term, k of them, 1 to ``MOST_PLAYERS``
+    rows: np.ndarray  # (n_rows, n_columns)
+    factors: Handle  # Handle of Factors
+    tabulate: Callable[[np.ndarray], np.ndarray]  # ``tabulate(rows)``: the coalition values, as in a :class:`Stack`
 
     @property
     def tables(self) -> np.ndarray:
@@ -166,18 +139,12 @@ class Monomials:
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """Hold terms of one or two columns, each a player. Bins are searched where values are looked up.
+    """Hold terms of one or two columns, each a player. Bins are searched where values are looked up."""
 
-    Attributes
-    ----------
-    singles, pairs : tuple of tuples of int
-        The players of each term.
-    tables : Handle of Tables
-    """
-
+    # singles, pairs: the players of each term
     singles: tuple[tuple[int, ...], ...]
     pairs: tuple[tuple[int, ...], ...]
-    tables: Handle
+    tables: Handle  # Handle of Tables
 
 
 def solve_additive(game: AdditiveGame, semivalue: Semivalue, order: int) -> Solution:
@@ -343,19 +310,12 @@ fill_linear = kernel("additive.fill_linear(X, linear, weight, out, full, scale)"
 
 
 class Linear(NamedTuple):
-    """A linear model bound to a background.
+    """A linear model bound to a background."""
 
-    Attributes
-    ----------
-    coefficients, absent : arrays of shape (n_columns, n_outputs)
-        ``absent`` are the terms' means over the background.
-    players : integer array of shape (n_columns,)
-        Of each column.
-    """
-
+    # coefficients, absent: (n_columns, n_outputs): ``absent`` are the terms' means over the background
     coefficients: np.ndarray
     absent: np.ndarray
-    players: np.ndarray
+    players: np.ndarray  # integer (n_columns,): of each column
 
 
 def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Semivalue, order: int) -> Part:

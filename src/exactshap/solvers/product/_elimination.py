@@ -32,26 +32,13 @@ BATCH_VALUES = 2**17  # of the tables of all cliques at a time: 2 MiB
 
 @dataclass(frozen=True)
 class Elimination:
-    """An order of players, and what is next to each when it is eliminated.
-
-    Attributes
-    ----------
-    order : tuple of int
-    cliques : tuple of tuples of int
-        The player itself and its neighbours then, ascending.
-    parent : tuple of int
-        The place in ``order`` of the clique that takes the message; -1 for the last.
-    home : tuple of int
-        Of each factor the place of the clique that it belongs to.
-    width : int
-        The size of the largest clique less one.
-    """
+    """An order of players, and what is next to each when it is eliminated."""
 
     order: tuple[int, ...]
-    cliques: tuple[tuple[int, ...], ...]
-    parent: tuple[int, ...]
-    home: tuple[int, ...]
-    width: int
+    cliques: tuple[tuple[int, ...], ...]  # the player itself and its neighbours then, ascending
+    parent: tuple[int, ...]  # the place in ``order`` of the clique that takes the message; -1 for the last
+    home: tuple[int, ...]  # of each factor the place of the clique that it belongs to
+    width: int  # the size of the largest clique less one
 
 
 def eliminate(n_players: int, factors: Sequence[Sequence[int]]) -> Elimination:

@@ -15,20 +15,13 @@ fill_functional = kernel("product.fill_functional(X, expansion, rules, values, f
 
 
 class ExponentialTerms(NamedTuple):
-    r"""Hold terms :math:`c_l \prod_k \exp(-\gamma_k u_{lk}^2 - \lambda_k |u_{lk}|)`, u = x - point.
+    r"""Hold terms :math:`c_l \prod_k \exp(-\gamma_k u_{lk}^2 - \lambda_k |u_{lk}|)`, u = x - point."""
 
-    Attributes
-    ----------
-    points : array of shape (n_players, n_terms)
-    squared, absolute : arrays of shape (n_players,)
-        gamma and lambda, none of them negative.
-    coefficients : array of shape (n_outputs, n_terms)
-    """
-
-    points: np.ndarray
+    points: np.ndarray  # (n_players, n_terms)
+    # squared, absolute: (n_players,): gamma and lambda, none of them negative
     squared: np.ndarray
     absolute: np.ndarray
-    coefficients: np.ndarray
+    coefficients: np.ndarray  # (n_outputs, n_terms)
 
 
 class GradedRules(NamedTuple):

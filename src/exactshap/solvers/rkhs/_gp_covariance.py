@@ -31,30 +31,16 @@ BLOCK_VALUES = 2**22
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """The posterior covariance of the values of each row, with its certificate.
+    """The posterior covariance of the values of each row, with its certificate."""
 
-    Attributes
-    ----------
-    covariance : array of shape (n_rows, n_players, n_players)
-        Symmetric and positive semi-definite, in squared units of the output.
-    total : array of shape (n_rows,)
-        Posterior variance of f(x) - mean f(Z), computed without any Shapley value.
-    residual : array of shape (n_rows,) or None
-        ``total - covariance.sum()`` before clipping, for efficient indices.
-    clipped : float
-        The largest negative eigenvalue that was set to zero, as a positive number: pure rounding.
-    scale : array of shape (n_rows,)
-        Trace of the prior covariance: rounding errors are relative to it.
-    error_bound : float
-        A-priori bound on the quadrature error of an entry; 0.0 where the rule is exact.
-    """
-
+    # (n_rows, n_players, n_players): symmetric and positive semi-definite, in squared units of the output
     covariance: np.ndarray
-    total: np.ndarray
+    total: np.ndarray  # (n_rows,): posterior variance of f(x) - mean f(Z), computed without any Shapley value
+    # array of shape (n_rows,) or None: ``total - covariance.sum()`` before clipping, for efficient indices
     residual: np.ndarray | None
-    clipped: float
-    scale: np.ndarray
-    error_bound: float
+    clipped: float  # the largest negative eigenvalue that was set to zero, as a positive number: pure rounding
+    scale: np.ndarray  # (n_rows,): trace of the prior covariance: rounding errors are relative to it
+    error_bound: float  # a-priori bound on the quadrature error of an entry; 0.0 where the rule is exact
 
     @property
     def std(self) -> np.ndarray:

@@ -18,30 +18,14 @@ fill_spread = kernel("rkhs.fill_spread(corner, cross, between, spread)")
 
 @dataclass(frozen=True, eq=False)
 class KernelFactors:
-    r"""Hold one product component :math:`s \prod_j k_j` between all rows that matter. It is a part of the covariance function.
+    r"""Hold one product component :math:`s \prod_j k_j` between all rows that matter. It is a part of the covariance function."""
 
-    Attributes
-    ----------
-    amplitude : float
-        s.
-    own : array of shape (n_rows, n_players)
-        k_j(x_j, x_j).
-    rows : array of shape (n_rows, n_players, n_background)
-        k_j(x_j, z_j).
-    background : array of shape (n_background, n_players, n_background)
-        k_j(z_j, z'_j).
-    rows_train : array of shape (n_rows, n_players, n_train)
-        k_j(x_j, X_ij).
-    background_train : array of shape (n_background, n_players, n_train)
-        k_j(z_j, X_ij).
-    """
-
-    amplitude: float
-    own: np.ndarray
-    rows: np.ndarray
-    background: np.ndarray
-    rows_train: np.ndarray
-    background_train: np.ndarray
+    amplitude: float  # s
+    own: np.ndarray  # (n_rows, n_players): k_j(x_j, x_j)
+    rows: np.ndarray  # (n_rows, n_players, n_background): k_j(x_j, z_j)
+    background: np.ndarray  # (n_background, n_players, n_background): k_j(z_j, z'_j)
+    rows_train: np.ndarray  # (n_rows, n_players, n_train): k_j(x_j, X_ij)
+    background_train: np.ndarray  # (n_background, n_players, n_train): k_j(z_j, X_ij)
 
     def take(self, block: slice) -> KernelFactors:
         """Return the factors of some explained rows."""
@@ -96,21 +80,12 @@ class MonomialFactors:
     r"""Hold a component :math:`s\, \psi(x)\, \psi(x')` with :math:`\psi = \prod_j \psi_j`.
 
     Linear and polynomial kernels have them.
-
-    Attributes
-    ----------
-    amplitude : float
-    rows : array of shape (n_rows, n_players)
-        psi_j(x_j).
-    background : array of shape (n_background, n_players)
-    train : array of shape (n_train,)
-        psi of the training rows.
     """
 
     amplitude: float
-    rows: np.ndarray
-    background: np.ndarray
-    train: np.ndarray
+    rows: np.ndarray  # (n_rows, n_players): psi_j(x_j)
+    background: np.ndarray  # (n_background, n_players)
+    train: np.ndarray  # (n_train,): psi of the training rows
 
     def take(self, block: slice) -> MonomialFactors:
         return MonomialFactors(self.amplitude, self.rows[block], self.background, self.train)

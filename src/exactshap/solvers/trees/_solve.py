@@ -93,33 +93,17 @@ Deep = PathEngine | LeafEngine | EachOutput
 
 @dataclass(frozen=True, eq=False)
 class PreparedTrees:
-    """An ensemble bound to its players and its background: everything that does not depend on the rows.
-
-    Attributes
-    ----------
-    trees : FlatTrees
-    n_players : int
-    value_function : "path_dependent" or "interventional"
-    empty : array of shape (n_outputs,)
-        v(empty): the mean prediction over the background or the training rows, in the unit of the margin.
-    tables : TableEngine or None
-        The trees for which look-ups are the fastest; None if there are none.
-    rest : PathEngine, LeafEngine, EachOutput or None
-        The other trees; None if there are none.
-    deep : PathEngine, LeafEngine or EachOutput
-        All trees, without tables.
-    linear : LinearEngine or None
-        The linear functions of leaves, which the others leave out.
-    """
+    """An ensemble bound to its players and its background: everything that does not depend on the rows."""
 
     trees: FlatTrees
     n_players: int
-    value_function: str
+    value_function: str  # "path_dependent" or "interventional"
+    # (n_outputs,): v(empty): the mean prediction over the background or the training rows, in the unit of the margin
     empty: np.ndarray
-    tables: TableEngine | None
-    rest: Deep | None
-    deep: Deep
-    linear: LinearEngine | None = None
+    tables: TableEngine | None  # the trees for which look-ups are the fastest; None if there are none
+    rest: Deep | None  # PathEngine, LeafEngine, EachOutput or None: the other trees; None if there are none
+    deep: Deep  # PathEngine, LeafEngine or EachOutput: all trees, without tables
+    linear: LinearEngine | None = None  # the linear functions of leaves, which the others leave out
 
     __getstate__ = copied_state
 

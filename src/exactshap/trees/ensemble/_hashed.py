@@ -25,30 +25,15 @@ _MULTIPLIER = np.uint64(0x4906BA494954CB65)
 
 @dataclass(frozen=True, eq=False)
 class TargetStatistic:
-    """A number looked up by the hash of categories and conditions.
+    """A number looked up by the hash of categories and conditions."""
 
-    Attributes
-    ----------
-    categories : tuple of int
-        The columns with hashed categories, in the order of the hash.
-    above : tuple of (column, border, whether missing values are above)
-        Conditions x > border that are hashed after them.
-    equal : tuple of (column, category's hash)
-        Conditions of equality that are hashed last.
-    keys : uint64 array of shape (n_keys,)
-        Hashes of the combinations seen in training, ascending.
-    values : float64 array of shape (n_keys,)
-        The statistic of each of them, float32 numbers.
-    unknown : float
-        The statistic of all other combinations.
-    """
-
-    categories: tuple[int, ...]
+    categories: tuple[int, ...]  # the columns with hashed categories, in the order of the hash
+    # tuple of (column, border, whether missing values are above): conditions x > border that are hashed after them
     above: tuple[tuple[int, float, bool], ...]
-    equal: tuple[tuple[int, int], ...]
-    keys: np.ndarray
-    values: np.ndarray
-    unknown: float
+    equal: tuple[tuple[int, int], ...]  # tuple of (column, category's hash): conditions of equality that are hashed last
+    keys: np.ndarray  # uint64 (n_keys,): hashes of the combinations seen in training, ascending
+    values: np.ndarray  # float64 (n_keys,): the statistic of each of them, float32 numbers
+    unknown: float  # the statistic of all other combinations
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -77,18 +62,12 @@ def _chained(key: np.ndarray, part: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class HashedColumns:
-    """What CatBoost's trees see besides numbers.
+    """What CatBoost's trees see besides numbers."""
 
-    Attributes
-    ----------
-    values : dict of column to int64 array
-        For each categorical column the hashes that one-hot splits compare it with: its code is the position there, -1 for all others.
-    statistics : tuple of TargetStatistic
-        The columns that follow the user's own.
-    """
-
+    # for each categorical column the hashes that one-hot splits compare it with: its code is
+    # the position there, -1 for all others
     values: dict[int, np.ndarray]
-    statistics: tuple[TargetStatistic, ...]
+    statistics: tuple[TargetStatistic, ...]  # the columns that follow the user's own
 
     def encode(self, table: TableLike) -> np.ndarray:
         """Return float64 (n_rows, n_columns + n_statistics): numbers, codes of categories, target statistics."""

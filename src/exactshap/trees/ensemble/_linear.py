@@ -63,21 +63,12 @@ class LeafTerms(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearLeaves:
-    """Linear functions of an ensemble's leaves, in compressed rows: node q owns terms ``start[q]:start[q + 1]``.
+    """Linear functions of an ensemble's leaves, in compressed rows: node q owns terms ``start[q]:start[q + 1]``."""
 
-    Attributes
-    ----------
-    start : int64 array of shape (n_nodes + 1,)
-    column : int32 array of shape (n_terms,)
-    coefficient : float64 array of shape (n_terms, n_outputs)
-    offset : float64 array of shape (n_nodes, n_outputs)
-        Added where no column of the leaf's terms is missing.
-    """
-
-    start: np.ndarray
-    column: np.ndarray
-    coefficient: np.ndarray
-    offset: np.ndarray
+    start: np.ndarray  # int64 (n_nodes + 1,)
+    column: np.ndarray  # int32 (n_terms,)
+    coefficient: np.ndarray  # float64 (n_terms, n_outputs)
+    offset: np.ndarray  # float64 (n_nodes, n_outputs): added where no column of the leaf's terms is missing
 
     @property
     def arrays(self) -> LeafTerms:

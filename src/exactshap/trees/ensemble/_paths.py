@@ -13,40 +13,20 @@ from exactshap.trees.ensemble._routing import decisions
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """The paths from the roots to all leaves, in compressed rows: leaf l owns slots ``start[l]:start[l + 1]``.
+    """The paths from the roots to all leaves, in compressed rows: leaf l owns slots ``start[l]:start[l + 1]``."""
 
-    Attributes
-    ----------
-    leaf : int32 array of shape (n_leaves,)
-        Global node number of each leaf, ascending.
-    tree : int32 array of shape (n_leaves,)
-        Its tree.
-    start : int64 array of shape (n_leaves + 1,)
-        Slots of the leaves.
-    player : int32 array of shape (n_slots,)
-        The distinct players (columns, or groups of columns) that the path splits on, in order of first appearance.
-    ratio : float64 array of shape (n_slots,)
-        b_lj, the product of cover(child) / cover(parent) over the splits on that player on the path.
-    edge_start : int64 array of shape (n_leaves + 1,)
-        Edges of the leaves, from the root down.
-    edge_node : int32 array of shape (n_edges,)
-        The internal node that the edge leaves.
-    edge_left : bool array of shape (n_edges,)
-        Whether the path goes left there.
-    edge_slot : int32 array of shape (n_edges,)
-        Which of the leaf's own slots (0-based within the leaf) the split's player has.
-    n_players : int
-    """
-
-    leaf: np.ndarray
-    tree: np.ndarray
-    start: np.ndarray
+    leaf: np.ndarray  # int32 (n_leaves,): global node number of each leaf, ascending
+    tree: np.ndarray  # int32 (n_leaves,): its tree
+    start: np.ndarray  # int64 (n_leaves + 1,): slots of the leaves
+    # int32 (n_slots,): the distinct players (columns, or groups of columns) that the path splits on, in order of first
+    # appearance
     player: np.ndarray
+    # float64 (n_slots,): b_lj, the product of cover(child) / cover(parent) over the splits on that player on the path
     ratio: np.ndarray
-    edge_start: np.ndarray
-    edge_node: np.ndarray
-    edge_left: np.ndarray
-    edge_slot: np.ndarray
+    edge_start: np.ndarray  # int64 (n_leaves + 1,): edges of the leaves, from the root down
+    edge_node: np.ndarray  # int32 (n_edges,): the internal node that the edge leaves
+    edge_left: np.ndarray  # bool (n_edges,): whether the path goes left there
+    edge_slot: np.ndarray  # int32 (n_edges,): which of the leaf's own slots (0-based within the leaf) the split's player has
     n_players: int
 
     @property

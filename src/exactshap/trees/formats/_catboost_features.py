@@ -31,33 +31,21 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The columns of a model: names, float features, hashed columns, and how splits refer to them.
-
-    Attributes
-    ----------
-    names : tuple of str
-    floats, categorical : int64 arrays
-        The user's column of each float and of each categorical feature.
-    missing_left : bool array
-        Whether NaN of a float feature is below every border.
-    hashed : HashedColumns or None
-    places : dict
-        Number of each possible split, by which the library finds it: of a float feature and a border, a categorical one and a value.
-    first_split : int64 array of shape (n_statistics + 1,)
-        Numbers of the splits of each target statistic: they come after those of the float features and categories.
-    borders : tuple of float32 arrays
-        Borders of each target statistic.
-    target_borders : tuple of int
-    """
+    """The columns of a model: names, float features, hashed columns, and how splits refer to them."""
 
     names: tuple[str, ...]
+    # floats, categorical: int64 arrays: the user's column of each float and of each categorical feature
     floats: np.ndarray
-    missing_left: np.ndarray
+    missing_left: np.ndarray  # bool array: whether NaN of a float feature is below every border
     categorical: np.ndarray
     hashed: HashedColumns | None
+    # number of each possible split, by which the library finds it: of a float feature and a border, a categorical one and a
+    # value
     places: dict[tuple[str, int, float], int]
+    # int64 (n_statistics + 1,): numbers of the splits of each target statistic: they come after those of the float features
+    # and categories
     first_split: np.ndarray
-    borders: tuple[np.ndarray, ...]
+    borders: tuple[np.ndarray, ...]  # tuple of float32 arrays: borders of each target statistic
     target_borders: tuple[int, ...]
 
     def split(self, entry: Any, where: str) -> Split:

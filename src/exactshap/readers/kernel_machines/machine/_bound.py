@@ -24,36 +24,18 @@ TILE_BYTES, TABLE_BYTES = (
 
 @dataclass(frozen=True, eq=False)
 class BoundMachine:
-    """What all ways of solving a kernel machine share; nothing changes after construction.
+    """What all ways of solving a kernel machine share; nothing changes after construction."""
 
-    Attributes
-    ----------
-    name : str
-        The model's name, for messages.
-    expansion : Expansion
-        The model's formula.
-    players : tuple of tuples of int
-        The columns of each player.
-    value_function : str
-    single_output : bool
-        Whether results have no axis of outputs.
-    background : array of shape (n_background, n_columns), or None
-    weights : array of shape (n_background,), or None
-    memory_limit : float
-        Bytes, a sixteenth of which a tile of the background may take, and a quarter the tables of its sums.
-    precision : float
-        Rounding unit of the model's own arithmetic.
-    """
-
-    name: str
-    expansion: Expansion
-    players: tuple[tuple[int, ...], ...]
+    name: str  # the model's name, for messages
+    expansion: Expansion  # the model's formula
+    players: tuple[tuple[int, ...], ...]  # the columns of each player
     value_function: str
-    single_output: bool
-    background: np.ndarray | None = None
-    weights: np.ndarray | None = None
+    single_output: bool  # whether results have no axis of outputs
+    background: np.ndarray | None = None  # (n_background, n_columns)
+    weights: np.ndarray | None = None  # (n_background,)
+    # bytes, a sixteenth of which a tile of the background may take, and a quarter the tables of its sums
     memory_limit: float = 2.0**30
-    precision: float = float(np.finfo(float).eps)
+    precision: float = float(np.finfo(float).eps)  # rounding unit of the model's own arithmetic
     # Not shared with a copy that has another background.
     _kept: BoundedCache = field(default_factory=BoundedCache, init=False, repr=False)
 

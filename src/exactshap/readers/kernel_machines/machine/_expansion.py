@@ -70,22 +70,13 @@ class RadialTerms:
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    r"""Hold a fitted machine :math:`f(x) = b + \sum_p s_p \sum_l \alpha_l \prod_j k_{pj}(x_j, X_{lj})`.
-
-    Attributes
-    ----------
-    parts : tuple of Part
-    monomials : Monomials or None
-    intercept : array of shape (n_outputs,)
-    n_columns : int
-    cancels : bool
-        Whether the model's own kernel computes distances as |x|^2 + |y|^2 - 2 x.y, which loses digits far from the origin.
-    """
+    r"""Hold a fitted machine :math:`f(x) = b + \sum_p s_p \sum_l \alpha_l \prod_j k_{pj}(x_j, X_{lj})`."""
 
     parts: tuple[ExpansionPart, ...]
     monomials: Monomials | None
-    intercept: np.ndarray
+    intercept: np.ndarray  # (n_outputs,)
     n_columns: int
+    # whether the model's own kernel computes distances as |x|^2 + |y|^2 - 2 x.y, which loses digits far from the origin
     cancels: bool = False
 
     @property

@@ -30,21 +30,10 @@ GIB = 2.0**30
 
 @dataclass(frozen=True)
 class Routes:
-    """The sizes that the forecasts of all forms depend on.
+    """The sizes that the forecasts of all forms depend on."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Conditioning rows.
-    n_terms : int
-        Training rows, over all components of the kernel.
-    n_players, n_parts : int
-    n_coalitions : float
-    memory_limit : float
-    """
-
-    n_rows: int
-    n_terms: int
+    n_rows: int  # conditioning rows
+    n_terms: int  # training rows, over all components of the kernel
     n_players: int
     n_parts: int
     n_coalitions: float

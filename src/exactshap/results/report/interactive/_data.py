@@ -55,36 +55,16 @@ _PAIRED = 12
 
 @dataclass(frozen=True)
 class Packed:
-    """Hold the page's block of data and sentences on its rows.
+    """Hold the page's block of data and sentences on its rows."""
 
-    Attributes
-    ----------
-    text : str
-        Base64 of zlib of: the length of the JSON (4 bytes, little endian), the JSON, the arrays.
-    rows : array of int
-        The rows that are in the page.
-    sentence : str
-        Which rows these are, and why.
-    first : int
-        The row that is shown first, as a place among ``rows``.
-    first_words : str
-        Why this one.
-    target_words : str
-        What the error of a row is; "" without a target.
-    labels : list of str
-        Of these rows.
-    pairs : list of pairs of int
-        Those that the page can draw.
-    """
-
-    text: str
-    rows: np.ndarray
-    sentence: str
-    first: int
-    first_words: str
-    target_words: str
-    labels: list[str]
-    pairs: list[tuple[int, int]]
+    text: str  # base64 of zlib of: the length of the JSON (4 bytes, little endian), the JSON, the arrays
+    rows: np.ndarray  # array of int: the rows that are in the page
+    sentence: str  # which rows these are, and why
+    first: int  # the row that is shown first, as a place among ``rows``
+    first_words: str  # why this one
+    target_words: str  # what the error of a row is; "" without a target
+    labels: list[str]  # of these rows
+    pairs: list[tuple[int, int]]  # list of pairs of int: those that the page can draw
 
 
 def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) -> Packed:
