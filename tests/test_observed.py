@@ -127,7 +127,7 @@ def test_the_report_of_several_outputs_has_errors_of_each(tmp_path):
 
 
 def test_settings_of_a_static_report_are_refused_by_the_page(tmp_path):
-    with pytest.raises(InputError, match="`max_display` and `n_rows` are of a static report"):
+    with pytest.raises(InputError, match="`max_display` and `n_rows` are settings of a static report"):
         linear(np.zeros((2, 2))).report(tmp_path / "page.html", interactive=True, max_display=3, n_rows=2)
     with pytest.raises(TypeError, match="n_row"):
         linear(np.zeros((2, 2))).report(tmp_path / "page.html", n_row=3)

@@ -58,7 +58,7 @@ def test_rounding_decides_no_order_and_makes_no_reason():
     reasons = tiny.reasons(4, adverse="positive")
     assert reasons.players.tolist() == [[1, 0, -1, -1]]  # d is rounding
     assert reasons.decided.tolist() == [[False, True, False, False]]
-    assert "b (order open)" in repr(reasons)
+    assert "b (order not certain)" in repr(reasons)
 
 
 def test_what_is_known_to_be_inexact_counts():

@@ -241,9 +241,9 @@ def no_output(owner: str, output: object, names: Iterable[str]) -> str:
     if any(name.startswith(f"{output} vs ") or name.endswith(f" vs {output}") for name in known):
         hint += " One output for each class: explain(model.decision_function, X, background)."
     elif "prob" in str(output):
-        hint += " Probabilities that are none of these are sampled: explain(model.predict_proba, X, background)."
+        hint += " Other probabilities are sampled: explain(model.predict_proba, X, background)."
     elif output == "response":
-        hint += " Call the model for its response: explain(model.predict, X, background)."
+        hint += " Explain the function for its response: explain(model.predict, X, background)."
     elif output in ("raw", "margin", "log-odds", "decision_function"):
         hint += " Leave output= out for what the model adds up; explanation.unit says what that is."
     return message(f"{owner} has no output {output!r}", do=hint)

@@ -281,7 +281,7 @@ def test_scalings_of_the_target_by_subclasses():
 
 def test_ransac_of_subclasses():
     inside = RANSACRegressor(clipped(LinearRegression)(), random_state=0, min_samples=10).fit(X, Y)
-    with pytest.raises(UnsupportedStructureError, match="Clipped is not known to be"):
+    with pytest.raises(UnsupportedStructureError, match="Clipped inside RANSACRegressor is not known to be linear"):
         Explainer(inside, BACKGROUND)
     plain = RANSACRegressor(type("Plain", (LinearRegression,), {})(), random_state=0).fit(X, Y)
     assert explain(plain, ROWS, BACKGROUND).certificate().passed

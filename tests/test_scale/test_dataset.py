@@ -331,7 +331,7 @@ def test_a_full_disk_is_said_and_whole_files_stay(source, tmp_path, monkeypatch)
 
     monkeypatch.setattr(pq, "write_table", full)
     with pytest.raises(
-        OSError, match="No space left on device: results that are whole stay; make room and run again"
+        OSError, match="No space left on device: finished results are kept; make room and run again"
     ) as caught:
         run(source, tmp_path / "out")
     assert caught.value.errno == errno.ENOSPC

@@ -170,12 +170,12 @@ def _explained(proto: Foreign, states: dict[str, Any], name: str) -> tuple[str, 
     """Return the first output of the graph that is the answer of its one model."""
     reasons = []
     for entry in proto.graph.output:
-        state = states.get(entry.name, Unread(f"{entry.name!r} comes from nowhere"))
+        state = states.get(entry.name, Unread(f"no operator makes {entry.name!r}"))
         if isinstance(state, Score):
             return _table_of(proto, entry.name), state
         reasons.append(state.reason if isinstance(state, Unread) else "no model that is read")
-    said = "; ".join(dict.fromkeys(reason for reason in reasons if not reason.endswith("answers labels"))) or "only labels"
-    raise refused(f"{name!r} is read where its columns stay apart up to one model", f"Got: {said}")
+    said = "; ".join(dict.fromkeys(reason for reason in reasons if not reason.endswith("returns labels"))) or "only labels"
+    raise refused(f"{name!r} can be read only where its columns stay apart up to one model", f"Got: {said}")
 
 
 def _table_of(proto: Foreign, output: str) -> str:

@@ -96,7 +96,7 @@ def walk(model: Foreign, inputs: dict[str, Columns], players: Sequence[int]) -> 
             if (value := _constant(Attributes(node))) is not None and node.output:
                 constants[node.output[0]] = value
             continue
-        given = tuple(states.get(name, Unread(f"{name!r} comes from nowhere")) for name in node.input if name not in constants)
+        given = tuple(states.get(name, Unread(f"no operator makes {name!r}")) for name in node.input if name not in constants)
         values = tuple(constants.get(name) for name in node.input)
         step = _Step(node, Attributes(node), given, values, players)
         for place, name in enumerate(node.output):
@@ -118,7 +118,7 @@ def _after(step: _Step, place: int) -> State:
     if kind in CORES:
         return _core(step, place)
     if any(isinstance(state, Score) for state in step.given):
-        return _after_score(step) if len(step.given) == 1 else Unread(f"{kind} joins the answers of several models")
+        return _after_score(step) if len(step.given) == 1 else Unread(f"{kind} joins the outputs of several models")
     if place:
         return step.mixing()
     after = _HANDLERS.get(kind, _of_one_player)(step)
@@ -135,9 +135,9 @@ def _core(step: _Step, place: int) -> State:
         return Unread(f"{step.node.op_type} does not take a table")
     is_classifier = step.node.op_type.endswith("Classifier")
     if place != int(is_classifier):
-        return Unread(f"{step.node.op_type} answers labels")
+        return Unread(f"{step.node.op_type} returns labels")
     if columns.dtype not in (FLOAT, DOUBLE):
-        return Unread(f"{step.node.op_type} takes no numbers of floating point")
+        return Unread(f"{step.node.op_type} takes no floating-point numbers")
     return Score(step.node, columns)
 
 

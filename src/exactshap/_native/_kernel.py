@@ -168,7 +168,7 @@ def _failure(name: str, overload: _Overload, arguments: tuple[Any, ...], status:
         return mismatch(name, overload.parameters, arguments)
     if status == _FAULT:
         return ModelFormatError(
-            message(f"The compiled kernel `{name}` was given what it cannot follow", "indices out of range")
+            message(f"The compiled kernel `{name}` got indices that are out of range")
         )
     return MemoryError(f"No memory for the scratch of the compiled kernel `{name}`. Pass fewer rows at a time.")
 

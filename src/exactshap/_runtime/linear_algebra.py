@@ -123,7 +123,7 @@ def _check_sides(triangle: np.ndarray, n: int) -> None:
 def _placed(matrix: np.ndarray, *, written: bool = False) -> tuple[ctypes.c_void_p, int]:
     """Return a matrix's address and the number of entries between its columns."""
     if written and not matrix.flags.writeable:
-        raise ValueError("A matrix that is worked on where it lies must not be read-only")
+        raise ValueError("A matrix that is overwritten must not be read-only")
     n_rows, n_columns = matrix.shape
     apart = matrix.strides[1] // _ITEM if n_columns > 1 else n_rows
     lies_well = matrix.flags.aligned and (n_rows <= 1 or matrix.strides[0] == _ITEM) and apart >= n_rows

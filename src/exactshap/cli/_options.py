@@ -34,7 +34,7 @@ Rows = Annotated[
     str | None, typer.Option(help="Which rows: 7, 0:100, 3,5,8, or a filter such as 'age > 40 and sex = F'; all by default.")
 ]
 Jobs = Annotated[int | None, typer.Option(help="Threads; results are the same bits for every number.")]
-Seed = Annotated[int, typer.Option(help="Of random choices.")]
+Seed = Annotated[int, typer.Option(help="Seed of random choices.")]
 Stages = Annotated[
     int | None,
     typer.Option(

@@ -24,7 +24,7 @@ def command(
     align: options.Align = False,
     groups: options.Groups = None,
     budget: options.Budget = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of 127.0.0.1; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of 127.0.0.1; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
     """Open a local page that explains each change of a row. Sliders change the row; only this machine reaches the page."""

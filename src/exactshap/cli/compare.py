@@ -20,13 +20,13 @@ def command(
     *,
     by: Annotated[str | None, typer.Option(help="Column of A's data: compare its groups, instead of A and B.")] = None,
     drift: Annotated[bool, typer.Option("--drift/--no-drift", help="Also split the MMD of the data over the features.")] = True,
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples of the rows for the intervals.")] = 1000,
     out: shares.Out = None,
     picture: shares.Picture = None,
     report: Annotated[Path | None, typer.Option(help="Write a page on A and B: .html, or .pdf with WeasyPrint.")] = None,
     threshold: Annotated[
-        float | None, typer.Option(min=0.0, help="Of --report: differences beyond it. A tenth of A's largest mean magnitude.")
+        float | None, typer.Option(min=0.0, help="For --report: larger differences count as changed. By default a tenth of A's largest mean magnitude.")
     ] = None,
     model_output: Annotated[str | None, typer.Option(help="Output that the picture shows, where there are several.")] = None,
     seed: options.Seed = 0,
@@ -50,7 +50,7 @@ def _write_report(
     from exactshap.results.comparison import Comparison
 
     if not isinstance(result, Comparison):
-        raise InputError(message("--report is of two explanations", "Got --by", "Leave --report out, or pass A and B"))
+        raise InputError(message("--report compares two explanations", "Got --by", "Leave --report out, or pass A and B"))
     command = f"exactshap compare {first} {second} --report {report}"
     command += "" if threshold is None else f" --threshold {threshold:g}"
     result.report(report, threshold=threshold, command=command)

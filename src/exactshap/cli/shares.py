@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 _ROWS_SHOWN = 15
 
-Kernel = Annotated[str, typer.Option(help="Of numeric columns: rbf, laplacian or cauchy. Text columns are categorical.")]
-Bandwidth = Annotated[str, typer.Option(help="column-median (each column counts, whatever its unit), median, or a number.")]
+Kernel = Annotated[str, typer.Option(help="Kernel of numeric columns: rbf, laplacian or cauchy. Text columns are categorical.")]
+Bandwidth = Annotated[str, typer.Option(help="Of the kernels: column-median (each column counts, whatever its unit), median, or a number.")]
 Method = Annotated[
     str, typer.Option(help="exact, blocks (the mean over random blocks of rows), or auto: blocks beyond half a minute of work.")
 ]
-Permutations = Annotated[int, typer.Option(min=0, help="For p-values; 0 for none.")]
-Correction = Annotated[str, typer.Option(help="Of p-values for the number of columns: max, holm, fdr_bh, fdr_by or none.")]
+Permutations = Annotated[int, typer.Option(min=0, help="Permutations for p-values; 0 for none.")]
+Correction = Annotated[str, typer.Option(help="Correction of p-values for the number of columns: max, holm, fdr_bh, fdr_by or none.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the table: .csv or .parquet.")]
 Picture = Annotated[Path | None, typer.Option(help="Write the picture: .png, .svg or .pdf.")]
 Report = Annotated[Path | None, typer.Option(help="Write a static HTML file with table and picture.")]
@@ -36,9 +36,9 @@ Game = Annotated[
     ),
 ]
 Background = Annotated[
-    Path | None, typer.Option(help="Rows that unknown columns of linear, additive and kernel models come from.")
+    Path | None, typer.Option(help="Reference rows, for linear, additive and kernel models.")
 ]
-Bootstrap = Annotated[int, typer.Option(min=0, help="Of refits: resamples of the rows, for intervals.")]
+Bootstrap = Annotated[int, typer.Option(min=0, help="Resamples of the rows for intervals, with --game refit.")]
 Weights = Annotated[str | None, typer.Option("--sample-weight", help="Column of the data that holds row weights.")]
 
 
@@ -129,10 +129,10 @@ def mmd(
 def hsic(
     data: Annotated[Path, typer.Argument(help="Rows: .csv or .parquet.")],
     *,
-    target: Annotated[str, typer.Option(help="Column that the others are held against.")],
+    target: Annotated[str, typer.Option(help="Column whose dependence on the others is measured.")],
     drop: options.Drop = None,
     kernel: Kernel = "rbf",
-    kernel_target: Annotated[str, typer.Option(help="Of the target: rbf, laplacian, cauchy or categorical.")] = "rbf",
+    kernel_target: Annotated[str, typer.Option(help="Kernel of the target: rbf, laplacian, cauchy or categorical.")] = "rbf",
     bandwidth: Bandwidth = "column-median",
     permutations: Permutations = 199,
     correction: Correction = "max",

@@ -228,7 +228,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         check_is_fitted(self)
         if value_function not in ("functional", "normalized"):
             do = "Use 'functional' or 'normalized'; Explainer(model, background) has the others"
-            raise InputError(message("Components have no other value function", f"Got {value_function!r}", do))
+            raise InputError(message("Unknown `value_function` of components", f"Got {value_function!r}", do))
         X = validate_data(self, X, dtype=np.float64, reset=False)
         sections = self._components(X)
         constant = 0.0 if value_function == "functional" else 1.0 / X.shape[1]

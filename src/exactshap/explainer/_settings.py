@@ -35,7 +35,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
         do = "A function is called with (rows done, rows in all)"
         raise InputTypeError(message("The 'progress' parameter must be a bool, a function or None", f"Got {progress!r}", do))
     if given["background"] is None and given["background_weights"] is not None:
-        raise InputError(message("`background_weights` are weights of reference rows", "Got background=None"))
+        raise InputError(message("`background_weights` needs reference rows", "Got background=None"))
 
 
 def checked_names(names: Any) -> tuple[str, ...] | None:
@@ -56,7 +56,7 @@ def of_shape(model: Model, shape: Shape) -> Shaped:
     """Return a function of rows of a shape as one of flat rows."""
     if not callable(model) or isinstance(model, type):
         do = f"Pass its function: model.{'predict' if hasattr(model, 'predict') else '__call__'}"
-        raise InputTypeError(message("`shape` is for functions of rows", f"Got a {type(model).__name__}", do))
+        raise InputTypeError(message("`shape` needs a function of rows", f"Got a {type(model).__name__}", do))
     return Shaped(model, shape)
 
 

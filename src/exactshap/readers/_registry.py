@@ -300,10 +300,10 @@ def _read_method(model: Model, known: type, changed: tuple[str, ...], request: R
         do = "Explain a function of tables around it: explain(lambda rows: ..., X, background)"
         raise UnsupportedModelError(_replacing(model, known, changed, do))
     if request.background is None:
-        do = f"Pass reference rows, explain(model, X, background), which asks model.{method} about mixed rows"
+        do = f"Pass reference rows, explain(model, X, background), to call model.{method} on mixed rows"
         raise UnsupportedModelError(_replacing(model, known, changed, do))
     warn(
-        _replacing(model, known, changed, f"Its {method} is explained as a function that can only be called"),
+        _replacing(model, known, changed, f"Its {method} is explained as a black box"),
         ExplanationWarning,
     )
     options = {**request.options, "exact_owner": False}
@@ -334,7 +334,7 @@ def _unknown(model: Model) -> str:
     return message(
         f"No exact reader for {name}",
         why,
-        f"Pass its function: explain(model.{method}, X, background) asks it about mixed rows (sampled beyond 13 players,"
+        f"Pass its function: explain(model.{method}, X, background) calls it on mixed rows (sampled beyond 13 players,"
         " with standard errors); or register a reader (docs/extend.md)",
     )
 

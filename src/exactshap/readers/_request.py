@@ -350,7 +350,7 @@ def _column_number(member: Model, feature_names: tuple[str, ...], group: Any) ->
     if isinstance(member, (bool, np.bool_)) or not isinstance(member, (int, np.integer)):
         raise InputTypeError(
             message(
-                f"Group {group!r} must hold names or numbers of columns", f"Got {member!r}", "Masks and slices are not read"
+                f"Group {group!r} must hold names or numbers of columns", f"Got {member!r}", "Masks and slices are not accepted"
             )
         )
     if 0 <= int(member) < len(feature_names):

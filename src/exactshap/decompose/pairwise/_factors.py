@@ -244,7 +244,7 @@ def _warn_of_unseen(common: list[int], sigmas: np.ndarray, names: tuple[str, ...
     first = unseen[0]
     warn(
         message(
-            f"{len(unseen)} of {len(names)} columns vary so little for the common bandwidth that they count for nothing",
+            f"{len(unseen)} of {len(names)} columns vary too little for the common bandwidth to count",
             f"Rows differ by {medians.own(first):.3g} in {names[first]!r} (median); {what}='median' is {sigmas[first]:.3g}",
             f"Pass {what}='column-median', or standardise the columns",
         ),

@@ -223,7 +223,7 @@ def decompose_r2(
         )
     if not is_trees(model):
         if per_row:
-            raise InputError(message("Parts of rows are known of trees only", "Got per_row=True", "Pass per_row=False"))
+            raise InputError(message("Only trees have parts of R2 by rows", "Got per_row=True", "Pass per_row=False"))
         return fixed_shares(model, X, y, sample_weight, groups, background, value_function)
     if background is not None or value_function not in ("auto", "path_dependent"):
         do = "Leave background= and value_function= out"
@@ -240,9 +240,9 @@ def _refuse_other_settings(game: Any, per_row: bool, n_orders: int | None, n_boo
     """Refuse settings of one game in another."""
     refit, resampled = game == "refit", n_orders is not None or n_bootstrap != 0
     if resampled and not refit:
-        raise InputError(message("`n_orders` and `n_bootstrap` are of refits", f"Got game={game!r}", "Pass game='refit'"))
+        raise InputError(message("`n_orders` and `n_bootstrap` are settings of refits", f"Got game={game!r}", "Pass game='refit'"))
     if refit and per_row:
-        raise InputError(message("Refits belong to all rows together", "Got per_row=True", "Pass per_row=False"))
+        raise InputError(message("Refits have no parts of R2 by rows", "Got per_row=True", "Pass per_row=False"))
     if refit and (setting[0] is not None or setting[1] != "auto"):
         do = "Leave background= and value_function= out, or pass game='ensemble'"
         raise InputError(message("Refits replace no columns: they leave them out of the fit", "Got a background", do))

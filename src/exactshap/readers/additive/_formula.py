@@ -199,7 +199,7 @@ class Coding:
         unknown = next((i for i, cell in enumerate(cells) if cell not in codes), None)
         if unknown is not None:
             got = f"Got {cells[unknown]!r} at row {unknown} of {what}; known: {', '.join(map(repr, levels[:10]))}"
-            do = "If the model knows it, let the background have a row of it"
+            do = "If the model knows it, include a row with it in the background"
             raise InputError(message(f"Column {name!r} holds an unknown level", got, do), row=unknown)
         return np.array([codes[cell] for cell in cells], float)
 

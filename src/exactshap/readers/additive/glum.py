@@ -85,7 +85,7 @@ class _Column:
     def _refused(self, X: Table, j: int, what: str, row: int) -> InputError:
         known = f"It knows {', '.join(map(repr, self.levels[:5]))}" if self.levels else "It knows finite numbers"
         cell = X.column(j)[row]
-        what = f"Input {what} holds what the model does not know (first at row {row}, column {self.name!r})"
+        what = f"Input {what} holds a value that the model does not know (first at row {row}, column {self.name!r})"
         return InputError(message(what, f"Got {cell!r}", known), row=row)
 
 

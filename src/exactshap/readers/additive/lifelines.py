@@ -74,7 +74,7 @@ def _refused(model: Model, why: str) -> UnsupportedStructureError:
     way = "explain(lambda rows: model.predict_survival_function(rows, times=[t]).T, X, background)"
     do = f"Explain its survival probability at a time t: {way}, exact up to 13 players"
     return UnsupportedStructureError(
-        message(f"{type(model).__name__} is read where its prediction is linear in the columns", why, do)
+        message(f"{type(model).__name__} can be read only where its prediction is linear in the columns", why, do)
     )
 
 

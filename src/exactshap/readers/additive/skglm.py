@@ -56,4 +56,4 @@ def _kind(model: Model) -> str:
 
 def _refuse(model: Model, got: str) -> NoReturn:
     do = "Call it: explain(model.predict, X, background), exact up to 13 players"
-    raise UnsupportedStructureError(message(f"{type(model).__name__} is read where its prediction is linear", got, do))
+    raise UnsupportedStructureError(message(f"{type(model).__name__} can be read only where its prediction is linear", got, do))

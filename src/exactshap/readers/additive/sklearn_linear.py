@@ -216,7 +216,7 @@ def _linear_inside(model: Model) -> Any:
         return inner
     raise UnsupportedStructureError(
         message(
-            f"RANSACRegressor is as linear as the estimator inside it, and {type(inner).__name__} is not known to be",
+            f"The {type(inner).__name__} inside RANSACRegressor is not known to be linear",
             do="Explain model.estimator_ itself, or RANSACRegressor.predict as a black box",
         )
     )

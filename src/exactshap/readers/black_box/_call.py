@@ -333,7 +333,7 @@ def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name:
         return float(moved / size)
     what = f"The same {n} rows differ by up to {moved:.3g} when they come in batches of other sizes"
     _say(
-        f"{name} answers a row by the other rows of a batch",
+        f"{name} returns another number for a row when other rows come with it",
         what,
         "Let it look at each row alone, and return numbers of the precision it computes in",
         refuse=refuse,
@@ -367,7 +367,7 @@ def _difference(first: np.ndarray, again: np.ndarray, rows: np.ndarray) -> float
 
 
 def _say(what: str, seen: str, do: str, *, refuse: bool) -> None:
-    text = message(what, seen, f"{do}; its values are values of its noise as well (deterministic='raise' refuses it)")
+    text = message(what, seen, f"{do}; its values explain its noise too (deterministic='raise' refuses it)")
     if refuse:
         raise InputError(text)
     warn(text, ExplanationWarning)

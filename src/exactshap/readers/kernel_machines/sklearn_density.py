@@ -24,7 +24,7 @@ def read(model: Model, request: Request) -> Reader:
     if settings != _READ:
         name = next(name for name in _READ if settings[name] != _READ[name])
         do = "Explain its logarithm as a function: explain(model.score_samples, X, background), exact up to 13 players"
-        what = "KernelDensity is read where its kernel is a product and nothing is cut off"
+        what = "KernelDensity can be read only where its kernel is a product and nothing is cut off"
         raise UnsupportedStructureError(message(what, f"Got {name}={settings[name]!r}", do))
     select_outputs(("density",), request.output, owner="KernelDensity")
     rows, bandwidth = np.asarray(model.tree_.data, float), float(model.bandwidth_)

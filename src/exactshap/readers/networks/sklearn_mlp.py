@@ -57,7 +57,7 @@ def _classifier(model: Model, request: Request) -> Reader:
         got = f"Got {model.n_outputs_} scores: classes share a softmax, labels have a probability each"
         do = "Explain the scores, OneLayerNetwork(model.coefs_[0], model.intercepts_[0], model.coefs_[1], model.intercepts_[1],"
         do += " activation=model.activation), or call it: explain(model.predict_proba, X, background)"
-        raise UnsupportedStructureError(message(f"{name} is read where it has one score, of two classes", got, do))
+        raise UnsupportedStructureError(message(f"{name} can be read only where it has one score, of two classes", got, do))
     layer, label = _layer(model, "predict_proba"), str(model.classes_[1])
     precision = np.finfo(model.coefs_[0].dtype)
     asks_response = request.asks_response

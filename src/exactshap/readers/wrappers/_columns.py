@@ -106,7 +106,7 @@ class ColumnOwners:
                 return inputs
             raise UnsupportedStructureError(
                 message(
-                    f"Whether {_called(step)} treats columns apart can only be seen on rows",
+                    f"{_called(step)} needs rows to show that it works column by column",
                     "Got no background",
                     "Pass background=X_reference",
                 )

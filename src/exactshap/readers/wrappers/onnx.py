@@ -131,7 +131,7 @@ class OnnxReader(DelegatingReader):
         if answers.shape != parts.shape or not np.allclose(answers, parts, rtol=TRANSFORM_TOLERANCE, atol=TRANSFORM_TOLERANCE):
             raise ExactnessError(
                 message(
-                    f"{self.model_name} does not answer what its parts answer", do="Explain it as a function over onnxruntime"
+                    f"{self.model_name} does not return what its parts return", do="Explain it as a function over onnxruntime"
                 )
             )
 

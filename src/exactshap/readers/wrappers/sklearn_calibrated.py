@@ -62,7 +62,7 @@ def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader
 
 
 def _refused(model: Model, got: str) -> UnsupportedStructureError:
-    what = f"{type(model).__name__} is read where its calibration is a sigmoid or isotonic, of two classes, and its decision function a sum of terms"
+    what = f"{type(model).__name__} can be read only where its calibration is a sigmoid or isotonic, of two classes, and its decision function a sum of terms"
     do = "Call the model: explain(model.predict_proba, X, background), exact up to 13 players and sampled beyond"
     return UnsupportedStructureError(message(what, got, do))
 

@@ -20,7 +20,7 @@ def read(model: Model, request: Request) -> Reader:
     method = "predict" if sklearn_name(model) == "RegressorChain" else "decision_function"
     if method == "decision_function" and model.chain_method_ != method:
         do = "Fit it with chain_method='decision_function', or call it: explain(model.predict_proba, X, background)"
-        raise _refused(model, f"Got chain_method={model.chain_method!r}, which hands on no sum of terms", do)
+        raise _refused(model, f"Got chain_method={model.chain_method!r}, which passes on no sum of terms", do)
     n_columns, n_targets = int(model.n_features_in_), len(model.estimators_)
     coefficients, intercept = np.zeros((n_columns, n_targets)), np.zeros(n_targets)
     for place, step in enumerate(model.estimators_):
@@ -38,4 +38,4 @@ def read(model: Model, request: Request) -> Reader:
 
 
 def _refused(model: Model, got: str, do: str) -> UnsupportedStructureError:
-    return UnsupportedStructureError(message(f"{type(model).__name__} is read where all of its models are linear", got, do))
+    return UnsupportedStructureError(message(f"{type(model).__name__} can be read only where all of its models are linear", got, do))

@@ -38,7 +38,7 @@ def read(model: Model, request: Request) -> Reader:
         if not part.single_output or not _adds_up_to_output(model.estimators_[k], part):
             raise UnsupportedStructureError(
                 message(
-                    f"{type(model).__name__} is read where each of its parts has one output, which is exact in the unit that it predicts",
+                    f"{type(model).__name__} can be read only where each of its parts has one output, which is exact in the unit that it predicts",
                     f"Got {part.model_name} as {part.unit}",
                     "Explain model.estimators_[k] one at a time",
                 )
@@ -116,7 +116,7 @@ def _part_of_code(part: Model, request: Request, model: Model) -> Reader:
     if reader.single_output and (wanted == "probability" or _adds_up_to_output(part, reader)):
         return reader
     do = "Explain model.estimators_[k] one at a time"
-    what = f"{type(model).__name__} adds up what its parts answer"
+    what = f"{type(model).__name__} adds up the outputs of its parts"
     raise UnsupportedStructureError(message(what, f"Got {reader.model_name} as {reader.unit}", do))
 
 

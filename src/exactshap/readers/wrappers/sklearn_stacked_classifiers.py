@@ -75,6 +75,6 @@ def _class_names(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _refused(model: Model, got: str) -> UnsupportedStructureError:
-    what = f"{type(model).__name__} is read where a linear step adds up probabilities or decision functions"
+    what = f"{type(model).__name__} can be read only where a linear step adds up probabilities or decision functions"
     do = "Call it: explain(model.predict_proba, X, background), exact up to 13 players"
     return UnsupportedStructureError(message(what, got, do))

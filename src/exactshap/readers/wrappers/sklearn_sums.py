@@ -53,7 +53,7 @@ def _linear(model: Model) -> Any:
     if parts is None or parts.method != "predict":
         raise UnsupportedStructureError(
             message(
-                f"{type(model).__name__} is read where its last step is linear",
+                f"{type(model).__name__} can be read only where its last step is linear",
                 f"Got {type(final).__name__}",
                 "Sample with Explainer(model.predict, background)",
             )

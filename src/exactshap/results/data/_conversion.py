@@ -237,7 +237,7 @@ def of_solution(
         error_bound=np.array(np.broadcast_to(rows.error_bound, (n_rows,))),
         n_evaluations=solution.n_evaluations,
         approximation_error=rows.approximation_error,
-        mask_reason="the values are of a game, which has no model to ask",
+        mask_reason="the values are of a game without a model",
     )
 
 

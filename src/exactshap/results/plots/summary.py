@@ -228,6 +228,6 @@ def draw_swarm(prepared: Swarm, ax: Axes = None) -> Any:
     if dots is not None:
         bar = ax.figure.colorbar(dots, ax=ax, ticks=[0.0, 1.0], aspect=40, pad=0.02)
         bar.ax.set_yticklabels(["low", "high"])
-        bar.set_label("cell of the feature (rings: text, missing)", fontsize=9, labelpad=-8)
+        bar.set_label("value of the feature (rings: text or missing)", fontsize=9, labelpad=-8)
         bar.outline.set_visible(False)
     return without_frame(ax)

@@ -144,7 +144,7 @@ class Reasons:
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Return the first rows; a mark where the order to the next is not decided."""
         texts = self.texts
-        marked = np.where((texts != "") & ~self.decided, texts + " (order open)", texts)
+        marked = np.where((texts != "") & ~self.decided, texts + " (order not certain)", texts)
         rows = [[row_name(self.explanation, i).removeprefix("row "), *marked[i]] for i in range(min(_SHOWN, len(self.players)))]
         return ["row", *(f"reason {r + 1}" for r in range(self.k))], rows
 
@@ -221,7 +221,7 @@ def _listed(one: Reasons) -> list[dict[str, str]]:
             continue
         cell: Any = None if shown is None else shown.display[0, player]
         record = "" if cell is None else f"{one.explanation.feature_names[player]} = {_cell(cell)}."
-        order = "" if one.decided[0, r] else "Whether this or the next column weighs more is not decided."
+        order = "" if one.decided[0, r] else "It is not certain whether this or the next column weighs more."
         kept = "" if one.kept is None else f"Among these reasons in {one.kept[0, r]:.0%} of resampled backgrounds."
         listed.append({"text": one.texts_by_player[player], "record": record, "order": f"{order} {kept}".strip()})
     return listed

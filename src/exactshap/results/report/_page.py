@@ -72,7 +72,7 @@ def _refuse_sizes(sizes: dict[str, Any]) -> None:
     if sizes:
         names = " and ".join(f"`{name}`" for name in sizes)
         do = "The interactive page shows the strongest features and any row; leave them out"
-        raise InputError(message(f"{names} are of a static report", "Got interactive=True", do))
+        raise InputError(message(f"{names} are settings of a static report", "Got interactive=True", do))
 
 
 def check_report_path(path: str | Path) -> None:

@@ -48,7 +48,7 @@ def estimate(explanation: ExplanationData) -> str:
     a_row = round(explanation.n_evaluations / explanation.n_rows)
     calls = f" from {counted(a_row, 'coalition')} a row" if a_row else ""
     if not errors.any():
-        return f"Sampled{calls}: no standard error is above rounding, as of a function that the method represents without an error."
+        return f"Sampled{calls}: all standard errors are zero up to rounding, as the method represents this function without an error."
     return (
         f"Sampled{calls}: standard errors of {np.median(errors):.2g} typically and {errors.max():.2g} at most;"
         " two of them on either side cover about 95 % of the exact values."

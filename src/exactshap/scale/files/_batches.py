@@ -107,7 +107,7 @@ class Work:
                 parquet.write_table(table, draft, use_dictionary=repeated)
                 return StoredFile(str(draft), target.name, "parquet").sha256()
         except OSError as error:
-            text = f"{error.strerror or error}: results that are whole stay; make room and run again to resume"
+            text = f"{error.strerror or error}: finished results are kept; make room and run again to resume"
             raise OSError(error.errno or 0, text, str(target)) from error
 
     def check_again(self, batch: Batch, finished: Any) -> None:

@@ -106,7 +106,7 @@ def checked_version(document: Json, *, live: bool) -> tuple[int, ...]:
     if unknown is not None:
         raise ModelFormatError(
             message(
-                f"XGBoost format {got} has an entry {unknown!r} that format {known} has not",
+                f"XGBoost format {got} has an entry {unknown!r} that format {known} does not have",
                 "It may change predictions",
                 "Upgrade exactshap, or save the model with an older XGBoost",
             )

@@ -211,7 +211,7 @@ class _Finder:
         place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
         wrong = ~is_known | (self._keys[place] != key)
         if wrong.any():
-            raise ModelFormatError(message(f"A {what} is not there", f"Got {number[wrong][0]}"))
+            raise ModelFormatError(message(f"A {what} is missing", f"Got {number[wrong][0]}"))
         return self._order[place]
 
 
