@@ -1,4 +1,4 @@
-"""The pictures of STAR-SHAP's Figures 3 and 4: an EBM beside a 3-STAR weighting of ReLUs on California housing.
+"""The pictures of STAR-SHAP's Figures 3 and 4: an EBM next to a 3-STAR weighting of ReLUs on California housing.
 
 Beeswarms of many rows, waterfalls of one. Run it with the folder of ``california_housing.parquet``:
 

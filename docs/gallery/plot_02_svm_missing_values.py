@@ -52,5 +52,5 @@ print(explanation.certificate())
 ax = explanation.plot.waterfall(0)
 
 # %%
-# The body mass index against its values. Rows without one have no place on the axis.
+# The body mass index against its values. Rows without one stand at a place of their own.
 ax = explanation.plot.scatter("bmi")

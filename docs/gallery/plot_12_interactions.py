@@ -67,4 +67,4 @@ ax = pairs.plot.interactions(int(abs(pairs.interactions[:, first, second]).argma
 # To conclude
 # -----------
 # Off the diagonal is the index itself, not half of it: both triangles show the same
-# number. Where pairs are small beside the diagonal, the plain values tell all there is.
+# number. Where pairs are small next to the diagonal, the plain values tell all there is.

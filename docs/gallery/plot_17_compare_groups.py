@@ -53,7 +53,7 @@ ax = groups.plot(max_display=7)
 # %%
 # The difference, with intervals and drift
 # ----------------------------------------
-# Differences of the means and their bootstrap intervals over rows. The drift beside it
+# Differences of the means and their bootstrap intervals over rows. The drift next to it
 # is each column's contribution to the MMD of the two tables: a column may differ a lot and
 # hardly matter to the model, or the other way round.
 women = (sex == "Female").to_numpy()

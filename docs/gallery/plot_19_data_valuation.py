@@ -11,7 +11,7 @@ fitted to those batches alone.
 # The game
 # --------
 # The iris data of scikit-learn in ten batches; in one of them the labels are wrong.
-# The classifier answers the class with the nearest centroid. ``masks`` is boolean, one
+# The classifier returns the class with the nearest centroid. ``masks`` is boolean, one
 # line for each coalition.
 import functools
 

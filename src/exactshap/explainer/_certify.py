@@ -1,4 +1,4 @@
-r"""What an explanation is held against: the model that the user passed, by its documented call, each time.
+r"""What an explanation is compared with: the model that the user passed, by its documented call, each time.
 
 **Sums.** The residual of a row is its prediction less the baseline and the values; rounding explains a tolerance.
 
@@ -150,7 +150,7 @@ class _Background(NamedTuple):
 
 
 class Certifier:
-    """Holds explanations against the model."""
+    """Compares explanations with the model's own predictions."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader, self._kept = reader, BoundedCache()

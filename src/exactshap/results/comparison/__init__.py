@@ -1,4 +1,4 @@
-"""Two explanations, or the groups of one, held against each other: mean values, intervals, and what moved in the data."""
+"""Two explanations, or the groups of one, compared: mean values, intervals, and what moved in the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The groups of one explanation, each held against all other rows."""
+"""The groups of one explanation, each compared with all other rows."""
 
 from __future__ import annotations
 

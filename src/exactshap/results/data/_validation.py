@@ -1,4 +1,4 @@
-"""Hold the arrays of an Explanation against each other, and make them read-only."""
+"""Check that the arrays of an Explanation fit together, and make them read-only."""
 
 from __future__ import annotations
 
