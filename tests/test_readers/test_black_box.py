@@ -309,7 +309,7 @@ def test_functions_of_the_rows_beside_a_row_are_noticed():
         ExplanationWarning, match=r"centred returns another number for a row when other rows come with it\. The same 9 rows differ by up to"
     ):
         Explainer(centred, BACKGROUND)
-    with pytest.raises(InputError, match=r"other rows of a batch.*Let it look at each row alone"):
+    with pytest.raises(InputError, match=r"when other rows come with it.*Let it look at each row alone"):
         Explainer(centred, BACKGROUND, deterministic="raise")
     Explainer(centred, BACKGROUND, deterministic="skip")
 
