@@ -306,7 +306,8 @@ def test_functions_of_the_rows_beside_a_row_are_noticed():
         return rows[:, 0] * (rows[:, 1] - np.max(rows[:, 1] * np.arange(len(rows))))
 
     with pytest.warns(
-        ExplanationWarning, match=r"centred returns another number for a row when other rows come with it\. The same 9 rows differ by up to"
+        ExplanationWarning,
+        match=r"centred returns another number for a row when other rows come with it\. The same 9 rows differ by up to",
     ):
         Explainer(centred, BACKGROUND)
     with pytest.raises(InputError, match=r"when other rows come with it.*Let it look at each row alone"):

@@ -198,7 +198,7 @@ def test_sklearn_pandas(df_out):
 
 def test_without_rows_to_see_it_on_a_step_is_not_trusted():
     model = make_pipeline(Squares(), SVR()).fit(X, Y)
-    with pytest.raises(UnsupportedStructureError, match=r"can only be seen on rows.*Pass background="):
+    with pytest.raises(UnsupportedStructureError, match=r"needs rows to show that it works column by column.*Pass background="):
         explain(model, X[:3])
 
 

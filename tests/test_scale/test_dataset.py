@@ -330,9 +330,7 @@ def test_a_full_disk_is_said_and_whole_files_stay(source, tmp_path, monkeypatch)
         write(table, draft, **settings)
 
     monkeypatch.setattr(pq, "write_table", full)
-    with pytest.raises(
-        OSError, match="No space left on device: finished results are kept; make room and run again"
-    ) as caught:
+    with pytest.raises(OSError, match="No space left on device: finished results are kept; make room and run again") as caught:
         run(source, tmp_path / "out")
     assert caught.value.errno == errno.ENOSPC
     assert caught.value.filename.endswith("part-00003.parquet")

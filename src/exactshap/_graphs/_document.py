@@ -42,9 +42,13 @@ def parse(content: bytes, name: str) -> Any:
         if versions.setdefault(entry.domain, entry.version) != entry.version:
             raise ModelFormatError(message(f"{name!r} imports the operators {entry.domain!r} in two versions"))
     if set(versions) - set(DOMAINS):
-        raise refused(f"{name!r} needs operators that are not of the ONNX standard", f"Got {sorted(set(versions) - set(DOMAINS))!r:.100}")
+        raise refused(
+            f"{name!r} needs operators that are not of the ONNX standard", f"Got {sorted(set(versions) - set(DOMAINS))!r:.100}"
+        )
     if versions.get("ai.onnx.ml", 1) > MAX_ML_VERSION:
-        raise refused(f"{name!r} is newer than what this version of exactshap reads", f"Got ai.onnx.ml {versions['ai.onnx.ml']}")
+        raise refused(
+            f"{name!r} is newer than what this version of exactshap reads", f"Got ai.onnx.ml {versions['ai.onnx.ml']}"
+        )
     _refuse_names(model.graph, name)
     _refuse_bytes(model.graph, name)
     return model

@@ -167,9 +167,7 @@ def _failure(name: str, overload: _Overload, arguments: tuple[Any, ...], status:
     if status == _MISMATCH:
         return mismatch(name, overload.parameters, arguments)
     if status == _FAULT:
-        return ModelFormatError(
-            message(f"The compiled kernel `{name}` got indices that are out of range")
-        )
+        return ModelFormatError(message(f"The compiled kernel `{name}` got indices that are out of range"))
     return MemoryError(f"No memory for the scratch of the compiled kernel `{name}`. Pass fewer rows at a time.")
 
 

@@ -26,7 +26,10 @@ def command(
     picture: shares.Picture = None,
     report: Annotated[Path | None, typer.Option(help="Write a page on A and B: .html, or .pdf with WeasyPrint.")] = None,
     threshold: Annotated[
-        float | None, typer.Option(min=0.0, help="For --report: larger differences count as changed. By default a tenth of A's largest mean magnitude.")
+        float | None,
+        typer.Option(
+            min=0.0, help="For --report: larger differences count as changed. By default a tenth of A's largest mean magnitude."
+        ),
     ] = None,
     model_output: Annotated[str | None, typer.Option(help="Output that the picture shows, where there are several.")] = None,
     seed: options.Seed = 0,

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 _ROWS_SHOWN = 15
 
 Kernel = Annotated[str, typer.Option(help="Kernel of numeric columns: rbf, laplacian or cauchy. Text columns are categorical.")]
-Bandwidth = Annotated[str, typer.Option(help="Of the kernels: column-median (each column counts, whatever its unit), median, or a number.")]
+Bandwidth = Annotated[
+    str, typer.Option(help="Of the kernels: column-median (each column counts, whatever its unit), median, or a number.")
+]
 Method = Annotated[
     str, typer.Option(help="exact, blocks (the mean over random blocks of rows), or auto: blocks beyond half a minute of work.")
 ]
 Permutations = Annotated[int, typer.Option(min=0, help="Permutations for p-values; 0 for none.")]
-Correction = Annotated[str, typer.Option(help="Correction of p-values for the number of columns: max, holm, fdr_bh, fdr_by or none.")]
+Correction = Annotated[
+    str, typer.Option(help="Correction of p-values for the number of columns: max, holm, fdr_bh, fdr_by or none.")
+]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the table: .csv or .parquet.")]
 Picture = Annotated[Path | None, typer.Option(help="Write the picture: .png, .svg or .pdf.")]
 Report = Annotated[Path | None, typer.Option(help="Write a static HTML file with table and picture.")]
@@ -35,9 +39,7 @@ Game = Annotated[
         help="residual: tree by tree, each against what is left; ensemble: all at once; refit: a linear regression on every subset."
     ),
 ]
-Background = Annotated[
-    Path | None, typer.Option(help="Reference rows, for linear, additive and kernel models.")
-]
+Background = Annotated[Path | None, typer.Option(help="Reference rows, for linear, additive and kernel models.")]
 Bootstrap = Annotated[int, typer.Option(min=0, help="Resamples of the rows for intervals, with --game refit.")]
 Weights = Annotated[str | None, typer.Option("--sample-weight", help="Column of the data that holds row weights.")]
 

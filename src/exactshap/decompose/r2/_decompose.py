@@ -240,7 +240,9 @@ def _refuse_other_settings(game: Any, per_row: bool, n_orders: int | None, n_boo
     """Refuse settings of one game in another."""
     refit, resampled = game == "refit", n_orders is not None or n_bootstrap != 0
     if resampled and not refit:
-        raise InputError(message("`n_orders` and `n_bootstrap` are settings of refits", f"Got game={game!r}", "Pass game='refit'"))
+        raise InputError(
+            message("`n_orders` and `n_bootstrap` are settings of refits", f"Got game={game!r}", "Pass game='refit'")
+        )
     if refit and per_row:
         raise InputError(message("Refits have no parts of R2 by rows", "Got per_row=True", "Pass per_row=False"))
     if refit and (setting[0] is not None or setting[1] != "auto"):

@@ -36,7 +36,9 @@ def _constant(model: Model, request: Request) -> AdditiveReader:
     require_fitted(model, "class_prior_" if is_classifier else "constant_")
     if is_classifier and model.strategy == "stratified":
         do = "Fit it with strategy='prior'"
-        raise UnsupportedStructureError(message("DummyClassifier draws its predictions at random", "Got strategy='stratified'", do))
+        raise UnsupportedStructureError(
+            message("DummyClassifier draws its predictions at random", "Got strategy='stratified'", do)
+        )
     row, method = np.zeros((1, int(model.n_features_in_))), "predict_proba" if is_classifier else "predict"
     answer = joined_outputs(getattr(nameless(model), method)(row)).reshape(-1)
     names, unit = _class_names(model) if is_classifier else (_targets(answer.size), "target")

@@ -56,7 +56,9 @@ def read(model: Model, request: Request) -> AdditiveReader:
     if type(fitted).__name__ not in _KNOWN or params.shape != (len(columns),):
         got = f"Got parameters of shape {params.shape}; known: {', '.join(_KNOWN)}"
         do = "Call it: explain(model.predict, X, background), exact up to 13 players"
-        raise UnsupportedStructureError(message(f"{type(fitted).__name__} can be read only where it has one linear predictor", got, do))
+        raise UnsupportedStructureError(
+            message(f"{type(fitted).__name__} can be read only where it has one linear predictor", got, do)
+        )
     by_formula = hasattr(fitted, "formula")
     settings: dict[str, Any] = {} if type(fitted).__name__ in _OWN_SCALE else {"which": "linear"}
     if by_formula and is_of_terms(columns):

@@ -38,4 +38,6 @@ def read(model: Model, request: Request) -> Reader:
 
 
 def _refused(model: Model, got: str, do: str) -> UnsupportedStructureError:
-    return UnsupportedStructureError(message(f"{type(model).__name__} can be read only where all of its models are linear", got, do))
+    return UnsupportedStructureError(
+        message(f"{type(model).__name__} can be read only where all of its models are linear", got, do)
+    )

@@ -79,7 +79,9 @@ def _boosted(model: Model) -> TreeModel:
     if not isinstance(model.init_, str) or model.init_ != "zero" or model.dropout_rate > 0.0:
         got = "Got dropout_rate > 0" if model.dropout_rate > 0.0 else f"Got init={type(model.init_).__name__}"
         do = "Sample it: explain(model.predict, X, background)"
-        raise UnsupportedStructureError(message(f"{type(model).__name__} can be read only where it is a plain sum of trees", got, do))
+        raise UnsupportedStructureError(
+            message(f"{type(model).__name__} can be read only where it is a plain sum of trees", got, do)
+        )
     members = [stage[0].tree_ for stage in model.estimators_]
     raw = [raw_tree(tree, model.learning_rate * tree.value[:, 0, :1]) for tree in members]
     unit = "log hazard: high is early" if model.loss == "coxph" else "log of the survival time"

@@ -100,7 +100,9 @@ def _condition(condition: Foreign, column: dict[int, int]) -> tuple[int, float]:
     """Return column and threshold of x >= threshold; a truth value is 1 where it holds."""
     kind = type(condition).__name__
     if kind not in ("NumericalHigherThanCondition", "IsTrueCondition"):
-        raise UnsupportedStructureError(message("A tree of YDF can be read only where it splits on numbers", f"Got {kind}", _DO))
+        raise UnsupportedStructureError(
+            message("A tree of YDF can be read only where it splits on numbers", f"Got {kind}", _DO)
+        )
     if condition.attribute not in column:
         raise ModelFormatError(message("A tree of YDF splits on a column that is no input", f"Got {condition.attribute}"))
     threshold = float(np.float32(condition.threshold)) if kind == "NumericalHigherThanCondition" else 0.5
