@@ -513,15 +513,77 @@ def test_a_pandas_frame_keeps_index_and_categories(tmp_path):
     pandas.testing.assert_frame_equal(Explanation.load(tmp_path / "e.npz").data, data)
 
 
-def test_data_that_need_pickle_are_refused(tmp_path):
-    explanation = linear(X[:1, :1], data=np.array([[object()]]))
-    with pytest.raises(InputTypeError, match="Explanations are saved as numbers and text only"):
-        explanation.save(tmp_path / "e.npz")
+COLUMNS_WITHOUT_A_PLACE_IN_FILES = [
+    "intervals",
+    "periods",
+    "durations",
+    "tuples",
+    "mixed",
+    "lists",
+    "complex",
+    "large",
+    "words",
+]
+
+
+def column_without_a_place_in_files(kind):
+    """Return six cells, and the text of the first."""
     pandas = pytest.importorskip("pandas")
-    explanation = linear(X[:2, :1], data=pandas.DataFrame({"x0": [object(), 1]}))
-    with pytest.raises(InputError, match="`data` cannot be saved without pickle"):
-        explanation.save(tmp_path / "e.npz")
-    assert not list(tmp_path.iterdir())
+    spans = pandas.cut(np.arange(6.0), [-1, 2, 9])
+    return {
+        "intervals": (spans, "(-1, 2]"),
+        "periods": (pandas.Categorical(pandas.period_range("2026-01", periods=6, freq="M")), "2026-01"),
+        "durations": (pandas.Categorical(pandas.to_timedelta(np.arange(6), "h")), "0 days 00:00:00"),
+        "tuples": ([(1, "a")] * 6, "(1, 'a')"),
+        "mixed": ([1, "a"] * 3, "1"),
+        "lists": ([[1]] * 6, "[1]"),
+        "complex": (np.full(6, 1j), "1j"),
+        "large": ([2**70] * 6, str(2**70)),
+        "words": (["", "b"] * 3, ""),
+        "empty": ([""] * 6, ""),
+    }[kind]
+
+
+@pytest.mark.parametrize("array", [False, True])
+@pytest.mark.parametrize("kind", COLUMNS_WITHOUT_A_PLACE_IN_FILES)
+def test_cells_that_files_cannot_hold_are_saved_as_their_text(kind, array, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    column, text = column_without_a_place_in_files(kind)
+    data = pandas.DataFrame({"a": column, "b": [None, 1.0] * 3})
+    linear(X[:, :2], data=data.to_numpy(object) if array else data).save(tmp_path / "e.npz")
+    loaded = Explanation.load(tmp_path / "e.npz")
+    cells = loaded.data if array else loaded.data.to_numpy(object)
+    assert str(cells[0, 0]) == text
+    assert list(cells[1::2, 1]) == [1.0] * 3
+    assert all(cell is None or np.isnan(cell) for cell in cells[::2, 1])
+    loaded.report(tmp_path / "page.html")
+    loaded.save(tmp_path / "again.npz")
+
+
+def test_texts_of_polars_and_pyarrow_that_files_cannot_hold(tmp_path):
+    polars = pytest.importorskip("polars")
+    arrow = pytest.importorskip("pyarrow")
+    words = polars.Series("a", [(1, 2)] * 6, dtype=polars.Object)
+    spans = arrow.array([(1, 2, 3)] * 6, arrow.month_day_nano_interval())
+    for data in (polars.DataFrame([words]), arrow.table({"a": spans})):
+        linear(X[:, :1], data=data).save(tmp_path / "e.npz")
+        loaded = Explanation.load(tmp_path / "e.npz").data
+        assert type(loaded) is type(data)
+        assert "1" in str(loaded["a"][0])
+
+
+@pytest.mark.parametrize("index", ["intervals", "levels", "objects"])
+def test_row_labels_come_back_as_they_are_shown(index, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    labels = {
+        "intervals": pandas.CategoricalIndex(pandas.cut(np.arange(6.0), 3)),
+        "levels": pandas.MultiIndex.from_product([[1, 2], ["a", "b", "c"]]),
+        "objects": pandas.Index([(1, 2), "a", 3] * 2, tupleize_cols=False),
+    }[index]
+    linear(X[:, :1], data=pandas.DataFrame({"a": X[:, 0]}, index=labels)).save(tmp_path / "e.npz")
+    loaded = Explanation.load(tmp_path / "e.npz").data.index
+    assert [str(label) for label in loaded] == [str(label) for label in labels]
+    assert loaded.nlevels == labels.nlevels
 
 
 def test_an_interrupted_save_leaves_the_old_file_and_no_draft(tmp_path, monkeypatch):

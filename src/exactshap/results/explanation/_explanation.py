@@ -396,7 +396,11 @@ class Explanation(ExplanationData):
         return forms.to_shapiq(self, i, output)
 
     def save(self, path: str | Path) -> None:
-        """Write one whole ``.npz`` file of arrays and JSON, no pickle. A write that fails leaves nothing."""
+        """Write one whole ``.npz`` file of arrays and JSON, no pickle. A write that fails leaves nothing.
+
+        Cells of ``data`` that such files cannot hold (intervals of ``pandas.cut``, tuples, objects) are written as the text that
+        pictures show.
+        """
         from exactshap.results.explanation._storage import save
 
         save(self, path)

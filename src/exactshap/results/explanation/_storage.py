@@ -1,5 +1,7 @@
 """Explanations as files: a zip of ``.npy`` arrays, a Parquet table for frames and one JSON text. No pickle, ever.
 
+Cells that neither can hold (intervals of ``pandas.cut``, tuples, objects) are saved as the text that pictures and pages show.
+
 How much memory a Parquet file needs, before anything is decompressed.
 
 The libraries that read Parquet have no limit to give them, and what the footer says about sizes is not what they obey: they
@@ -14,7 +16,7 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -24,8 +26,8 @@ import numpy as np
 from exactshap._runtime.files import atomic_write, check_suffix, open_regular
 from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, InputTypeError, MissingDependencyError, ModelFormatError, message
-from exactshap.results.data import ExplanationData, frame_kind
+from exactshap.errors import InputTypeError, MissingDependencyError, ModelFormatError, message
+from exactshap.results.data import ExplanationData, cell_text, frame_kind
 
 Kind = TypeVar("Kind", bound=ExplanationData)
 
@@ -95,26 +97,84 @@ def _add_data(data: TableLike, arrays: dict[str, np.ndarray], texts: dict[str, b
         return kind
     array = np.asarray(data)
     if array.dtype == object:
-        texts[_CELLS] = json.dumps(array.tolist(), default=_plain).encode()
+        rows = [[_cell(value) for value in row] for row in array]
+        texts[_CELLS] = json.dumps(rows).encode()
         return "objects"
     arrays["data"] = array
     return "array"
 
 
+def _cell(value: object) -> Any:
+    """Return a cell as JSON holds it: a number, text, or None where it is missing.
+
+    >>> _cell(np.float64(0.5)), _cell("a"), _cell(None), _cell((1, 2))
+    (0.5, 'a', None, '(1, 2)')
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, (int, float, str)) else cell_text(value) or None
+
+
 def _parquet_bytes(data: TableLike, kind: str) -> bytes:
+    if kind == "polars":
+        objects = [name for name, dtype in data.schema.items() if dtype == require("polars", "frames", purpose="Saving").Object]
+        return _written(_with_texts(data, objects), kind)
+    arrow = require("pyarrow", "frames", purpose="Saving a frame")
+    if kind == "pyarrow":
+        texts = [field.name for field in data.schema if not (arrow.types.is_nested(field.type) or _is_held(field.type, arrow))]
+        return _written(_with_texts(data, texts), kind)
+    places = [j for j, dtype in enumerate(data.dtypes) if getattr(dtype, "kind", "O") not in "biufM"]
+    places = [j for j in places if not _is_column_held(data.iloc[:, j], arrow)]
+    if places:
+        data = data.copy(deep=False)
+        for j in places:
+            data.isetitem(j, [_text(value) for value in data.iloc[:, j]])
+    levels = data.index.to_frame(index=False, allow_duplicates=True)
+    if not all(_is_column_held(levels.iloc[:, j], arrow) for j in range(levels.shape[1])):
+        data = data.set_axis(data.index.map(str), axis=0)
+    return _written(arrow.Table.from_pandas(data), kind)
+
+
+def _written(data: TableLike, kind: str) -> bytes:
     buffer = io.BytesIO()
     if kind == "polars":
         data.write_parquet(buffer)
-        return buffer.getvalue()
-    parquet = require("pyarrow.parquet", "frames", purpose="Saving a frame")
-    try:
-        table = require("pyarrow", "frames", purpose="Saving a frame").Table.from_pandas(data) if kind == "pandas" else data
-        parquet.write_table(table, buffer)
-    except Exception as error:  # pyarrow has a class for every kind of cell that it cannot store
-        raise InputError(
-            message("`data` cannot be saved without pickle", f"{error}", "Convert that column to text or numbers")
-        ) from None
+    else:
+        require("pyarrow.parquet", "frames", purpose="Saving a frame").write_table(data, buffer)
     return buffer.getvalue()
+
+
+def _with_texts(data: TableLike, names: Sequence[str]) -> Any:
+    """Return a frame of polars or pyarrow with some columns as text."""
+    if not names:
+        return data
+    import narwhals.stable.v2 as narwhals
+
+    frame = narwhals.from_native(data, eager_only=True)
+    texts = [
+        narwhals.new_series(name, [_text(value) for value in frame[name]], narwhals.String, backend=frame.implementation)
+        for name in names
+    ]
+    return frame.with_columns(*texts).to_native()
+
+
+def _text(value: object) -> str | None:
+    return cell_text(value) or None
+
+
+def _is_column_held(column: Any, arrow: Any) -> bool:
+    """Whether a column of pandas comes back from Parquet as it is shown."""
+    try:
+        return _is_held(arrow.Array.from_pandas(column).type, arrow)
+    except Exception:  # pyarrow has a class for every kind of cell that it cannot store
+        return False
+
+
+def _is_held(kind: Any, arrow: Any) -> bool:
+    types = arrow.types
+    if types.is_dictionary(kind):
+        inner = kind.value_type
+        return not (types.is_duration(inner) or isinstance(inner, arrow.BaseExtensionType)) and _is_held(inner, arrow)
+    return not (types.is_nested(kind) or types.is_interval(kind))
 
 
 def load(path: str | Path, kind: type[Kind], *, max_bytes: int | None) -> Kind:

@@ -97,8 +97,9 @@ def dependence(x: np.ndarray, values: np.ndarray, name: str, categories: Sequenc
     missing = ~np.isfinite(x)
     start = left + (26 if missing.any() else 0)
     across = svg.Scale.over(x, start, width - 10)
+    n_categories = max(len(categories or ()), 1)  # none where all cells are missing
     if categories is not None:
-        across = svg.Scale(-0.5, len(categories) - 0.5, start, width - 10)
+        across = svg.Scale(-0.5, n_categories - 0.5, start, width - 10)
     up = svg.Scale.over(values, height, top, include=0.0)
     parts = [_vertical_axis(up, left, width - 10)]
     if categories is None:
@@ -106,7 +107,7 @@ def dependence(x: np.ndarray, values: np.ndarray, name: str, categories: Sequenc
         spread = _category_offsets(x, values, 8.0) if len(np.unique(x)) <= 10 else np.zeros(len(x))
     else:
         parts.append(svg.category_axis(across, height, name, categories))
-        spread = _category_offsets(x, values, 0.4 * (across.stop - across.start) / len(categories))
+        spread = _category_offsets(x, values, 0.4 * (across.stop - across.start) / n_categories)
     seen = ~missing
     parts.append(svg.dots(across(x[seen]) + spread[seen], up(values[seen]), "point"))
     if missing.any():
