@@ -52,6 +52,27 @@ def assert_explains(explanation, plain, prediction):
     assert "offsets" in explanation.method
 
 
+@pytest.mark.parametrize(
+    "settings", [{"objective": "reg:absoluteerror"}, {"objective": "reg:quantileerror", "quantile_alpha": 0.7}]
+)
+def test_medians_and_quantiles_fitted_with_offsets_are_noted(settings):
+    target = X.power.to_numpy() + EXPOSURE
+    model = xgboost(**settings).fit(X, target, base_margin=LOG)
+    with pytest.warns(ExplanationWarning, match="do not start from its base_score") as caught:
+        explain(model, ROWS, BACKGROUND)
+    assert "explain(model, X, offset=...)" in str(caught[0].message)
+    explanation = explain(model, ROWS, BACKGROUND, offset=LOG[:9])
+    np.testing.assert_array_equal(explanation.prediction, model.predict(ROWS, base_margin=LOG[:9]))
+
+
+@pytest.mark.filterwarnings("error::exactshap.errors.ExplanationWarning")
+@pytest.mark.parametrize("target", [X.power.to_numpy(), COUNTS], ids=["numbers", "counts"])
+@pytest.mark.parametrize("n_rows", [21, 300])
+def test_medians_without_offsets_are_silent(target, n_rows):
+    for settings in ({"objective": "reg:absoluteerror"}, {"objective": "reg:quantileerror", "quantile_alpha": 0.7}):
+        explain(xgboost(**settings, max_depth=6).fit(X[:n_rows], target[:n_rows]), ROWS, BACKGROUND)
+
+
 @pytest.mark.filterwarnings("ignore:The trees of")
 @pytest.mark.parametrize("background", [None, BACKGROUND], ids=["path_dependent", "interventional"])
 def test_xgboost_leaves_its_base_score_out(boosted, background):

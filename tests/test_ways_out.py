@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from exactshap import Explainer, decompose_r2, explain
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedModelError
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -147,3 +147,51 @@ def test_a_series_as_background():
     text = advice(InputError, lambda: Explainer(total, frame.iloc[0]))
     rows = eval(re.search(r"using (\S+) if it is one row", text).group(1), {"X": frame})
     assert Explainer(total, rows)(frame[:2]).certificate().passed
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_rows_as_dicts_are_frames(library):
+    pd = pytest.importorskip("pandas")
+    from sklearn.linear_model import Ridge
+
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model, records = Ridge().fit(frame, Y), frame.to_dict("records")
+    expected = explain(model, frame[:2], frame[20:40])
+    background = frame[20:40] if library == "pandas" else pytest.importorskip("polars").from_pandas(frame[20:40])
+    for rows in (records[:2], tuple(records[:2]), np.array(records[:2]), pd.Series(records[:2])):
+        np.testing.assert_array_equal(explain(model, rows, records[20:40]).values, expected.values)
+        np.testing.assert_array_equal(explain(model, rows, background).values, expected.values)
+    shuffled = [dict(reversed(row.items())) for row in records[:2]]
+    np.testing.assert_array_equal(explain(model, [records[0], shuffled[1]], background).values, expected.values)
+    text = advice(InputError, lambda: explain(model, [records[0], {"a": 1.0}], background))
+    assert "Row 1 differs in 'b'" in text
+    assert explain(
+        model, eval(re.search(r"pandas\.DataFrame\(rows\)", text).group(), {"pandas": pd, "rows": records[:2]}), background
+    ).exact
+
+
+def test_a_row_as_a_dict():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abc"))
+    text = advice(InputTypeError, lambda: explain(total, frame.iloc[0].to_dict(), frame[20:40]))
+    rows = eval(re.search(r"pandas\.DataFrame\(\[row\]\)", text).group(), {"pandas": pd, "row": frame.iloc[0].to_dict()})
+    assert explain(total, rows, frame[20:40]).exact
+
+
+@pytest.mark.parametrize("step", ["DictVectorizer", "FeatureHasher"])
+def test_pipelines_that_take_dicts(step):
+    pd = pytest.importorskip("pandas")
+    from sklearn import feature_extraction
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+
+    frame = pd.DataFrame({"kind": RNG.choice(["a", "b"], 60), "size": X[:, 0]})
+    records = frame.to_dict("records")
+    pipeline = make_pipeline(getattr(feature_extraction, step)(), Ridge()).fit(records, Y)
+    text = advice(UnsupportedStructureError, lambda: explain(pipeline, records[:2], records[20:40]))
+    found = eval(
+        re.search(r"explain\(.*background\)", text).group(),
+        {"explain": explain, "pipeline": pipeline, "X": records[:2], "background": records[20:40]},
+    )
+    np.testing.assert_allclose(found.prediction, pipeline.predict(records[:2]))
+    assert found.exact

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
 from exactshap._runtime.types import TableLike
-from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError, MissingDependencyError, message, warn
 from exactshap.frames._numeric import is_sparse, narwhals, to_csr
 from exactshap.frames._table import Table
 
@@ -182,6 +183,8 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
     """Return the table of an array of two dimensions; ``data`` is what it was made of."""
     if array.ndim == 1 and array.dtype == object and any(isinstance(row, (list, tuple, np.ndarray)) for row in array):
         raise InputError(message(f"`{what}` must be a rectangular table", "Got rows of different lengths"))
+    if array.ndim == 1 and len(array) and all(isinstance(row, dict) for row in array):
+        return _frame_table(_frame_of_records(list(array), what), what)
     if (
         array.ndim == 1 and len(array) and all(isinstance(cell, str) for cell in array)
     ):  # a list or Series of texts is one column
@@ -206,6 +209,25 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
         array = array.astype(array.dtype.newbyteorder("="))
         _warn_of_byte_order(what, "X.astype(X.dtype.newbyteorder('='))")
     return Table(array, None, *array.shape)
+
+
+def _frame_of_records(records: list[dict], what: str) -> Any:
+    """Return rows that came as dicts, such as those of a service, as a frame."""
+    keys = list(records[0])
+    odd = next((i for i, record in enumerate(records) if set(record) != set(keys)), None)
+    if odd is not None:
+        raise InputError(
+            message(
+                f"The rows of `{what}` must have the same keys",
+                f"Row {odd} differs in {min(map(str, set(records[odd]) ^ set(keys)))!r}",
+                "Write missing cells as None, or pass pandas.DataFrame(rows), which does",
+            )
+        )
+    library = first_installed(FRAME_LIBRARIES)
+    if library is None:
+        raise MissingDependencyError(message("Rows as dicts need pandas, polars or pyarrow", do=INSTALL_FRAMES))
+    module = require(library, "frames", purpose="Reading rows as dicts")
+    return module.Table.from_pylist(records) if library == "pyarrow" else module.DataFrame(records)
 
 
 def _route(data: TableLike) -> str:

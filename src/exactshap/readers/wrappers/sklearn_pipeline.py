@@ -98,6 +98,13 @@ def _n_columns(step: Model, request: Request) -> int:
             got = f"Got a background of {request.background.n_columns} columns"
             raise InputError(message(f"{type(step).__name__} takes one column of texts", got, "Pass that column: X[['text']]"))
         return 1
+    if sklearn_name(step) in ("DictVectorizer", "FeatureHasher"):
+        raise UnsupportedStructureError(
+            message(
+                f"{type(step).__name__} takes dicts, and players are columns",
+                do="Explain a function of frames: explain(lambda rows: pipeline.predict(rows.to_dict('records')), X, background)",
+            )
+        )
     if hasattr(step, "n_features_in_"):
         return int(step.n_features_in_)
     if hasattr(step, "feature_names_in_"):

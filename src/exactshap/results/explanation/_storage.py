@@ -128,8 +128,8 @@ def _parquet_bytes(data: TableLike, kind: str) -> bytes:
         data = data.copy(deep=False)
         for j in places:
             data.isetitem(j, [_text(value) for value in data.iloc[:, j]])
-    levels = data.index.to_frame(index=False, allow_duplicates=True)
-    if not all(_is_column_held(levels.iloc[:, j], arrow) for j in range(levels.shape[1])):
+    levels = (data.index.get_level_values(level) for level in range(data.index.nlevels))
+    if not all(_is_column_held(level, arrow) for level in levels):
         data = data.set_axis(data.index.map(str), axis=0)
     return _written(arrow.Table.from_pandas(data), kind)
 

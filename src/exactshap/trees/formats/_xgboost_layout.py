@@ -24,6 +24,9 @@ _LOG = {
     "survival:cox": "log hazard",
 }
 _OF_MEANS = (*_LOGIT, "count:poisson", "reg:gamma", "reg:squarederror", "reg:tweedie")
+_OF_QUANTILES = ("reg:absoluteerror", "reg:quantileerror")
+# Share of rows, beyond the quantile's, on one side of where the trees start: 0.08 and more with offsets of the size of the target
+_UNBALANCED = 0.02
 # Part of the largest weight of a tree: some 1e-8 without offsets, and 0.05 and more with them.
 ROUNDING_OF_ROOT = 1e-3
 # Where a document keeps the levels of its outputs, and what each output is of the target
@@ -262,12 +265,15 @@ def has_offset(document: dict) -> bool:
 
     From 3.1 on XGBoost estimates base_score as the mean of y for these objectives, so that the gradients add up to zero at the first root,
     which then has a weight of rounding only. Offsets leave base_score as it is, and another weight there. With an objective of
-    one's own, which no file names, the objective reads as the default, and base_score as the default, too.
+    one's own, which no file names, the objective reads as the default, and base_score as the default, too. Medians and quantiles leave
+    as many rows on each side, up to one; but targets that are equal leave more, and give leaves of equal values.
     """
     learner = document["learner"]
     objective, parameters = learner["objective"], learner["learner_model_param"]
     balanced = float((objective.get("reg_loss_param") or {}).get("scale_pos_weight", 1.0)) == 1.0
-    estimated = str(parameters.get("boost_from_average")) == "1" and balanced and objective["name"] in _OF_MEANS
+    estimated = (
+        str(parameters.get("boost_from_average")) == "1" and balanced and objective["name"] in (*_OF_MEANS, *_OF_QUANTILES)
+    )
     booster = learner["gradient_booster"]
     untouched = objective["name"] == "reg:squarederror" and str(parameters.get("base_score")).strip("[]") in ("5E-1", "0.5")
     if untouched or not estimated or booster["name"] != "gbtree" or tuple(map(int, document["version"][:2])) < (3, 1):
@@ -275,7 +281,12 @@ def has_offset(document: dict) -> bool:
     blocks = records(booster["model"]["trees"])
     if not len(blocks) or int(parameters.get("num_target", 1)) > 1:
         return False
-    weights = blocks.take(np.zeros(1, np.int64)).column("base_weights", np.float32)[0]
+    first = blocks.take(np.zeros(1, np.int64))
+    weights = first.column("base_weights", np.float32)[0]
+    if objective["name"] in _OF_QUANTILES:
+        leaves = first.column("split_conditions", np.float32)[0][first.column("left_children", np.int64)[0] < 0]
+        n_rows = float(first.column("sum_hessian", np.float32)[0][0])
+        return len(np.unique(leaves)) == len(leaves) and bool(abs(weights[0]) > _UNBALANCED + 2.0 / n_rows)
     return bool(abs(weights[0]) > ROUNDING_OF_ROOT * np.abs(weights).max(initial=0.0))
 
 

@@ -69,7 +69,7 @@ def _offset_note(name: str, booster: Model) -> str:
         return ""
     text = (
         f"The trees of {name} do not start from its base_score: it was fitted with base_margin= or an objective of its own,"
-        " or to sampled rows and loaded"
+        " to sampled rows and loaded, or a median or quantile to many equal targets"
     )
     why = "Without an offset XGBoost predicts from base_score, and so the values say; with one, base_score is left out"
     return message(text, why, "Pass the offsets of the explained rows, explain(model, X, offset=...)")
