@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -167,6 +167,16 @@ class Table:
         frame = self.readable()  # once: it costs as much as a column of a few hundred rows
         columns = [numeric_column(frame[name], what) for name in self.names or ()]
         return np.stack(columns, axis=1) if columns else np.empty((self.n_rows, 0))
+
+    def in_double(self) -> Table:
+        """Return the same numbers with every single-precision column in double precision: models compute in what they are given."""
+        if not self.is_frame:
+            return Table(self.numeric(), None, self.n_rows, self.n_columns)
+        if self.dtypes and np.float32 not in self.dtypes:
+            return self
+        nw = narwhals()
+        frame = self.readable().with_columns(nw.selectors.by_dtype(nw.Float32).cast(nw.Float64))
+        return replace(self, native=self.labelled(frame.to_native()))
 
     def label(self, j: int) -> str:
         """Return how to name column ``j`` in a message."""

@@ -83,6 +83,10 @@ class OwnCall:
         """Return the same of a table."""
         return self(model, X.native)
 
+    def in_double(self, model: Model, X: Table) -> np.ndarray:
+        """Return the same of a table in double precision, as the terms: many models compute in the precision of their rows."""
+        return self(model, X.in_double().native)
+
 
 @dataclass(frozen=True, eq=False)
 class Offset:

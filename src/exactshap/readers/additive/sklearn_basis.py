@@ -23,7 +23,7 @@ from exactshap.readers import (
     sklearn_name,
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts, predict_in_double
+from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts
 from exactshap.readers.additive.terms import MonomialTerms, TermBlock
 
 _BASIS = "sklearn.preprocessing._polynomial.PolynomialFeatures"
@@ -93,7 +93,7 @@ def read_basis(pipeline: Model, request: Request) -> AdditiveReader:
         blocks=blocks,
         intercept=intercept[chosen] + constant,
         encode=functools.partial(_encode, steps, request.feature_names),
-        predict=functools.partial(predict_in_double, pipeline, call),
+        predict=functools.partial(call.in_double, pipeline),
         n_columns=steps.basis.n_features_in_,
         fitted_names=fitted_names(pipeline),
         output_names=tuple(parts.output_names[k] for k in chosen),

@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.frames import Table, as_table
+from exactshap.frames import Table
 from exactshap.readers import (
     OwnCall,
     Reader,
@@ -64,16 +64,6 @@ class LinearParts:
         return outputs_of(chosen, single, values if self.link is None else self.link(values))
 
 
-def predict_in_double(model: Model, call: OwnCall, X: Table) -> np.ndarray:
-    """Return the model's own prediction, of arrays as float64."""
-    return call(model, in_double(X).native)
-
-
-def in_double(X: Table) -> Table:
-    """Return rows as the model takes them: those of arrays as float64, as the terms."""
-    return X if X.is_frame else as_table(X.numeric())
-
-
 def _response(model: Model) -> Response:
     """Return the second class's probability, or a generalised linear model's mean."""
     from exactshap.readers.responses import Response, no_response, probabilities, probability
@@ -108,7 +98,7 @@ def read_parts(
         blocks=(LinearTerms(parts.coefficients[:, chosen].astype(float)),),
         intercept=parts.intercept[chosen],
         encode=functools.partial(finite_numbers, owner=type(model).__name__, names=request.feature_names),
-        predict=functools.partial(predict_in_double, model, call),
+        predict=functools.partial(call.in_double, model),
         own_call=call,
         n_columns=len(parts.coefficients),
         fitted_names=names,

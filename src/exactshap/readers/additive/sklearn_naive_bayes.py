@@ -15,7 +15,6 @@ from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, require_fitted, select_outputs, sklearn_name
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.additive.sklearn_linear import predict_in_double
 from exactshap.readers.additive.terms import ColumnTerms, LinearTerms, TermBlock
 from exactshap.readers.responses import Response, probabilities, probability
 
@@ -72,7 +71,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
         blocks=(parts.terms(is_margin, chosen),),
         intercept=_of_outputs(parts.prior, is_margin, chosen),
         encode=functools.partial(_categories, model, encode) if name == "CategoricalNB" else encode,
-        predict=functools.partial(predict_in_double, model, call),
+        predict=functools.partial(call.in_double, model),
         own_call=call,
         n_columns=parts.n_columns,
         fitted_names=fitted_names(model),
@@ -80,6 +79,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
         unit=unit,
         single_output=single,
         magnitude=parts.magnitude,
+        precision=getattr(model, "var_", parts.prior).dtype,  # variances of single-precision rows are in single precision
     )
     return AdditiveReader(model, request, form)
 
@@ -88,7 +88,8 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 
 def _gaussian(model: Model) -> _Classes:
-    prior, densities = np.log(model.class_prior_), functools.partial(_log_densities, model.theta_, model.var_)
+    mean, variance = model.theta_.astype(float), model.var_.astype(float)
+    prior, densities = np.log(model.class_prior_), functools.partial(_log_densities, mean, variance)
     return _Classes(prior, model.theta_.shape[1], functools.partial(_size, densities, prior), densities)
 
 

@@ -21,7 +21,7 @@ from exactshap.readers import (
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.sklearn_basis import affine_of
-from exactshap.readers.additive.sklearn_linear import linear_parts, predict_in_double
+from exactshap.readers.additive.sklearn_linear import linear_parts
 from exactshap.readers.additive.terms import LinearTerms
 
 _LINEAR = ("sklearn.linear_model.", "sklearn.svm._classes.LinearSV", "sklearn.discriminant_analysis.LinearDiscriminantAnalysis")
@@ -69,7 +69,7 @@ def read_projection(steps: Sequence[Any], request: Request) -> AdditiveReader:
         blocks=(LinearTerms(coefficients[:, chosen]),),
         intercept=intercept[chosen],
         encode=functools.partial(finite_numbers, owner="Pipeline", names=request.feature_names),
-        predict=functools.partial(predict_in_double, pipeline, call),
+        predict=functools.partial(call.in_double, pipeline),
         own_call=call,
         n_columns=len(coefficients),
         fitted_names=fitted_names(steps[0]),

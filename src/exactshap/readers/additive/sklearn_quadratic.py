@@ -22,7 +22,6 @@ from exactshap.readers import (
     sklearn_name,
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive.sklearn_linear import predict_in_double
 from exactshap.readers.additive.terms import MonomialTerms
 
 
@@ -53,7 +52,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
         blocks=(MonomialTerms(powers[used], coefficients[used][:, chosen]),),
         intercept=constants[chosen],
         encode=functools.partial(_encode, type(model).__name__, request.feature_names, centre),
-        predict=functools.partial(predict_in_double, model, call),
+        predict=functools.partial(call.in_double, model),
         n_columns=len(centre),
         fitted_names=fitted_names(model),
         output_names=tuple(names[k] for k in chosen),

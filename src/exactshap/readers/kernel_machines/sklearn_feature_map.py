@@ -63,7 +63,7 @@ def _nystroem_parameters(feature_map: Model) -> dict[str, Any]:
 
 
 def _predict(feature_map: Model, linear: Model, call: OwnCall, X: Table) -> np.ndarray:
-    return call(linear, feature_map.transform(X.native))
+    return call(linear, feature_map.transform(X.in_double().native))
 
 
 class FourierReader(Reader):

@@ -41,7 +41,7 @@ def _regressor(model: Model, request: Request) -> Reader:
         model,
         request,
         expand(kernel, points, (alpha * scale)[:, chosen], shift[chosen]),
-        functools.partial(call.of_table, model),
+        functools.partial(call.in_double, model),
         own_call=call,
         feature_names=fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
