@@ -52,7 +52,7 @@ class InputError(ExactshapError, ValueError):
         super().__init__(text)
         self.row = row
 
-    def count_from(self, start: int, named: Callable[[int], str]) -> None:
+    def count_from(self, start: int, named: Callable[[int], str] = "row {}".format) -> None:
         """Count the row in the message from the whole table's beginning.
 
         ``start`` rows come before; ``named`` says what to call the table.

@@ -21,11 +21,10 @@ Hybrids and those rows are predicted in one call with the explained rows.
 from __future__ import annotations
 
 import itertools
-import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -220,7 +219,7 @@ class Certifier:
         with np.errstate(all="ignore"):  # what overflows is never within its tolerance
             own, others = prediction[:n_rows], prediction[n_rows:]
             residual, tolerance = residual_of(self._reader, solution, own, efficient=semivalue.is_efficient(order))
-            check = self._check(table, solution.empty, tolerance, check_rows, others)
+            check = self._check(table, solution.part.empty, tolerance, check_rows, others)
             if n_rows and (semivalue.name != "shapley" or order > 1):
                 check = together([check, self._question(table, semivalue, order)])
         return Certified(own, residual, tolerance, check)
@@ -420,14 +419,16 @@ def _missed_by_sets(
 
 def residual_of(reader: Reader, solution: Solution, own: np.ndarray, *, efficient: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return a solution's residual to the model's own predictions, and its tolerance (n_rows,)."""
-    ours = solution.empty + sum_of_sets(solution.values) if efficient else solution.full
+    part = solution.part
+    ours = part.empty + sum_of_sets(part.values) if efficient else part.full
     return own - ours, tolerance_of(reader, own, solution)
 
 
 def tolerance_of(reader: Reader, prediction: np.ndarray, solution: Solution) -> np.ndarray:
     """Return the largest residual (n_rows,) that rounding and error bounds explain."""
     size = np.abs(prediction).max(axis=tuple(range(1, prediction.ndim)), initial=0.0)
-    tolerance = rounding_of(reader) * (solution.scale + reader.floor + size) + solution.error_bound
+    part = solution.part
+    tolerance = rounding_of(reader) * (part.scale + reader.floor + size) + part.error_bound
     return np.full(len(prediction), tolerance)
 
 
@@ -462,17 +463,3 @@ def _is_one_kind(table: Table, mixed: Table) -> bool:
 
 def _refused(error: Exception) -> str:
     return f"the model refuses rows that mix X and the background: {error}"[:REASON_LENGTH]
-
-
-def mask_facts(check: Check) -> dict[str, Any]:
-    """Return what an explanation carries of a check."""
-    if not check.n_masks:
-        return {"mask_reason": check.reason}
-    if not math.isfinite(check.tolerance):
-        return {"mask_reason": "numbers overflow in them"}
-    return {
-        "mask_difference": check.difference,
-        "mask_tolerance": check.tolerance,
-        "n_masks": check.n_masks,
-        "mask_rows": check.rows,
-    }

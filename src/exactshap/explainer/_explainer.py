@@ -189,7 +189,7 @@ class Explainer:
         started = time.perf_counter()
         if offset is None and self.reader.offset_note:
             warn(self.reader.offset_note, ExplanationWarning)
-        rows, offsets = split_offset(X, offset, self.reader.feature_names)
+        rows, offsets = (X, None) if offset is None else split_offset(X, offset, self.reader.feature_names)
         table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
         with using_jobs(self.n_jobs), refused_beyond_memory("The request"):

@@ -213,7 +213,7 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
 
 def result_bytes(reader: Reader, n_rows: int, order: int) -> float:
     """Return the bytes of the values."""
-    return 8.0 * n_rows * count_sets(reader.n_players, order) * reader.n_outputs
+    return 8.0 * n_rows * count_sets(len(reader.players), order) * len(reader.output_names)
 
 
 @contextmanager
@@ -230,7 +230,7 @@ def refused_beyond_memory(what: str) -> Iterator[None]:
 
 def check_result(reader: Reader, n_rows: int, order: int) -> None:
     """Refuse a result that this machine cannot hold: values, and baseline, prediction, residual and tolerance of each row."""
-    result = result_bytes(reader, n_rows, order) + 8.0 * 4 * n_rows * reader.n_outputs
+    result = result_bytes(reader, n_rows, order) + 8.0 * 4 * n_rows * len(reader.output_names)
     if result > 0.8 * physical_memory():
         n_sets = count_sets(reader.n_players, order)
         raise BudgetError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from exactshap.errors import ExactnessError, ExplanationWarning, message, warn
-from exactshap.explainer._certify import Certified, mask_facts
+from exactshap.explainer._certify import Certified, Check
 from exactshap.frames import Table, as_table
 from exactshap.readers import Reader
 from exactshap.results.explanation import Explanation
@@ -22,39 +23,53 @@ def wrap(
     reader: Reader, table: Table, solution: Solution, certified: Certified, question: Question, order: int, **settings: Any
 ) -> Explanation:
     """Return a certified solution as an explanation."""
-    std_error, n_players, background = solution.std_error, len(reader.player_names), reader.background
-    groups = _groups(reader)
+    part, posterior = solution.part, solution.posterior
+    n_players, background, groups = len(reader.player_names), reader.background, _groups(reader)
     return Explanation(
-        values=solution.values[:, :n_players],
-        baseline=solution.empty,
+        values=part.values[:, :n_players],
+        baseline=part.empty,
         prediction=certified.prediction,
         residual=certified.residual,
         tolerance=certified.tolerance,
         feature_names=reader.player_names,
         output_names=None if reader.single_output else reader.output_names,
-        std_error=None if std_error is None else std_error[:, :n_players],
+        std_error=None if part.std_error is None else part.std_error[:, :n_players],
         data=table.numeric(absent=reader.absent) if table.is_sparse else table.native,
         index=question.name,
         order=order,
         sets=solution.sets or player_sets(n_players, order),
-        set_values=solution.values if order > 1 else None,
-        set_std_error=std_error if order > 1 else None,
-        set_std=solution.set_std,
+        set_values=part.values if order > 1 else None,
+        set_std_error=part.std_error if order > 1 else None,
+        set_std=posterior.set_std,
         value_function=reader.value_function,
         unit=reader.unit,
-        method=solution.method,
+        method=part.method,
         model_name=reader.model_name,
-        error_bound=np.array(np.broadcast_to(solution.error_bound, (table.n_rows,))),
+        error_bound=np.array(np.broadcast_to(part.error_bound, (table.n_rows,))),
         n_evaluations=solution.n_evaluations,
         approximation_error=solution.approximation_error,
         background_size=None if background is None else background.n_rows,
         groups=groups and _columns_in(table, reader, groups),
-        covariances=solution.covariance,
-        covariance_residual=solution.covariance_residual,
+        covariances=posterior.covariance,
+        covariance_residual=posterior.covariance_residual,
         stability_bound=reader.stability(table) if question.name == "shapley" else None,
-        **mask_facts(certified.check),
+        **_mask_facts(certified.check),
         **settings,
     )
+
+
+def _mask_facts(check: Check) -> dict[str, Any]:
+    """Return what an explanation carries of a check."""
+    if not check.n_masks:
+        return {"mask_reason": check.reason}
+    if not math.isfinite(check.tolerance):
+        return {"mask_reason": "numbers overflow in them"}
+    return {
+        "mask_difference": check.difference,
+        "mask_tolerance": check.tolerance,
+        "n_masks": check.n_masks,
+        "mask_rows": check.rows,
+    }
 
 
 def _columns_in(table: Table, reader: Reader, groups: dict[str, tuple[str, ...]]) -> dict[str, tuple[str | int, ...]]:

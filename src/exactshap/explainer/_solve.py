@@ -45,12 +45,11 @@ def solve_rows(
     """
     if not cut.blocks:
         return _nothing(reader, order)
-    named = functools.partial(_named, table)
-    with progress_rows(progress, table.n_rows, reader.asks) as report, rows_from(0, named):
+    rows, predictions, named = Rows(table.n_rows), [], functools.partial(_named, table)
+    with rows_from(0, named), progress_rows(progress, table.n_rows, reader.asks) as report:
         solved = _on_workers(reader, table, cut, semivalue, order, others)
         if solved is None:
             solved = _in_threads(reader, table, cut, semivalue, order, others)
-        rows, predictions = Rows(table.n_rows), []
         for block, (parts, prediction) in zip(cut.blocks, solved, strict=True):
             for start, part in parts:
                 rows.put(start, part)
@@ -110,14 +109,22 @@ def _answer(reader: Reader, rows: Table, semivalue: Semivalue, order: int, start
 
 
 def _solve(reader: Reader, rows: Table, semivalue: Semivalue, order: int, start: int) -> Solution:
-    with np.errstate(all="ignore"), rows_from(start):  # of each thread; the certificate says what overflows
-        return reader.solve(rows, semivalue, order)
+    try:
+        with np.errstate(all="ignore"):  # of each thread; the certificate says what overflows
+            return reader.solve(rows, semivalue, order)
+    except InputError as error:
+        error.count_from(start)
+        raise
 
 
 def predict(reader: Reader, rows: Table, start: int = 0) -> np.ndarray:
     """Return the model's own prediction as a copy. Some models return one array again and again."""
-    with np.errstate(all="ignore"), rows_from(start):
-        prediction = np.array(reader.predict(rows), float)
+    try:
+        with np.errstate(all="ignore"):
+            prediction = np.array(reader.predict(rows), float)
+    except InputError as error:
+        error.count_from(start)
+        raise
     wanted = (rows.n_rows,) if reader.single_output else (rows.n_rows, reader.n_outputs)
     if prediction.shape != wanted:
         what = "one number" if reader.single_output else f"{reader.n_outputs} numbers"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -151,15 +152,15 @@ class Reader(ABC):
 
     __getstate__ = copied_state
 
-    @property
+    @functools.cached_property
     def n_features(self) -> int:
         return len(self.feature_names)
 
-    @property
+    @functools.cached_property
     def n_players(self) -> int:
         return len(self.players)
 
-    @property
+    @functools.cached_property
     def n_outputs(self) -> int:
         return len(self.output_names)
 

@@ -194,9 +194,12 @@ class AdditiveReader(Reader):
             numbers_and_bins = self.form.search(self._named(X))
             if numbers_and_bins is not None:
                 return solve_searched(self._searched, *numbers_and_bins, self.n_players, semivalue, order)
-        rows = self._encode(X)
-        parts = (self._solved(rows[piece], semivalue, order) for piece in slices(X.n_rows, self._piece_rows(X.n_rows)))
-        return replace(Part.join(parts, X.n_rows), error_bound=2.0**order * self._errors(X))
+        rows, step = self._encode(X), self._piece_rows(X.n_rows)
+        if step >= X.n_rows:
+            part = self._solved(rows, semivalue, order)
+        else:
+            part = Part.join((self._solved(rows[piece], semivalue, order) for piece in slices(X.n_rows, step)), X.n_rows)
+        return replace(part, error_bound=2.0**order * self._errors(X))
 
     def _piece_rows(self, n_rows: int) -> int:
         """Return how many rows' coalition values fit into a core's caches."""
