@@ -1,15 +1,23 @@
-"""Trees of NGBoost, quantile-forest, Perpetual and YDF, by brute force over the models' own calls."""
+"""Trees of NGBoost, quantile-forest, Perpetual, YDF and imodels, by brute force over the models' own calls."""
 
 import copy
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from exactshap import explain
-from exactshap.errors import ExplanationWarning, InputError, ModelFormatError, UnknownNameError, UnsupportedStructureError
+from exactshap.errors import (
+    ExplanationWarning,
+    InputError,
+    ModelFormatError,
+    UnknownNameError,
+    UnsupportedModelError,
+    UnsupportedStructureError,
+)
 from exactshap.testing import check_reader
 from exactshap.trees import convert
 from oracles import interventional_values
@@ -23,10 +31,11 @@ ROWS, BACKGROUND = X[:3], X[50:56]
 SUM_OF_TREES = roundings(256)  # some ten trees in double precision, and 16 coalitions
 
 
-def check(model, own, atol=SUM_OF_TREES, **settings):
+def check(model, own, atol=SUM_OF_TREES, covers=True, **settings):
     """Hold values, one by one, against brute force over ``own`` of rows in a frame; return the explanation."""
     check_reader(model, ROWS, BACKGROUND, **settings)
-    check_reader(model, ROWS, n_masks=2, **settings)  # by tree cover
+    if covers:
+        check_reader(model, ROWS, n_masks=2, **settings)  # by tree cover
     explanation = explain(model, ROWS, BACKGROUND, **settings)
     assert explanation.exact
     values = explanation.values.reshape(3, 4, -1)
@@ -314,3 +323,98 @@ class TestYdf:
         model = ydf.IsolationForestLearner(num_trees=4).train(X)
         with pytest.raises(Exception, match=r"explain\((lambda rows: )?model\.predict"):
             explain(model, ROWS, BACKGROUND)
+
+
+WORDS = np.array(["no", "yes"])[LABEL]
+
+
+def log_odds(model):
+    """Return the log-odds of each class against the first."""
+
+    def of(rows):
+        shares = model.predict_proba(rows)
+        return np.log(shares[:, 1:] / shares[:, :1])
+
+    return of
+
+
+class TestImodels:
+    """Rules are trees that are zero off one path."""
+
+    @pytest.fixture(autouse=True)
+    def imodels(self):
+        return pytest.importorskip("imodels")
+
+    @pytest.mark.parametrize(
+        ("name", "settings", "covers"),
+        [
+            ("FIGSRegressor", {"max_rules": 8}, True),
+            ("FIGSRegressorCV", {"n_rules_list": [4], "n_trees_list": [3], "depth_list": [2], "cv": 2}, True),
+            ("RuleFitRegressor", {"n_estimators": 20, "random_state": 0}, False),
+            ("RuleFitRegressor", {"n_estimators": 20, "random_state": 0, "lin_standardise": False}, False),
+            ("RuleFitRegressor", {"n_estimators": 20, "random_state": 0, "include_linear": False}, False),
+            ("HSTreeRegressor", {}, True),
+            ("HSTreeRegressor", {"estimator_": RandomForestRegressor(5, random_state=0)}, True),
+            ("HSTreeRegressor", {"estimator_": GradientBoostingRegressor(n_estimators=5, random_state=0)}, True),
+            ("GreedyTreeRegressor", {"max_depth": 3}, True),
+        ],
+    )
+    def test_regressors(self, imodels, name, settings, covers):
+        model = getattr(imodels, name)(**settings).fit(X, SCORE)
+        assert check(model, model.predict, covers=covers).unit == "target"
+        require_the_usual_errors(model, "predict", getattr(imodels, name)(), {})
+
+    @pytest.mark.parametrize(
+        ("name", "settings", "y"),
+        [
+            ("FIGSClassifier", {"max_rules": 8}, WORDS),
+            ("FIGSClassifier", {"max_rules": 8}, np.array(["u", "v", "w"])[THREE]),
+            ("RuleFitClassifier", {"n_estimators": 20, "random_state": 0}, WORDS),
+            ("HSTreeClassifier", {"estimator_": GradientBoostingClassifier(n_estimators=5, random_state=0)}, WORDS),
+        ],
+    )
+    def test_scores_of_classes(self, imodels, name, settings, y):
+        model = getattr(imodels, name)(**settings).fit(X, y)
+        explanation = check(model, log_odds(model), atol=PROBABILITY, covers=not name.startswith("RuleFit"))
+        if len(model.classes_) == 2:
+            assert explanation.unit == "log-odds of class yes"
+            shares = explain(model, ROWS, BACKGROUND, output="probability")
+            np.testing.assert_allclose(shares.prediction, model.predict_proba(ROWS)[:, 1], rtol=roundings(64))
+            assert shares.certificate().passed
+        else:
+            assert (explanation.unit, explanation.output_names) == ("log-odds against the first class", ("v", "w"))
+
+    @pytest.mark.parametrize("name", ["GreedyRuleListClassifier", "OneRClassifier", "HSTreeClassifier", "GreedyTreeClassifier"])
+    def test_probabilities(self, imodels, name):
+        model = getattr(imodels, name)().fit(X, WORDS)
+        explanation = check(model, lambda rows: model.predict_proba(rows)[:, 1])
+        assert explanation.unit == "probability of class yes"
+        both = explain(model, ROWS, BACKGROUND, output="all")
+        np.testing.assert_array_equal(both.values[:, :, 1], explanation.values)
+
+    def test_thresholds_are_compared_as_the_model_does(self, imodels):
+        whole = X.round()  # cells that equal thresholds
+        rules = imodels.GreedyRuleListClassifier().fit(whole, LABEL)
+        rules.rules_[0]["cutoff"] = float(whole.iloc[0, rules.rules_[0]["index_col"]])
+        own = lambda rows: rules.predict_proba(rows)[:, 1]  # noqa: E731
+        values = explain(rules, whole[:3], whole[50:56]).values
+        np.testing.assert_allclose(values, interventional_values(own, whole[:3], whole[50:56]), rtol=0, atol=SUM_OF_TREES)
+
+    def test_boosted_rules(self, imodels):
+        model = imodels.BoostedRulesClassifier().fit(X, LABEL)
+        check(model, model.decision_function)
+        with pytest.raises(UnsupportedModelError, match=r"explain\(model.predict, X, background\)"):
+            explain(imodels.BoostedRulesRegressor().fit(X, SCORE), ROWS, BACKGROUND)
+
+    def test_missing_cells_and_categories(self, imodels):
+        model = imodels.FIGSRegressor(max_rules=8).fit(X, SCORE)
+        holes = ROWS.copy()
+        holes.iloc[1, 2] = np.nan
+        with pytest.raises(InputError, match=r"NaN \(first at row 1, column 'bonus'"):
+            explain(model, holes, BACKGROUND)
+        with pytest.raises(UnsupportedStructureError, match="background=X_reference"):
+            explain(imodels.RuleFitRegressor(n_estimators=20, random_state=0).fit(X, SCORE), ROWS)
+        towns = X.assign(town=np.where(X.age > 0, "a", "b"))
+        coded = imodels.FIGSRegressor(max_rules=4).fit(towns, SCORE, categorical_features=["town"])
+        with pytest.raises(UnsupportedStructureError, match=r"categorical_features=\['town'\].*explain\(model.predict"):
+            convert(coded)

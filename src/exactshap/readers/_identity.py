@@ -110,6 +110,8 @@ def gives_labels(model: Model) -> bool:
     classes = getattr(model, "classes_", None)
     if isinstance(classes, np.ndarray) and not classes.size:  # a regressor of Perpetual: its predict_proba answers ones
         return False
+    if any(cls.__name__ == "RegressorMixin" for cls in type(model).__mro__):  # regressors of imodels have a predict_proba too
+        return False
     return any(hasattr(model, score) for score in ("predict_proba", "decision_function", "score_samples"))
 
 

@@ -92,6 +92,11 @@ _REGISTRY: dict[str, str] = {
         "exactshap.readers.trees.ydf"
     ),
     "ydf.model.random_forest_model.random_forest_model.RandomForestModel": "exactshap.readers.trees.ydf",
+    "imodels.tree.figs.FIGS": "exactshap.readers.trees.imodels",
+    "imodels.tree.figs.FIGSCV": "exactshap.readers.trees.imodels",
+    "imodels.tree.hierarchical_shrinkage.HSTree": "exactshap.readers.trees.imodels",
+    "imodels.rule_list.greedy_rule_list.GreedyRuleListClassifier": "exactshap.readers.trees.imodels",
+    "imodels.rule_set.rule_fit.RuleFit": "exactshap.readers.trees.imodels",
     "treelite.model.Model": "exactshap.readers.trees.treelite",
     "exactshap._graphs._file.OnnxFile": "exactshap.readers.wrappers.onnx",
     "exactshap._graphs._file.TreeCore": "exactshap.readers.trees.onnx",
@@ -151,7 +156,7 @@ _NO_STRUCTURE = {
 _KNOWN = (
     "kernel machines, Gaussian processes, linear models, trees, forests and boosting of scikit-learn; pipelines, searches and"
     " scaled targets of them; XGBoost, LightGBM, CatBoost, EBM, pyGAM, gpytorch, BoTorch, treelite,"
-    " lifelines, scikit-survival, statsmodels, glum, skglm, NGBoost, quantile-forest, Perpetual, YDF"
+    " lifelines, scikit-survival, statsmodels, glum, skglm, NGBoost, quantile-forest, Perpetual, YDF, imodels"
 )
 
 

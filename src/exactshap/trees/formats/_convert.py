@@ -30,6 +30,10 @@ _CONVERTERS = {
     "quantile_forest._quantile_forest": "exactshap.trees.formats.quantile_forest",
     "perpetual.booster": "exactshap.trees.formats.perpetual",
     "ydf.model.decision_forest_model.decision_forest_model": "exactshap.trees.formats.ydf",
+    "imodels.tree.figs": "exactshap.trees.formats.imodels",
+    "imodels.tree.hierarchical_shrinkage": "exactshap.trees.formats.imodels",
+    "imodels.rule_list.greedy_rule_list": "exactshap.trees.formats.imodels",
+    "imodels.rule_set.rule_fit": "exactshap.trees.formats.imodels",
     "treelite.model": "exactshap.trees.formats.treelite",
 }
 
