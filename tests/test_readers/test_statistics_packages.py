@@ -1,15 +1,16 @@
-"""glum and skglm: linear predictors, categories and links, by brute force over the models' own calls."""
+"""glum, skglm and econml: linear predictors, categories, links and effects, by brute force over the models' own calls."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from exactshap import explain
-from exactshap.errors import ExplanationWarning, InputError, UnsupportedStructureError
+from exactshap.errors import ExplanationWarning, InputError, UnsupportedModelError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from oracles import interventional_values
 from tolerances import SINGLE_RESPONSE, roundings
@@ -240,3 +241,69 @@ class TestScorecards:
             explain(self.card, rows.drop(columns="age"), background)
         with pytest.raises(InputError):
             explain(self.card, rows.assign(power="many"), background)
+
+
+class TestEconml:
+    """Effects that are linear in X, by brute force over ``effect``."""
+
+    TREATED = (rng.random(150) < 0.5).astype(int)
+
+    @pytest.fixture(autouse=True)
+    def econml(self):
+        pytest.importorskip("econml")
+        from econml import dml
+
+        return dml
+
+    def fitted(self, kind, treatment, rows=X, **settings):
+        model = kind(model_y=Lasso(alpha=0.01), random_state=0, **settings)
+        return model.fit(SCORE + treatment * (1.0 + X.age), treatment, X=rows)
+
+    @pytest.mark.parametrize("name", ["LinearDML", "SparseLinearDML"])
+    @pytest.mark.parametrize("discrete", [True, False])
+    def test_linear_effects(self, econml, name, discrete):
+        settings = {"discrete_treatment": True, "model_t": LogisticRegression()} if discrete else {"model_t": Lasso(alpha=0.01)}
+        treatment = self.TREATED if discrete else self.TREATED + rng.normal(size=150)
+        model = self.fitted(getattr(econml, name), treatment, **settings)
+        check_reader(model, ROWS, BACKGROUND)
+        explanation = explain(model, ROWS, BACKGROUND)
+        assert (explanation.exact, explanation.unit) == (True, "treatment effect")
+        right = interventional_values(model.effect, ROWS, BACKGROUND)
+        np.testing.assert_allclose(explanation.values, right, rtol=0, atol=roundings(64))
+        with pytest.raises(InputError):
+            explain(model, ROWS.iloc[:, 1:], BACKGROUND)
+        with pytest.raises(NotFittedError):
+            explain(getattr(econml, name)(), ROWS, BACKGROUND)
+
+    def test_three_treatments_without_an_intercept(self, econml):
+        settings = {"discrete_treatment": True, "model_t": LogisticRegression(), "fit_cate_intercept": False}
+        model = self.fitted(econml.LinearDML, np.arange(150) % 3, X.to_numpy(), **settings)
+        rows, background = ROWS.to_numpy(), BACKGROUND.to_numpy()
+        explanation = explain(model, rows, background)
+        check_reader(model, rows, background)
+        for k in (1, 2):
+            own = lambda some, k=k: model.effect(some.to_numpy(), T0=0, T1=k)  # noqa: E731
+            right = interventional_values(own, ROWS, BACKGROUND)
+            np.testing.assert_allclose(explanation.values[:, :, k - 1], right, rtol=0, atol=roundings(64))
+
+    def test_others_are_refused_with_a_way(self, econml):
+        settings = {"discrete_treatment": True, "model_t": LogisticRegression()}
+        forest = self.fitted(econml.CausalForestDML, self.TREATED, n_estimators=4, **settings)
+        squares = self.fitted(econml.LinearDML, self.TREATED, featurizer=PolynomialFeatures(2), **settings)
+        for model in (forest, squares):
+            with pytest.raises(UnsupportedStructureError, match=r"explain\(model.effect, X, background\)"):
+                explain(model, ROWS, BACKGROUND)
+            explanation = explain(model.effect, ROWS, BACKGROUND)
+            np.testing.assert_allclose(explanation.prediction, model.effect(ROWS))
+            assert (explanation.exact, explanation.certificate().passed) == (True, True)
+
+    def test_subclasses(self, econml):
+        settings = {"discrete_treatment": True, "model_t": LogisticRegression()}
+        model = self.fitted(econml.LinearDML, self.TREATED, **settings)
+        values, own = explain(model, ROWS, BACKGROUND).values, type(model)
+        model.__class__ = type("Mine", (own,), {})
+        np.testing.assert_array_equal(explain(model, ROWS, BACKGROUND).values, values)
+        twice = {"const_marginal_effect": lambda self, rows: 2.0 * own.const_marginal_effect(self, rows)}
+        model.__class__ = type("Twice", (own,), twice)
+        with pytest.raises(UnsupportedModelError, match="has its own const_marginal_effect"):
+            explain(model, ROWS, BACKGROUND)

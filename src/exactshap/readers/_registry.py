@@ -84,6 +84,9 @@ _REGISTRY: dict[str, str] = {
     "statsmodels.discrete.discrete_model.PoissonResultsWrapper": "exactshap.readers.additive.statsmodels",
     "glum._glm.GeneralizedLinearRegressorBase": "exactshap.readers.additive.glum",
     "skglm.estimators.*": "exactshap.readers.additive.skglm",
+    "econml.dml.dml.LinearDML": "exactshap.readers.additive.econml",
+    "econml.dml.dml.SparseLinearDML": "exactshap.readers.additive.econml",
+    "econml.dml.causal_forest.CausalForestDML": "exactshap.readers.additive.econml",
     "optbinning.scorecard.scorecard.Scorecard": "exactshap.readers.additive.optbinning",
     "ngboost.ngboost.NGBoost": "exactshap.readers.trees.ngboost",
     "quantile_forest._quantile_forest.BaseForestQuantileRegressor": "exactshap.readers.trees.quantile_forest",
@@ -156,7 +159,7 @@ _NO_STRUCTURE = {
 _KNOWN = (
     "kernel machines, Gaussian processes, linear models, trees, forests and boosting of scikit-learn; pipelines, searches and"
     " scaled targets of them; XGBoost, LightGBM, CatBoost, EBM, pyGAM, gpytorch, BoTorch, treelite,"
-    " lifelines, scikit-survival, statsmodels, glum, skglm, NGBoost, quantile-forest, Perpetual, YDF, imodels"
+    " lifelines, scikit-survival, statsmodels, glum, skglm, NGBoost, quantile-forest, Perpetual, YDF, imodels, econml"
 )
 
 
