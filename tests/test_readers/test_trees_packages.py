@@ -418,3 +418,28 @@ class TestImodels:
         coded = imodels.FIGSRegressor(max_rules=4).fit(towns, SCORE, categorical_features=["town"])
         with pytest.raises(UnsupportedStructureError, match=r"categorical_features=\['town'\].*explain\(model.predict"):
             convert(coded)
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_boosters_of_distributions(library):
+    """Both LSS packages keep a booster whose margins are the parameters, less their starts, before the response functions."""
+    lss = pytest.importorskip(f"{library}lss.model")
+    Gaussian = pytest.importorskip(f"{library}lss.distributions.Gaussian").Gaussian
+    settings = {"eta": 0.1, "max_depth": 3, "verbosity" if library == "xgboost" else "verbose": 0}
+    if library == "xgboost":
+        from xgboost import DMatrix
+
+        model = lss.XGBoostLSS(Gaussian(response_fn="exp"))
+        model.train(settings, DMatrix(X, label=SCORE), num_boost_round=8)
+        own = model.predict(DMatrix(ROWS), pred_type="parameters")
+    else:
+        from lightgbm import Dataset
+
+        model = lss.LightGBMLSS(Gaussian(response_fn="exp"))
+        model.train(settings, Dataset(X, label=SCORE), num_boost_round=8)
+        own = model.predict(ROWS, pred_type="parameters")
+    explanation = explain(model.booster, ROWS, BACKGROUND)
+    assert (explanation.exact, explanation.certificate().passed) == (True, True)
+    parameters = explanation.baseline + explanation.values.sum(axis=1) + model.start_values
+    right = np.c_[own["loc"], np.log(own["scale"])]
+    np.testing.assert_allclose(parameters, right, rtol=0, atol=SINGLE_RESPONSE)
