@@ -14,7 +14,7 @@ from exactshap._graphs._run import DTYPES, Input, Runner
 from exactshap._graphs._walk import CORES, MAX_COLUMNS, Columns, Score, Unread, walk
 from exactshap._runtime.files import read_bounded
 from exactshap._runtime.optional import first_installed, require
-from exactshap._runtime.types import Foreign
+from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 
 MAX_BYTES = 2**30
@@ -111,7 +111,7 @@ class Parts:
 class OnnxFile:
     """A model in ONNX's format, parsed as untrusted data."""
 
-    def __init__(self, model: Any, name: str | None = None, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, model: Model, name: str | None = None, max_bytes: int = MAX_BYTES) -> None:
         if isinstance(model, (str, PathLike)):
             name, model = name or str(model).replace("\\", "/").rpartition("/")[2], read_bounded(model, max_bytes)
         self.content = model if isinstance(model, bytes) else model.SerializeToString()

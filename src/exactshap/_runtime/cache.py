@@ -56,6 +56,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=STEP.acquire, after_in_parent=STEP.release, after_in_child=STEP.release)
 
 
-def copied_state(one: Any) -> dict[str, Any]:
+def copied_state(one: object) -> dict[str, Any]:
     """Return an object's state for pickling: its ``__getstate__``. Other threads may fill its cached properties meanwhile."""
     return dict(one.__dict__)

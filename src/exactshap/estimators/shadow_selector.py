@@ -125,7 +125,7 @@ class ShadowSelector(SelectorMixin, BaseEstimator):
         self.ranking_[np.argsort(-means, kind="stable")] = np.arange(1, d + 1)
         return self
 
-    def _trial(self, model: Any, X: np.ndarray, y: np.ndarray, generator: np.random.RandomState) -> np.ndarray:
+    def _trial(self, model: Model, X: np.ndarray, y: np.ndarray, generator: np.random.RandomState) -> np.ndarray:
         """Return the mean magnitude of the columns, then of their shadows, in one fit."""
         both = np.hstack([X, X[generator.permutation(len(X))]])
         fitted = clone(model)

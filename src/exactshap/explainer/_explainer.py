@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
-from exactshap._runtime.types import Model, TableLike
+from exactshap._runtime.types import Column, Model, TableLike
 from exactshap._runtime.words import fields_html
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.explainer._certify import Certifier, joins_call
@@ -94,7 +94,7 @@ class Explainer:
         value_function: str = "auto",
         output: Any = "auto",
         groups: Mapping[str, Any] | str | Sequence[str] | None = None,
-        background_weights: Any = None,
+        background_weights: Column = None,
         feature_names: Sequence[str] | None = None,
         shape: Mapping[str, Any] | None = None,
         align: bool = False,

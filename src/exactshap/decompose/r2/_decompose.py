@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from exactshap._runtime.types import Model, TableLike
+from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._fixed import fixed_shares
 from exactshap.decompose.r2._input import is_trees, prepare_problem, prepare_rows
 from exactshap.decompose.r2._refit import Resampling, refit_shares
@@ -60,10 +60,10 @@ class PartialR2:
         self,
         model: Model,
         X: TableLike,
-        y: Any,
+        y: Column,
         *,
         game: str = "residual",
-        sample_weight: Any = None,
+        sample_weight: Column = None,
         groups: Mapping[str, Any] | None = None,
         n_jobs: int | None = None,
         memory_limit: float | None = None,
@@ -100,18 +100,18 @@ class PartialR2:
 def decompose_r2(
     model: Model,
     X: TableLike,
-    y: Any,
+    y: Column,
     *,
     game: Literal["residual", "ensemble", "refit"] = "residual",
-    background: Any = None,
+    background: TableLike = None,
     value_function: str = "auto",
-    sample_weight: Any = None,
+    sample_weight: Column = None,
     per_row: bool = False,
     groups: Mapping[str, Any] | None = None,
     n_orders: int | None = None,
     n_bootstrap: int = 0,
     level: float = 0.95,
-    random_state: Any = None,
+    random_state: RandomState = None,
     n_jobs: int | None = None,
     memory_limit: float | None = None,
 ) -> R2Decomposition:
@@ -250,7 +250,7 @@ def _refuse_other_settings(game: Any, per_row: bool, n_orders: int | None, n_boo
         raise InputError(message("Refits replace no columns: they leave them out of the fit", "Got a background", do))
 
 
-def _of_stored(model: Model, X: TableLike, y: Any, sample_weight: Any, per_row: bool, **settings: Any) -> R2Decomposition:
+def _of_stored(model: Model, X: TableLike, y: Column, sample_weight: Column, per_row: bool, **settings: Any) -> R2Decomposition:
     """Add up the parts of a stored table."""
     if per_row:
         do = "Pass per_row=False, or the rows in parts that fit"

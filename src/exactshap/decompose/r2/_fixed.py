@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.decompose.r2._input import target_of, weights_of
 from exactshap.decompose.r2._result import R2Decomposition, require_variation
 from exactshap.errors import (
@@ -49,12 +50,12 @@ class _Sums:
 
 
 def fixed_shares(
-    model: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
+    model: Model,
+    X: TableLike,
+    y: Column,
+    sample_weight: Column,
     groups: Mapping[str, Any] | None,
-    background: Any,
+    background: TableLike,
     value_function: str,
 ) -> R2Decomposition:
     """Return the shares of R2 over the players of one fitted model."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.threads import map_in_threads, worker_count
-from exactshap._runtime.types import Model, TableLike
+from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
 from exactshap.decompose.r2._result import EPS, require_variation
 from exactshap.errors import (
@@ -134,7 +134,7 @@ class R2Problem:
 
 
 def prepare_problem(
-    model: Model, X: TableLike, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None, n_jobs: int | None = None
+    model: Model, X: TableLike, y: Column, sample_weight: Column, groups: Mapping[str, Any] | None, n_jobs: int | None = None
 ) -> R2Problem:
     """Check everything that the caller passed and return it as a :class:`R2Problem`."""
     problem = prepare_rows(model, X, y, sample_weight, groups, n_jobs)
@@ -143,7 +143,7 @@ def prepare_problem(
 
 
 def prepare_rows(
-    model: Model, X: TableLike, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None, n_jobs: int | None = None
+    model: Model, X: TableLike, y: Column, sample_weight: Column, groups: Mapping[str, Any] | None, n_jobs: int | None = None
 ) -> R2Problem:
     """Return what :func:`prepare_problem` does of rows that may be part of a table: their y may be constant."""
     without_lost_threads()
@@ -167,7 +167,7 @@ def prepare_rows(
     return R2Problem(ensemble, table.native, numbers, target, weights, players, player_names, own, n_jobs)
 
 
-def is_trees(model: Any) -> bool:
+def is_trees(model: Model) -> bool:
     """Return whether a model is made of trees, or is unknown: then the converters of trees say what they know."""
     known = known_class(model)
     return known is None or issubclass(known, TreeModel) or known.__module__.startswith(TREE_MODULES)
@@ -230,7 +230,7 @@ def _own_prediction(model: Model, table: Table, ensemble: TreeModel) -> np.ndarr
     return np.asarray(model.predict(table.native), float).reshape(-1)
 
 
-def target_of(model: Model, y: Any, n_rows: int) -> np.ndarray:
+def target_of(model: Model, y: Column, n_rows: int) -> np.ndarray:
     """Return y as float64; the labels of a binary classifier become 0 and 1."""
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
@@ -253,7 +253,7 @@ def target_of(model: Model, y: Any, n_rows: int) -> np.ndarray:
     return _finite(values, "y")
 
 
-def weights_of(sample_weight: Any, n_rows: int) -> np.ndarray:
+def weights_of(sample_weight: Column, n_rows: int) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n_rows)
     values = np.asarray(sample_weight)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.types import Model, TableLike
+from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.decompose.r2._games import residual_rows_of, tree_decisions
 from exactshap.decompose.r2._input import R2Problem, encode_rows, target_of, warn_of_offset, weights_of
 from exactshap.decompose.r2._layout import EnsembleLayout
@@ -137,13 +137,13 @@ class LossDecomposition(Decomposition):
 def decompose_loss(
     model: Model,
     X: TableLike,
-    y: Any,
+    y: Column,
     *,
     loss: str = "auto",
     level: float | None = None,
     power: float | None = None,
     method: str = "auto",
-    sample_weight: Any = None,
+    sample_weight: Column = None,
     groups: Mapping[str, Any] | None = None,
 ) -> LossDecomposition:
     r"""Split the skill score of boosted trees over their features.
@@ -274,10 +274,10 @@ def _solve(problem: R2Problem, form: Loss, method: str) -> tuple[np.ndarray, tup
 def _prepare(
     model: Model,
     X: TableLike,
-    y: Any,
+    y: Column,
     loss: str,
     parameters: tuple[float | None, float | None],
-    sample_weight: Any,
+    sample_weight: Column,
     groups: Mapping[str, Any] | None,
 ) -> tuple[R2Problem, str, Loss]:
     """Check everything that the caller passed; also return the loss and its name."""

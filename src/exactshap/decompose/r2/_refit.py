@@ -18,6 +18,7 @@ from scipy.linalg import qr
 
 from exactshap._native import kernel
 from exactshap._runtime.threads import map_in_threads
+from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._input import target_of, weights_of
 from exactshap.decompose.r2._result import EPS, R2Decomposition, require_variation
 from exactshap.errors import (
@@ -51,7 +52,7 @@ class Resampling:
     n_orders: int | None = None
     n_bootstrap: int = 0
     level: float = 0.95
-    random_state: Any = None
+    random_state: RandomState = None
 
     def check(self) -> None:
         """Refuse numbers that make no sense."""
@@ -152,10 +153,10 @@ class Factor:
 
 
 def refit_shares(
-    model: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
+    model: Model,
+    X: TableLike,
+    y: Column,
+    sample_weight: Column,
     groups: Mapping[str, Any] | None,
     n_jobs: int | None,
     resampling: Resampling,
@@ -213,7 +214,7 @@ def refit_shares(
 
 
 def _prepare(
-    model: Any, X: Any, y: Any, sample_weight: Any, groups: Mapping[str, Any] | None
+    model: Model, X: TableLike, y: Column, sample_weight: Column, groups: Mapping[str, Any] | None
 ) -> tuple[LeastSquares, tuple[str, ...], Any]:
     """Check what the caller passed."""
     from sklearn.linear_model import LinearRegression
@@ -266,7 +267,7 @@ def _values(
     return pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(len(pairs)), None
 
 
-def _own_r2(model: Any, problem: LeastSquares, factor: Factor) -> tuple[float, float]:
+def _own_r2(model: Model, problem: LeastSquares, factor: Factor) -> tuple[float, float]:
     """Return R2 by the model's own fit and score, and how far rounding can take ours from it.
 
     It is fitted to columns of norm 1 that explain all others, which have the same R2: its own coefficients of dependent columns may

@@ -109,7 +109,7 @@ def _checked_arrays(given: Mapping[str, Any], n_rows: int, n_players: int, outpu
     return {name: _shaped(name, given[name], shape, values_shape) for name, shape in shapes.items()}
 
 
-def _shaped(name: str, array: Any, shape: tuple[int | None, ...], values_shape: tuple[int, ...]) -> np.ndarray:
+def _shaped(name: str, array: object, shape: tuple[int | None, ...], values_shape: tuple[int, ...]) -> np.ndarray:
     array = _array(name, array)
     if array.shape != shape:
         raise InputError(

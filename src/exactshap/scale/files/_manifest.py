@@ -98,7 +98,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ModelFormatError(message(f"{path} is not a manifest of exactshap", f"{error}", "Name an empty folder")) from None
 
 
-def _change(name: str, before: Any, now: Any) -> str:
+def _change(name: str, before: object, now: object) -> str:
     """Return what changed, with both sides where they are short.
 
     >>> _change("the index", "shapley", "banzhaf"), _change("the model", "a" * 64, "b" * 64)
