@@ -124,17 +124,10 @@ def message(what: str, got: str = "", do: str = "") -> str:
 
 
 def printable(text: str) -> str:
-    r"""Replace characters that are unsafe in files, pages and terminals.
+    r"""Replace characters that are unsafe in files, pages and terminals: controls, surrogates and overrides of direction.
 
-    They are controls, surrogates and overrides of direction.
+    Tabs and newlines stay; a carriage return before a newline goes.
 
-    Parameters
-    ----------
-    text : str
-        Tabs and newlines stay; a carriage return before a newline goes.
-
-    Examples
-    --------
     >>> printable("a\x00b\x1b[31m") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}[31m"
     True
     """
@@ -155,15 +148,8 @@ def _shortened(text: str) -> str:
 
 @contextmanager
 def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iterator[None]:
-    """Count rows in errors of the block from ``start`` on. The block works on the rows of a table from there.
+    """Count rows in errors of the block from ``start`` on; ``named(row)`` is what to call a row of the whole table.
 
-    Parameters
-    ----------
-    named : callable, default="row {}".format
-        What to call a row of the whole table.
-
-    Examples
-    --------
     >>> with rows_from(100):
     ...     raise InputError("NaN at row 7", row=7)
     Traceback (most recent call last):
@@ -179,8 +165,6 @@ def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iter
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a sentence with the closest known name and all names.
 
-    Examples
-    --------
     >>> did_you_mean("shaply", ["shapley", "banzhaf"])
     "Did you mean 'shapley'? Available: 'shapley', 'banzhaf'."
     """
@@ -191,15 +175,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def memory_needed(needed: float, limit: float) -> str:
-    """Return needed and allowed memory in words. There are as many digits as tell the two apart.
+    """Return needed and allowed bytes in words. There are as many digits as tell the two apart.
 
-    Parameters
-    ----------
-    needed, limit : float
-        Bytes.
-
-    Examples
-    --------
     >>> memory_needed(2.0**30, 2.0**29), memory_needed(2.0**30 + 2.0**16, 2.0**30)
     ('1 GiB; the limit is 0.5 GiB', '1.0001 GiB; the limit is 1 GiB')
     """
@@ -209,19 +186,8 @@ def memory_needed(needed: float, limit: float) -> str:
 
 
 def no_output(owner: str, output: object, names: Iterable[str]) -> str:
-    """Return the message for an output that a model does not have.
+    """Return the message for an output, as the user named it, that the model called ``owner`` does not have.
 
-    Parameters
-    ----------
-    owner : str
-        The model's name.
-    output : object
-        The output as the user named it.
-    names : iterable of str
-        What there is.
-
-    Examples
-    --------
     >>> no_output("SVC", 1, ["yes"])
     "SVC has 1 output. Got output=1. Available: 'yes' (numbers start at 0)."
     """
@@ -256,8 +222,6 @@ RAISED: ContextVar[tuple[type[Warning], ...]] = ContextVar("what `warn` raises",
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the nearest caller outside this package.
 
-    Examples
-    --------
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")

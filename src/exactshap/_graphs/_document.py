@@ -1,4 +1,4 @@
-"""Read an ONNX document with bounds: attributes have the type that is asked for, tensors lie in the file itself."""
+"""Read an ONNX document with bounds: attributes have the wanted type, tensors lie in the file itself."""
 
 from __future__ import annotations
 

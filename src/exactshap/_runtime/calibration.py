@@ -27,14 +27,9 @@ Sample = tuple[float, Callable[[], object]]
 
 
 def seconds_per_unit(name: str, sample: Callable[[], Sample]) -> float:
-    """Return this machine's seconds for one unit of some work.
+    """Return this machine's seconds for one unit of some work, kept under its name for this machine and this version.
 
-    Parameters
-    ----------
-    name : str
-        Under which the rate is kept, for this machine and this version.
-    sample : callable
-        Returns units of work and a function that does them, in a millisecond or so. Called only if the rate was never measured.
+    ``sample()`` returns units of work and a function that does them, in a millisecond or so; it is called only if the rate was never measured.
     """
     if name not in _RATES:
         for known, rate in _kept().items():
@@ -80,18 +75,8 @@ def seconds_by_size(
 ) -> tuple[float, float]:
     """Time work of 1, 16, 256, ... units while it is quick; return the seconds of the first unit and of each other.
 
-    Parameters
-    ----------
-    run : callable
-        Does so many units.
-    most : int
-        Units at most.
-    patience : float
-        Seconds from which on no larger size is tried.
-    n_units : float
-        Units of the whole work: a second size that is a small share of it is tried all the same.
-    timed : callable
-        :func:`clocked` or :func:`clocked_waiting`.
+    ``run(n)`` does so many units, ``most`` of them at most, and no larger size is tried from ``patience`` seconds on. A second size that is
+    a small share of the ``n_units`` of the whole work is tried all the same. ``timed`` is :func:`clocked` or :func:`clocked_waiting`.
     """
 
     def seconds(n: int) -> float:

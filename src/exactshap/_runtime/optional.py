@@ -39,15 +39,8 @@ def first_installed(modules: tuple[str, ...]) -> str | None:
 
 
 def on_first_use(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a door's ``__getattr__``, which imports names on first use.
+    """Return a door's ``__getattr__``, which imports names on first use: for each module below ``package``, the names that it holds.
 
-    Parameters
-    ----------
-    names : mapping
-        Below ``package``, a module, and the names that it holds.
-
-    Examples
-    --------
     >>> on_first_use("os", {"path": "join split"})("join")("a", "b")
     'a/b'
     """

@@ -19,24 +19,9 @@ _OUTPUTS_SHOWN, _PLAYERS_SHOWN = 4, 30
 def answer_html(
     explanation: Explanation, milliseconds: float, i: int, baseline_row: int | None, before: Explanation | None = None
 ) -> str:
-    """Return prediction, values and certificate of one row; names are escaped.
+    """Return prediction, values and certificate of row ``i``, an explanation of which took so many milliseconds; names are escaped.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        Of one row.
-    milliseconds : float
-        That it took.
-    i : int
-        The row's number.
-    baseline_row : int or None
-        The row that it is compared with.
-    before : Explanation or None
-        Of the row as it was; None if nothing was changed.
-
-    Returns
-    -------
-    page : str
+    ``baseline_row`` is the row that it is compared with; ``before`` explains the row as it was, None if nothing was changed.
     """
     known = response(explanation)
     was_known = None if before is None else response(before)

@@ -20,8 +20,8 @@ from exactshap.results.data import filtered_rows
 from exactshap.results.report import colour_variables
 
 _ROWS_SHOWN = 500
-# Milliseconds. A model that answers as quickly is asked while a slider moves, and by one thread: threads that wait for each other cost
-# more than one row does. Others are asked when the slider rests.
+# Milliseconds. A model that answers as quickly is called while a slider moves, and by one thread: threads that wait for each other cost
+# more than one row does. Others are called when the slider rests.
 _QUICK, _BETWEEN_MOVES, _AT_REST = 100.0, 40, 250
 
 

@@ -174,14 +174,8 @@ def _no_formula(cell: object) -> Any:
 def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n_stages: int | None = None) -> Any:
     """Load a model: skops files, ONNX files, booster files, and pickles only on request.
 
-    Parameters
-    ----------
-    allow_pickle : bool, default=False
-        Unpickle ``.pkl`` and ``.joblib`` files, which runs whatever code is in them.
-    trust : bool, default=False
-        Load skops files with types that skops does not know to be harmless.
-    n_stages : int, default=None
-        Boosting rounds to keep of a booster's file; see :func:`exactshap.trees.load`.
+    ``allow_pickle`` is for ``.pkl`` and ``.joblib`` files, which run whatever code is in them, ``trust`` for skops files with types that skops
+    does not know to be harmless; ``n_stages`` are the boosting rounds to keep, as of :func:`exactshap.trees.load`.
     """
     check_regular(path)
     suffix = _suffix(path)

@@ -16,21 +16,10 @@ _NAMES_SHOWN = 12
 def check_columns(
     table: Table, names: Sequence[str] | None, n_features: int, *, owner: str, what: str = "X", align: bool = False
 ) -> Table:
-    """Check a table's columns against those of the fit; reorder on request. The messages are scikit-learn's.
+    """Check a table's columns against the names of the fit. The messages are scikit-learn's.
 
-    Parameters
-    ----------
-    names : sequence of str or None
-        What the model was fitted with.
-    owner : str
-        The model's name, for messages.
-    what : str, default="X"
-        The table's.
-    align : bool, default=False
-        Reorder the columns of a frame by name instead of refusing another order.
+    ``owner`` is the model's name and ``what`` the table's; ``align`` reorders the columns of a frame by name instead of refusing another order.
 
-    Examples
-    --------
     >>> from exactshap.frames import as_table
     >>> check_columns(as_table([[1.0, 2.0]]), None, 2, owner="SVR").n_columns
     2
@@ -54,8 +43,6 @@ def with_dtypes_of(reference: Table, table: Table) -> Table:
 
     Hybrids of the two then have these dtypes: categories stay categories, and float32 stays float32. Numbers that would change are left.
 
-    Examples
-    --------
     >>> from exactshap.frames import as_table
     >>> reference = as_table(np.ones((2, 2), np.float32))
     >>> with_dtypes_of(reference, as_table([[0.5, 2.0]])).native.dtype, with_dtypes_of(reference, as_table([[0.1, 2.0]])).native.dtype

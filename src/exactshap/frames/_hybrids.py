@@ -12,22 +12,10 @@ from exactshap.frames._table import Table
 
 
 def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
-    """Return hybrid rows, each with a coalition of its own: of arrays, and of pandas frames of one dtype of numbers.
+    """Return hybrid rows, each with a coalition of its own: of arrays, and of pandas frames of one dtype of numbers; else None.
 
-    Parameters
-    ----------
-    rows, references : arrays of shape (n,)
-        Row numbers of ``here`` and of ``other``.
-    columns : bool array of shape (n, n_columns)
-        Which cells come from ``here``.
+    ``rows`` and ``references`` (n,) are row numbers of ``here`` and of ``other``; ``columns`` (n, n_columns) says which cells come from ``here``.
 
-    Returns
-    -------
-    hybrids : Table or None
-        Of the kind of ``here``; None for other tables.
-
-    Examples
-    --------
     >>> from exactshap.frames import as_table
     >>> here, other = as_table([[1.0, 2.0]]), as_table([[3.0, 4.0]])
     >>> hybrid_cells(here, other, np.array([0]), np.array([0]), np.array([[True, False]])).native
@@ -48,18 +36,6 @@ def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: 
 
     They are stacked with rows of that kind, so rounding them changes nothing that is compared: any row will do.
 
-    Parameters
-    ----------
-    kind : array of shape (n_rows, n_columns)
-    here, other : arrays of shape (n, n_columns), or of one row
-    columns : bool array of shape (n, n_columns)
-
-    Returns
-    -------
-    cells : array of shape (n, n_columns)
-
-    Examples
-    --------
     >>> rows = np.array([[1.0, 2.0]])
     >>> mixed_cells(rows, rows[0], np.array([[3.0, 4.0]]), np.array([[True, False]]))
     array([[1., 4.]])
@@ -99,24 +75,11 @@ def _of_numbers(kind: Table, values: np.ndarray, rows: np.ndarray) -> Table:
 def hybrid_columns(
     here: Table, other: Table, rows: Sequence[np.ndarray], references: Sequence[np.ndarray], coalitions: np.ndarray
 ) -> Table | None:
-    """Return hybrid rows of pandas frames of equal dtypes, whatever these are: share k of them has coalition k.
+    """Return hybrid rows of pandas frames of equal dtypes, whatever these are: share k of them has coalition k. None of other tables.
 
-    Whole columns are replaced, so that dtypes, categories and gaps stay.
+    Whole columns are replaced, so that dtypes, categories and gaps stay. ``rows`` and ``references`` are row numbers of ``here`` and of
+    ``other``, a pair of arrays for each share; ``coalitions`` (n_shares, n_columns) says which columns come from ``here``.
 
-    Parameters
-    ----------
-    rows, references : sequences of arrays
-        Row numbers of ``here`` and of ``other``, one pair of arrays for each share.
-    coalitions : bool array of shape (n_shares, n_columns)
-        Which columns come from ``here``.
-
-    Returns
-    -------
-    hybrids : Table or None
-        None for other tables.
-
-    Examples
-    --------
     >>> from exactshap.frames import as_table
     >>> array = as_table([[1.0, 2.0]])
     >>> hybrid_columns(array, array, [np.array([0])], [np.array([0])], np.array([[True, False]])) is None
@@ -134,15 +97,8 @@ def hybrid_columns(
 
 
 def above(top: Table, below: Table) -> Table:
-    """Return the rows of two tables of one kind under each other.
+    """Return the rows of two tables of one kind under each other. Frames of one dtype of numbers keep the index of the rows on top.
 
-    Returns
-    -------
-    both : Table
-        Frames of one dtype of numbers keep the index of the rows on top.
-
-    Examples
-    --------
     >>> from exactshap.frames import as_table
     >>> above(as_table([[1.0]]), as_table([[2.0]])).native
     array([[1.],

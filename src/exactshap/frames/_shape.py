@@ -78,8 +78,6 @@ def _lengths(spec: Any, axes: Axes) -> dict[str, int]:
 class Shape:
     """The axes of all inputs of a function, one after another in the flat rows.
 
-    Examples
-    --------
     >>> shape = Shape.of({"time": 2, "variable": ["load", "wind"]})
     >>> shape.names
     ('time 0, load', 'time 0, wind', 'time 1, load', 'time 1, wind')

@@ -21,17 +21,8 @@ _TABLE = "Pass an array of shape (n_rows, n_features) or a DataFrame"
 
 
 def as_table(data: TableLike, *, what: str = "X", allow_empty: bool = False) -> Table:
-    """Return ``data`` as a :class:`Table`, or say what is wrong with it.
+    """Return ``data`` as a :class:`Table`, or say what is wrong with it; ``what`` is how messages name it.
 
-    Parameters
-    ----------
-    what : str, default="X"
-        How messages name it.
-    allow_empty : bool, default=False
-        Whether no rows are fine.
-
-    Examples
-    --------
     >>> table = as_table([[1.0, 2.0], [3.0, 4.0]])
     >>> table.n_rows, table.n_columns, table.names
     (2, 2, None)

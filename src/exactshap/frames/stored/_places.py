@@ -77,12 +77,8 @@ def kind_of(path: str | Path) -> str:
 def find_files(source: TableLike, filesystem: Foreign = None) -> list[StoredFile]:
     """Return a source's files in the order of their names within each place. Hidden files and other kinds do not count.
 
-    Parameters
-    ----------
-    source : path, sequence of paths, or pyarrow.dataset.Dataset
-        Files, folders or patterns (``rows/*/2024-*.parquet``), or addresses such as ``s3://bucket/rows``.
-    filesystem : file system of pyarrow or fsspec, default=None
-        Where the paths are. None: what an address names, else this machine.
+    A source is files, folders or patterns (``rows/*/2024-*.parquet``), addresses such as ``s3://bucket/rows``, or a dataset of pyarrow; without a
+    ``filesystem`` of pyarrow or fsspec the paths are where an address says, else on this machine.
     """
     if callable(getattr(source, "get_fragments", None)):
         return _of_dataset(source)

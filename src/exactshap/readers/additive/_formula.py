@@ -47,22 +47,10 @@ def read_formula(
 ) -> AdditiveReader:
     """Read a model of a formula's terms as a sum of functions of the user's columns.
 
-    Parameters
-    ----------
-    model : object
-        A fitted result that predicts from a pandas frame of the user's columns.
-    request : Request
-        Its background says which columns there are, and of which types.
-    parameters : sequence of str
-        Names of the terms' parameters, such as ``age:site[T.south]``.
-    call : FrameCall
-        The documented prediction, on the scale where the terms add up.
-    way : str
-        The method to explain as a function where this cannot be done.
-    training : DataFrame, optional
-        The rows of the fit, for levels that the background lacks.
-    floor : float
-        Absolute rounding of the prediction.
+    ``model`` predicts from a pandas frame of these columns by ``call``, on the scale where the terms add up, with an absolute rounding of
+    ``floor``. The background of the request says which columns there are, and of which types; ``training`` are rows of the fit, for levels
+    that the background lacks. ``parameters`` name the terms (``age:site[T.south]``); ``way`` is the method to explain as a function
+    where this cannot be done.
     """
     name = type(model).__name__
     if request.background is None or not request.background.is_frame:
@@ -72,7 +60,7 @@ def read_formula(
     background = request.background
     given = background.names or ()
     found = {parameter: [j for j, column in enumerate(given) if _names(parameter, column)] for parameter in parameters}
-    _require_few(found, name, way)
+    _require_narrow(found, name, way)
     used = sorted({j for columns in found.values() for j in columns})
     names = tuple(given[j] for j in used)
     background = check_columns(background, names, len(names), owner=name, what="background")
@@ -108,7 +96,7 @@ def _names(parameter: str, column: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(column)}(?!\w)", parameter) is not None
 
 
-def _require_few(found: Mapping[str, Sequence[int]], owner: str, way: str) -> None:
+def _require_narrow(found: Mapping[str, Sequence[int]], owner: str, way: str) -> None:
     """Refuse interactions of many columns: all of their subsets would be called."""
     wide = next((parameter for parameter, columns in found.items() if len(columns) > MAX_COLUMNS_OF_TERM), None)
     if wide is not None:

@@ -127,16 +127,8 @@ def read_side_by_side(
 
     .. math:: f_k(x) = b_k + \sum_j x_j \beta_{jk}
 
-    Solved one by one and put together, 100,000 rows of five classes take four times as long.
-
-    Parameters
-    ----------
-    model : object
-        What holds them.
-    predict : callable
-        The model's own prediction, ``(table) -> (n_rows,) or (n_rows, n_outputs)``.
-    model_name, output_names, unit, fitted_names, single_output
-        As of a reader.
+    ``predict(table) -> (n_rows,) or (n_rows, n_outputs)`` is the prediction of ``model``, which holds them. Solved one by one and put
+    together, 100,000 rows of five classes take four times as long.
     """
     forms = [part.form for part in parts if isinstance(part, AdditiveReader)]
     blocks = [block for form in forms for block in form.blocks if isinstance(block, LinearTerms)]

@@ -52,14 +52,10 @@ class Process:
 
 
 def attach(request: Request, processes: Sequence[Process]) -> tuple[GaussianPosterior | None, Request]:
-    """Read the setting ``uncertainty``; return the posterior and the other settings. The posterior may be None.
+    """Read the setting ``uncertainty``; return the posterior, or None, and the other settings.
 
-    Parameters
-    ----------
-    request : Request
-        ``options["uncertainty"]`` is True, False or "auto": computed where a row costs less than a fifth of a second.
-    processes : sequence of Process
-        Independent ones; their outputs together are the outputs of the reader, in order.
+    True, False, or "auto": computed where a row costs less than a fifth of a second. The outputs of independent processes together are
+    those of the reader, in order.
     """
     options = dict(request.options)
     wanted = options.pop("uncertainty", "auto")

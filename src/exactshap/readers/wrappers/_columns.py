@@ -63,13 +63,7 @@ class ColumnOwners:
     def after(self, step: Model, owners: np.ndarray, rows: Table | None) -> np.ndarray:
         """Return the input column that each output column of ``step`` depends on: of a mixed one, the first of its player.
 
-        Parameters
-        ----------
-        step : transformer, "passthrough" or None
-        owners : int array of shape (n_step_inputs,)
-            The input column that each column before the step depends on.
-        rows : Table or None
-            A few rows as the step takes them.
+        ``owners`` (n_step_inputs,) are those of the columns before the step, ``rows`` a few rows as the step takes them.
         """
         if step is None or (isinstance(step, str) and step == "passthrough"):
             return owners
@@ -222,7 +216,7 @@ def _changed_outputs(step: Model, rows: Table) -> np.ndarray:
 
 
 def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], rows: Table, cells: np.ndarray) -> None:
-    """Refuse a step that makes something else of a row where other rows are beside it, or that drops rows."""
+    """Refuse a step that makes something else of a row where there are other rows too, or that drops rows."""
     odd = np.arange(1, rows.n_rows, 2)
     if len(cells) == rows.n_rows:
         if len(odd) == 0:

@@ -145,13 +145,6 @@ class Cohorts(Mapping[str, Comparison]):
 def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool = False, **settings: Any) -> Cohorts:
     """Compare the groups of an explanation with all other rows; see :meth:`exactshap.Explanation.by`.
 
-    Parameters
-    ----------
-    column, bins, drift, **settings
-        As of :meth:`exactshap.Explanation.by`.
-
-    Examples
-    --------
     >>> from exactshap import Explanation
     >>> explanation = Explanation(
     ...     values=[[1.0], [2.0]], baseline=[0.0, 0.0], prediction=[1.0, 2.0], residual=[0.0, 0.0], tolerance=1e-12,

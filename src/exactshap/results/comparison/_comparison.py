@@ -232,15 +232,6 @@ def compare(
 ) -> Comparison:
     """Compare the mean values of two explanations; see :meth:`exactshap.Explanation.compare`.
 
-    Parameters
-    ----------
-    first, second : Explanation
-        With rows, the same features and outputs, of one value function, index and unit.
-    labels, drift, level, n_bootstrap, n_permutations, random_state
-        As of :meth:`exactshap.Explanation.compare`.
-
-    Examples
-    --------
     >>> from exactshap import Explanation
     >>> explanation = Explanation(
     ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,

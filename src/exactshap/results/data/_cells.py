@@ -174,8 +174,6 @@ def fingerprint(data: TableLike) -> str:
     Numbers and booleans count as float64 and everything else as text, so that a CSV file, a Parquet file, pandas and polars
     give the same hash. The rows' order matters, their labels do not.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> fingerprint(np.eye(2)) == fingerprint([[1, 0], [0, 1]])
     True

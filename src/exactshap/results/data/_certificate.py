@@ -118,15 +118,8 @@ def all_within(residual: np.ndarray, tolerance: np.ndarray) -> bool:
 
 
 def without_noise(numbers: np.ndarray | float, tolerance: float | np.ndarray) -> np.ndarray:
-    """Return numbers for people: 0 where rounding could have made them.
+    """Return numbers for people: 0 where rounding, by the certificate's tolerance, could have made them. An infinite one explains nothing.
 
-    Parameters
-    ----------
-    tolerance : float or array
-        What rounding explains, of the certificate; an infinite one explains nothing.
-
-    Examples
-    --------
     >>> without_noise(np.array([0.25, -8.9e-16]), 1e-12)
     array([0.25, 0.  ])
     """

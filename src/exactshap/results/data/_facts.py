@@ -228,15 +228,8 @@ def counted(number: int, noun: str) -> str:
 def value_function_sentence(name: str, *, has_background: bool = True) -> str:
     """Say in words what v(S) is, and what it is not.
 
-    Parameters
-    ----------
-    name : str
-        As in ``explanation.value_function``.
-    has_background : bool, default=True
-        Whether background rows were passed; without, additive models have means over their training rows.
+    Without a background, additive models have means over their training rows.
 
-    Examples
-    --------
     >>> value_function_sentence("baseline")[:42]
     'v(S) is the prediction for one reference r'
     """

@@ -46,17 +46,8 @@ def _grammar() -> dict[str, Any]:
 
 
 def filtered_rows(table: Table, names: Sequence[str], where: str) -> np.ndarray:
-    """Return which rows (n_rows,) of a table a filter keeps. Nothing in it is evaluated as code.
+    """Return which rows (n_rows,) of a table with named columns a filter keeps, "" all. Nothing in it is evaluated as code.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of its columns.
-    where : str
-        "" keeps all.
-
-    Examples
-    --------
     >>> from exactshap.frames import as_table
     >>> table = as_table(np.array([[30.0, 1.0], [50.0, 2.0], [np.nan, 3.0]]))
     >>> filtered_rows(table, ["age", "size"], "age between 40 and 60 or size in (1, 7)")

@@ -34,7 +34,7 @@ class Importance:
     values : array of shape (n_players[, n_outputs])
         Estimates of E|value|, in the unit of the model output.
     std_error, lower, upper : arrays like ``values``, or None
-        Standard errors and ends of the intervals; None where none were asked for.
+        Standard errors and ends of the intervals; None where there are none.
     level : float or None
         Of the intervals.
     method : str
@@ -284,13 +284,7 @@ def studentised_interval(
 
 
 def checked_background_values(rows: ExplanationData, by_background: np.ndarray) -> np.ndarray:
-    """Return values by background row as an array, if their mean over the background are the explanation's values.
-
-    Parameters
-    ----------
-    by_background : array of shape (n_background, n_rows, n_players[, n_outputs])
-        Of :meth:`exactshap.Explainer.background_values`.
-    """
+    """Return values by background row as an array, if their mean over the background are the explanation's values."""
     by_background = np.asarray(by_background, float)
     do = "Pass explainer.background_values(X) of the same explainer and rows"
     if by_background.ndim != rows.values.ndim + 1 or by_background.shape[1:] != rows.values.shape or len(by_background) < 2:

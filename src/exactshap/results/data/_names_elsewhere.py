@@ -197,8 +197,6 @@ SHAPIQ_NAMES = {  # (index, whether the order is 1) -> shapiq's acronym
 def called_here(owner: str, name: str) -> str | None:
     """Return a sentence with the name here for an attribute of shap's. None if shap has none of this name.
 
-    Examples
-    --------
     >>> called_here("Explanation", "base_values")
     "Explanation has no attribute 'base_values'. It is called 'baseline' here; explanation.to_shap() gives shap's own object."
     >>> called_here("Explainer", "expected_value")

@@ -57,19 +57,10 @@ class Observed:
 
 
 def response(explanation: ExplanationData) -> tuple[str, np.ndarray] | None:
-    """Return the predictions in the unit that people read, with its name.
+    """Return the predictions in the unit that people read, with its name; None where they are read as they are.
 
-    Parameters
-    ----------
-    explanation : Explanation
+    Probabilities of log-odds and of scores before a softmax, targets of their logarithm.
 
-    Returns
-    -------
-    response : tuple of str and array of the predictions' shape, or None
-        Probabilities of log-odds and of scores before a softmax, targets of their logarithm; None where the prediction is read as it is.
-
-    Examples
-    --------
     >>> from exactshap import Explanation
     >>> explanation = Explanation(
     ...     values=[[1.0]], baseline=[-1.0], prediction=[0.0], residual=[0.0], tolerance=1e-12,
@@ -106,15 +97,8 @@ def named_target(explanation: Data, target: Column) -> Data:
 
 
 def observe(explanation: ExplanationData, target: Column) -> Observed:
-    """Compare predictions with what was observed, in the unit of the target.
+    """Compare predictions with what was observed: classes, as a classifier was fitted with them, or numbers in the unit of the target.
 
-    Parameters
-    ----------
-    target : array of shape (n_rows,), or of the predictions' shape
-        Classes of a classifier, as the model was fitted with them; numbers of a regressor.
-
-    Examples
-    --------
     >>> from exactshap import Explanation
     >>> explanation = Explanation(
     ...     values=[[1.0], [1.0]], baseline=[-1.0, -1.0], prediction=[0.0, 0.0], residual=[0.0, 0.0], tolerance=1e-12,

@@ -382,10 +382,7 @@ _PLAIN_CHUNK = frozenset(range(2, 8))
 def unpacked_bytes(content: bytes, shared: Collection[str] | None = ()) -> int:
     """Return the most bytes that a Parquet file's pages become. The overhead of small objects is left out.
 
-    Parameters
-    ----------
-    shared : collection of str, or None
-        Columns of text with repeated cells that the reader keeps once, in a dictionary; None means all.
+    ``shared`` are columns of text with repeated cells that the reader keeps once, in a dictionary; None means all.
     """
     if content[:4] != _MAGIC or content[-4:] != _MAGIC or len(content) < 12:
         raise ValueError("Its Parquet part does not begin and end as one")

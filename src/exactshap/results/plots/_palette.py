@@ -30,7 +30,7 @@ class Palette:
     neutral, accent : str
         One series, and a second one with it.
     undecided, missing : str
-        What cannot be told from zero, and cells that are missing or text.
+        What cannot be distinguished from zero, and cells that are missing or text.
     """
 
     positive: str = "#c8500a"

@@ -29,15 +29,9 @@ class InteractionMatrix:
 
 
 def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, max_display: int = 12) -> InteractionMatrix:
-    """Return row ``i``'s matrix, or all rows' mean magnitudes for ``i=None``.
+    """Return row ``i``'s matrix, or all rows' mean magnitudes for ``i=None``: of order 2 or more, of one output.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        Of order 2 or more, with one output.
-    i : int or None, default=None
-    max_display : int, default=12
-        The players with the largest row sums of magnitudes are shown.
+    The players with the largest row sums of magnitudes are shown.
     """
     if explanation.n_outputs > 1:
         raise InputError(

@@ -18,7 +18,7 @@ from exactshap.results.plots.summary import places_of, without_frame
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
 
-# Lines of one picture: more cannot be told apart.
+# Lines of one picture: more cannot be distinguished.
 MAX_LINES = 200
 
 

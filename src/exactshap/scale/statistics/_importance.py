@@ -180,8 +180,6 @@ _ROWS_AT_ONCE = 2**25
 class ExactSums:
     """One sum for each column, as a whole number of 2^-1074. Integers of Python have no largest value, so nothing is lost.
 
-    Examples
-    --------
     >>> one = ExactSums.of(np.array([[1e16], [1.0], [-1e16]]))
     >>> one.means(1)
     array([1.])

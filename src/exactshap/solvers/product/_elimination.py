@@ -44,8 +44,6 @@ class Elimination:
 def eliminate(n_players: int, factors: Sequence[Sequence[int]]) -> Elimination:
     """Return an order that adds few edges: the player with the fewest missing edges among its neighbours comes next.
 
-    Examples
-    --------
     >>> eliminate(4, [(0, 1), (1, 2), (2, 3)]).width
     1
     """
@@ -85,15 +83,8 @@ def solve_factors(
 ) -> Part:
     """Return the values (1, n_sets, 1) of one row, as a part without a constant.
 
-    Parameters
-    ----------
-    factors : sequence of (players, table)
-        Players ascending; ``table (n_background, 2^k)`` holds s, bit p of a column is the p-th player.
-    rates, coefficients : arrays of shape (n_terms,)
-        r and c.
-    weights : array of shape (n_background,)
-    semivalue, order
-        As in :func:`exactshap.solvers.solve`.
+    A factor has its players, ascending, and a ``table (n_background, 2^k)`` of s: bit p of a column is the p-th player. ``rates`` and
+    ``coefficients`` (n_terms,) are r and c.
     """
     plan = eliminate(n_players, [members for members, _ in factors])
     arrays = _plan_arrays(plan)

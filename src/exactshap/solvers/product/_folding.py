@@ -42,13 +42,7 @@ class Folded:
 
 
 def fold(tiles: Iterable[tuple[np.ndarray, np.ndarray]], n_players: int, n_terms: int) -> Folded:
-    """Sum up the background of a block of terms.
-
-    Parameters
-    ----------
-    tiles : iterable of (weights (n_background,), b (n_background, n_players, n_terms))
-        The background, tile by tile.
-    """
+    """Sum up the background of a block of terms: tiles of weights (n_background,) and b (n_background, n_players, n_terms)."""
     n_low = low_players(n_players)
     table = np.zeros((-(-n_terms // LANES) * LANES, 2 ** (n_players - n_low), 2**n_low))
     top, same = np.zeros((n_players, n_terms)), None

@@ -34,22 +34,9 @@ def solve_hinges(
 ) -> Part:
     """Return the values (1, n_sets, n_outputs) of one row, as a part without a constant.
 
-    Parameters
-    ----------
-    steps : array of shape (n_sums, n_players)
-        s, what each player adds to a sum.
-    starts : array of shape (n_sums + 1,)
-        The hinges of sum i are starts[i] to starts[i + 1] - 1.
-    shifts : array of shape (n_hinges,)
-        beta.
-    coefficients : array of shape (n_hinges, n_outputs)
-        c.
-    semivalue, order
-        As in :func:`exactshap.solvers.solve`.
-
-    Notes
-    -----
-    A set of several players is solved as the last of them in the differences of the game in all others.
+    ``steps`` (n_sums, n_players) are s, what each player adds to a sum; the hinges of sum i are ``starts[i]`` to ``starts[i + 1] - 1``, with
+    ``shifts`` beta and ``coefficients`` (n_hinges, n_outputs) c. A set of several players is solved as the last of them in the differences
+    of the game in all others.
     """
     _check_width(steps, starts, shifts)
     n_players, n_outputs = steps.shape[1], coefficients.shape[1]

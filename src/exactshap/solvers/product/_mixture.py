@@ -158,19 +158,9 @@ def solve_mixture(
 ) -> Part:
     r"""Return the part of some terms for single players.
 
-    Parameters
-    ----------
-    inside : array of shape (n_rows, n_players, n_terms)
-        Squared distances of the rows from each term's point, in each player.
-    outside : array of shape (n_background, n_players, n_terms)
-        The same of the background; zeros where absent factors are 1.
-    weights : array of shape (n_background,)
-        Of the background rows.
-    coefficients : array of shape (n_outputs, n_terms)
-
-    Notes
-    -----
-    Bits of a row depend on that row alone. ``error_bound`` is that of quadrature and of what is left out, not of the mixture.
+    ``inside`` (n_rows, n_players, n_terms) are squared distances of the rows from each term's point, ``outside`` (n_background, n_players,
+    n_terms) the same of the background, zeros where absent factors are 1; ``coefficients`` are (n_outputs, n_terms). Bits of a row depend
+    on that row alone. ``error_bound`` is that of quadrature and of what is left out, not of the mixture.
     """
     (n_rows, n_players, _), n_outputs = inside.shape, len(coefficients)
     values = np.zeros((n_rows, n_players, n_outputs))

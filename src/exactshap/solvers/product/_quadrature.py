@@ -47,18 +47,8 @@ def solve_terms(
 ) -> Part:
     """Return the part of terms laid out for the kernels; readers that stream call this on one block of terms after another.
 
-    Parameters
-    ----------
-    a : array of shape (n_rows, n_players, n_terms), C-contiguous
-    b : array of shape (n_background, n_players, n_terms), C-contiguous, of the same dtype
-    c : array of shape (n_outputs, n_terms), C-contiguous, of the same dtype
-    weights : array of shape (n_background,)
-    semivalue, order, all_nodes
-        As in :func:`solve_product`.
-
-    Notes
-    -----
-    Each row's number of nodes depends on that row alone, so that results do not depend on how rows are cut into blocks.
+    ``a`` (n_rows, n_players, n_terms), ``b`` (n_background, n_players, n_terms) and ``c`` (n_outputs, n_terms) are C-contiguous, of one dtype. Each
+    row's number of nodes depends on that row alone, so that results do not depend on how rows are cut into blocks.
     """
     (n_rows, n_players, _), n_outputs = a.shape, c.shape[0]
     counts = [math.comb(n_players, size) for size in set_sizes(order)]

@@ -58,14 +58,8 @@ def check_eta(eta: Any, owner: str) -> float:
 def embedding_weights(within: np.ndarray, targets: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
     """Return (K + eta diag(1 / w))^-1 targets by one Cholesky factorisation.
 
-    Parameters
-    ----------
-    within : array of shape (n, n)
-        k_S between the conditioning rows; overwritten.
-    targets : array of shape (n, m)
-        Right-hand sides; overwritten where they lie column by column.
-    weights : array of shape (n,)
-        Positive, summing to one.
+    ``within`` (n, n), k_S between the conditioning rows, is overwritten, and ``targets`` (n, m) where they lie column by column. The weights
+    (n,) are positive and sum to one.
     """
     return solve_factored(_factor(within, eta, weights), np.asfortranarray(targets))
 
@@ -99,10 +93,7 @@ def choose_eta(
 ) -> float:
     """Return the ridge with the smallest leave-one-out loss over random coalitions.
 
-    Parameters
-    ----------
-    factors : array of shape (n_players, n, n)
-        One-player kernel factors between the conditioning rows; at most 300 of them are used.
+    ``factors`` (n_players, n, n) are one-player kernel factors between the conditioning rows; at most 300 of these are used.
     """
     rng = np.random.default_rng(random_state)
     n_players, n = factors.shape[:2]
@@ -142,24 +133,15 @@ def leave_one_out_loss(known: np.ndarray, unknown: np.ndarray, etas: Sequence[fl
 def pivoted_rows(
     column: Callable[[int], np.ndarray], diagonal: np.ndarray, weights: np.ndarray, n_chosen: int, rng: np.random.Generator
 ) -> np.ndarray:
-    r"""Return rows that span a kernel matrix well. They come from randomly pivoted Cholesky: no outlier is left out.
+    r"""Return rows that span a kernel matrix well, by randomly pivoted Cholesky: no outlier is left out.
 
     Each next row z is drawn with a probability proportional to its weight and to what those before, L, leave of it:
 
     .. math:: P(z) \propto w_z \bigl(k(z, z) - k_L(z)^\top K_{LL}^{-1} k_L(z)\bigr)
 
-    Parameters
-    ----------
-    column : callable
-        ``column(i) -> (n,)``, the kernel between row i and all rows.
-    diagonal, weights : arrays of shape (n,)
-        k(z, z), and weights that are positive.
-    n_chosen : int
-        At most n. Once nothing is left to explain, the rest are drawn from the other rows at random.
-
-    Notes
-    -----
-    O(n n_chosen^2) operations and n n_chosen numbers. Chen, Epperly, Tropp & Webber, *Randomly pivoted Cholesky*, Algorithm 1.
+    ``column(i) -> (n,)`` is the kernel between row i and all rows, ``diagonal`` k(z, z). Once nothing is left to explain, the rest of the chosen
+    are drawn from the other rows at random. O(n n_chosen^2) operations and n n_chosen numbers. Chen, Epperly, Tropp & Webber, *Randomly
+    pivoted Cholesky*, Algorithm 1.
     """
     n = len(diagonal)
     left, factor = np.array(diagonal, float), np.empty((n_chosen, n))

@@ -36,18 +36,9 @@ def player_functionals(
     players: Sequence[int],
     semivalue: str | Semivalue = "shapley",
 ) -> np.ndarray:
-    """Return Gamma (n_chosen, n_terms, n_rows), exact up to rounding. The cheaper of two ways is taken.
+    """Return Gamma (n_chosen, n_terms, n_rows) of some players, exact up to rounding. The cheaper of two ways is taken.
 
-    Parameters
-    ----------
-    inside : array of shape (n_players, n_terms, n_rows)
-        One-player factors k_j(X_ij, x_qj).
-    outside : array of shape (n_players, n_terms, n_background)
-        k_j(X_ij, z_j).
-    weights : array of shape (n_background,)
-        Summing to one.
-    players : sequence of int
-        Which players A.
+    ``inside`` (n_players, n_terms, n_rows) are k_j(X_ij, x_qj), ``outside`` (n_players, n_terms, n_background) k_j(X_ij, z_j); weights sum to one.
     """
     rule = find(semivalue)
     way = by_splitting if splitting_pays(len(inside), outside.shape[2], inside.shape[2]) else by_quadrature

@@ -49,7 +49,7 @@ MAX_SETS = 2.0**20
 # Players of a leaf that is tabulated, and bytes of all tables.
 MAX_TABLE_PLAYERS, TABLE_BYTES = 10, 2.0**28
 # Patterns of the background at a leaf, at most, below which a table would not be faster.
-FEWEST_PATTERNS = 4
+MIN_PATTERNS = 4
 # Numbers that are added up at a time, as in linear_tables.cpp.
 LANES = 4
 # A part or a player of a pattern, in numbers of a table's cell (1 ns and 0.3 ns).
@@ -163,7 +163,7 @@ class LinearEngine:
             given = self.outputs[o]
             needed = 8.0 * given.table_sizes(order)
             wanted = (np.diff(given.leaves.start) <= MAX_TABLE_PLAYERS) & given.has_bits
-            wanted &= given.bounds(len(self.weights)) >= FEWEST_PATTERNS
+            wanted &= given.bounds(len(self.weights)) >= MIN_PATTERNS
             by_size = np.argsort(np.where(wanted, needed, np.inf), kind="stable")
             fits = np.zeros(len(needed), bool)
             fits[by_size] = np.cumsum(np.where(wanted, needed, 0.0)[by_size]) <= min(self.limit, TABLE_BYTES) / len(

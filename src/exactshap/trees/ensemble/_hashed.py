@@ -169,8 +169,6 @@ _MIX = 0x9DDFEA08EB382D69
 def city_hash_64(text: bytes) -> int:
     """Return the 64-bit hash of some bytes; four formulas by length.
 
-    Examples
-    --------
     >>> hex(city_hash_64(b"")), hex(city_hash_64(b"Oslo"))
     ('0x9ae16a3b2f90404f', '0xc63ee5fefdf1511a')
     """

@@ -176,15 +176,8 @@ class TreeModel:
 
 
 def take_trees(trees: FlatTrees, chosen: np.ndarray) -> FlatTrees:
-    """Return an ensemble of some of the trees, with the same constant.
+    """Return an ensemble of the chosen trees, by number and in this order, with the same constant.
 
-    Parameters
-    ----------
-    chosen : int array
-        Numbers of trees, in the order in which they shall come.
-
-    Examples
-    --------
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.ensemble import RandomForestRegressor
     >>> from exactshap.trees import flatten, take_trees

@@ -35,16 +35,8 @@ class Paths:
 
 
 def parents(trees: FlatTrees) -> tuple[np.ndarray, np.ndarray]:
-    """Return each node's parent, and on which side of it the node is.
+    """Return each node's parent (n_nodes,), -1 at roots, and whether the node is on its left side.
 
-    Returns
-    -------
-    parent : int32 array of shape (n_nodes,)
-        -1 at roots.
-    is_left : bool array of shape (n_nodes,)
-
-    Examples
-    --------
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> from exactshap.trees import flatten, parents
     >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
@@ -57,15 +49,8 @@ def parents(trees: FlatTrees) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cover_shares(trees: FlatTrees) -> np.ndarray:
-    """Return the share of its parent's cover that each node has.
+    """Return cover(node) / cover(parent) of each node: 1 at roots, 1/2 for both children of an empty parent.
 
-    Returns
-    -------
-    shares : array of shape (n_nodes,)
-        cover(node) / cover(parent); 1 at roots, 1/2 for both children of an empty parent.
-
-    Examples
-    --------
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> from exactshap.trees import cover_shares, flatten
     >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
@@ -78,22 +63,12 @@ def cover_shares(trees: FlatTrees) -> np.ndarray:
 
 
 def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths:
-    r"""Return the distinct players of every leaf's path with their cover ratios.
+    r"""Return the distinct players of every leaf's path with their cover ratios; without ``player_of_column`` each column is a player.
 
     .. math:: b_{lj} = \prod_{q \to c \text{ on the path},\, j_q = j} \mathrm{cover}(c) / \mathrm{cover}(q)
 
-    Parameters
-    ----------
-    player_of_column : int array of shape (n_features,), default=None
-        The player of each column; None makes each column a player of its own.
+    The memory is the sum of the depths of all leaves: linear in the depth, never exponential.
 
-    Returns
-    -------
-    paths : Paths
-        Its memory is the sum of the depths of all leaves: linear in the depth, never exponential.
-
-    Examples
-    --------
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> from exactshap.trees import flatten
     >>> tree = DecisionTreeRegressor().fit([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]], [0.0, 1.0, 5.0, 5.0])
@@ -134,21 +109,10 @@ def _depths(trees: FlatTrees, parent: np.ndarray) -> np.ndarray:
 
 
 def inside(trees: FlatTrees, where: Paths, X: np.ndarray) -> np.ndarray:
-    """Return which rows satisfy each player's splits on each leaf's path.
+    """Return a_lj (n_rows, n_leaves, n_players): 1.0 where a row satisfies every split on j on the path to l, else 0.0.
 
-    Parameters
-    ----------
-    where : Paths
-        Of the same trees.
-    X : array of shape (n_rows, n_features)
+    It is 1.0 for players without a split there.
 
-    Returns
-    -------
-    inside : array of shape (n_rows, n_leaves, n_players)
-        a_lj: 1.0 where the row satisfies every split on j on the path to l, else 0.0; 1.0 for players without a split there.
-
-    Examples
-    --------
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> from exactshap.trees import flatten, inside, paths
     >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))

@@ -23,16 +23,6 @@ from exactshap.trees.ensemble._linear import LeafTerms
 def prepared(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     """Return rows as they are compared with thresholds: float64, rounded to float32 first where the library does so.
 
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-
-    Returns
-    -------
-    X : C-contiguous float64 array of shape (n_rows, n_features)
-
-    Examples
-    --------
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> from exactshap.trees import flatten, prepared
     >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
@@ -47,19 +37,8 @@ def prepared(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
 
 def decisions(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    """Return which way each row goes at each node.
+    """Return which way each row goes at each node: (n_nodes, n_rows), 1 where left, 0 where right and at leaves.
 
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-
-    Returns
-    -------
-    decisions : uint8 array of shape (n_nodes, n_rows)
-        1 where the row goes left, 0 where right and at leaves.
-
-    Examples
-    --------
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> from exactshap.trees import decisions, flatten
     >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
@@ -72,19 +51,8 @@ def decisions(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
 
 def apply(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    """Return the leaf that each row reaches in each tree.
+    """Return the leaf that each row reaches in each tree, (n_rows, n_trees), by global numbers of nodes.
 
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-
-    Returns
-    -------
-    leaves : int32 array of shape (n_rows, n_trees)
-        Global numbers of nodes.
-
-    Examples
-    --------
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> from exactshap.trees import apply, flatten
     >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
@@ -97,21 +65,10 @@ def apply(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
 
 def margin(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    r"""Return the sum of the leaves that each row reaches, in float64.
+    r"""Return the sum of the leaves that each row reaches and of their linear functions, (n_rows, n_outputs) in float64.
 
     .. math:: f(x) = c + \sum_k v_{\mathrm{leaf}_k(x)}
 
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-
-    Returns
-    -------
-    margin : array of shape (n_rows, n_outputs)
-        The constant plus the values of the leaves and their linear functions.
-
-    Examples
-    --------
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> from exactshap.trees import flatten, margin
     >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))

@@ -95,15 +95,8 @@ def _route(model: Model) -> str:
 def flatten(model: Model, output: Any = "auto") -> FlatTrees:
     """Return the flat trees of a fitted model; of a binary probability forest, those of the positive class.
 
-    Parameters
-    ----------
-    model : object
-        As for :func:`exactshap.trees.convert`.
-    output : "auto", int or str
-        Which output of a model with several; "auto" keeps all of them.
+    ``output`` is one of several by number or name; "auto" keeps all of them.
 
-    Examples
-    --------
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> X, y = load_diabetes(return_X_y=True)

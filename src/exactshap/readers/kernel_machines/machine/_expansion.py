@@ -142,16 +142,9 @@ def expand(
     magnitudes: np.ndarray | None = None,
     cancels: bool = False,
 ) -> Expansion:
-    """Expand a kernel machine into its product terms.
+    """Expand a kernel machine into its product terms: points (n_training, n_columns), coefficients (n_training, n_outputs).
 
-    Parameters
-    ----------
-    kernel : Kernel
-    points : array of shape (n_training, n_columns)
-    coefficients : array of shape (n_training, n_outputs)
-    intercept : float or array of shape (n_outputs,)
-    magnitudes : array like ``coefficients``, optional
-        What the coefficients are sums of, in magnitudes, where the model adds these up row by row and does not know the sums.
+    ``magnitudes`` are what the coefficients are sums of, in magnitudes, where the model adds these up row by row and does not know the sums.
     """
     points = np.asarray(points, float)
     coefficients = np.asarray(coefficients, float)
