@@ -68,6 +68,14 @@ _LINES = {
 EXAMPLES = {name: "\n\n".join(("Examples:", *lines)) for name, lines in _LINES.items()}
 
 
+def explainer_settings(
+    value_function: str, model_output: str, align: bool, groups: Path | None, budget: int | None, **others: Any
+) -> dict[str, Any]:
+    """Return the keyword arguments of ``Explainer``; readers refuse a budget that they have no use for, so that none is no keyword."""
+    settings = {"value_function": value_function, "output": output_choice(model_output), "align": align}
+    return {**settings, "groups": read_groups(groups), **({} if budget is None else {"budget": budget}), **others}
+
+
 def dropped(target: str | None, drop: list[str] | None) -> tuple[str, ...]:
     """Return the columns that are not features."""
     return tuple(drop or ()) + (() if target is None else (target,))

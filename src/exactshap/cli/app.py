@@ -33,13 +33,7 @@ def command(
     from exactshap.cli._screen import console
     from exactshap.cli._work import Task
 
-    settings = {
-        "value_function": value_function,
-        "output": options.output_choice(model_output),
-        "align": align,
-        "groups": options.read_groups(groups),
-        **({} if budget is None else {"budget": budget}),
-    }
+    settings = options.explainer_settings(value_function, model_output, align, groups, budget)
     task = Task(model=model, data=data, background=background, drop=options.dropped(target, drop), settings=settings)
     fitted = load_model(model, allow_pickle=allow_pickle, trust=trust, n_stages=n_stages)
     rows = take_columns(task.table(), task.drop, what=data.name)

@@ -45,14 +45,7 @@ def command(
         allow_pickle=allow_pickle,
         trust=trust,
         n_stages=n_stages,
-        settings={
-            "value_function": value_function,
-            "output": options.output_choice(model_output),
-            "align": align,
-            "progress": False,
-            "groups": options.read_groups(groups),
-            **({} if budget is None else {"budget": budget}),
-        },
+        settings=options.explainer_settings(value_function, model_output, align, groups, budget, progress=False),
         offset=offset,
     )
     with progress_text(None, lambda _, seconds: f"checking {model.name} for {duration(seconds)}"):

@@ -61,14 +61,7 @@ def command(
             allow_pickle=allow_pickle,
             trust=trust,
             n_stages=n_stages,
-            settings={
-                "value_function": value_function,
-                "output": options.output_choice(model_output),
-                "align": align,
-                "n_jobs": jobs,
-                "groups": options.read_groups(groups),
-                **({} if budget is None else {"budget": budget}),
-            },
+            settings=options.explainer_settings(value_function, model_output, align, groups, budget, n_jobs=jobs),
             rows=options.row_choice(rows),
             keep=tuple(keep or ()),
         )

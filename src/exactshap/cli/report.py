@@ -58,14 +58,7 @@ def command(
             message("A report of a model needs rows", "DATA is missing", "Pass a .csv or .parquet file after the model")
         )
     else:
-        settings = {
-            "value_function": value_function,
-            "output": options.output_choice(model_output),
-            "align": align,
-            "n_jobs": jobs,
-            "groups": options.read_groups(groups),
-            **({} if budget is None else {"budget": budget}),
-        }
+        settings = options.explainer_settings(value_function, model_output, align, groups, budget, n_jobs=jobs)
         task = Task(
             model=model,
             data=data,
