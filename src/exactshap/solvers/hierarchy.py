@@ -191,23 +191,12 @@ MAX_CALLS = 2**12
 def solve_hierarchy(
     game: Game, hierarchy: Hierarchy, order: int = 1, *, budget: int | None = None, method: str = "auto"
 ) -> Solution:
-    r"""Solve a game for players in nested groups or stages, exactly.
+    r"""Solve a game for players in nested groups or stages, exactly. The order is 1.
 
     Product games by an integral for each level; additive games term by term, as players outside of a term do not count; other games by
     their values on all coalitions that the hierarchy admits: :math:`2^{n_1 + \dots + n_m}` for groups of sizes n along one path,
-    instead of :math:`2^d`.
+    instead of :math:`2^d`. "enumeration" visits the coalitions of any game: the reference implementation.
 
-    Parameters
-    ----------
-    order : int, default=1
-        Only 1.
-    budget : int, default=None
-        Calls of an oracle's function at most.
-    method : {"auto", "enumeration"}, default="auto"
-        Enumeration visits the coalitions of any game: the reference implementation.
-
-    Examples
-    --------
     >>> from exactshap.games import OracleGame
     >>> from exactshap.semivalues import owen
     >>> solve_hierarchy(OracleGame(lambda masks: masks.sum(axis=1) ** 2.0, 3), owen({"pair": [0, 1]})).values

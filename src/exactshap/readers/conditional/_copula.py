@@ -30,14 +30,7 @@ SMALLEST_EIGENVALUE = 1e-9
 class GaussianCopula:
     """Fit a copula to a background; evaluate the model on its draws.
 
-    Parameters
-    ----------
-    reader : Reader
-        For the model's own ``predict``, its players and names.
-    weights : array of shape (n_background,)
-        Positive, summing to one.
-    n_samples : int
-        Draws for each coalition; rounded up to 8 scramblings of a power of two.
+    ``n_samples`` for each coalition are rounded up to 8 scramblings of a power of two.
     """
 
     replicates = REPLICATES

@@ -29,22 +29,9 @@ PREDICTED_ROWS = 128
 class KernelReader(Reader):
     """A kernel machine bound to a value function.
 
-    Parameters
-    ----------
-    model : object
-        The user's model, for its own ``predict`` and its name.
-    expansion : Expansion
-        The model's formula.
-    predict : callable
-        ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``: the model's own prediction path.
-    own_call : OwnCall, optional
-        The same as a single documented call.
-    feature_names : tuple of str or None
-        Names that the model was fitted with.
-    posterior : GaussianPosterior or None
-        What a Gaussian process needs for the covariance of its Shapley values.
-    epsilon : float
-        Rounding unit of the model's own arithmetic.
+    ``predict(table) -> (n_rows,) or (n_rows, n_outputs)`` is the model's own prediction path, and ``own_call`` the same as a single documented
+    call; ``posterior`` is what a Gaussian process needs for the covariance of its Shapley values, ``epsilon`` the rounding unit of the
+    model's own arithmetic.
     """
 
     value_functions = VALUE_FUNCTIONS

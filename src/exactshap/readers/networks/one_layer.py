@@ -224,12 +224,7 @@ def read(model: OneLayerNetwork, request: Request) -> Reader:
 class NetworkReader(Reader):
     """A network of one hidden layer bound to a background.
 
-    Parameters
-    ----------
-    own_call : OwnCall
-        The documented call that predicts.
-    odds_rounding : float, default=0.0
-        What a prediction is off by for each unit of exp(prediction), where log-odds are worked out from probabilities.
+    ``odds_rounding`` is what a prediction is off by for each unit of exp(prediction), where log-odds are worked out from probabilities.
     """
 
     value_functions = ("interventional", "baseline")

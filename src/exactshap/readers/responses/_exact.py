@@ -40,17 +40,7 @@ class PlayerScores(Protocol):
 
 
 class ResponseReader(LinkedReader):
-    """An inverse link of a score that is a sum over players, bound to a background.
-
-    Parameters
-    ----------
-    inner : Reader
-        The score, of one output.
-    scores : PlayerScores
-        Its sum.
-    response : Response
-        With a link of :func:`exactshap.expansions.links`.
-    """
+    """An inverse link of a score of one output that is a sum over players, bound to a background."""
 
     def __init__(self, inner: Reader, scores: PlayerScores, response: Response) -> None:
         super().__init__(inner, response)

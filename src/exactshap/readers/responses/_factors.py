@@ -54,17 +54,7 @@ class FactorScores(Protocol):
 
 
 class FactorReader(LinkedReader):
-    """An inverse link of a score of one output that is a sum of factors, bound to a background.
-
-    Parameters
-    ----------
-    inner : Reader
-        The score, with a background.
-    factors : FactorScores
-        Its sum.
-    response : Response
-        With a link of :func:`exactshap.expansions.links`.
-    """
+    """An inverse link of a score of one output that is a sum of factors, bound to a background."""
 
     block_rows = 16
 

@@ -29,17 +29,7 @@ from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_hinges
 
 
 class PiecewiseReader(LinkedReader):
-    """A piecewise linear function of a score that is a sum over players, bound to a background.
-
-    Parameters
-    ----------
-    inner : Reader
-        The score, of one output.
-    scores : PlayerScores
-        Its sum.
-    response : Response
-        With its pieces.
-    """
+    """A piecewise linear function of a score of one output that is a sum over players, bound to a background."""
 
     block_rows = 16
 

@@ -17,15 +17,7 @@ _OWN = frozenset({"block_rows", "threads_inside", "value_functions"})
 
 
 class LinkedReader(Reader):
-    """An inverse link of a score, bound to the score's background; readers say how it is solved.
-
-    Parameters
-    ----------
-    inner : Reader
-        The score.
-    response : Response
-        Its link, unit and documented call.
-    """
+    """An inverse link of a score, bound to the score's background; readers say how it is solved."""
 
     value_functions = ("interventional", "baseline")
 

@@ -52,16 +52,7 @@ class HybridScores(Protocol):
 class SampledResponse(LinkedReader):
     """An inverse link of scores that have exact values, bound to a background.
 
-    Parameters
-    ----------
-    inner : Reader
-        The score, with a background.
-    hybrids : HybridScores
-        Of the same score.
-    request : Request
-        Its options are ``budget``, ``tol`` and ``random_state``.
-    why : str
-        What keeps the values from being exact, for ``method``.
+    The options of the request are ``budget``, ``tol`` and ``random_state``; ``why`` is what keeps the values from being exact, for ``method``.
     """
 
     block_rows = 16

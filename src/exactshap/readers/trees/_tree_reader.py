@@ -43,18 +43,8 @@ class TreeReader(Reader):
 
     .. math:: v(S) = c + \sum_l v_l \prod_{j \in S} a_{lj}(x) \prod_{j \notin S} b_{lj}
 
-    Parameters
-    ----------
-    model : object
-        The fitted model itself.
-    ensemble : TreeModel
-        What its library's converter made of it.
-    own_call : OwnCall
-        The library's documented call for all outputs of the margin.
-    refuse : callable, optional
-        ``refuse(table)`` names the cell for which the library's own call raised a ValueError.
-    offset : Offset, optional
-        How the library's own call takes an offset of each row.
+    ``own_call`` is the library's documented call for all outputs of the margin; ``refuse(table)`` names the cell for which that raised a
+    ValueError; ``offset`` says how it takes an offset of each row.
     """
 
     value_functions = ("path_dependent", "interventional", "baseline")

@@ -148,21 +148,11 @@ class SumGame:
 
 
 class SumReader(Reader):
-    r"""A weighted sum of other readers' models.
+    r"""A weighted sum of other readers' models, all of them with the sum's players and one value function.
 
     .. math:: f(x) = c + \sum_m f_m(x_{C_m}) W_m
 
-    Parameters
-    ----------
-    model : object
-        The fitted model itself.
-    members : sequence of Member
-        All of them with the sum's players and one value function.
-    own : callable
-        The model's own prediction, ``own(table) -> (n_rows,) or (n_rows, n_outputs)``.
-    constant : array of shape (n_outputs,)
-        c.
-    fitted_names : tuple of str or None
+    ``own(table) -> (n_rows,) or (n_rows, n_outputs)`` is the model's own prediction.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
 """Pictures of explanations: prepared as plain data first, then drawn into an ``ax`` that comes in and goes out.
 
 Nothing here calls ``plt.show()``, resizes a figure that was passed in, or touches the global random state. :func:`palette` sets the colours of all.
+Explanations have one output; features beyond ``max_display`` are shown as one; without an ``ax`` there is a new figure.
 """
 
 from __future__ import annotations

@@ -57,15 +57,7 @@ def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, 
 
 
 def draw_interactions(prepared: InteractionMatrix, ax: Axes = None) -> Any:
-    """Draw a prepared matrix of pairs.
-
-    Parameters
-    ----------
-    prepared : InteractionMatrix
-        Of :func:`prepare_interactions`.
-    ax : matplotlib Axes, default=None
-        None makes a new figure; nothing is shown.
-    """
+    """Draw a prepared matrix of pairs."""
     n = len(prepared.names)
     ax = new_axes(3.2 + 0.55 * n, 2.0 + 0.5 * n) if ax is None else ax
     # Single players are larger than pairs mostly: their colours end where those of the pairs do

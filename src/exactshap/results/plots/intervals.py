@@ -42,20 +42,11 @@ class Intervals:
 def prepare_intervals(
     explanation: ExplanationData, i: int | None = None, *, level: float = 0.95, max_display: int = 10
 ) -> Intervals:
-    r"""Sort features by mean magnitude and compute normal intervals of their values.
+    r"""Sort features by mean magnitude and compute normal intervals of their values: those of row ``i``, or of every row.
 
     .. math:: \phi_j \pm z_{(1 + \mathrm{level}) / 2}\, \mathrm{std}(\phi_j)
 
-    The interval of "others" adds up entries of the covariance.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of one output, with ``std`` (a Gaussian process) or ``std_error`` (sampled values).
-    i : int, default=None
-        One row, drawn as bars; None draws every row as a dot.
-    max_display : int, default=10
-        Largest number of lines, at least 1.
+    The interval of "others" adds up entries of the covariance. Sampled values have ``std_error`` in the place of ``std``.
     """
     if not 0 < level < 1:
         raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
@@ -111,15 +102,7 @@ def _quantile(level: float) -> float:
 
 
 def draw_intervals(prepared: Intervals, ax: Axes = None) -> Any:
-    """Draw prepared intervals: blue where the interval excludes zero, grey where the sign is open; a band for many rows.
-
-    Parameters
-    ----------
-    prepared : Intervals
-        Of :func:`prepare_intervals`.
-    ax : matplotlib Axes, default=None
-        None makes a new figure; nothing is shown.
-    """
+    """Draw prepared intervals: blue where the interval excludes zero, grey where the sign is open; a band for many rows."""
     (n_rows, n_labels), colours = prepared.values.shape, current_palette()
     ax = new_axes(7.0, 0.5 * n_labels + 1.6) if ax is None else ax
     ax.axvline(0.0, color="black", linewidth=0.8, zorder=1)

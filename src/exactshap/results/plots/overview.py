@@ -47,15 +47,7 @@ def _strongest(explanation: ExplanationData, max_display: int) -> tuple[tuple[st
 
 
 def prepare_heatmap(explanation: ExplanationData, *, max_display: int = 10) -> Heatmap:
-    """Order the rows so that similar values stand together: by clustering, and beyond 2,000 rows by the prediction.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of one output.
-    max_display : int, default=10
-        Largest number of lines, at least 1.
-    """
+    """Order the rows so that similar values stand together: by clustering, and beyond 2,000 rows by the prediction."""
     labels, values = _strongest(explanation, max_display)
     order = _similar_rows(values, explanation.prediction)
     return Heatmap(labels, values[order].T, explanation.prediction[order], order, explanation.unit)
@@ -71,15 +63,7 @@ def _similar_rows(values: np.ndarray, prediction: np.ndarray) -> np.ndarray:
 
 
 def draw_heatmap(prepared: Heatmap, ax: Axes = None) -> Any:
-    """Draw a prepared heatmap, with the line of predictions above it.
-
-    Parameters
-    ----------
-    prepared : Heatmap
-        Of :func:`prepare_heatmap`.
-    ax : matplotlib Axes, default=None
-        None makes a new figure; nothing is shown.
-    """
+    """Draw a prepared heatmap, with the line of predictions above it."""
     n = len(prepared.labels)
     ax = new_axes(8.0, 0.38 * n + 2.2) if ax is None else ax
     limit = float(np.percentile(np.abs(prepared.values), 99.0)) or float(np.abs(prepared.values).max()) or 1.0
@@ -110,28 +94,12 @@ class Violin:
 
 
 def prepare_violin(explanation: ExplanationData, *, max_display: int = 10) -> Violin:
-    """Return the strongest features' values, and the rest's as one.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of one output.
-    max_display : int, default=10
-        Largest number of violins, at least 1.
-    """
+    """Return the strongest features' values, and the rest's as one."""
     return Violin(*_strongest(explanation, max_display))
 
 
 def draw_violin(prepared: Violin, ax: Axes = None) -> Any:
-    """Draw prepared distributions, with their quartiles; values that are all equal are a mark.
-
-    Parameters
-    ----------
-    prepared : Violin
-        Of :func:`prepare_violin`.
-    ax : matplotlib Axes, default=None
-        None makes a new figure; nothing is shown.
-    """
+    """Draw prepared distributions, with their quartiles; values that are all equal are a mark."""
     n, colours = len(prepared.labels), current_palette()
     ax = new_axes(7.0, 0.5 * n + 1.7) if ax is None else ax
     ax.axvline(0.0, color="gray", linewidth=0.8, zorder=1)

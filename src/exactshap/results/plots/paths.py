@@ -32,16 +32,9 @@ class Paths:
 
 
 def prepare_paths(explanation: ExplanationData, *, max_display: int = 10) -> Paths:
-    r"""Add up the values of each row, the weakest feature first.
+    r"""Add up the values of each row to its prediction, the weakest feature first.
 
     .. math:: s_{ik} = \mathrm{baseline}_i + \sum_{j \le k} \phi_{ij}
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of one output, with values that add up to the prediction.
-    max_display : int, default=10
-        Largest number of features, at least 1.
     """
     if not explanation.additive:
         got = f"Got index={explanation.index!r} of order {explanation.order}"
@@ -61,15 +54,7 @@ def prepare_paths(explanation: ExplanationData, *, max_display: int = 10) -> Pat
 
 
 def draw_paths(prepared: Paths, ax: Axes = None) -> Any:
-    """Draw prepared paths, coloured by their predictions.
-
-    Parameters
-    ----------
-    prepared : Paths
-        Of :func:`prepare_paths`.
-    ax : matplotlib Axes, default=None
-        None makes a new figure; nothing is shown.
-    """
+    """Draw prepared paths, coloured by their predictions."""
     n = len(prepared.labels)
     ax = new_axes(8.0, 0.4 * n + 2.0) if ax is None else ax
     colours = current_palette().cells()

@@ -45,17 +45,7 @@ class Scatter:
 
 
 def prepare_scatter(explanation: ExplanationData, j: int, colour: int | None = None) -> Scatter:
-    """Return player ``j``'s cells and values, and the cells that colour them.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of one output, with data.
-    j : int
-        A player.
-    colour : int, optional
-        Another player.
-    """
+    """Return player ``j``'s cells and values, and the cells of the player ``colour`` that colour them."""
     shown = cells(explanation)
     if shown is None:
         raise InputError(message("A scatter plot needs the data", "This explanation has data=None", "Use plot.bar()"))
@@ -79,15 +69,7 @@ def _axis(explanation: ExplanationData, shown: Cells, j: int) -> Axis:
 
 
 def draw_scatter(prepared: Scatter, ax: Axes = None) -> Any:
-    """Draw prepared values as dots. Rows whose cell is missing stand to the left of all others.
-
-    Parameters
-    ----------
-    prepared : Scatter
-        Of :func:`prepare_scatter`.
-    ax : matplotlib Axes, default=None
-        None makes a new figure; nothing is shown.
-    """
+    """Draw prepared values as dots. Rows whose cell is missing stand to the left of all others."""
     ax, colours = new_axes(6.5, 4.5) if ax is None else ax, current_palette()
     x, colour = prepared.x, prepared.colour
     known = np.isfinite(x.numbers)

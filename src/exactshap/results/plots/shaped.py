@@ -22,19 +22,7 @@ LINE_WIDTH = 72
 def draw_image(
     explanation: ExplanationData, i: int, shape: tuple[int, int], image: np.ndarray | None = None, ax: Axes = None
 ) -> Any:
-    """Draw row ``i``'s values as a grid of patches, over a picture if there is one.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of one output; its players are the patches, line by line.
-    shape : tuple of int
-        Lines and columns of the grid.
-    image : array of shape (height, width[, channels]), default=None
-        What was explained, drawn in grey below the values.
-    ax : matplotlib Axes, default=None
-        None makes a new figure; nothing is shown.
-    """
+    """Draw row ``i``'s values as a grid of patches, line by line, over the picture that was explained, if it is there, in grey."""
     if len(shape) != 2 or int(np.prod(shape)) != explanation.n_players:
         got = f"Got shape={tuple(shape)} for {explanation.n_players} players"
         raise InputError(message("A picture needs one player for each patch", got, "Pass (lines, columns) of the patches"))
@@ -56,17 +44,7 @@ def draw_image(
 
 
 def draw_text(explanation: ExplanationData, i: int, words: Sequence[str] | None = None, ax: Axes = None) -> Any:
-    """Draw row ``i``'s values as the colour behind the words of a text.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of one output; its players are the words, in their order.
-    words : sequence of str, default=None
-        One for each player; None for the players' names.
-    ax : matplotlib Axes, default=None
-        None makes a new figure; nothing is shown.
-    """
+    """Draw row ``i``'s values as the colour behind the words of a text, one for each player; None for the players' names."""
     words = list(explanation.feature_names if words is None else words)
     if len(words) != explanation.n_players:
         got = f"Got {len(words)} words for {explanation.n_players} players"

@@ -35,19 +35,9 @@ def prepare_shares(
     error: np.ndarray | None = None,
     max_display: int = 10,
 ) -> ShareBars:
-    """Sort shares by magnitude; merge those beyond ``max_display - 1``.
+    """Sort shares of a total by magnitude; merge those beyond ``max_display - 1``.
 
-    Parameters
-    ----------
-    values : array of shape (n_features,)
-    total : float
-        The number that is split, in the unit of ``values``.
-    statistic : str
-        Its name.
-    error : array of shape (2, n_features), optional
-        Distances down and up to the ends of the error bars.
-    max_display : int, default=10
-        Largest number of bars, at least 1.
+    ``statistic`` is the name of the total; ``error`` (2, n_features) are distances down and up to the ends of the error bars.
     """
     max_display = displayed(max_display)
     values = np.asarray(values, float)
@@ -74,15 +64,7 @@ def prepare_shares(
 
 
 def draw_shares(bars: ShareBars, ax: Axes = None) -> Any:
-    """Draw prepared shares as bars, with the cumulative sum as a line.
-
-    Parameters
-    ----------
-    bars : ShareBars
-        Of :func:`prepare_shares`.
-    ax : matplotlib Axes, default=None
-        None makes a new figure; nothing is shown.
-    """
+    """Draw prepared shares as bars, with the cumulative sum as a line."""
     ax = _new_axes(len(bars.labels)) if ax is None else ax
     position, colours = np.arange(len(bars.labels)), current_palette()
     ax.barh(position, bars.values, color=colours.neutral, zorder=2, label="contribution")

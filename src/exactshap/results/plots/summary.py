@@ -43,18 +43,7 @@ def prepare_bars(
 ) -> Bars:
     """Sort features by mean magnitude over all rows, or by the magnitude of row ``i``.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        Of one output.
-    i : int, default=None
-        A row; None for means over all of them.
-    max_display : int, default=10
-        Largest number of bars, at least 1.
-    interval : float, default=None
-        Probability of intervals of the means over rows, as of :meth:`exactshap.Explanation.importance`.
-    **settings
-        The others of that method.
+    ``interval`` is the probability of intervals of the means over rows; with ``settings`` as of :meth:`exactshap.Explanation.importance`.
     """
     title, found = index_title(explanation.index), None
     if i is not None:
@@ -80,15 +69,7 @@ def prepare_bars(
 
 
 def draw_bars(prepared: Bars, ax: Axes = None) -> Any:
-    """Draw prepared bars with their numbers, and whiskers where there are intervals.
-
-    Parameters
-    ----------
-    prepared : Bars
-        Of :func:`prepare_bars`.
-    ax : matplotlib Axes, default=None
-        None makes a new figure; nothing is shown.
-    """
+    """Draw prepared bars with their numbers, and whiskers where there are intervals."""
     n, colours = len(prepared.labels), current_palette()
     ax = new_axes(8.0, 0.4 * n + 1.7) if ax is None else ax
     shade = [colours.of_sign(value) for value in prepared.values] if prepared.has_sign else colours.neutral
@@ -142,15 +123,7 @@ class Swarm:
 
 
 def prepare_swarm(explanation: ExplanationData, *, max_display: int = 10) -> Swarm:
-    """Sort features by mean magnitude, and place each row's cells between the 5th and the 95th percentile.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of one output.
-    max_display : int, default=10
-        Largest number of lines, at least 1.
-    """
+    """Sort features by mean magnitude, and place each row's cells between the 5th and the 95th percentile."""
     n = explanation.n_rows
     drawn = np.arange(n) if n <= MAX_DOTS else np.sort(np.random.default_rng(0).choice(n, MAX_DOTS, replace=False))
     single, rest = strongest(np.abs(explanation.values).mean(axis=0), displayed(max_display))
@@ -200,15 +173,7 @@ def swarm_offsets(x: np.ndarray, width: float, room: float, *, bins: int = 120) 
 
 
 def draw_swarm(prepared: Swarm, ax: Axes = None) -> Any:
-    """Draw prepared dots: blue for low cells, orange for high ones, rings for text and missing cells.
-
-    Parameters
-    ----------
-    prepared : Swarm
-        Of :func:`prepare_swarm`.
-    ax : matplotlib Axes, default=None
-        None makes a new figure; nothing is shown.
-    """
+    """Draw prepared dots: blue for low cells, orange for high ones, rings for text and missing cells."""
     n, colours = len(prepared.labels), current_palette()
     ax = new_axes(8.0, 0.4 * n + 2.0) if ax is None else ax
     ax.axvline(0.0, color="gray", linewidth=0.8, zorder=1)

@@ -41,16 +41,9 @@ class Waterfall:
 
 
 def prepare_waterfall(explanation: ExplanationData, i: int = 0, *, max_display: int = 10) -> Waterfall:
-    r"""Arrange one row's values on the path from baseline to prediction.
+    r"""Arrange one row's values on the path from baseline to prediction, which they add up to.
 
     .. math:: \mathrm{starts}_j = v(\emptyset) + \sum_{k \text{ below } j} \phi_k
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of one output, with values that add up to the prediction.
-    max_display : int, default=10
-        Largest number of bars, at least 1.
     """
     row = explanation[i]
     if not row.additive:
@@ -80,15 +73,7 @@ def prepare_waterfall(explanation: ExplanationData, i: int = 0, *, max_display: 
 
 
 def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
-    """Draw a prepared waterfall; a value of zero has no bar.
-
-    Parameters
-    ----------
-    prepared : Waterfall
-        Of :func:`prepare_waterfall`.
-    ax : matplotlib Axes, default=None
-        None makes a new figure; nothing is shown.
-    """
+    """Draw a prepared waterfall; a value of zero has no bar."""
     n, colours = len(prepared.labels), current_palette()
     ax = new_axes(8.0, 0.42 * (n + _FOOT) + 1.9) if ax is None else ax
     ends = prepared.starts + prepared.values

@@ -31,17 +31,8 @@ def find_reasons(
     random_state: int = 0,
     model_digest: str | None = None,
 ) -> Reasons:
-    """Find the reasons of each row; see :meth:`exactshap.Explanation.reasons`.
+    """Find the reasons of each row; see :meth:`exactshap.Explanation.reasons`. The values add up to the prediction.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        With values that add up to the prediction.
-    k, adverse, codes, output, background_values, n_bootstrap, level, random_state, model_digest
-        As of that method.
-
-    Examples
-    --------
     >>> from exactshap import Explanation
     >>> explanation = Explanation(
     ...     values=[[1.0, -2.0]], baseline=[0.0], prediction=[-1.0], residual=[0.0], tolerance=1e-12,

@@ -28,30 +28,11 @@ def render_interactive(
     target: Column = None,
     seed: int = 0,
 ) -> str:
-    """Return the interactive report as HTML text.
+    """Return the interactive report as HTML text; see :meth:`exactshap.Explanation.report`.
 
-    The page holds up to 20,000 rows, fewer where it would exceed 10 MB, and says which. Its policy allows the two scripts that it
-    contains, by their hashes, and no requests.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        With rows.
-    title : str or None, default=None
-        Heading; None names the model.
-    data_name : str or None, default=None
-        Of the explained data, such as a file name.
-    command : str or None, default=None
-        The command that wrote this report; None shows the Python calls.
-    target : array of shape (n_rows,), or of the predictions' shape, optional
-        What was observed: the classes of a classifier, as it was fitted with them, or numbers. Errors are in the unit of the target,
-        for classes those of the probability; the row with the largest is shown first.
-    seed : int, default=0
-        Of the choice of rows where there are too many.
-
-    Notes
-    -----
-    The first page of a process takes some seconds, in which Vega is bundled.
+    The page holds up to 20,000 rows, fewer where it would exceed 10 MB, and says which. The row with the largest error to ``target`` is shown
+    first. Its policy allows the two scripts that it contains, by their hashes, and no requests. The first page of a process takes some
+    seconds, in which Vega is bundled.
     """
     if explanation.n_rows == 0:
         raise InputError(message("A report needs at least one row", "Got an explanation of 0 rows"))

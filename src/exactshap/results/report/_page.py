@@ -37,19 +37,7 @@ def write_report(
     n_rows: int | None = None,
     seed: int = 0,
 ) -> Path:
-    """Write the report of an explanation, all of it or nothing.
-
-    Parameters
-    ----------
-    path : str or Path
-        Of the ``.html`` file.
-    interactive : bool, default=False
-        Whether to write a page that answers clicks (with scripts, up to 10 MB) or a static one (without).
-    title, data_name, command, target, seed
-        As of :func:`render`.
-    max_display, n_rows : int or None, default=None
-        As of :func:`render`, of a static report only; None for its defaults.
-    """
+    """Write the report of an explanation, all of it or nothing; see :meth:`exactshap.Explanation.report`."""
     check_report_path(path)
     settings: dict[str, Any] = {"title": title, "data_name": data_name, "command": command, "target": target, "seed": seed}
     sizes: dict[str, Any] = {
@@ -92,30 +80,10 @@ def render(
     n_rows: int = 5,
     seed: int = 0,
 ) -> str:
-    """Return the report as HTML text.
+    """Return the static report as HTML text; see :meth:`exactshap.Explanation.report`.
 
     Everything that is computed uses all rows; only what is *drawn* as dots is a sample where there are many, and the page
     says so. Text of the user (names, cells) is escaped, and its control characters are replaced.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        With rows.
-    title : str or None, default=None
-        Heading; None names the model.
-    data_name : str or None, default=None
-        Of the explained data, such as a file name.
-    command : str or None, default=None
-        The command that wrote this report; None shows the Python calls.
-    target : array of shape (n_rows,), or of the predictions' shape, optional
-        What was observed: the classes of a classifier, as it was fitted with them, or numbers. Adds the largest errors, in the unit
-        of the target (for classes, of the probability).
-    max_display : int, default=10
-        Features shown in a picture.
-    n_rows : int, default=5
-        Rows drawn as waterfalls, spread over the predictions.
-    seed : int, default=0
-        Of the choice of drawn rows.
     """
     if explanation.n_rows == 0:
         raise InputError(message("A report needs at least one row", "Got an explanation of 0 rows"))

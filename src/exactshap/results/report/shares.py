@@ -38,15 +38,7 @@ _BOTH = (
 
 
 def write_shares_report(shares: PairwiseDecomposition, path: str | Path, **settings: Any) -> Path:
-    """Write the report, all of it or nothing, and return its path.
-
-    Parameters
-    ----------
-    path : str or Path
-        Of the ``.html`` file.
-    **settings
-        Of :func:`render_shares`.
-    """
+    """Write the report, all of it or nothing, and return its path. The settings are those of :func:`render_shares`."""
     page = render_shares(shares, **settings)
     with atomic_write(path) as draft:
         draft.write_text(page, encoding="utf-8")
@@ -63,14 +55,7 @@ def render_shares(
 ) -> str:
     """Return the report as HTML text; names of columns are escaped, and their control characters replaced.
 
-    Parameters
-    ----------
-    samples : pair of tables, optional
-        The strongest columns are drawn in both of them.
-    labels : pair of str, default=("X", "Z")
-        Names of the samples.
-    command : str, optional
-        The command that wrote this report.
+    The strongest columns are drawn in both ``samples``, which ``labels`` name, if there are such.
     """
     markup = require("markupsafe", "report", purpose="A report").Markup
     headings, rows = rows_of(shares)

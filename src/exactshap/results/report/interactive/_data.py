@@ -68,17 +68,7 @@ class Packed:
 
 
 def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) -> Packed:
-    """Choose the rows of the page and pack their numbers.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        With rows.
-    target : array of shape (n_rows,), optional
-        What was observed: the classes of a classifier, numbers otherwise. Errors are in the unit of the target.
-    seed : int, default=0
-        Of the choice of rows where there are too many.
-    """
+    """Choose the rows of the page, by ``seed`` where there are too many, and pack their numbers. Errors are in the unit of the target."""
     observed = None if target is None else observe(explanation, target)
     first, words = _first(explanation, None if observed is None else observed.error)
     pairs = strongest_pairs(explanation)
