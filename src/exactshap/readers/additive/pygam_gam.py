@@ -133,4 +133,5 @@ def _categories(model: Model) -> Iterator[tuple[int, float, float]]:
 
 def _predict(model: Model, X: Table) -> np.ndarray:
     """Return the model's own linear predictor: its mean would lose all digits where a logistic curve is flat."""
+    # `predict_mu` is public, and no method without its link is
     return np.asarray(model._linear_predictor(finite_numbers(X, "X", type(model).__name__)), float)

@@ -14,7 +14,7 @@ from exactshap.frames import Table
 from exactshap.readers import Reader, Request, fitted_names, joined_outputs, require_fitted, select_outputs
 from exactshap.readers.wrappers._columns import readable
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
-from exactshap.readers.wrappers.sklearn_sums import n_columns_of, request_of_sum
+from exactshap.readers.wrappers.sklearn_sums import n_columns_of, request_of_sum, votes
 
 Columns = tuple[int, ...] | None
 Part = tuple[Model, np.ndarray, Columns]  # a classifier, what each of its classes adds to the outputs (n_classes, n_outputs)
@@ -75,18 +75,9 @@ def _voting(model: Model) -> tuple[tuple[str, ...], list[Part]]:
     if model.voting != "soft":
         do = "Call one of its models, or fit with voting='soft'"
         raise UnsupportedStructureError(message("A vote of labels is not a sum of scores", "Got voting='hard'", do))
-    shares = np.ones(len(model.estimators_)) if model.weights is None else _given_weights(model)
     classes = np.eye(len(model.classes_))
-    parts: list[Part] = [
-        (inner, share * classes, None) for inner, share in zip(model.estimators_, shares / shares.sum(), strict=True)
-    ]
+    parts: list[Part] = [(inner, share * classes, None) for inner, share in zip(model.estimators_, votes(model), strict=True)]
     return tuple(map(str, model.classes_)), parts
-
-
-def _given_weights(model: Model) -> np.ndarray:
-    """Return the weights of the models that were not dropped."""
-    used = [weight for (_, inner), weight in zip(model.estimators, model.weights, strict=True) if inner != "drop"]
-    return np.asarray(used, float)
 
 
 def _bagging(model: Model) -> tuple[tuple[str, ...], list[Part]]:

@@ -26,12 +26,17 @@ def read(model: Model, request: Request) -> Reader:
 
 def _voting(model: Model, request: Request) -> Reader:
     r"""Read the weighted mean of its regressors."""
-    weights = model._weights_not_none
-    shares = np.ones(len(model.estimators_)) if weights is None else np.asarray(weights, float)
     request = request_of_sum(model, request)
     readers = [_regressor(inner, request, model) for inner in model.estimators_]
-    members = [Member(reader, np.array([[share]])) for reader, share in zip(readers, shares / shares.sum(), strict=True)]
+    members = [Member(reader, np.array([[share]])) for reader, share in zip(readers, votes(model), strict=True)]
     return _sum(model, request, members)
+
+
+def votes(model: Model) -> np.ndarray:
+    """Return the shares of the models in a vote that were not dropped."""
+    weights = [1.0] * len(model.estimators) if model.weights is None else model.weights
+    kept = [weight for (_, inner), weight in zip(model.estimators, weights, strict=True) if inner != "drop"]
+    return np.asarray(kept, float) / np.sum(kept)
 
 
 def _stacking(model: Model, request: Request) -> Reader:

@@ -174,6 +174,7 @@ def _initial_margin(model: Model, n_outputs: int) -> np.ndarray:
                 "Call it: explain(model.predict, X, background), of a classifier model.decision_function; or fit with init=None",
             )
         )
+    # No public name: scikit-learn clips the first probabilities and takes their link itself; its margin less all trees would lose digits
     return np.asarray(model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32)), float).reshape(-1)
 
 
@@ -231,6 +232,8 @@ def average_path_length(n: np.ndarray) -> np.ndarray:
 
 def _histogram_boosting(model: Model) -> TreeModel:
     """Return a fitted ``HistGradientBoosting*`` as a :class:`TreeModel`: baseline plus trees, in the space of its link."""
+    # The trees and the baseline have no public names, and no method of scikit-learn's writes them: `_check_background` of the reader
+    # holds them against the model's own predictions, so that a release that renames or changes them is refused, not misread.
     columns, categories = _histogram_columns(model)
     n_outputs = model.n_trees_per_iteration_
     raw = [
@@ -270,6 +273,7 @@ def _histogram_boosting(model: Model) -> TreeModel:
 def _histogram_columns(model: Model) -> tuple[np.ndarray, tuple[tuple[Any, ...] | None, ...]]:
     """Return the model's column of each tree column, and the categories. Categorical columns come first in the trees."""
     n = model.n_features_in_
+    # Its categories have no public name either
     preprocessor = getattr(model, "_preprocessor", None)
     if preprocessor is None:
         return np.arange(n), ()
