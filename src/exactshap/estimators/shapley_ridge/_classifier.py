@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -20,8 +19,6 @@ from exactshap.estimators.shapley_ridge._penalised_basis import (
     Basis,
     cross_kernel,
     penalised_basis,
-    penalised_columns,
-    read_kernel,
     shared_checks,
 )
 
@@ -115,18 +112,8 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(
                 message("ShapleyKernelClassifier needs rows of at least 2 classes", f"Got {len(self.classes_)} class")
             )
-        self.kernel_ = read_kernel(self.kernel, self.gamma, X.shape[1])
         self.X_fit_ = X
-        basis = penalised_basis(
-            self.kernel_,
-            X,
-            weights,
-            penalised_columns(self.features, X.shape[1], getattr(self, "feature_names_in_", None)),
-            value_function=self.value_function,
-            eta=self.eta,
-            n_coalitions=self.n_coalitions,
-            random_state=check_random_state(self.random_state),
-        )
+        self.kernel_, basis = penalised_basis(self, X, weights)
         self._solve(basis, labels, weights)
         return self
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from exactshap._runtime.estimator_checks import is_number
-from exactshap._runtime.types import Foreign, Model
+from exactshap._runtime.types import Model
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed, message
 from exactshap.kernels import Component, Kernel, from_pairwise
 from exactshap.solvers.rkhs import (
@@ -37,11 +38,6 @@ def shared_checks(model: Model) -> list[tuple[str, bool, str]]:
         ("value_function", model.value_function in VALUE_FUNCTIONS, f"one of {list(VALUE_FUNCTIONS)}"),
         ("n_coalitions", is_number(model.n_coalitions, 2, whole=True), "an int >= 2"),
     ]
-
-
-def read_kernel(kernel: str | Foreign, gamma: float | None, n_features: int) -> Kernel:
-    """Return a kernel that expands into products over columns; scikit-learn's names and objects are understood."""
-    return from_pairwise(kernel, n_features, gamma=gamma)
 
 
 def cross_kernel(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -97,19 +93,12 @@ class Basis:
     relative_error: float | None
 
 
-def penalised_basis(
-    kernel: Kernel,
-    X: np.ndarray,
-    weights: np.ndarray,
-    columns: Sequence[int],
-    *,
-    value_function: str,
-    eta: float | str | None,
-    n_coalitions: int,
-    random_state: np.random.RandomState,
-) -> Basis:
-    """Return the basis of some training rows with positive weights."""
+def penalised_basis(model: Model, X: np.ndarray, weights: np.ndarray) -> tuple[Kernel, Basis]:
+    """Return the kernel of an estimator with these parameters, and the basis of some training rows with positive weights."""
     n, d = X.shape
+    kernel = from_pairwise(model.kernel, d, gamma=model.gamma)
+    columns = penalised_columns(model.features, d, getattr(model, "feature_names_in_", None))
+    random_state = check_random_state(model.random_state)
     _refuse_too_large(n, d, len(columns))
     eigenvalues, vectors = np.linalg.eigh(cross_kernel(kernel, X, X))
     keep = eigenvalues > n * np.finfo(float).eps * max(eigenvalues[-1], 0.0)
@@ -117,15 +106,15 @@ def penalised_basis(
     to_dual = vectors[:, keep] / roots
     shares = weights / weights.sum()
     parts = kernel.expand(d)
-    if value_function == "interventional":
+    if model.value_function == "interventional":
         functionals = Functionals(_interventional(parts, X, shares, columns), None)
     else:
-        functionals = _observational(parts, X, shares, columns, eta, n_coalitions, random_state)
+        functionals = _observational(parts, X, shares, columns, model.eta, model.n_coalitions, random_state)
     gram = np.zeros((len(roots), len(roots)))
     for gamma in functionals.values:
         coordinates = to_dual.T @ gamma
         gram += (coordinates * shares) @ coordinates.T
-    return Basis(vectors[:, keep] * roots, to_dual, (gram + gram.T) / 2.0, functionals.relative_error)
+    return kernel, Basis(vectors[:, keep] * roots, to_dual, (gram + gram.T) / 2.0, functionals.relative_error)
 
 
 def _refuse_too_large(n: int, d: int, n_columns: int) -> None:

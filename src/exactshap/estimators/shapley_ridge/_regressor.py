@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap._runtime.estimator_checks import check_parameters, sample_weights
@@ -18,8 +17,6 @@ from exactshap.estimators.shapley_ridge._penalised_basis import (
     Basis,
     cross_kernel,
     penalised_basis,
-    penalised_columns,
-    read_kernel,
     shared_checks,
 )
 
@@ -183,18 +180,8 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         weights = sample_weights(sample_weight, len(X))
         keep = weights > 0
         X, y, weights = X[keep], np.asarray(y, float)[keep], weights[keep]
-        self.kernel_ = read_kernel(self.kernel, self.gamma, X.shape[1])
         self.X_fit_ = X
-        basis = penalised_basis(
-            self.kernel_,
-            X,
-            weights,
-            penalised_columns(self.features, X.shape[1], getattr(self, "feature_names_in_", None)),
-            value_function=self.value_function,
-            eta=self.eta,
-            n_coalitions=self.n_coalitions,
-            random_state=check_random_state(self.random_state),
-        )
+        self.kernel_, basis = penalised_basis(self, X, weights)
         scale = 1.0 if self.penalty_scale == "mean" else float(weights.sum())
         return y, _Problem(basis, y.reshape(len(y), -1), weights, float(self.alpha), scale)
 
