@@ -129,11 +129,7 @@ def _placed(matrix: np.ndarray, *, written: bool = False) -> tuple[ctypes.c_void
     lies_well = matrix.flags.aligned and (n_rows <= 1 or matrix.strides[0] == _ITEM) and apart >= n_rows
     if matrix.dtype != np.float64 or not lies_well:
         raise ValueError(f"Not float64 column by column: {matrix.dtype} of shape {matrix.shape}, strides {matrix.strides}")
-    return _address(matrix), max(apart, 1)
-
-
-def _address(array: np.ndarray) -> ctypes.c_void_p:
-    return ctypes.c_void_p(array.ctypes.data)
+    return ctypes.c_void_p(matrix.ctypes.data), max(apart, 1)
 
 
 def _called(routine: Foreign, *arguments: Any) -> None:

@@ -118,7 +118,7 @@ class _Guard:
             await self._answer(send, 403, "This page needs the address that exactshap app printed.", [])
 
     def _may_pass(self, scope: Scope) -> bool:
-        if not (_is_here(scope) and _same(_first_folder(scope), self._folder)):
+        if not (_is_here(scope) and _same(f"/{scope['path'].split('/')[1]}", self._folder)):
             return False
         if scope["type"] == "http" and scope["path"] == f"{self._folder}/":
             return _is_own_origin(scope, required=False)
@@ -162,10 +162,6 @@ def _is_own_origin(scope: Scope, *, required: bool) -> bool:
 
 def _cookie_name(scope: Scope) -> str:
     return f"exactshap_{_header(scope, b'host').partition(':')[2] or 80}"
-
-
-def _first_folder(scope: Scope) -> str:
-    return f"/{scope['path'].split('/')[1]}"
 
 
 def _same(given: str, secret: str) -> bool:

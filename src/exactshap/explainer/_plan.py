@@ -99,7 +99,7 @@ def forecast(reader: Reader, certifier: Certifier, table: Table, semivalue: Semi
     if not n_rows:
         return Forecast("nothing to do", True, 0.0, 0.0, result, block)
     certifier.prepare()
-    few = _timed_rows(table, n_rows, block)
+    few = table.take(slice(0, min(TIMED_ROWS, block, n_rows)))
     n_others, comparing = certifier.cost(few, n_rows, semivalue, order)
     cost = reader.cost(few, n_rows, semivalue, order, block) + _predictions(reader, few, n_rows + n_others, -(-n_rows // block))
     answers = result if n_rows > block else 0.0  # blocks are held until they are joined
@@ -133,11 +133,6 @@ def _odd_cells(rows: Table) -> np.ndarray:
             return np.zeros((rows.n_rows, 1), np.int8)
         return np.concatenate([_odd_cells(rows.select([j])) for j in range(rows.n_columns)], axis=1)
     return np.where(np.isnan(numbers), 1, 2 * (np.abs(numbers) > np.finfo(np.float32).max)).astype(np.int8)
-
-
-def _timed_rows(rows: Table, n_rows: int, block: int) -> Table:
-    """Return the rows that pieces of the work are timed on."""
-    return rows.take(slice(0, min(TIMED_ROWS, block, n_rows)))
 
 
 def _predictions(reader: Reader, few: Table, n_rows: int, n_calls: int) -> Cost:

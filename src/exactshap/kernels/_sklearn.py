@@ -161,7 +161,7 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
         gamma = 1.0 if name == "chi2" and gamma is None else gamma
     rate = 1.0 / n_features if gamma is None else float(gamma)
     if name == "rbf":
-        return _rate_rbf(rate)
+        return RBF(bandwidth=math.sqrt(0.5 / rate)) if rate > 0 else Constant(1.0)
     if name == "laplacian":
         return Laplacian(bandwidth=1.0 / rate) if rate > 0 else Constant(1.0)
     if name == "chi2":
@@ -180,10 +180,6 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
             ROUTE,
         )
     )
-
-
-def _rate_rbf(rate: float) -> Kernel:
-    return RBF(bandwidth=math.sqrt(0.5 / rate)) if rate > 0 else Constant(1.0)
 
 
 def _whole(degree: float) -> int:

@@ -73,7 +73,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
     names = tuple(name for name, kept in zip(columns, inside, strict=True) if kept)
     call: OwnCall = FrameCall("predict", settings, names=names) if by_formula else OwnCall("predict", settings)
     parts = LinearParts(params[inside][:, None], np.array([params[~inside].sum()]), ("output",), _unit(fitted))
-    reader = read_parts(model, request, parts, names if by_formula or _knows_names(fitted) else None, call)
+    reader = read_parts(model, request, parts, names if by_formula or hasattr(fitted.data.orig_exog, "columns") else None, call)
     reader.offset_note = _offset_note(fitted)
     return reader
 
@@ -83,11 +83,6 @@ def _unit(fitted: Model) -> str:
         link = type(fitted.family.link).__name__
         return _LINKS.get(link, f"{link} link of the target")
     return _CLASSES.get(type(fitted).__name__, "target")
-
-
-def _knows_names(fitted: Model) -> bool:
-    """Say whether the model was fitted with a frame, whose names it keeps."""
-    return hasattr(fitted.data.orig_exog, "columns")
 
 
 def _offset_note(fitted: Model) -> str:

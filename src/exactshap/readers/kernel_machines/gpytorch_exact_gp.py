@@ -213,8 +213,10 @@ def _numbers(tensor: Foreign) -> np.ndarray:
 
 
 _KERNELS: dict[str, Callable[[Any, int, np.ndarray], Kernel]] = {
-    "MaternKernel": lambda kernel, n, widths: _matern(kernel, widths),
-    "RQKernel": lambda kernel, n, widths: _rational_quadratic(kernel, widths),
+    "MaternKernel": lambda kernel, n, widths: Matern(bandwidth=_numbers(kernel.lengthscale) * widths, nu=float(kernel.nu)),
+    "RQKernel": lambda kernel, n, widths: RationalQuadratic(
+        bandwidth=_numbers(kernel.lengthscale) * widths, alpha=float(_numbers(kernel.alpha)[0])
+    ),
     "RBFKernel": lambda kernel, n, widths: _rbf(kernel, widths),
     "ScaleKernel": lambda kernel, n, widths: (
         Constant(_numbers(kernel.outputscale)[0]) * _read_form(kernel.base_kernel, n, widths)
@@ -242,14 +244,6 @@ def _linear(kernel: Foreign, widths: np.ndarray) -> Kernel:
             message("A LinearKernel behind an input transform cannot be read", "Its origin moves with the inputs", _AS_FUNCTION)
         )
     return Linear(gamma=variance[0])
-
-
-def _matern(kernel: Foreign, widths: np.ndarray) -> Kernel:
-    return Matern(bandwidth=_numbers(kernel.lengthscale) * widths, nu=float(kernel.nu))
-
-
-def _rational_quadratic(kernel: Foreign, widths: np.ndarray) -> Kernel:
-    return RationalQuadratic(bandwidth=_numbers(kernel.lengthscale) * widths, alpha=float(_numbers(kernel.alpha)[0]))
 
 
 class _Columns(Kernel):

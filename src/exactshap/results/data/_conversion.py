@@ -29,7 +29,9 @@ def frame_kind(data: TableLike) -> str | None:
 
 def to_frame(explanation: ExplanationData, kind: str | None, *, std: bool, baseline: bool, prediction: bool) -> Any:
     """Return the values as a frame; see :meth:`Explanation.to_frame`."""
-    columns = dict(_player_columns(explanation, _values(explanation)))
+    columns = dict(
+        _player_columns(explanation, explanation.values if explanation.set_values is None else explanation.set_values)
+    )
     spread = _spread(explanation) if std else None
     for prefix, errors in spread or ():
         for name, column in _player_columns(explanation, errors):
@@ -70,10 +72,6 @@ def frame_of(data: TableLike, columns: Mapping[str, np.ndarray], kind: str | Non
         index = data.index if frame_kind(data) == "pandas" else None
         return library.DataFrame(dict(columns), index=index, columns=list(columns))
     return library.DataFrame(dict(columns)) if kind == "polars" else library.table(dict(columns))
-
-
-def _values(explanation: ExplanationData) -> np.ndarray:
-    return explanation.values if explanation.set_values is None else explanation.set_values
 
 
 def _spread(explanation: ExplanationData) -> list[tuple[str, np.ndarray]]:

@@ -143,7 +143,8 @@ class Decomposition:
         return without_noise(self.values, getattr(self, "tolerance", 0.0))
 
     def __repr__(self) -> str:
-        lines = [f"{self.statistic} = {self.total:.6g} over {len(self)} features{_drift_note(self.drift, self.values)}"]
+        drift = "" if self.drift is None else f"; shares sum to {np.sum(self.values):.6g} (drift {self.drift:.3g})"
+        lines = [f"{self.statistic} = {self.total:.6g} over {len(self)} features{drift}"]
         shown = np.argsort(-np.abs(self.values), kind="stable")[:10]
         width = max((len(self.feature_names[j]) for j in shown), default=0)
         errors, values = self.std_error, self.readable_values()
@@ -165,10 +166,6 @@ class Decomposition:
         hidden = len(self) - len(shown)
         more = f"({hidden} more)" if hidden else ""
         return fields_html(head, {}, table_html(["feature", *known], rows) + more)
-
-
-def _drift_note(drift: float | None, values: np.ndarray) -> str:
-    return "" if drift is None else f"; shares sum to {np.sum(values):.6g} (drift {drift:.3g})"
 
 
 @dataclass(frozen=True)

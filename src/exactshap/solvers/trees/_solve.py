@@ -196,7 +196,8 @@ def prepare_trees(
     if trees.linear is not None:
         return _with_linear_leaves(trees, players, player_of_column, background, weights, memory_limit)
     if background is None:
-        empty = _reach(trees, shape)
+        # v(empty): the constant plus all leaves, weighted by the shares along their paths
+        empty = trees.constant + products_above(shape, cover_shares(trees)) @ trees.value
         by_tables = choose_trees(forecast(trees, shape), path_costs(trees, shape), memory_limit, may_refill=False)
     else:
         background = _check_background(trees, background)
@@ -337,11 +338,6 @@ def _check_background(trees: FlatTrees, background: np.ndarray) -> np.ndarray:
     if not len(background):
         raise InputError(message("`background` must have at least one row", "Got 0", "Pass background=None for cover ratios"))
     return background
-
-
-def _reach(trees: FlatTrees, shape: Structure) -> np.ndarray:
-    """Return v(empty) of cover ratios: the constant plus all leaves, weighted by the shares along their paths."""
-    return trees.constant + products_above(shape, cover_shares(trees)) @ trees.value
 
 
 def choose_trees(tables: TableForecast, other_costs: np.ndarray, limit: float, *, may_refill: bool) -> np.ndarray:

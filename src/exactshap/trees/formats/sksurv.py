@@ -18,7 +18,7 @@ def convert(model: Model) -> TreeModel:
     """Return a fitted tree, forest or boosted model as its risk score."""
     if hasattr(model, "init_"):
         return _boosted(model)
-    at_events = np.asarray(_first(model).is_event_time_, bool)
+    at_events = np.asarray((model if hasattr(model, "is_event_time_") else model.estimators_[0]).is_event_time_, bool)
     raw = [raw_tree(tree, share * _risk(tree.value, at_events)) for tree, share in _trees(model)]
     return model_of(model, raw, np.zeros(1), unit="sum of cumulative hazards: high is early", **_facts(("output",), len(raw)))
 
@@ -52,10 +52,6 @@ def curve_columns(model: Model, times: Any) -> np.ndarray:
 def _trees(model: Model) -> list[tuple[Any, float]]:
     members = getattr(model, "estimators_", None)
     return [(model.tree_, 1.0)] if members is None else [(member.tree_, 1.0 / len(members)) for member in members]
-
-
-def _first(model: Model) -> Any:
-    return model if hasattr(model, "is_event_time_") else model.estimators_[0]
 
 
 def _risk(value: np.ndarray, at_events: np.ndarray) -> np.ndarray:

@@ -81,7 +81,7 @@ class Routes:
         if n_landmarks is None:
             self._refuse_too_large(everything, self.exact_bytes())
             return None
-        if not _is(n_landmarks, "auto"):
+        if not isinstance(n_landmarks, str) or n_landmarks != "auto":
             b = _checked_landmarks(n_landmarks, self.n_rows)
             self._refuse_too_large(f"{b} landmarks of {self.n_rows} rows do", self.landmark_bytes(b))
             return b
@@ -111,10 +111,6 @@ class Routes:
                 f"Pass {route}fewer rows as background=, or raise memory_limit=",
             )
         )
-
-
-def _is(value: object, word: str) -> bool:
-    return isinstance(value, str) and value == word
 
 
 def _checked_landmarks(n_landmarks: Any, n: int) -> int:

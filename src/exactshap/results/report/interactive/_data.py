@@ -297,7 +297,8 @@ def tiles(explanation: ExplanationData, pairs: list[list[int]]) -> list[list[dic
                 "first": place[j],
                 "second": place[k],
                 "share": value / largest,
-                **_written(names, j, k, value),
+                "text": f"{value:.2g}",
+                "said": f"{names[j]} and {names[k]}: {value:.2g}",
             }
             for p, ((first, second, _), value) in enumerate(zip(pairs, values.tolist(), strict=True))
             for j, k in ((first, second), (second, first))
@@ -305,7 +306,3 @@ def tiles(explanation: ExplanationData, pairs: list[list[int]]) -> list[list[dic
         for values in mean.T
         for largest in [float(values.max()) or 1.0]
     ]
-
-
-def _written(names: list[str], j: int, k: int, value: float) -> dict[str, str]:
-    return {"text": f"{value:.2g}", "said": f"{names[j]} and {names[k]}: {value:.2g}"}
