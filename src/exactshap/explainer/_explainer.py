@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +14,10 @@ from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
 from exactshap._runtime.types import Column, Model, TableLike
 from exactshap._runtime.words import fields_html
-from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
+from exactshap.errors import BudgetError, ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.explainer._certify import Certifier, joins_call
 from exactshap.explainer._offset import add_offsets, check_offsets, split_offset, without_offset
-from exactshap.explainer._plan import Forecast, cut_rows, forecast, refused_beyond_memory
+from exactshap.explainer._plan import Forecast, cut_rows, forecast
 from exactshap.explainer._results import refuse_or_warn, wrap
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names, of_shape
 from exactshap.explainer._solve import solve_rows, values_by_background_row
@@ -192,7 +193,7 @@ class Explainer:
         rows, offsets = (X, None) if offset is None else split_offset(X, offset, self.reader.feature_names)
         table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
-        with using_jobs(self.n_jobs), refused_beyond_memory("The request"):
+        with using_jobs(self.n_jobs), _refused_beyond_memory("The request"):
             check_rows = self._certifier.check_rows(table)
             others = check_rows.table if check_rows is not None and joins_call(check_rows, cut) else None
             solution, prediction = solve_rows(reader, table, cut, semivalue, order, self.progress, others)
@@ -332,6 +333,18 @@ def explain(
     return Explainer(model, without_offset(background, offset), **settings)(X, index, order, offset=offset)
 
 
+@contextmanager
+def _refused_beyond_memory(what: str) -> Iterator[None]:
+    """Say what to do where memory ends although the forecast fitted: others use it, too."""
+    try:
+        yield
+    except MemoryError as error:
+        if isinstance(error, BudgetError):
+            raise
+        do = "Pass fewer rows at a time; scale.explain_dataset explains files of any size into files"
+        raise BudgetError(message(f"{what} does not fit in memory", f"{error}" or "Got a MemoryError", do)) from error
+
+
 def _kinds_message(table: Table, background: Table) -> str:
     kinds = ["sparse" if one.is_sparse else "dense" for one in (table, background)]
     do = "Pass both as the model was fitted: what a sparse matrix leaves out is missing to XGBoost, and zero to others"
@@ -340,7 +353,7 @@ def _kinds_message(table: Table, background: Table) -> str:
 
 def _background(background: TableLike, model: Model, align: bool) -> Table:
     """Read the background; a mutation by the caller afterwards must not change anything, so it is copied."""
-    with refused_beyond_memory("The background"):
+    with _refused_beyond_memory("The background"):
         table = as_table(background, what="background").copy()
     if not table.is_frame:
         return table

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -209,18 +207,6 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
 def result_bytes(reader: Reader, n_rows: int, order: int) -> float:
     """Return the bytes of the values."""
     return 8.0 * n_rows * count_sets(len(reader.players), order) * len(reader.output_names)
-
-
-@contextmanager
-def refused_beyond_memory(what: str) -> Iterator[None]:
-    """Say what to do where memory ends although the forecast fitted: others use it, too."""
-    try:
-        yield
-    except MemoryError as error:
-        if isinstance(error, BudgetError):
-            raise
-        do = "Pass fewer rows at a time; scale.explain_dataset explains files of any size into files"
-        raise BudgetError(message(f"{what} does not fit in memory", f"{error}" or "Got a MemoryError", do)) from error
 
 
 def check_result(reader: Reader, n_rows: int, order: int) -> None:

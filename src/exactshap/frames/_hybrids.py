@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from exactshap.errors import InputTypeError, message
-from exactshap.frames._numeric import sparse_hybrid
-from exactshap.frames._table import Table
+from exactshap.frames._table import Table, sparse_hybrid
 
 
 def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:

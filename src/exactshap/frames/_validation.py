@@ -10,8 +10,7 @@ import numpy as np
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
 from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, MissingDependencyError, message, warn
-from exactshap.frames._numeric import is_sparse, narwhals, to_csr
-from exactshap.frames._table import Table
+from exactshap.frames._table import Table, is_sparse, narwhals, to_csr
 
 _INPUTS = (
     "Of several inputs, pass one table: np.hstack([input.reshape(len(input), -1) for input in inputs]), and a function that cuts it again;"
