@@ -306,7 +306,7 @@ class Certifier:
         references[1:n_present] = rng.integers(background.n_rows, size=n_present - 1)
         if not n_hybrids:  # rows of the background as they are
             present = background.take(references)
-            return CheckRows(present, masks, rows, references, n_present, _is_one_kind(table, present), True)
+            return CheckRows(present, masks, rows, references, n_present, table.stacks_with(present), True)
         masks[n_present:] = coalitions(rng, n_hybrids, self._reader.n_players)
         mixed = hybrid_cells(table, background, rows, references, columns_of(self._reader, masks))
         if mixed is None:
@@ -315,7 +315,7 @@ class Certifier:
             mixed = _of_whole_columns(table, background, rows, references, columns_of(self._reader, masks))
         if mixed is None:
             return None
-        kinds = _is_one_kind(table, mixed), _is_one_kind(background, mixed)
+        kinds = table.stacks_with(mixed), background.stacks_with(mixed)
         return CheckRows(mixed, masks, rows, references, n_present, *kinds)
 
     def _hybrids(self, check_rows: CheckRows, own: np.ndarray) -> Check:
@@ -452,13 +452,6 @@ def _of_whole_columns(
     shares = [slice(*ends) for ends in itertools.pairwise(starts)]
     of_shares = [rows[share] for share in shares], [references[share] for share in shares]
     return hybrid_columns(table, background, *of_shares, columns[starts[:-1]])
-
-
-def _is_one_kind(table: Table, mixed: Table) -> bool:
-    """Return whether two tables can be stacked without changing a cell."""
-    if table.is_frame or mixed.is_frame:
-        return bool(table.dtypes) and table.dtypes == mixed.dtypes
-    return bool(table.native.dtype == mixed.native.dtype)
 
 
 def _refused(error: Exception) -> str:

@@ -185,6 +185,12 @@ class Table:
             return f"row {i}"
         return f"row {i} (label {printable(str(index[i]))[:_LABEL_CHARACTERS]})"
 
+    def stacks_with(self, other: Table) -> bool:
+        """Return whether the two can be stacked without changing a cell."""
+        if self.is_frame or other.is_frame:
+            return bool(self.dtypes) and self.dtypes == other.dtypes
+        return bool(self.native.dtype == other.native.dtype)
+
     def hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None = None) -> Table:
         """Return rows with some columns from here and the rest from ``other``. Those from here have ``mask`` (n_columns,) True.
 
