@@ -9,18 +9,10 @@ import numpy as np
 
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.results.data._explanation_data import ExplanationData
+from exactshap.results.data._validation import OPTIONAL
 
 _SAME = ("feature_names", "output_names", "index", "order", "value_function", "unit", "sets", "groups")
 _PER_ROW = ("values", "baseline", "prediction", "residual", "tolerance")
-_OF_ALL_OR_NONE = (
-    "std_error",
-    "set_values",
-    "set_std_error",
-    "covariances",
-    "covariance_residual",
-    "set_std",
-    "approximation_error",
-)
 # Parts that the model's name lists one by one.
 SHOWN_PARTS = 10
 
@@ -32,7 +24,7 @@ def concat(parts: Iterable[ExplanationData], kind: type[Any], names: Sequence[st
     first = listed[0]
     found: dict[str, Any] = {name: getattr(first, name) for name in _SAME}
     found |= {name: np.concatenate([getattr(part, name) for part in listed]) for name in _PER_ROW}
-    found |= {name: _all_or_none(listed, name) for name in _OF_ALL_OR_NONE}
+    found |= {name: _all_or_none(listed, name) for name in OPTIONAL}
     found["data"] = _data(listed)
     found["error_bound"] = np.concatenate([np.broadcast_to(part.error_bound, (part.n_rows,)) for part in listed])
     found["method"] = "; ".join(dict.fromkeys(part.method for part in listed if part.method))

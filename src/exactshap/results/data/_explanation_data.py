@@ -13,20 +13,7 @@ from exactshap.results.data import _validation as validation
 from exactshap.results.data._certificate import Certificate, all_within, largest_of_rows, within
 from exactshap.results.data._named_values import NamedValues
 
-_PER_ROW = (
-    "values",
-    "baseline",
-    "prediction",
-    "residual",
-    "tolerance",
-    "std_error",
-    "set_values",
-    "set_std_error",
-    "set_std",
-    "covariances",
-    "covariance_residual",
-    "approximation_error",
-)
+_PER_ROW = ("values", "baseline", "prediction", "residual", "tolerance", *validation.OPTIONAL)
 _PER_OUTPUT = tuple(name for name in _PER_ROW if name not in ("tolerance", "approximation_error"))
 
 

@@ -11,6 +11,16 @@ import numpy as np
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 
+# Arrays that not every explanation has
+OPTIONAL = (
+    "std_error",
+    "set_values",
+    "set_std_error",
+    "set_std",
+    "covariances",
+    "covariance_residual",
+    "approximation_error",
+)
 # Kinds of arrays: NumPy also makes numbers of texts and times, and of complex numbers with a warning.
 _NUMBERS = "biufO"
 
@@ -95,16 +105,7 @@ def _checked_arrays(given: Mapping[str, Any], n_rows: int, n_players: int, outpu
         "covariance_residual": (n_rows, *outputs),
         "approximation_error": (n_rows,),
     }
-    optional = (
-        "std_error",
-        "set_values",
-        "set_std_error",
-        "set_std",
-        "covariances",
-        "covariance_residual",
-        "approximation_error",
-    )
-    shapes = {name: shape for name, shape in wanted.items() if name not in optional or given[name] is not None}
+    shapes = {name: shape for name, shape in wanted.items() if name not in OPTIONAL or given[name] is not None}
     values_shape = (n_rows, n_players, *outputs)
     return {name: _shaped(name, given[name], shape, values_shape) for name, shape in shapes.items()}
 
