@@ -277,7 +277,7 @@ SETTINGS = {
     "weights of nothing": (
         lambda: Explainer(MODEL, background_weights=[1]),
         InputError,
-        "weights of reference rows.*background=None",
+        "needs reference rows.*background=None",
     ),
     "32 text": (
         lambda: Explainer(MODEL, A[:2], background_weights=["x", 1]),
