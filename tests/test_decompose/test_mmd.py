@@ -351,7 +351,7 @@ def test_columns_that_a_common_bandwidth_cannot_see_are_named(recwarn):
     X, Z = samples(40, 40, 3)
     unscaled = np.array([1.0, 1e4, 1.0])
     with pytest.warns(
-        ExplanationWarning, match=r"2 of 3 columns vary so little for the common bandwidth.*bandwidth='column-median'"
+        ExplanationWarning, match=r"2 of 3 columns vary too little for the common bandwidth.*bandwidth='column-median'"
     ):
         decompose_mmd(X * unscaled, Z * unscaled)
     recwarn.clear()

@@ -195,7 +195,7 @@ def test_bootstrap_intervals():
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"per_row": True}, InputError, "all rows together"),
+        ({"per_row": True}, InputError, "no parts of R2 by rows"),
         ({"background": np.ones((1, 6))}, InputError, "leave them out of the fit"),
         ({"n_orders": 2}, InputError, "at least 4"),
         ({"n_bootstrap": 10**12}, BudgetError, "More than a day"),

@@ -276,7 +276,7 @@ def test_unknown_entries_of_newer_formats_are_refused_by_name(place, live, unwar
         here = tree if place == "trees" else tree["tree_param"]
     here["leaf_twist"] = [1.0]
     name = f"{place}.leaf_twist".lstrip(".")
-    with pytest.raises(ModelFormatError, match=f"XGBoost format 3.9 has an entry '{name}' that format 3.4 has not"):
+    with pytest.raises(ModelFormatError, match=f"XGBoost format 3.9 has an entry '{name}' that format 3.4 does not have"):
         from_document(content, live=live)
 
 

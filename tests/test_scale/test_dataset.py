@@ -349,7 +349,7 @@ def test_a_disk_that_takes_no_more_bytes_is_said(source, tmp_path):
     )
     code = code.format(tests=os.path.dirname(cases.__file__), source=str(source), out=str(tmp_path / "out"))
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "File too large: results that are whole stay" in said
+    assert "File too large: finished results are kept" in said
     assert list(contents(tmp_path / "out")) == ["_manifest.json"]
 
 
