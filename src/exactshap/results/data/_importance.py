@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 _SHOWN = 10
 # Rows beyond which a mean is normal for all purposes, and resampling takes seconds.
 MAX_ROWS_RESAMPLED = 20_000
-# Of the temperature: above 1/4, so that the smoothing's bias vanishes faster than the standard error (a density near 0 is assumed).
-_RATE = 0.4
-_EVEN = np.pi**2 / 24.0
+# The frequency, in units of one over the noise, at which the taper ends, and the share of it that is kept whole: higher ones have less
+# bias and wider intervals (benchmarks/bench_importance.py). Values above so many standard errors have no bias.
+_CUT, _WHOLE, _FAR = 3.0, 0.5, 12.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -138,12 +139,11 @@ def importance(
     if background_values is not None:
         by_row = checked_background_values(explanation, background_values)
         noise = by_row.std(axis=0, ddof=1) / np.sqrt(len(by_row))
-    if noise is None:
-        estimate, words, smoothed = np.abs(values).mean(axis=0), "means of |value|", None
-    else:
-        smoothed = smoothed_magnitudes(values, noise)
-        estimate = smoothed[0].mean(axis=0)
+    magnitudes, slopes, words = np.abs(values), np.sign(values), "means of |value|"
+    if noise is not None:
+        magnitudes, slopes = corrected_magnitudes(values, noise)
         words = "debiased means of |value|, whose noise alone would raise it"
+    estimate = magnitudes.mean(axis=0)
     facts = {
         "names": explanation.feature_names,
         "output_names": explanation.output_names,
@@ -154,18 +154,14 @@ def importance(
     }
     if interval is None:
         return Importance(values=np.maximum(estimate, 0.0), method=words, **facts)
-    if smoothed is not None:
-        error = _error_of_debiased(*smoothed, by_row)
-        ends = _normal(estimate, error, interval)
-        population = "rows and background rows" if by_row is not None else "rows and sampling"
-        over = f"normal intervals over {population}, for this model"
-    elif explanation.n_rows > MAX_ROWS_RESAMPLED:
-        error = np.abs(values).std(axis=0, ddof=1) / np.sqrt(len(values))
-        ends, over = _normal(estimate, error, interval), "normal intervals over rows, for this model and background"
+    varies = "rows" if noise is None else "rows and sampling" if by_row is None else "rows and background rows"
+    fixed = "for this model" if by_row is not None else "for this model and background"
+    if by_row is not None or explanation.n_rows > MAX_ROWS_RESAMPLED:
+        error = _error_of_mean(magnitudes, slopes, by_row)
+        ends, over = _normal(estimate, error, interval), f"normal intervals over {varies}, {fixed}"
     else:
-        generator = np.random.default_rng(random_state)
-        ends, error = studentised_interval(np.abs(values), n_bootstrap, generator, interval)
-        over = f"bootstrap-t over rows ({n_bootstrap:,} resamples), for this model and background"
+        ends, error = studentised_interval(magnitudes, n_bootstrap, np.random.default_rng(random_state), interval)
+        over = f"bootstrap-t over {varies} ({n_bootstrap:,} resamples), {fixed}"
     return Importance(
         values=np.maximum(estimate, 0.0),
         std_error=error,
@@ -177,16 +173,28 @@ def importance(
     )
 
 
-def smoothed_magnitudes(values: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+@functools.cache
+def _corrected() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return places u >= 0, and there tau and its slope for a standard error of 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    w, weights = _CUT * (nodes + 1.0) / 2.0, _CUT * weights / 2.0
+    x = np.clip((w / _CUT - _WHOLE) / (1.0 - _WHOLE), 0.0, 1.0)
+    kept = (1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x**2)) * np.exp(w**2 / 2.0)
+    u = np.arange(0.0, _FAR, 0.01)
+    phase = np.outer(u, w)
+    tau = (1.0 - kept * np.cos(phase)) @ (weights / w**2) + 1.0 / _CUT
+    return u, tau * 2.0 / np.pi, (kept * np.sin(phase)) @ (weights / w) * 2.0 / np.pi
+
+
+def corrected_magnitudes(values: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""Return magnitudes without the bias of the values' noise, and their slopes, both like ``values``.
 
-    .. math:: s(u) = u \tanh(\beta u) + \frac{\pi^2}{24 \beta} \operatorname{sech}^2(\beta u), \qquad
-              E|\phi| \approx E\left[s(\hat\phi) - \tfrac12 s''(\hat\phi)\, \sigma^2\right]
+    .. math:: |u| = \frac2\pi \int_0^\infty \frac{1 - \cos wu}{w^2}\, dw, \qquad
+              \tau(u) = \frac2\pi \int_0^\infty \frac{1 - K(w) e^{w^2 \sigma^2 / 2} \cos wu}{w^2}\, dw
 
-    A magnitude has a corner at 0, where noise alone makes a value; the smoothed one has none, and as beta grows with the rows, its
-    difference to the magnitude vanishes before the standard error does (Whitehouse, Sawarni, Syrgkanis 2026, arXiv 2602.10532, whose
-    estimand is that of an unknown regression; here the model is known, and what is estimated are its values). The second term is ours:
-    with it the integral of |u| - s(u) is 0, so that values of even density around 0 have no bias. Beta stays below one over the noise.
+    A value with normal noise has :math:`E\, e^{w^2 \sigma^2 / 2} \cos w\hat\phi = \cos w\phi`, so that :math:`E\,\tau(\hat\phi)` is
+    :math:`|\phi|` up to the frequencies that the taper K leaves out, beyond :data:`_CUT` over the noise. Values whose density varies
+    little over the noise have none there; values that are all 0 keep 0.3 of the noise.
 
     Parameters
     ----------
@@ -194,20 +202,17 @@ def smoothed_magnitudes(values: np.ndarray, noise: np.ndarray) -> tuple[np.ndarr
     noise : array like ``values``
         Standard errors.
     """
-    scale = np.sqrt(np.mean(np.square(values), axis=0))
-    smallest = np.maximum(np.sqrt(np.mean(np.square(noise), axis=0)), scale * len(values) ** -_RATE)
-    beta = 1.0 / np.where(smallest > 0, smallest, 1.0)
-    t = np.tanh(beta * values)
-    drop = 1.0 - t * t  # the square of sech
-    slope = t + beta * values * drop - 2.0 * _EVEN * drop * t
-    curvature = 2.0 * beta * drop * (1.0 - beta * values * t - _EVEN * (drop - 2.0 * t * t))
-    return values * t + _EVEN * drop / beta - 0.5 * curvature * np.square(noise), slope
+    scaled = np.abs(values) / np.where(noise > 0, noise, 1.0)
+    is_near = (noise > 0) & (scaled < _FAR)
+    places, tau, slope = _corrected()
+    magnitudes = np.where(is_near, noise * np.interp(scaled, places, tau), np.abs(values))
+    return magnitudes, np.sign(values) * np.where(is_near, np.interp(scaled, places, slope), 1.0)
 
 
-def _error_of_debiased(magnitudes: np.ndarray, slopes: np.ndarray, by_row: np.ndarray | None) -> np.ndarray:
-    r"""Return standard errors (n_players[, n_outputs]) of means of smoothed magnitudes.
+def _error_of_mean(magnitudes: np.ndarray, slopes: np.ndarray, by_row: np.ndarray | None) -> np.ndarray:
+    r"""Return standard errors (n_players[, n_outputs]) of means of magnitudes.
 
-    .. math:: \frac{\mathrm{Var}_x(s)}{n} + \frac1m \mathrm{Var}_z\left( \frac1n \sum_x s'(\hat\phi(x))\, \phi(x; z) \right)
+    .. math:: \frac{\mathrm{Var}_x(\tau)}{n} + \frac1m \mathrm{Var}_z\left( \frac1n \sum_x \tau'(\hat\phi(x))\, \phi(x; z) \right)
 
     Noise of sampled values is independent from row to row and part of the first term; a background is shared by all rows.
     """

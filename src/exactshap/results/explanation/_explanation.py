@@ -212,8 +212,8 @@ class Explanation(ExplanationData):
     ) -> Importance:
         """Return the players' mean magnitudes with intervals for other rows of the same kind.
 
-        Exact values: bootstrap-t over rows. Sampled values, and ``background_values``: an estimate without the bias that noise gives to
-        magnitudes, with normal intervals.
+        Intervals are of the bootstrap-t over rows; with ``background_values`` and beyond 20,000 rows they are normal. Sampled values,
+        and ``background_values``: an estimate without the bias that noise gives to magnitudes.
 
         Parameters
         ----------
