@@ -74,6 +74,64 @@ def test_a_request_of_more_than_a_minute_says_so_once_in_a_log_line(monkeypatch,
         assert lines[0].startswith("explaining 12,000 rows takes about 12 min; ")
 
 
+def test_a_long_row_of_a_function_says_so_before_it_is_done(monkeypatch, caplog):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(_progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(_progress, "LONG", 0.01)
+    at = []
+    Explainer(lambda rows: at.append(len(caplog.records)) or lazy(rows), WIDE[:10])(WIDE[10:11])
+    assert len(caplog.records) == 1
+    assert 1 in at[:-1]  # said while coalitions of the first and only row are called
+    assert not _progress._forecasts
+
+
+def test_a_large_request_is_forecast_while_its_first_block_is_solved(monkeypatch, caplog):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(_progress, "PATIENCE", 0.0)
+
+    def ahead():
+        until = time.thread_time() + 0.02
+        while time.thread_time() < until:
+            pass
+        return 40_000.0
+
+    def refused():
+        raise InputError("no such rows")
+
+    with _progress.progress_rows(None, 500, ahead=refused):
+        time.sleep(0.1)
+    assert not caplog.records
+    with _progress.progress_rows(None, 500, ahead=ahead) as reached:
+        for _ in range(500):
+            time.sleep(0.01)
+            if caplog.records:
+                break
+        assert "explaining 500 rows takes about" in caplog.text
+        reached(250)
+    assert len(caplog.records) == 1
+
+
+def test_an_explainer_forecasts_large_requests_alone(monkeypatch):
+    seen = []
+
+    class Waiting:
+        def __init__(self, seconds, call, given):
+            seen.extend(given)
+
+        def start(self):
+            """Wait for ever."""
+
+        cancel = start
+
+    monkeypatch.setattr(_progress.threading, "Timer", Waiting)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    Explainer(MODEL, X[:20])(X[:20])
+    assert not seen
+    Explainer(MODEL, np.repeat(X, 40, axis=0))(X[:200])
+    (ahead,) = seen
+    assert 0.0 < ahead() < 60.0
+
+
 def test_a_request_that_is_refused_its_progress_says_nothing(monkeypatch, caplog):
     monkeypatch.setattr(_progress, "PATIENCE", 0.0)
     monkeypatch.setattr(_progress, "LONG", 0.0)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
+from exactshap.errors import ExactshapError
+
 Progress = bool | Callable[[int, int], None] | None
 
 # Seconds before the first word, so that short calls stay silent, and between two.
@@ -38,23 +40,50 @@ def fewer_coalitions(n_players: int) -> int:
 
 
 _n_evaluated = 0  # coalitions that models were evaluated on, in this process
+_forecasts: list[_Forecast] = []  # of requests under way that call a model
 
 
 def count_coalitions(coalitions: int) -> None:
     """Count coalitions that a model was evaluated on."""
     global _n_evaluated
     _n_evaluated += coalitions
+    for forecast in tuple(_forecasts):
+        forecast.look()
 
 
-def progress_rows(progress: Progress, total: int, asks: Asks | None = None) -> AbstractContextManager[Callable[[int], None]]:
-    """Give a function of the rows done so far; where a row asks much of a model, what it ``asks`` shows within it."""
+def progress_rows(
+    progress: Progress, total: int, asks: Asks | None = None, ahead: Callable[[], float] | None = None
+) -> AbstractContextManager[Callable[[int], None]]:
+    """Give a function of the rows done so far; where a row asks much of a model, what it ``asks`` shows within it.
+
+    ``ahead`` forecasts the seconds of a large request, for one that has no row after :data:`PATIENCE` seconds.
+    """
     if callable(progress):
         return nullcontext(lambda done: progress(done, total))
     if progress is False:
         return _UNWATCHED
     if progress is None and not is_watched():
-        return nullcontext(_Forecast(total).reached)
+        return _logged_rows(total, asks, ahead)
     return _shown_rows(progress, total, asks)
+
+
+@contextmanager
+def _logged_rows(total: int, asks: Asks | None, ahead: Callable[[], float] | None) -> Iterator[Callable[[int], None]]:
+    """Log the time of a long request, where nobody watches."""
+    forecast = _Forecast(total, asks)
+    timer = None if ahead is None else threading.Timer(PATIENCE, forecast.look_ahead, (ahead,))
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
+    if asks is not None:
+        _forecasts.append(forecast)
+    try:
+        yield forecast.reached
+    finally:
+        if asks is not None:
+            _forecasts.remove(forecast)
+        if timer is not None:
+            timer.cancel()
 
 
 @contextmanager
@@ -80,22 +109,49 @@ _UNWATCHED = nullcontext(_nowhere)
 class _Forecast:
     """Log once how long a request takes, where nobody watches and it is long."""
 
-    def __init__(self, total: int) -> None:
-        self.total, self.started, self.waits = total, time.perf_counter(), True
+    def __init__(self, total: int, asks: Asks | None = None) -> None:
+        self.total, self.asks, self.done = total, asks, 0
+        self.started, self.evaluated, self.waits = time.perf_counter(), _n_evaluated, True
 
     def reached(self, done: int) -> None:
         """Forecast from the rows done so far."""
+        self.done = done
+        self.look()
+
+    def look(self) -> None:
+        """Forecast from the rows and coalitions done so far."""
         seconds = time.perf_counter() - self.started
-        if not self.waits or seconds < PATIENCE or not 0 < done < self.total:
+        share = _share_done(self.done, self.total, _n_evaluated - self.evaluated, self.asks)
+        if seconds >= PATIENCE and 0.0 < share < 1.0:
+            self.say(seconds / share)
+
+    def look_ahead(self, ahead: Callable[[], float]) -> None:
+        """Forecast from pieces of the work, timed while the first rows are solved."""
+        of_all, of_this = time.process_time(), time.thread_time()
+        try:
+            seconds = ahead()
+        except ExactshapError:  # the request itself says what is wrong
             return
-        whole = seconds * self.total / done
-        if whole > LONG:
+        # Pieces are timed by the process' clock, on which the rows run as well: the share of this thread is theirs
+        mine = (time.thread_time() - of_this) / max(time.process_time() - of_all, 1e-9)
+        if self.done == 0:
+            self.say(seconds * min(mine, 1.0))
+
+    def say(self, seconds: float) -> None:
+        """Log the time, once."""
+        if self.waits and seconds > LONG:
             self.waits = False
             logger.warning(
                 "explaining %s rows takes about %s; explainer.plan(X) says why, and progress=True shows how far it is",
                 f"{self.total:,}",
-                duration(whole),
+                duration(seconds),
             )
+
+
+def _share_done(done: int, total: int, coalitions: int, asks: Asks | None) -> float:
+    """Return the share of a request that is done, by rows or by coalitions of rows, whichever is more."""
+    within = 0.0 if asks is None or asks.coalitions is None else min(coalitions / (asks.coalitions * total), 1.0)
+    return max(done / max(total, 1), within)
 
 
 @contextmanager
@@ -165,7 +221,7 @@ def _rows_text(done: int, total: int, seconds: float, coalitions: int = 0, of_ea
     >>> _rows_text(0, 3, 20.0, 1024, 2048)
     'explained 0 of 3 rows in 20 s (1,024 of 6,144 coalitions), about 100 s left'
     """
-    share = max(done / max(total, 1), 0.0 if of_each is None else min(coalitions / (of_each * total), 1.0))
+    share = _share_done(done, total, coalitions, Asks("", of_each))
     left = f", about {duration(seconds * (1.0 - share) / share)} left" if 0.0 < share < 1.0 else ""
     of = "" if of_each is None else f" of {of_each * total:,.0f}"
     within = f" ({coalitions:,}{of} coalitions)" if coalitions else ""

@@ -15,7 +15,7 @@ from exactshap._runtime.words import fields_html
 from exactshap.errors import BudgetError, InputError, InputTypeError, memory_needed, message, rows_from
 from exactshap.explainer._certify import Certifier
 from exactshap.explainer._results import wrap
-from exactshap.explainer._solve import Cut, predict
+from exactshap.explainer._solve import TIMED_ROWS, Cut, predict
 from exactshap.frames import Table, as_table
 from exactshap.readers import Reader, Request, read
 from exactshap.semivalues import Semivalue, find
@@ -23,7 +23,6 @@ from exactshap.solvers import Cost, count_sets
 
 # Rows searched for odd cells in one go; rows timed for the patterns of these, at most
 LOOKED_AT, MOST_PATTERNS = 65_536, 16
-TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
 PIECES = 4  # of the rows for each thread: with fewer, some would wait for the last
 # Pieces of a full block at most: smaller ones take longer to hand out than to solve
 SMALLEST = 16
@@ -137,7 +136,7 @@ def _predictions(reader: Reader, few: Table, n_rows: int, n_calls: int) -> Cost:
     """Return the cost of the model's own predictions."""
     timed = clocked if reader.asks is None else clocked_waiting
     one, each = seconds_by_size(
-        lambda n: reader.predict(few.take(np.arange(n) % few.n_rows)), n_rows, patience=PATIENCE, timed=timed
+        lambda n: reader.predict(few.take(np.arange(n) % few.n_rows)), n_rows, patience=PATIENCE, n_units=n_rows, timed=timed
     )
     return Cost(n_calls * one + (n_rows - n_calls) * each)
 

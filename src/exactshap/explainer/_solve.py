@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +46,8 @@ def solve_rows(
     if not cut.blocks:
         return _nothing(reader, order)
     rows, predictions, named = Rows(table.n_rows), [], functools.partial(_named, table)
-    with rows_from(0, named), progress_rows(progress, table.n_rows, reader.asks) as report:
+    ahead = _seconds_ahead(reader, table, cut, semivalue, order)
+    with rows_from(0, named), progress_rows(progress, table.n_rows, reader.asks, ahead) as report:
         solved = _on_workers(reader, table, cut, semivalue, order, others)
         if solved is None:
             solved = _in_threads(reader, table, cut, semivalue, order, others)
@@ -56,6 +57,26 @@ def solve_rows(
             predictions.append(prediction)
             report(block.stop)
     return rows.solution(), predictions[0] if len(predictions) == 1 else np.concatenate(predictions)
+
+
+# Terms x background rows x rows from which on a request may take a minute: then its time is forecast if the first block takes long.
+LARGE = 1e8
+TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
+
+
+def _seconds_ahead(reader: Reader, table: Table, cut: Cut, semivalue: Semivalue, order: int) -> Callable[[], float] | None:
+    """Return a forecast of a large request; functions say by their calls how far they are."""
+    n_background = 1 if reader.background is None else reader.background.n_rows
+    n_products = table.n_rows * reader.n_terms * n_background * reader.n_players ** (order - 1)
+    if reader.asks is not None or n_products < LARGE:
+        return None
+
+    def ahead() -> float:
+        few = table.take(slice(0, min(TIMED_ROWS, table.n_rows)))
+        with np.errstate(all="ignore"):
+            return reader.cost(few, table.n_rows, semivalue, order, cut.piece_rows).seconds / cut.workers
+
+    return ahead
 
 
 # of a block: its solutions by their first row, and the prediction of all of its rows
