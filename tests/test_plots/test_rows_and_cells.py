@@ -80,6 +80,8 @@ def test_cells_of_a_waterfall_are_words():
     assert labels["joined"] == "1912-04-10"
     assert labels["cost"] == "1,000,000"
     assert len(labels["city"]) <= 30
+    truths = linear(np.ones((1, 2)), names=["garden", "age"], data=pandas.DataFrame({"garden": [True], "age": [3]}))
+    assert set(prepare_waterfall(truths).labels) == {"garden = True", "age = 3"}
 
 
 def test_zeros_have_no_bar_and_arrows_point_where_they_go():

@@ -85,7 +85,8 @@ def _player_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, n
     except (InputError, InputTypeError):
         return _text_cells(table, members)
     if len(members) == 1:
-        return numbers[:, 0], numbers[:, 0].astype(object), True
+        truths = table.column(members[0]).dtype == bool
+        return numbers[:, 0], np.where(numbers[:, 0] > 0, "True", "False") if truths else numbers[:, 0].astype(object), True
     display = np.empty(len(numbers), object)
     display[:] = [_group_text(row) for row in numbers.tolist()]
     return numbers.mean(axis=1), display, True
