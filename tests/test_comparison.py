@@ -71,7 +71,7 @@ def test_the_drift_is_the_mmd_of_the_data():
     assert found.feature_names == first.feature_names
 
 
-def test_text_missing_numbers_and_groups_are_one_player_each():
+def test_text_missing_numbers_and_groups_are_one_player_each(tmp_path):
     rng = np.random.default_rng(0)
     n = 80
     table = pandas.DataFrame({"age": rng.normal(size=n), "town": rng.choice(["u", "v", None], n), "a": rng.normal(size=n)})
@@ -86,6 +86,9 @@ def test_text_missing_numbers_and_groups_are_one_player_each():
     assert found.drift.values.argmax() == 0  # only that numbers are missing tells the halves apart
     assert found.drift.p_adjusted[0] == 0.01
     assert found.notes == ("Missing numbers of age count as a category of their own.",)
+    pytest.importorskip("jinja2")
+    page = found.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "missing: 0%, 50%" in page
 
 
 def test_many_rows_are_compared_in_blocks_and_small_groups_with_a_choice_of_the_others():

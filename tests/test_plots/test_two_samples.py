@@ -54,3 +54,16 @@ def test_drawing_uses_the_axes_that_come_in():
 def test_unknown_columns_are_refused():
     with pytest.raises(InputError, match="The samples have no column 'x7'"):
         prepare_marginals(*samples(), ["x7"])
+
+
+def test_missing_cells_are_a_share_next_to_the_name_or_a_category():
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=(200, 2)), rng.normal(size=(100, 2))
+    one[:50, 0], other[:10, 0] = np.nan, np.nan
+    one[:, 1], other[:, 1] = np.repeat([0.0, np.nan], 100), 1.0
+    numbers, few = prepare_marginals(one, other, ["x0", "x1"], ["share 0.1", ""])
+    assert numbers.caption == "share 0.1; missing: 25%, 10%"
+    areas = np.trapezoid(numbers.density, numbers.x, axis=1)
+    assert np.abs(areas - [0.75, 0.9]).max() < 0.01  # the grid ends three bandwidths beyond the cells
+    assert few.categories == ("0.0", "1.0", "missing")
+    assert few.density.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]

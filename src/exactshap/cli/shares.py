@@ -185,7 +185,7 @@ def _bandwidth_choice(text: str) -> str | float:
 
 def _facts_of_r2(shares: R2Decomposition) -> str:
     facts = f"{shares.statistic} = {shares.total:.6g} ({shares.game} game); shares sum to {shares.values.sum():.6g}"
-    return f"{facts}, drift {shares.drift:.2g}; residual {shares.residual:.1e} (tolerance {shares.tolerance:.1e})"
+    return f"{facts}, drift {shares.readable_drift():.2g}; residual {shares.residual:.1e} (tolerance {shares.tolerance:.1e})"
 
 
 def _rows_of_r2(shares: R2Decomposition) -> list[tuple[str, ...]]:

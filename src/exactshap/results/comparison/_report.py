@@ -117,9 +117,8 @@ def _drift(comparison: Any, shown: np.ndarray, names: list[str]) -> str:
 
 def _panels(comparison: Any, found: np.ndarray, most: int = 6) -> list[str]:
     """Return pictures of the columns that changed or moved most in both groups' data."""
-    if comparison.data is None or any(
-        np.ndim(one) == 2 and one.shape[1] != len(comparison.feature_names) for one in comparison.data
-    ):
+    d = len(comparison.feature_names)
+    if comparison.data is None or any(isinstance(one, np.ndarray) and one.shape[1:] != (d,) for one in comparison.data):
         return []
     changed = np.any(found.reshape(len(comparison.feature_names), -1) == CHANGED, axis=1)
     moved = np.zeros(len(changed)) if comparison.drift is None else comparison.drift.values

@@ -142,8 +142,12 @@ class Decomposition:
         """Return the values as people read them: what is within the certificate's tolerance is 0."""
         return without_noise(self.values, getattr(self, "tolerance", 0.0))
 
+    def readable_drift(self) -> float:
+        """Return the drift as people read it: 0 within the certificate's tolerance, or where there is none."""
+        return float(without_noise(self.drift or 0.0, getattr(self, "tolerance", 0.0)))
+
     def __repr__(self) -> str:
-        drift = "" if self.drift is None else f"; shares sum to {np.sum(self.values):.6g} (drift {self.drift:.3g})"
+        drift = "" if self.drift is None else f"; shares sum to {np.sum(self.values):.6g} (drift {self.readable_drift():.3g})"
         lines = [f"{self.statistic} = {self.total:.6g} over {len(self)} features{drift}"]
         shown = np.argsort(-np.abs(self.values), kind="stable")[:10]
         width = max((len(self.feature_names[j]) for j in shown), default=0)

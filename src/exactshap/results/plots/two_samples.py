@@ -11,6 +11,7 @@ import numpy as np
 from exactshap._runtime.types import Axes, TableLike
 from exactshap.errors import InputError, message
 from exactshap.frames import as_table
+from exactshap.results.data import cell_text
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes
 
@@ -33,7 +34,7 @@ def prepare_marginals(X: TableLike, Z: TableLike, columns: Sequence[str], captio
     """Estimate the marginal distribution of some columns in two samples.
 
     Numbers: Gaussian kernel density estimates with Scott's bandwidth, on a common grid. Text, categories and constant
-    columns: frequencies.
+    columns: frequencies. Missing cells are a category, or a share next to the name: the areas are those of the cells that are known.
 
     Parameters
     ----------
@@ -67,31 +68,36 @@ def prepare_marginals(X: TableLike, Z: TableLike, columns: Sequence[str], captio
         if name not in names:
             raise InputError(message(f"The samples have no column {name!r}", f"They have {list(names)}"))
         samples = [table.column(names.index(name)) for table in tables]
-        marginals.append(Marginal(name, *_distribution(samples), caption=caption))
+        marginals.append(_marginal(name, samples, caption))
     return tuple(marginals)
 
 
-def _distribution(samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
-    numeric = all(sample.dtype.kind in "fiu" for sample in samples)
-    if numeric and all(len(np.unique(sample)) > 2 for sample in samples):
-        return _densities(samples)
-    return _frequencies(samples)
+def _marginal(name: str, samples: Sequence[np.ndarray], caption: str) -> Marginal:
+    if all(sample.dtype.kind in "fiu" for sample in samples):
+        known = [sample[np.isfinite(sample)].astype(float) for sample in samples]
+        shares = [len(cells) / max(len(sample), 1) for cells, sample in zip(known, samples, strict=True)]
+        if all(len(np.unique(cells)) > 2 for cells in known):
+            x, density = _densities(known)
+            gaps = "" if min(shares) == 1.0 else "missing: " + ", ".join(f"{1.0 - share:.0%}" for share in shares)
+            words = "; ".join(filter(None, (caption, gaps)))
+            return Marginal(name, x, np.array(shares)[:, None] * density, None, caption=words)
+    return Marginal(name, *_frequencies(samples), caption=caption)
 
 
-def _densities(samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, None]:
+def _densities(samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return a common grid and both samples' kernel density estimates. The grid reaches three bandwidths beyond them."""
     from scipy.stats import gaussian_kde
 
-    estimates = [gaussian_kde(sample.astype(float)) for sample in samples]
+    estimates = [gaussian_kde(sample) for sample in samples]
     widths = [float(np.sqrt(estimate.covariance[0, 0])) for estimate in estimates]
     low = min(float(sample.min()) - 3 * width for sample, width in zip(samples, widths, strict=True))
     high = max(float(sample.max()) + 3 * width for sample, width in zip(samples, widths, strict=True))
     x = np.linspace(low, high, _POINTS)
-    return x, np.stack([estimate(x) for estimate in estimates]), None
+    return x, np.stack([estimate(x) for estimate in estimates])
 
 
 def _frequencies(samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    words = [np.array([str(value) for value in sample]) for sample in samples]
+    words = [np.array([cell_text(value) or "missing" for value in sample]) for sample in samples]
     values, counts = np.unique(np.concatenate(words), return_counts=True)
     shown = [str(value) for value in values]
     if len(values) > _MAX_CATEGORIES:
