@@ -7,6 +7,7 @@ import pytest
 
 from exactshap import Explainer, decompose_r2, explain
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
+from tolerances import RESPONSE
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -195,3 +196,87 @@ def test_pipelines_that_take_dicts(step):
     )
     np.testing.assert_allclose(found.prediction, pipeline.predict(records[:2]))
     assert found.exact
+
+
+def scores_with_a_link():
+    from sklearn import (
+        calibration,
+        discriminant_analysis,
+        ensemble,
+        linear_model,
+        multiclass,
+        naive_bayes,
+        pipeline,
+        preprocessing,
+    )
+    from sklearn.compose import TransformedTargetRegressor
+
+    logistic, two, three = linear_model.LogisticRegression(), Y > 0, np.digitize(Y, [-0.3, 0.3])
+    boosted = ensemble.GradientBoostingClassifier(n_estimators=4, random_state=0)
+    votes = [("a", logistic), ("b", naive_bayes.GaussianNB())]
+    for labels in (two, three):
+        yield from (
+            (model, labels)
+            for model in (
+                logistic,
+                linear_model.SGDClassifier("log_loss", random_state=0),
+                naive_bayes.GaussianNB(),
+                discriminant_analysis.LinearDiscriminantAnalysis(),
+                discriminant_analysis.QuadraticDiscriminantAnalysis(),
+                boosted,
+                ensemble.HistGradientBoostingClassifier(max_iter=4),
+                multiclass.OneVsRestClassifier(logistic),
+                multiclass.OneVsRestClassifier(boosted),
+                multiclass.OneVsOneClassifier(logistic),
+                pipeline.make_pipeline(preprocessing.StandardScaler(), boosted),
+            )
+        )
+    yield ensemble.StackingClassifier(votes, cv=2), two
+    yield calibration.CalibratedClassifierCV(logistic, cv=2), two
+    positive = np.exp(Y)
+    yield from ((model, positive) for model in (linear_model.PoissonRegressor(), linear_model.GammaRegressor()))
+    yield ensemble.HistGradientBoostingRegressor(loss="poisson", max_iter=4), positive
+    yield TransformedTargetRegressor(linear_model.Ridge(), func=np.log, inverse_func=np.exp), positive
+    yield (
+        pipeline.make_pipeline(
+            preprocessing.StandardScaler(),
+            TransformedTargetRegressor(ensemble.RandomForestRegressor(3, random_state=0), func=np.log1p, inverse_func=np.expm1),
+        ),
+        positive,
+    )
+
+
+@pytest.mark.parametrize("number", range(29))
+def test_what_a_unit_says_of_probabilities_and_logarithms(number):
+    """The card and the report name a call beside the unit of a score: it answers what the model predicts."""
+    cases = list(scores_with_a_link())
+    assert len(cases) == 29
+    model, target = cases[number]
+    model.fit(X, target)
+    text = explain(model, X[:2], X[20:40]).facts().get("unit", "")
+    if not text:
+        return
+    by_output, by_function = re.search(r'output="(\w+)"', text), re.search(r"explain\((model\.\w+), X, background\)", text)
+    if by_output:
+        found = explain(model, X[:2], X[20:40], output=by_output.group(1))
+    else:
+        found = explain(eval(by_function.group(1), {"model": model}), X[:2], X[20:40])
+    own = model.predict_proba(X[:2]) if hasattr(model, "predict_proba") else model.predict(X[:2])
+    own = own[:, -1] if own.ndim > found.prediction.ndim else own
+    np.testing.assert_allclose(found.prediction, own, rtol=RESPONSE)
+
+
+@pytest.mark.parametrize("kind", ["scaled", "logarithm"])
+def test_targets_of_a_model_with_a_link(kind):
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.linear_model import PoissonRegressor
+    from sklearn.preprocessing import StandardScaler
+
+    settings = {
+        "scaled": {"transformer": StandardScaler(with_mean=False)},
+        "logarithm": {"func": np.log1p, "inverse_func": np.expm1},
+    }[kind]
+    model = TransformedTargetRegressor(PoissonRegressor(), **settings).fit(X, np.exp(Y))
+    text = advice(UnsupportedStructureError, lambda: explain(model, X[:2], X[20:40]))
+    assert "Explainer(model.predict, background)" in text
+    np.testing.assert_allclose(explain(model.predict, X[:2], X[20:40]).prediction, model.predict(X[:2]))

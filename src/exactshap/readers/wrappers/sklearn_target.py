@@ -57,6 +57,13 @@ def read(model: Model, request: Request) -> Reader:
         raise UnsupportedStructureError(
             message("Several transformed targets cannot be read", f"Got {inner.n_outputs}", "Explain one of them")
         )
+    if inner.unit not in ("target", "output of the function"):
+        raise UnsupportedStructureError(
+            message(
+                f"{type(model).__name__} transforms predictions, and those of {inner.model_name} are exact only as {inner.unit}",
+                do="Sample with Explainer(model.predict, background)",
+            )
+        )
     if logarithm is not None:
         return LogarithmReader(model, inner, back.func, f"{logarithm} of the target")
     zero, one = (0.0, 1.0) if identity else np.ravel(back.inverse_transform(np.array([[0.0], [1.0]])))

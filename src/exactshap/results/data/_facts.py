@@ -36,7 +36,7 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
     seconds, bound = explanation.seconds, np.asarray(explanation.error_bound)
     found = {
         "model": explanation.model_name or "not named",
-        "unit": _unit(explanation.unit),
+        "unit": _unit(explanation.unit, explanation.model_name or ""),
         "value function": f"{explanation.value_function}. {_sentence(explanation)}",
         "background": _background(explanation),
         "baseline": _range(readable(explanation).baseline),
@@ -55,11 +55,21 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def _unit(unit: str) -> str:
+# Models with a probability that is reached by their function only
+_BY_FUNCTION = ("OneVsRestClassifier", "QuadraticDiscriminantAnalysis", "StackingClassifier")
+
+
+def _unit(unit: str, model_name: str) -> str:
     """Return the unit of a score in front of a link, and how to get what people read; nothing of other units."""
+    if "OneVsOneClassifier" in model_name or unit in ("raw log-odds", "log hazard: high is early"):  # they predict nothing else
+        return ""
     if unit.startswith(("log-odds", "one-vs-rest log-odds", "score before the softmax", "joint log-likelihood")):
+        if any(name in model_name for name in _BY_FUNCTION):
+            return f"{unit}. For probabilities: explain(model.predict_proba, X, background)"
         return f'{unit}. For probabilities pass output="probability" and background rows'
     if unit.startswith(("log of the ", "log hazard", "log partial hazard")):
+        if "TransformedTargetRegressor" in model_name:
+            return f"{unit}. Without the logarithm: explain(model.predict, X, background)"
         return f'{unit}. Without the logarithm: output="response" and background rows'
     return ""
 

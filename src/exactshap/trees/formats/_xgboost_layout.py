@@ -294,7 +294,9 @@ def unit_of(objective: str, n_outputs: int) -> str:
     """Return the unit of the margins."""
     if objective == _EXPECTILES and n_outputs > 1:
         return "target of the lowest expectile, then the inverse softplus of each step to the next"
-    if objective in _LOGIT or objective.startswith("binary:logitraw"):
+    if objective.startswith("binary:logitraw"):
+        return "raw log-odds"
+    if objective in _LOGIT:
         return "log-odds"
     if objective.startswith("multi:"):
         return "score before the softmax"
