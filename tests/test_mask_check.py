@@ -389,3 +389,82 @@ def test_a_model_that_changes_after_it_was_read_is_noticed(name, change, n_rows,
     change(model)
     with pytest.raises(ExactnessError):
         explainer(X[100 : 100 + n_rows])
+
+
+def _pipelines():
+    from sklearn.decomposition import PCA
+    from sklearn.gaussian_process import GaussianProcessClassifier
+    from sklearn.kernel_approximation import Nystroem, RBFSampler
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.svm import SVC
+
+    return {
+        "components": make_pipeline(PCA(2), Ridge()),
+        "landmarks": make_pipeline(Nystroem(n_components=20, random_state=0), Ridge()),
+        "Fourier features": make_pipeline(RBFSampler(n_components=20, random_state=0), Ridge()),
+        "alone": make_pipeline(SVR()),
+        "one-vs-rest": make_pipeline(StandardScaler(), SVC()),
+        "latent": make_pipeline(StandardScaler(), GaussianProcessClassifier(optimizer=None)),
+        "search": GridSearchCV(SVR(), {"C": [1.0, 2.0]}, cv=2),
+    }
+
+
+def _replaced_steps(model, place):
+    front, (name, last) = model[:-1], model.steps[-1]
+    labels = np.digitize(X[:80, 1], [-0.5, 0.5])
+    if place == 0:
+        name, other = model.steps[0][0], sklearn_clone(model.steps[0][1]).fit(5.0 * X[:80] + 3.0, labels)
+    else:
+        other = sklearn_clone(last).fit(front.transform(X[:80]) if len(front) else X[:80], labels)
+    model.steps[place] = name, other
+
+
+PIPELINE_CHANGES = [
+    *[(name, change) for name in ("components", "landmarks", "one-vs-rest", "latent") for change in (0, -1)],
+    *[(name, -1) for name in ("Fourier features", "alone")],
+    *[(name, "predict") for name in ("components", "landmarks", "alone", "search")],
+    *[(name, "decision_function") for name in ("one-vs-rest",)],
+]
+
+
+@pytest.mark.parametrize(("name", "change"), PIPELINE_CHANGES)
+@pytest.mark.parametrize("n_rows", [1, 30])
+def test_a_pipeline_of_other_steps_or_methods_than_were_read_is_noticed(name, change, n_rows):
+    y = np.digitize(Y[:80], [-0.5, 0.5]) if name in ("one-vs-rest", "latent") else Y[:80]
+    model = _pipelines()[name].fit(X[:80], y)
+    explainer = Explainer(model, X[:7])
+    explainer(X[100:110])
+    if isinstance(change, str):
+        setattr(model, change, lambda rows: np.full(len(rows), 7.0))
+    else:
+        _replaced_steps(model, change)
+    with pytest.raises(ExactnessError):
+        explainer(X[100 : 100 + n_rows])
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 30])
+def test_a_refitted_step_is_noticed_where_rows_do_not_mix_with_the_background(n_rows):
+    polars = pytest.importorskip("polars")
+    rows = polars.DataFrame(X, schema=list("abcd"))
+    model = make_pipeline(StandardScaler(), Ridge()).fit(rows, Y)
+    explainer = Explainer(model, rows[:7])
+    for _ in range(3):
+        assert explainer(rows[100 : 100 + n_rows]).certificate().passed
+    model[0].partial_fit(5.0 * X + 3.0)
+    for _ in range(3):
+        with pytest.raises(ExactnessError):
+            explainer(rows[100 : 100 + n_rows])
+
+
+def test_kernel_machines_whose_terms_cancel_are_not_called_exact():
+    from sklearn.kernel_ridge import KernelRidge
+
+    rows = X[:30].copy()
+    rows[1], rows[3] = rows[0], rows[2]
+    steep = KernelRidge(kernel="rbf", gamma=1e300, alpha=1.0).fit(rows, Y[:30])  # rounding of a difference decides
+    for background in (rows[:8], None):
+        with pytest.warns(ExplanationWarning, match="Rounding leaves about 0 digits of what KernelRidge predicts"):
+            explanation = Explainer(steep, background)(rows[:3])
+        assert explanation.kind == "approximate"
+        assert (explanation.approximation_error == explanation.tolerance).all()
+    assert Explainer(KernelRidge(kernel="rbf").fit(rows, Y[:30]), rows[:8])(rows[:3]).kind == "exact"

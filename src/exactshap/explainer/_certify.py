@@ -34,7 +34,7 @@ from exactshap.errors import ExactshapError
 from exactshap.explainer._solve import Cut, predict
 from exactshap.frames import Table, hybrid_cells, hybrid_columns
 from exactshap.games import all_masks
-from exactshap.readers import Reader, columns_of, rounding_of
+from exactshap.readers import COARSE, Reader, columns_of, rounding_of, warn_of_rounding
 from exactshap.semivalues import Hierarchy, Semivalue, find
 from exactshap.solvers import Cost, Solution, player_sets
 
@@ -113,6 +113,10 @@ class CheckRows:
     joins: bool  # whether the explained rows and these are one table for the model
     is_exact: bool  # whether the background's cells are what they were: doubles become singles in a table of singles
 
+    @property
+    def has_hybrids(self) -> bool:
+        return len(self.masks) > self.n_present
+
 
 def joins_call(check_rows: CheckRows, cut: Cut) -> bool:
     """Return whether the hybrids are predicted in one call with the last block."""
@@ -137,6 +141,7 @@ class Certified(NamedTuple):
     residual: np.ndarray
     tolerance: np.ndarray
     check: Check
+    approximation_error: np.ndarray | None = None  # where rounding leaves too few digits for values to be called exact
 
 
 class _Background(NamedTuple):
@@ -222,7 +227,17 @@ class Certifier:
             check = self._check(table, solution.part.empty, tolerance, check_rows, others)
             if n_rows and (semivalue.name != "shapley" or order > 1):
                 check = together([check, self._question(table, semivalue, order)])
-        return Certified(own, residual, tolerance, check)
+        return Certified(own, residual, tolerance, check, self._approximation_error(solution, own, tolerance))
+
+    def _approximation_error(self, solution: Solution, own: np.ndarray, tolerance: np.ndarray) -> np.ndarray | None:
+        """Return the tolerance where it leaves too few digits of the largest number, else the solution's own error."""
+        reader, limit = self._reader, float(tolerance.max(initial=0.0))
+        if not reader.cancels or not solution.exact or limit <= COARSE * np.abs(own).max(initial=0.0):
+            return solution.approximation_error
+        numbers = [own, solution.values, solution.empty]
+        numbers += [self._first().prediction] if reader.background is not None else []
+        largest = max(float(np.abs(part).max(initial=0.0)) for part in numbers)
+        return tolerance if largest and warn_of_rounding(reader.model_name, limit, largest, reader.precision) else None
 
     def _check(
         self, table: Table, empty: np.ndarray, tolerance: np.ndarray, check_rows: CheckRows | None, others: np.ndarray
@@ -240,7 +255,7 @@ class Certifier:
                 if check_rows is not None:
                     others = others if len(others) else predict(self._reader, check_rows.table)
                     checks += [*self._present(check_rows, others, tolerance), self._hybrids(check_rows, others)]
-                if self._reader.asks is not None or check_rows is None:
+                if check_rows is None or not check_rows.has_hybrids:
                     checks.append(self._by_hand(table))
             except (ExactshapError, TypeError, ValueError) as error:  # as for a level that the background's column lacks
                 checks.append(Check(reason=_refused(error)))
@@ -265,7 +280,7 @@ class Certifier:
             if self._has_hybrids and background.n_rows > 1:
                 check_rows = None if reader.asks is not None else self._mixed(background, FIRST, 1)
                 try:
-                    if check_rows is not None:
+                    if check_rows is not None and check_rows.has_hybrids:
                         check = self._hybrids(check_rows, predict(reader, check_rows.table))._replace(rows=())
                     else:
                         check = self._by_hand(background, always=True)._replace(rows=())
@@ -296,25 +311,24 @@ class Certifier:
 
     # -- hybrids -------------------------------------------------------------------------------------------------------
 
-    def _mixed(self, table: Table, n_hybrids: int, n_present: int) -> CheckRows | None:
-        """Return a few background rows, then hybrids of a table's rows. All hybrids mix with the one reference row."""
+    def _mixed(self, table: Table, n_hybrids: int, n_present: int) -> CheckRows:
+        """Return a few background rows, then hybrids of a table's rows where those mix. All mix with the one reference row."""
         background = self._reader.background
         assert background is not None
         n, rng = n_present + n_hybrids, self._rng
         masks = np.zeros((n, self._reader.n_players), bool)
         rows, references = rng.integers(table.n_rows, size=n), np.full(n, self._place)
         references[1:n_present] = rng.integers(background.n_rows, size=n_present - 1)
-        if not n_hybrids:  # rows of the background as they are
-            present = background.take(references)
-            return CheckRows(present, masks, rows, references, n_present, table.stacks_with(present), True)
         masks[n_present:] = coalitions(rng, n_hybrids, self._reader.n_players)
-        mixed = hybrid_cells(table, background, rows, references, columns_of(self._reader, masks))
-        if mixed is None:
+        mixed = hybrid_cells(table, background, rows, references, columns_of(self._reader, masks)) if n_hybrids else None
+        if mixed is None and n_hybrids:
             shares = min(MAX_COALITIONS, n_hybrids)
             masks[n_present:] = masks[n_present + np.arange(n_hybrids) * shares // max(1, n_hybrids)]
             mixed = _of_whole_columns(table, background, rows, references, columns_of(self._reader, masks))
-        if mixed is None:
-            return None
+        if mixed is None:  # rows of the background as they are
+            rows, references = rows[:n_present], references[:n_present]
+            present = background.take(references)
+            return CheckRows(present, masks[:n_present], rows, references, n_present, table.stacks_with(present), True)
         kinds = table.stacks_with(mixed), background.stacks_with(mixed)
         return CheckRows(mixed, masks, rows, references, n_present, *kinds)
 

@@ -47,7 +47,7 @@ def wrap(
         model_name=reader.model_name,
         error_bound=np.array(np.broadcast_to(part.error_bound, (table.n_rows,))),
         n_evaluations=solution.n_evaluations,
-        approximation_error=solution.approximation_error,
+        approximation_error=certified.approximation_error,
         background_size=None if background is None else background.n_rows,
         groups=groups and _columns_in(table, reader, groups),
         covariances=posterior.covariance,

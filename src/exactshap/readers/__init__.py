@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from exactshap._runtime.optional import on_first_use
+from exactshap.readers._base import COARSE as COARSE
 from exactshap.readers._base import Offset as Offset
 from exactshap.readers._base import OwnCall as OwnCall
 from exactshap.readers._base import Reader
@@ -16,6 +17,7 @@ from exactshap.readers._base import columns_of as columns_of
 from exactshap.readers._base import joined_outputs as joined_outputs
 from exactshap.readers._base import outputs_of as outputs_of
 from exactshap.readers._base import rounding_of as rounding_of
+from exactshap.readers._base import warn_of_rounding as warn_of_rounding
 from exactshap.readers._delegating import DelegatingReader
 from exactshap.readers._delegating import reader_for as reader_for
 from exactshap.readers._identity import fitted_names as fitted_names

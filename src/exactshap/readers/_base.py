@@ -16,11 +16,16 @@ from exactshap._runtime.cache import copied_state
 from exactshap._runtime.calibration import clocked
 from exactshap._runtime.progress import Asks
 from exactshap._runtime.types import Foreign, Model, TableLike
-from exactshap.errors import InputTypeError, message
+from exactshap.errors import ExplanationWarning, InputTypeError, message, warn
 from exactshap.frames import Table, with_unique_index
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, choose, count_sets, solve
+
+# Part of the largest prediction: where rounding leaves more than that uncertain, values are approximate.
+COARSE = 1e-6
+# The same for a model in single precision, in its rounding units.
+COARSE_EPSILONS = 2**13
 
 
 def outputs_of(chosen: list[int], single: bool, values: np.ndarray) -> np.ndarray:
@@ -147,6 +152,7 @@ class Reader(ABC):
         None  # relative error of a prediction; None: that of n_terms products of one factor for each column
     )
     floor: float = 0.0  # magnitude that rounding is relative to besides the scale of a solution and the prediction
+    cancels: bool = False  # whether terms may be so much larger than their sum that the certificate counts the digits left
     asks: Asks | None = None  # what a row asks of a model that is called for each coalition
     memory_advice: str = "Raise memory_limit=, lower the order, or group columns with groups="
 
@@ -239,6 +245,18 @@ def rounding_of(reader: Reader) -> float:
     if reader.rounding is not None:
         return reader.rounding
     return 4.0 * reader.precision * (math.sqrt(reader.n_terms) + reader.n_features)
+
+
+def warn_of_rounding(name: str, limit: float, largest: float, precision: float) -> bool:
+    """Return whether rounding leaves too few digits of the largest number, and say how many it leaves."""
+    share = limit / max(largest, float(np.finfo(float).tiny))
+    if not np.inf > share > max(COARSE, COARSE_EPSILONS * precision):
+        return False
+    digits = max(0, int(-np.log10(share)))
+    what = f"Rounding leaves about {digits} digit{'' if digits == 1 else 's'} of what {name} predicts"
+    do = "Values are marked as approximate; scale the columns, or fit a model with a penalty"
+    warn(message(what, "Its terms are large and cancel", do), ExplanationWarning)
+    return True
 
 
 def columns_of(reader: Reader, masks: np.ndarray) -> np.ndarray:

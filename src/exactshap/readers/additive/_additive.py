@@ -16,10 +16,10 @@ from numpy.typing import DTypeLike
 from exactshap._native import Handle
 from exactshap._runtime.calibration import seconds_by_size
 from exactshap._runtime.types import Model
-from exactshap.errors import ExplanationWarning, InputError, UnsupportedStructureError, message, warn
+from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
-from exactshap.readers import OwnCall, Reader, Request, choose_value_function, names_of, players_of
+from exactshap.readers import OwnCall, Reader, Request, choose_value_function, names_of, players_of, warn_of_rounding
 from exactshap.readers.additive.terms import (
     CHUNK_VALUES,
     BoundLinear,
@@ -56,10 +56,6 @@ TIMED_CALLS = 5e4
 CACHED_VALUES = 2**18
 # Rows of such a piece at least.
 MIN_PIECE_ROWS = 256
-# Part of the largest prediction: where rounding leaves more than that uncertain, values are approximate.
-COARSE = 1e-6
-# The same for a model in single precision, in its rounding units.
-COARSE_EPSILONS = 2**13
 # Background rows on which the terms are compared with the model's own prediction when it is read.
 CHECKED_ROWS = 8
 
@@ -132,14 +128,10 @@ class AdditiveReader(Reader):
         encoded, own = reference.rows[: rows.n_rows], np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
         limit = self.limit(own, self.form.scale(encoded))
         self.form.check(encoded, own, limit, owner=self.model_name)
-        share = float(limit.max()) / max(float(np.abs(own).max()), np.finfo(float).tiny)
         is_constant = float(np.ptp(own)) == 0.0  # a constant, which may be 0, has no digits that cancelling terms could take
-        if not is_constant and np.inf > share > max(COARSE, COARSE_EPSILONS * self.precision):
-            self._is_coarse = True
-            digits = max(0, int(-np.log10(share)))
-            what = f"Rounding leaves about {digits} digit{'' if digits == 1 else 's'} of what {self.model_name} predicts"
-            do = "Values are marked as approximate; scale the columns, or fit a model with a penalty"
-            warn(message(what, "Its terms are large and cancel", do), ExplanationWarning)
+        self._is_coarse = not is_constant and warn_of_rounding(
+            self.model_name, float(limit.max()), float(np.abs(own).max()), self.precision
+        )
 
     def predict(self, X: Table) -> np.ndarray:
         return self.form.predict(X)

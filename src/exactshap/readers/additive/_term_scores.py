@@ -97,6 +97,8 @@ def explain_terms(model: Model, X: TableLike, *, output: Any = "auto") -> TermSc
     (('x0', 'x0 & x1'), array([[4., 6.]]), 1.0)
     """
     table = as_table(X)
+    while len(getattr(model, "steps", ())) == 1:  # a pipeline of its model alone
+        model = model.steps[0][1]
     try:
         # Terms need none: one row stands in for it
         reader = read(model, Request(background=table.take([0]), output=output))

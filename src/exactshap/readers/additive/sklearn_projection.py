@@ -45,17 +45,15 @@ def _is_own(step: Model) -> bool:
     return known is not None and not replaced(step, known)
 
 
-def read_projection(steps: Sequence[Any], request: Request) -> AdditiveReader:
+def read_projection(steps: Sequence[Any], request: Request, model: Model) -> AdditiveReader:
     r"""Read a linear model of mapped rows as one of the rows.
 
     .. math:: f(x) = b + \bigl((x - m) W\bigr) \beta = b - m W \beta + \sum_j x_j (W \beta)_j
 
-    The model computes the products one after the other: the sizes that cancel in them, :math:`(|x| + |m|)\, |W|\, |\beta|`, count as rounding.
+    ``model`` is the pipeline of the steps. It computes the products one after the other: the sizes that cancel in them, :math:`(|x| + |m|)\, |W|\, |\beta|`, count as rounding.
     """
-    from sklearn.pipeline import make_pipeline
-
     require_fitted(steps[0], "components_")
-    pipeline, parts = make_pipeline(*steps), linear_parts(steps[-1])
+    parts = linear_parts(steps[-1])
     coefficients, intercept = parts.coefficients.astype(float), parts.intercept
     sizes, offset = np.abs(coefficients), np.zeros(coefficients.shape[1])
     for step in reversed(steps[:-1]):
@@ -69,7 +67,7 @@ def read_projection(steps: Sequence[Any], request: Request) -> AdditiveReader:
         blocks=(LinearTerms(coefficients[:, chosen]),),
         intercept=intercept[chosen],
         encode=functools.partial(finite_numbers, owner="Pipeline", names=request.feature_names),
-        predict=functools.partial(call.in_double, pipeline),
+        predict=functools.partial(call.in_double, model),
         own_call=call,
         n_columns=len(coefficients),
         fitted_names=fitted_names(steps[0]),
@@ -80,7 +78,7 @@ def read_projection(steps: Sequence[Any], request: Request) -> AdditiveReader:
         floor=parts.floor,
         precision=parts.precision,
     )
-    return AdditiveReader(pipeline, request, form)
+    return AdditiveReader(model, request, form)
 
 
 def _cancelled(sizes: np.ndarray, offset: float, rows: np.ndarray) -> np.ndarray:

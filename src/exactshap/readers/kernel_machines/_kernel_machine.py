@@ -35,6 +35,7 @@ class KernelReader(Reader):
     """
 
     value_functions = VALUE_FUNCTIONS
+    cancels = True
 
     def __init__(
         self,

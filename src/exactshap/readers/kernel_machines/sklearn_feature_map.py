@@ -28,18 +28,19 @@ from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
 
-def read(feature_map: Model, linear: Model, parts: Any, request: Request) -> Reader:
+def read(feature_map: Model, linear: Model, parts: Any, request: Request, model: Model) -> Reader:
     """Read ``Nystroem + linear`` or ``RBFSampler + linear``.
 
     The first is a kernel machine on the components, the second a sum of cosines.
 
-    ``parts`` are those of the linear model: coefficients (n_components, n_outputs), intercept, output names, unit and method.
+    ``parts`` are those of the linear model: coefficients (n_components, n_outputs), intercept, output names, unit and method;
+    ``model`` is the pipeline of both, which predicts.
     """
     chosen, single = select_outputs(parts.output_names, request.output, owner=type(linear).__name__)
     single = single or len(parts.output_names) == 1
     coefficients, intercept = np.asarray(parts.coefficients, float).T[chosen], parts.intercept[chosen]
     call = OwnCall(parts.method, finish=functools.partial(outputs_of, chosen, single))
-    predict = functools.partial(_predict, feature_map, linear, call)
+    predict = functools.partial(call.in_double, model)
     names = tuple(parts.output_names[k] for k in chosen)
     common: dict[str, Any] = {"own_call": call, "output_names": names, "unit": parts.unit, "single_output": single}
     if sklearn_name(feature_map) == "Nystroem":
@@ -60,10 +61,6 @@ def read(feature_map: Model, linear: Model, parts: Any, request: Request) -> Rea
 def _nystroem_parameters(feature_map: Model) -> dict[str, Any]:
     named = {"gamma": feature_map.gamma, "coef0": feature_map.coef0, "degree": feature_map.degree}
     return named | (feature_map.kernel_params or {})
-
-
-def _predict(feature_map: Model, linear: Model, call: OwnCall, X: Table) -> np.ndarray:
-    return call(linear, feature_map.transform(X.in_double().native))
 
 
 class FourierReader(Reader):

@@ -191,7 +191,7 @@ class SumReader(Reader):
         readers = [member.reader for member in self.members]
         self.n_terms, self.precision = sum(reader.n_terms for reader in readers), max(reader.precision for reader in readers)
         self.rounding = max(map(rounding_of, readers)) + 4.0 * float(np.finfo(float).eps) * len(readers) ** 0.5
-        self.floor = max(reader.floor for reader in readers)
+        self.floor, self.cancels = max(reader.floor for reader in readers), any(reader.cancels for reader in readers)
 
     def _one_value_function(self) -> str:
         names = list(dict.fromkeys(member.reader.value_function for member in self.members))

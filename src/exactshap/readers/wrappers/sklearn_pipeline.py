@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import ExactnessError, InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.readers import (
     DelegatingReader,
@@ -19,6 +19,7 @@ from exactshap.readers import (
     library_class,
     names_of,
     players_of,
+    replaced,
     require_fitted,
     sklearn_name,
     writes_to_rows,
@@ -44,7 +45,9 @@ def read(model: Model, request: Request) -> Reader:
     mixing = [place for place, step in enumerate(steps[:-1]) if sklearn_name(step) in (*_FEATURE_MAPS, "PolynomialFeatures")]
     mixing = [place for place in range(len(steps) - 1) if is_projection(steps[place:])] or mixing
     start = mixing[0] if mixing else len(steps) - 1
-    return _read_tail(steps, request) if start == 0 else PipelineReader(model, steps[:start], steps[start:], request)
+    if start > 0:
+        return PipelineReader(model, steps[:start], steps[start:], request)
+    return OneStepReader(model, read_any(steps[0], request)) if len(steps) == 1 else _read_mixing(steps, request, model)
 
 
 def _flat(model: Model) -> list[Any]:
@@ -65,20 +68,22 @@ def _is_imbalanced(step: Model) -> bool:
 
 def _read_tail(steps: list[Any], request: Request) -> Reader:
     """Read the final model, with a feature map that belongs to it."""
-    if len(steps) == 1:
-        return read_any(steps[0], request)
+    from sklearn.pipeline import make_pipeline
+
+    return read_any(steps[0], request) if len(steps) == 1 else _read_mixing(steps, request, make_pipeline(*steps))
+
+
+def _read_mixing(steps: list[Any], request: Request, model: Model) -> Reader:
+    """Read steps that mix columns together with what follows; ``model`` is the pipeline of them that predicts."""
     if is_projection(steps):
-        return read_projection(steps, request)
+        return read_projection(steps, request, model)
     if sklearn_name(steps[0]) in _FEATURE_MAPS and len(steps) == 2 and (linear := linear_step(steps[1])) is not None:
         from exactshap.readers.kernel_machines import read_feature_map
 
-        return read_feature_map(steps[0], steps[1], linear, request)
-    from sklearn.pipeline import make_pipeline
-
+        return read_feature_map(steps[0], steps[1], linear, request, model)
     from exactshap.readers.additive import is_basis, read_basis
 
-    tail = make_pipeline(*steps)
-    if not is_basis(tail):
+    if not is_basis(model):
         raise UnsupportedStructureError(
             message(
                 f"{type(steps[0]).__name__} mixes columns and what follows is not linear in its features",
@@ -86,7 +91,7 @@ def _read_tail(steps: list[Any], request: Request) -> Reader:
                 "Explain after it, or sample with Explainer(pipeline.predict, background)",
             )
         )
-    return read_basis(tail, request)
+    return read_basis(model, request)
 
 
 def _n_columns(step: Model, request: Request) -> int:
@@ -115,11 +120,42 @@ def _n_columns(step: Model, request: Request) -> int:
     return request.background.n_columns
 
 
+class _Latent:
+    """What a pipeline was when it was read: no call of its own gives a latent value, so that a change would not show."""
+
+    def __init__(self, model: Model) -> None:
+        self.steps, self.own_methods = _flat(model), _own_methods(model)
+
+    def require_unchanged(self, model: Model) -> None:
+        now = _flat(model)
+        same = len(now) == len(self.steps) and all(a is b for a, b in zip(now, self.steps, strict=True))
+        if not same or _own_methods(model) != self.own_methods:
+            got = "Its steps or its methods are others than those that were read"
+            raise ExactnessError(message("The pipeline has changed since it was read", got, "Make a new Explainer"))
+
+
+def _own_methods(model: Model) -> tuple[str, ...]:
+    known = library_class(model, "sklearn")
+    return () if known is None else replaced(model, known)
+
+
+class OneStepReader(DelegatingReader):
+    """A pipeline of its final model alone."""
+
+    def __init__(self, model: Model, inner: Reader) -> None:
+        super().__init__(inner, model=model)
+        self._latent = _Latent(model)
+
+    def predict(self, X: Table) -> np.ndarray:
+        self._latent.require_unchanged(self.model)
+        return self.inner.predict(X)
+
+
 class PipelineReader(DelegatingReader):
     """Transformed columns grouped by the input column they come from; everything else is the inner reader's."""
 
     def __init__(self, model: Model, front: list[Any], tail: list[Any], request: Request) -> None:
-        self.front = front
+        self.front, self._latent = front, _Latent(model)
         fitted, n_columns = fitted_names(front[0]), _n_columns(front[0], request)
         model_name = " + ".join(type(step).__name__ for step in (*front, *tail))
         feature_names = names_of(request, fitted, n_columns, model_name)
@@ -188,7 +224,10 @@ class PipelineReader(DelegatingReader):
 
     def predict(self, X: Table) -> np.ndarray:
         """Return the pipeline's own prediction; a latent value, which no pipeline gives, is its last step's."""
-        return self.inner.predict(self.rows(X)) if self.own_call is None else self.own_call(self.model, self._readable(X))
+        if self.own_call is not None:
+            return self.own_call(self.model, self._readable(X))
+        self._latent.require_unchanged(self.model)
+        return self.inner.predict(self.rows(X))
 
     def memory(self, n_rows: int, order: int) -> float:
         return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.n_features

@@ -48,11 +48,13 @@ class HolderReader(DelegatingReader):
         return _as_fitted(self.model, getattr(self.model, self.inside), X)
 
     def predict(self, X: Table) -> np.ndarray:
-        """Ask the model that is inside now: searches and thresholds hand no settings of a call through."""
-        held, X = getattr(self.model, self.inside), self.rows(X)
+        """Ask the model itself, or the one that is inside now: searches and thresholds hand no settings of a call through."""
+        held = getattr(self.model, self.inside)
         if self.own_call is None:
-            return self.inner.predict(X)
-        return self.own_call(held, readable(held, X.copy() if writes_to_rows(held) else X))
+            return self.inner.predict(self.rows(X))
+        hands_on = not self.own_call.settings and hasattr(self.model, self.own_call.method)
+        model, X = (self.model, X) if hands_on else (held, self.rows(X))
+        return self.own_call(model, readable(held, X.copy() if writes_to_rows(held) else X))
 
 
 def _as_fitted(model: Model, held: Model, X: Table) -> Table:
