@@ -68,7 +68,9 @@ def _refuse_stale(built_from: str) -> None:
     if digest.hexdigest()[:16] != built_from:
         raise MissingDependencyError(
             message(
-                "The compiled kernels do not belong to the sources", f"a library built from others than `{folder}`", _REBUILD
+                "The compiled kernels do not belong to the sources",
+                f"The library was built from others than `{folder}`",
+                _REBUILD,
             )
         )
 

@@ -37,5 +37,5 @@ def read(model: Model, request: Request) -> Reader:
         output_names=tuple(names[k] for k in chosen),
         unit="target",
         single_output=single,
-        epsilon=float(np.finfo(points.dtype if points.dtype.kind == "f" else float).eps),  # float32 rows meet in float32
+        epsilon=float(np.finfo(points.dtype if points.dtype == np.float32 else float).eps),  # float32 rows meet in float32
     )
