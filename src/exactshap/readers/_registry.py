@@ -87,6 +87,8 @@ _REGISTRY: dict[str, str] = {
     "econml.dml.dml.LinearDML": "exactshap.readers.additive.econml",
     "econml.dml.dml.SparseLinearDML": "exactshap.readers.additive.econml",
     "econml.dml.causal_forest.CausalForestDML": "exactshap.readers.additive.econml",
+    "flaml.automl.automl.AutoML": "exactshap.readers.wrappers.flaml",
+    "flaml.automl.model.*": "exactshap.readers.wrappers.flaml",
     "optbinning.scorecard.scorecard.Scorecard": "exactshap.readers.additive.optbinning",
     "ngboost.ngboost.NGBoost": "exactshap.readers.trees.ngboost",
     "quantile_forest._quantile_forest.BaseForestQuantileRegressor": "exactshap.readers.trees.quantile_forest",
@@ -159,7 +161,8 @@ _NO_STRUCTURE = {
 _KNOWN = (
     "kernel machines, Gaussian processes, linear models, trees, forests and boosting of scikit-learn; pipelines, searches and"
     " scaled targets of them; XGBoost, LightGBM, CatBoost, EBM, pyGAM, gpytorch, BoTorch, treelite,"
-    " lifelines, scikit-survival, statsmodels, glum, skglm, NGBoost, quantile-forest, Perpetual, YDF, imodels, econml"
+    " lifelines, scikit-survival, statsmodels, glum, skglm, NGBoost, quantile-forest, Perpetual, YDF, imodels, econml,"
+    " FLAML"
 )
 
 

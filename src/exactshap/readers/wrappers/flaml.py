@@ -1,0 +1,85 @@
+"""FLAML: what ``AutoML`` settled on, behind the two preparations of rows that it documents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from exactshap._runtime.types import Model, TableLike
+from exactshap.errors import ExactnessError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError, message
+from exactshap.frames import Table
+from exactshap.readers import Reader, Request, joined_outputs
+from exactshap.readers.wrappers.sklearn_pipeline import PipelineReader
+
+# Background rows on which the model inside is compared with what is around it
+CHECKED_ROWS = 32
+
+
+def read(model: Model, request: Request) -> Reader:
+    """Read the model inside ``AutoML``, or inside one of FLAML's estimators, behind its preparation of rows."""
+    around, inside = [model], model.model if hasattr(model, "label_transformer") else model.estimator
+    if hasattr(inside, "preprocess"):  # one estimator of FLAML, not a stack of them
+        around, inside = [model, inside], inside.estimator
+    if inside is None:
+        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
+    if request.background is None:
+        do = "Pass reference rows: explain(model, X, background)"
+        raise UnsupportedStructureError(message("FLAML prepares rows, and only rows show what of which column", do=do))
+    classes = [] if getattr(model, "label_transformer", None) is None else [str(label) for label in model.classes_]
+    if request.output in classes[len(classes) == 2 :]:  # two classes share one score
+        request = replace(request, output=str(classes.index(request.output)))
+    try:
+        return FlamlReader(around, inside, classes, request)
+    except (UnsupportedModelError, UnsupportedStructureError) as error:
+        do = f"Pass its function: explain(model.{_answering(inside)}, X, background), sampled beyond 13 players"
+        do += ", its outputs in the order of model.classes_" if classes else ""
+        what = "FLAML is read where it prepares each column for itself, for a model that is read"
+        raise UnsupportedStructureError(message(what, str(error).split(". ")[0], do)) from error
+
+
+def _answering(inside: Model) -> str:
+    """Return the method whose answers are numbers, of models with classes the probabilities."""
+    return "predict_proba" if hasattr(inside, "predict_proba") and len(getattr(inside, "classes_", ())) else "predict"
+
+
+class FlamlPreparation(BaseEstimator):
+    """FLAML's preparation of rows as a step of a pipeline."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def transform(self, rows: TableLike) -> TableLike:
+        try:
+            return self.model.preprocess(rows)
+        except KeyError as error:
+            do = "Pass the columns of the fit"
+            raise UnknownNameError(message("FLAML prepares other columns than it was given", f"{error}", do)) from error
+
+
+class FlamlReader(PipelineReader):
+    """The reader of the model inside, in the user's columns and with the user's classes."""
+
+    def __init__(self, around: list[Model], inside: Model, classes: list[str], request: Request) -> None:
+        super().__init__(around[0], [FlamlPreparation(part) for part in around], [inside], request)
+        self.model_name = f"{type(around[0]).__name__}({self.inner.model_name})"
+        self.own_call = None  # neither AutoML nor its estimators answer scores
+        numbered = {str(k): label for k, label in enumerate(classes)}
+        self.output_names = tuple(numbered.get(name, name) for name in self.output_names)
+        before, word, number = self.unit.rpartition(" class ")
+        self.unit = before + word + numbered.get(number, number)
+        assert request.background is not None
+        self._require_same_answers(inside, request.background.take(slice(0, CHECKED_ROWS)))
+
+    def _require_same_answers(self, inside: Model, rows: Table) -> None:
+        """Hold the answers of what is explained against those of the model that was passed."""
+        called = _answering(inside)
+        if called == "predict" and len(getattr(inside, "classes_", ())):
+            return  # labels, in other words outside than inside
+        outside = joined_outputs(getattr(self.model, called)(rows.native))
+        own = joined_outputs(getattr(inside, called)(self.rows(rows).native))
+        if outside.shape != own.shape or not np.allclose(outside, own, rtol=1e-12, atol=0.0):
+            do = f"Pass its function: explain(model.{called}, X, background)"
+            raise ExactnessError(message(f"{self.model_name} does not answer what the model inside answers", do=do))
