@@ -203,7 +203,7 @@ def verdict_of(data, rows, background):
     except ExactnessError as error:
         if "overflow" in str(error):
             return "refused: overflow"
-        return "refused: parts part" if "answer" in str(error) or "were not read" in str(error) else f"Inexact: {error}"
+        return "refused: parts part" if "parts return" in str(error) or "were not read" in str(error) else f"Inexact: {error}"
     try:
         session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
         answers = own_answers(session, rows, labels_of(data))

@@ -156,6 +156,7 @@ _NOT_ON_TABLES = (
 _NO_STRUCTURE = {
     "sklearn.ensemble._weight_boosting.AdaBoostRegressor": "Its prediction is a weighted median of trees",
     "sklearn.semi_supervised._label_propagation.": "Its probabilities are ratios of sums over all training rows",
+    "autogluon.": "AutoGluon documents no way to the models of its ensembles",
     "sklearn.neighbors.": "Neighbours are ranked by distances of all columns at once",
 }
 _KNOWN = (
@@ -340,7 +341,10 @@ def _unknown(model: Model) -> str:
         if isinstance(model, (str, PathLike)):
             do = "Load the model first: exactshap.trees.load(path) reads booster files, skops.io.load(path) others"
         return message("`model` must be a fitted model or a function", f"Got {name}, which has no predict", do)
-    method = next((way for way in _WAYS if hasattr(model, way)), ways[0] if ways else "predict")
+    here = [way for way in _WAYS if hasattr(model, way)]
+    if "predict_proba" in here and getattr(model, "can_predict_proba", True) is False:  # AutoGluon's regressors have it too
+        here.remove("predict_proba")
+    method = next(iter(here), ways[0] if ways else "predict")
     why = next((why for start, why in _NO_STRUCTURE.items() if name[1:].startswith(start)), f"Known: {_KNOWN}")
     return message(
         f"No exact reader for {name}",

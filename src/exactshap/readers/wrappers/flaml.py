@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import ExactnessError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError, message
@@ -20,9 +21,7 @@ CHECKED_ROWS = 32
 
 def read(model: Model, request: Request) -> Reader:
     """Read the model inside ``AutoML``, or inside one of FLAML's estimators, behind its preparation of rows."""
-    around, inside = [model], model.model if hasattr(model, "label_transformer") else model.estimator
-    if hasattr(inside, "preprocess"):  # one estimator of FLAML, not a stack of them
-        around, inside = [model, inside], inside.estimator
+    around, inside = _layers(model)
     if inside is None:
         raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
     if request.background is None:
@@ -38,6 +37,12 @@ def read(model: Model, request: Request) -> Reader:
         do += ", its outputs in the order of model.classes_" if classes else ""
         what = "FLAML is read where it prepares each column for itself, for a model that is read"
         raise UnsupportedStructureError(message(what, str(error).split(". ")[0], do)) from error
+
+
+def _layers(model: Model) -> tuple[list[Model], Model]:
+    """Return what prepares the rows, from outside inwards, and the model inside: an estimator or a stack of FLAML's."""
+    inside = model.model if hasattr(model, "label_transformer") else model.estimator
+    return ([model, inside], inside.estimator) if hasattr(inside, "preprocess") else ([model], inside)
 
 
 def _answering(inside: Model) -> str:
@@ -63,8 +68,10 @@ class FlamlReader(PipelineReader):
     """The reader of the model inside, in the user's columns and with the user's classes."""
 
     def __init__(self, around: list[Model], inside: Model, classes: list[str], request: Request) -> None:
-        super().__init__(around[0], [FlamlPreparation(part) for part in around], [inside], request)
-        self.model_name = f"{type(around[0]).__name__}({self.inner.model_name})"
+        front = [FlamlPreparation(part) for part in around]
+        super().__init__(make_pipeline(*front, inside), front, [inside], request)
+        self.model, self._inside = around[0], inside
+        self.model_name = f"{type(self.model).__name__}({self.inner.model_name})"
         self.own_call = None  # neither AutoML nor its estimators answer scores
         numbered = {str(k): label for k, label in enumerate(classes)}
         self.output_names = tuple(numbered.get(name, name) for name in self.output_names)
@@ -72,6 +79,11 @@ class FlamlReader(PipelineReader):
         self.unit = before + word + numbered.get(number, number)
         assert request.background is not None
         self._require_same_answers(inside, request.background.take(slice(0, CHECKED_ROWS)))
+
+    def predict(self, X: Table) -> np.ndarray:
+        if _layers(self.model)[1] is not self._inside:
+            raise ExactnessError(message(f"{self.model_name} was fitted again after it was read", do="Make a new Explainer"))
+        return self.inner.predict(self.rows(X))
 
     def _require_same_answers(self, inside: Model, rows: Table) -> None:
         """Hold the answers of what is explained against those of the model that was passed."""
