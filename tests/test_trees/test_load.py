@@ -173,6 +173,8 @@ def test_names_are_checked():
         (b"PK\x03\x04", "is a zip archive"),
         (b"binf\0\0", "XGBoost's old binary format"),
         (b"CBM1\0\0", "CatBoost's binary format"),
+        (b"\x04\0\0\0\x08\0\0\0", r"checkpoint of treelite.*treelite.Model.deserialize\(path\)"),
+        (b'<?xml version="1.0"?>\n<PMML version="4.3">', r"PMML file.*auto_detect_estimator\(path\)"),
         (b"", "is not an XGBoost, LightGBM, CatBoost or ONNX model"),
         (b"hello", "is not an XGBoost, LightGBM, CatBoost or ONNX model"),
         (b"{}", "is not an XGBoost, LightGBM, CatBoost or ONNX model"),

@@ -27,6 +27,14 @@ _REFUSED = {  # first bytes of files that are not read, and why
     b"binf": ("XGBoost's old binary format", "It has no published description"),
     b"CBM1": ("CatBoost's binary format", "It has no published description"),
 }
+_READ_ELSEWHERE = {  # what stands at the beginning of files that other packages read into models, and how
+    b"\x04\x00\x00\x00": ("a checkpoint of treelite", "If you trust it, pass treelite.Model.deserialize(path)"),
+    b"<PMML": (
+        "a PMML file",
+        "Pass sklearn_pmml_model.auto_detect.auto_detect_estimator(path), a function up to 13 columns exactly",
+    ),
+}
+_HEAD_BYTES = 512  # an XML declaration and a comment stand before the first element
 _SAVE_AS = (
     "Save the model as XGBoost .json or .ubj (save_model), LightGBM .txt (booster_.save_model) "
     "or CatBoost .json (save_model(path, format='json')), or write an ONNX file"
@@ -123,6 +131,9 @@ def loads(
     for start, (what, why) in _REFUSED.items():
         if data.startswith(start):
             raise ModelFormatError(message(f"{name!r} is {what}", why, _SAVE_AS))
+    for start, (what, do) in _READ_ELSEWHERE.items():
+        if data.startswith(start) or (data.startswith(b"<") and start in data[:_HEAD_BYTES]):
+            raise ModelFormatError(message(f"{name!r} is {what}, which its own package reads", do=do))
     if data.startswith(b"tree\n") or data.startswith(b"tree\r\n"):
         try:
             text = data.decode("utf-8").replace("\r\n", "\n")
