@@ -45,7 +45,7 @@ def wrap(
         unit=reader.unit,
         method=part.method,
         model_name=reader.model_name,
-        error_bound=np.array(np.broadcast_to(part.error_bound, (table.n_rows,))),
+        error_bound=np.full(table.n_rows, part.error_bound),
         n_evaluations=solution.n_evaluations,
         approximation_error=certified.approximation_error,
         background_size=None if background is None else background.n_rows,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -60,8 +60,7 @@ class ExplanationData:
     stability_bound: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, value in validation.checked(given).items():
+        for name, value in validation.checked(vars(self)).items():
             object.__setattr__(self, name, value)
 
     # --- sizes and selection -------------------------------------------------------------------------------------------

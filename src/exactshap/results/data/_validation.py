@@ -182,14 +182,14 @@ def _sets(given: Mapping[str, Any], n_players: int) -> tuple[tuple[int, ...], ..
     sets = tuple(given["sets"])
     if sets[:n_players] != singles:
         raise InputError(message("`sets` must begin with all single players, in order", f"Got {sets[: n_players + 1]}"))
-    if not all(_is_count(j) and j < n_players for players in sets for j in players):
+    if not all(_is_count(j) and j < n_players for players in sets[n_players:] for j in players):
         raise InputError(message("`sets` has a player that is not there", f"There are {n_players} players, numbered from 0"))
     if given["order"] > 1 and given["set_values"] is None:
         raise InputError(message("`set_values` is needed with order > 1", f"Got order={given['order']} and set_values=None"))
     largest = max((len(players) for players in sets), default=1)
     if largest > given["order"]:
         raise InputError(message("`sets` has sets above the order", f"Got order={given['order']}, a set of {largest}"))
-    return sets
+    return singles + sets[n_players:]
 
 
 def _check_set_values(result: dict[str, Any], values: np.ndarray) -> None:
