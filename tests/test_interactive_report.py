@@ -375,6 +375,26 @@ def test_the_filter_keeps_the_rows_that_it_says(browser, path, text, chosen):
 
 
 @pytest.mark.browser
+def test_truth_values_read_true_and_false(browser, tmp_path):
+    garden = np.arange(300) % 3 == 0
+    source = people(
+        names=["garden", *people().feature_names[1:]],
+        data=people().data.rename(columns={"age": "garden"}).assign(garden=garden),
+    )
+    with browsers.opened(browser, source.report(tmp_path / "truths.html", interactive=True)) as page:
+        page.fill("#filter", "garden = true")
+        says(page, "filtered", "^100 rows of 300$")
+        page.click("#rows button:text-is('row 3')")
+        says(page, "title-A", "^A: row 3$")
+        assert {row[0]: row[1] for row in table(page)}["garden"] == "True"
+        assert any(word.startswith("garden = True") for word, _, _ in bars(page))
+        page.fill("#filter", "")
+        says(page, "filtered", "^300 rows of 300$")
+        page.select_option("#feature", label="garden")
+        page.wait_for_function("document.querySelector('#scatter').textContent.includes('FalseTrue')")
+
+
+@pytest.mark.browser
 def test_names_with_the_words_of_the_filter_stand_in_quotes(browser, tmp_path):
     names = ["cut and colour", "b<=3", 'a "fine" stone', "age", "and"]
     source = people(

@@ -82,6 +82,9 @@ def test_cells_of_a_waterfall_are_words():
     assert len(labels["city"]) <= 30
     truths = linear(np.ones((1, 2)), names=["garden", "age"], data=pandas.DataFrame({"garden": [True], "age": [3]}))
     assert set(prepare_waterfall(truths).labels) == {"garden = True", "age = 3"}
+    axis = prepare_scatter(truths, 0).x
+    assert (axis.kind, axis.categories, axis.numbers.tolist()) == ("text", ("False", "True"), [1.0])
+    assert prepare_scatter(truths, 1).x.kind == "number"
 
 
 def test_zeros_have_no_bar_and_arrows_point_where_they_go():

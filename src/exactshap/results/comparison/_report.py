@@ -111,7 +111,7 @@ def _drift(comparison: Any, shown: np.ndarray, names: list[str]) -> str:
     players = shown // n_outputs
     intervals = comparison.drift.intervals
     ends = np.full((len(players), 2), np.nan) if intervals is None else intervals[players]
-    label = f"contributions to MMD² = {comparison.drift.total:.3g}"
+    label = f"contributions to MMD2 = {comparison.drift.total:.3g}"
     return difference_bars(comparison.drift.values[players], ends, None, names, label=label)
 
 

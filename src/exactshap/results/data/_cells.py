@@ -31,6 +31,14 @@ class Cells:
     numeric: np.ndarray  # bool (n_players,): whether ``numbers`` are measurements rather than codes
     text: np.ndarray  # bool (n_players,): whether ``display`` is text
 
+    def categories(self, j: int) -> tuple[str, ...]:
+        """Return what the numbers 0, 1, ... of a column stand for, nothing for measurements."""
+        shown = self.display[:, j]
+        if not self.numeric[j]:
+            return tuple(sorted({text for text in shown if text}))
+        is_truth = not self.text[j] and len(shown) > 0 and isinstance(shown[0], str)
+        return ("False", "True") if is_truth else ()
+
 
 def cells(explanation: ExplanationData, rows: np.ndarray | None = None) -> Cells | None:
     """Return the cells of rows, or None for an explanation without data. They are those of all or some rows."""

@@ -60,12 +60,11 @@ def prepare_scatter(explanation: ExplanationData, j: int, colour: int | None = N
 
 def _axis(explanation: ExplanationData, shown: Cells, j: int) -> Axis:
     name = axis_name(explanation, j)
-    if shown.numeric[j]:
-        return Axis(name, shown.numbers[:, j], "number")
-    days = as_days(shown.display[:, j])
+    days = None if shown.numeric[j] else as_days(shown.display[:, j])
     if days is not None:
         return Axis(name, days, "date")
-    return Axis(name, shown.numbers[:, j], "text", tuple(sorted({text for text in shown.display[:, j] if text})))
+    categories = shown.categories(j)
+    return Axis(name, shown.numbers[:, j], "text" if categories or not shown.numeric[j] else "number", categories)
 
 
 def draw_scatter(prepared: Scatter, ax: Axes = None) -> Any:

@@ -174,9 +174,7 @@ def _errors(explanation: ExplanationData, observed: Observed, shown: int = 5) ->
 
 
 def _dependence(explanation: ExplanationData, j: int, shown: Cells, values: np.ndarray) -> Dependence:
-    categories = None
-    if not shown.numeric[j]:
-        categories = tuple(sorted({text for text in shown.display[:, j] if text}))
+    categories = shown.categories(j) or (None if shown.numeric[j] else ())
     return Dependence(axis_name(explanation, j), shown.numbers[:, j], values[:, j], categories)
 
 

@@ -87,9 +87,10 @@ def _features(alt: ModuleType) -> Any:
         .encode(y=_places(alt, "features"))
     )
     zero = alt.Scale(zero=True, nice=True)
+    apart = alt.Axis(tickCount=5, labelOverlap="greedy", labelSeparation=6)
     bars = base.mark_bar(color="var(--accent)", cursor="pointer", cornerRadius=1).encode(
         description="said:N",
-        x=alt.X("strength:Q", title="mean |value|", scale=zero),
+        x=alt.X("strength:Q", title="mean |value|", scale=zero, axis=apart),
         opacity=alt.condition("datum.chosen", alt.value(1), alt.value(0.72)),
     )
     marks = (

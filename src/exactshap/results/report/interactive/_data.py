@@ -189,8 +189,7 @@ def _cell_arrays(
         days = None if shown.numeric[j] else as_days(shown.display[:, j])
         kinds.append("number" if shown.numeric[j] else "text" if days is None else "date")
         columns.append(rounded(shown.numbers[:, j], _CELL_BITS) if days is None else days)
-        words = sorted({str(text) for text in shown.display[:, j] if text != ""}) if kinds[-1] == "text" else []
-        texts.append([printable(text)[:200] for text in words])
+        texts.append([printable(text)[:200] for text in (shown.categories(j) if days is None else ())])
     arrays["cells"] = np.stack(columns) if columns else np.zeros((0, len(rows)))
     return kinds, texts
 

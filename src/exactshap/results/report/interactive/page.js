@@ -31,7 +31,10 @@ const summed = ["baseline", "prediction", "residual"]; // shown as 0 within roun
 const fact = (name, value) => number(summed.includes(name) && Math.abs(value) <= info.rounding ? 0 : value);
 const short = (name, size) => (name.length > size ? `${name.slice(0, size / 2)}\u2026${name.slice(-size / 2 + 2)}` : name);
 const date = (days) => new Date(days * 864e5).toISOString().slice(0, days % 1 ? 16 : 10).replace("T", " ");
-const written = { number: (_, value) => number(value), text: (j, value) => texts[j][value], date: (_, value) => date(value) };
+const named = (j) => texts[j].length > 0; // categories, and truth values, which are numbers to a filter
+const written = {
+  number: (j, value) => (named(j) ? texts[j][value] : number(value)), text: (j, value) => texts[j][value], date: (_, value) => date(value),
+};
 const cell = (j, value) => (Number.isNaN(value) ? "missing" : written[kinds[j]](j, value));
 const cellOf = (j, rows) => {
   if (!arrays.cells || (rows.length > 1 && kinds[j] !== "number")) return "";
@@ -141,7 +144,7 @@ const choose = (rows) => set(document.querySelector("[name=slot]:checked").value
 // The dependence picture: values of a feature, or of a pair, against the feature.
 const jitter = (i) => (((i * 2654435761) >>> 0) / 2 ** 32 - 0.5) * 0.6; // keeps dots of one category apart
 const across = (i, j = state.feature) =>
-  kinds[j] === "text" ? cells(j)[i] + jitter(i) : cells(j)[i] * (kinds[j] === "date" ? 864e5 : 1);
+  named(j) ? cells(j)[i] + jitter(i) : cells(j)[i] * (kinds[j] === "date" ? 864e5 : 1);
 const dot = (i) => ({ i, x: across(i), y: heights()[i], colour: state.colour < 0 ? 0 : cells(state.colour)[i] });
 const drawMarks = () => {
   const alone = ["A", "B"].filter((slot) => views.scatter && state[slot].length === 1 && Number.isFinite(across(state[slot][0])));
@@ -158,7 +161,7 @@ async function drawScatter() {
   const signals = { words: texts[j], range: info.ranges[state.colour] ?? [0, 0], title: info.axes[j] };
   (await views.scatter)?.finalize();
   delete views.scatter;
-  const view = await show("scatter", charts[kinds[j]], { points }, signals);
+  const view = await show("scatter", charts[named(j) ? "text" : kinds[j]], { points }, signals);
   view.addSignalListener("brush", (_, box) => box.x && requestAnimationFrame(() => brushed(box)));
   return drawMarks();
 }
