@@ -6,6 +6,7 @@ import importlib
 import inspect
 import itertools
 import pkgutil
+import re
 import textwrap
 
 import pytest
@@ -90,6 +91,19 @@ def missing(path):
     return lacks
 
 
+def long_sentences(thing):
+    """Return the first sentences of more than twelve words, of a function or of a class and its methods."""
+    methods = {name: getattr(thing, name) for name in dir(thing) if inspect.isclass(thing) and not name.startswith("_")}
+    own = {name: method for name, method in methods.items() if not inspect.isclass(method) and "exactshap" in _home(method)}
+    texts = {name: " ".join((inspect.getdoc(what) or "").split()) for name, what in {"": thing, **own}.items()}
+    firsts = {name: re.split(r"(?<=[.?!])\s", text)[0] for name, text in texts.items()}
+    return {name: first for name, first in firsts.items() if len(first.split()) > 12}
+
+
+def _home(method):
+    return str(getattr(getattr(method, "fget", method), "__module__", ""))
+
+
 NAMES = public_names()
 
 
@@ -101,6 +115,22 @@ def test_the_walk_finds_the_house():
 @pytest.mark.parametrize("path", NAMES)
 def test_every_public_name_says_what_it_takes_and_gives(path):
     assert not missing(path)
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_first_sentences_of_names_and_methods_are_short(path):
+    assert not long_sentences(thing_of(path))
+
+
+def test_the_check_of_sentences_bites():
+    class Long:
+        """Hold nothing."""
+
+        def method(self):
+            """Return one two three four five six seven eight nine ten eleven twelve. More."""
+
+    Long.method.__module__ = "exactshap"
+    assert list(long_sentences(Long)) == ["method"]
 
 
 def test_the_check_bites():

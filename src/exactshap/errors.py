@@ -39,14 +39,14 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206
 
 
 class ExactshapError(Exception):
-    """Be the base of every error that exactshap raises on purpose; its text holds no escape characters of a stranger's names."""
+    """Be the base of all errors that exactshap raises on purpose. Its text holds no escape characters of a stranger's names."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__(printable(text))
 
 
 class InputError(ExactshapError, ValueError):
-    """A value that the caller passed cannot be used; ``row`` is the number of the row of which the text speaks, if it is one of X."""
+    """A value that the caller passed cannot be used. ``row`` is the number of the row of X that the text speaks of, if any."""
 
     def __init__(self, text: str = "", row: int | None = None) -> None:
         super().__init__(text)
@@ -86,7 +86,7 @@ class ModelFormatError(ExactshapError, ValueError):
 
 
 class ExactnessError(ExactshapError, ArithmeticError):
-    """A residual is above its derived tolerance: the result must not be trusted."""
+    """A residual is above its tolerance: the result must not be trusted."""
 
 
 class BudgetError(ExactshapError, MemoryError):

@@ -65,7 +65,7 @@ def system() -> dict[str, str]:
 
 
 def show_versions(file: TextIO | None = None) -> None:
-    """Print versions of Python, the system and all packages concerned, without importing any of them.
+    """Print versions of Python, system and packages, without importing any.
 
     Parameters
     ----------

@@ -134,7 +134,7 @@ class WhatIf:
         return [_control(self.data, j, name) for j, name in enumerate(self.names)]
 
     def cells(self, i: int) -> list[Any]:
-        """Return the cells of row ``i`` of the data as plain values; None where one is missing."""
+        """Return the cells of row ``i`` as plain values, None where missing."""
         row = self.data.take([i])
         return [_plain(row.column(j)[0]) for j in range(len(self.names))]
 

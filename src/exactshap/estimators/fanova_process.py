@@ -97,7 +97,7 @@ class FanovaValues:
 
 @dataclass(frozen=True, eq=False)
 class FanovaEffects:
-    """Shapley effects: the variance of the function over its inputs, split over the columns.
+    """Hold Shapley effects: the function's variance, split over the columns.
 
     Attributes
     ----------
@@ -247,7 +247,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return FanovaValues(values, covariance, baseline, residual, variance - covariance.sum(axis=(1, 2)))
 
     def shapley_effects(self) -> FanovaEffects:
-        r"""Return the Shapley effects: the variance over the product of the columns' distributions, split over the columns.
+        r"""Return the Shapley effects. They split the variance over the product of the columns' distributions.
 
         .. math:: \mathrm{effect}_j = \sum_{U \ni j} \frac{\sigma_U^2}{|U|}, \qquad
                   \sigma_U^2 = \alpha^\top \Bigl[\bigodot_{k \in U} G_k\Bigr] \alpha, \quad

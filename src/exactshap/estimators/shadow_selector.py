@@ -22,7 +22,7 @@ MAX_CLASSES = 20
 
 
 class ShadowSelector(SelectorMixin, BaseEstimator):
-    r"""Keep the columns that matter more to a model than permuted copies of all columns.
+    r"""Keep columns that matter more to a model than permuted copies.
 
     Each trial permutes the rows of a copy of X, fits the model on columns and copies (the shadows), and takes the mean magnitude of
     the exact Shapley values of each. With the mean over trials of column j and the largest shadow of each trial,

@@ -68,7 +68,7 @@ def links() -> tuple[str, ...]:
 
 
 def expand(name: str, limit: float) -> Expansion:
-    r"""Return the expansion of an inverse link for numbers up to ``limit`` in magnitude.
+    r"""Return an inverse link's expansion for magnitudes up to ``limit``.
 
     Parameters
     ----------

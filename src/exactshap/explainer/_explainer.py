@@ -207,7 +207,7 @@ class Explainer:
         return explanation
 
     def plan(self, X: TableLike, index: str | Question = "shapley", order: int = 1, *, offset: Any = None) -> Forecast:
-        """Forecast the method and the cost on ``X`` without explaining a row; the arguments are those of a call."""
+        """Forecast method and cost on ``X`` without explaining a row. The arguments are those of a call."""
         rows, offsets = split_offset(X, offset, self.reader.feature_names)
         table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
         if offsets is not None:
@@ -304,7 +304,7 @@ def explain(
     offset: Any = None,
     **settings: Any,
 ) -> Explanation:
-    """Explain rows of a fitted model in one call: ``Explainer(model, background, **settings)(X, index, order, offset=offset)``.
+    """Explain rows of a fitted model in one call.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ _LABEL_CHARACTERS = 60
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Hold rows as the user passed them, with what readers need to know.
+    """Hold rows as the user passed them.
 
     Use :meth:`numeric` for a float64 array, :meth:`take` for rows, :meth:`hybrid` for hand-masked rows. ``as_table`` makes one.
 
@@ -92,7 +92,7 @@ class Table:
         return narwhals().from_native(native, eager_only=True)
 
     def labelled(self, native: TableLike) -> Any:
-        """Return such a frame with the labels that the user gave its columns."""
+        """Return such a frame with the user's labels of columns."""
         return native if self._labels is None else native.set_axis(self._labels, axis=1)
 
     @functools.cached_property
@@ -107,7 +107,7 @@ class Table:
         return Table(native, self.names, n_rows, self.n_columns)
 
     def take(self, rows: Any) -> Table:
-        """Return some rows in the same container; all of them are this table. ``rows`` is a slice or an integer array."""
+        """Return some rows in the same container. All of them are this table. ``rows`` is a slice or an integer array."""
         if isinstance(rows, slice) and rows.indices(self.n_rows) == (0, self.n_rows, 1):
             return self
         # A view: nobody writes to what the user passed
@@ -165,7 +165,7 @@ class Table:
         return np.stack(columns, axis=1) if columns else np.empty((self.n_rows, 0))
 
     def in_double(self) -> Table:
-        """Return the same numbers with every single-precision column in double precision: models compute in what they are given."""
+        """Return single-precision columns in double precision. Models compute in the precision that they are given."""
         if not self.is_frame:
             return Table(self.numeric(), None, self.n_rows, self.n_columns)
         if self.dtypes and np.float32 not in self.dtypes:
@@ -179,7 +179,7 @@ class Table:
         return f"column {self.names[j]!r}" if self.names is not None else f"column {j}"
 
     def row_label(self, i: int) -> str:
-        """Return how to name row ``i`` in a message: with its label, where a pandas frame has other labels than numbers from 0 on."""
+        """Return how to name row ``i`` in a message. Labels of pandas other than 0, 1, ... are part of it."""
         index: Any = self.native.index if self.dtypes else None
         if index is None or (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1):
             return f"row {i}"
@@ -231,7 +231,7 @@ class Table:
         return narwhals().new_series(name, self.column(j), backend=frame.implementation)
 
     def repeat(self, times: int) -> Table:
-        """Return every row ``times`` times in a row: 0, 0, 1, 1, ..."""
+        """Repeat every row: 0, 0, 1, 1, ..."""
         return self.take(np.repeat(np.arange(self.n_rows), times))
 
     def tile(self, times: int) -> Table:

@@ -19,7 +19,7 @@ MAX_COUNTED_PLAYERS = 1000
 
 
 class Game(Protocol):
-    """A batch of cooperative games over the same players: what solvers ask of a game.
+    """Hold a batch of cooperative games over the same players.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ def n_coalitions(n_players: int) -> float:
 
 
 def all_masks(n_players: int) -> np.ndarray:
-    """Return all 2^d coalitions; bit j of the row number is player j.
+    """Return all 2^d coalitions. Bit j of the row number is player j.
 
     Parameters
     ----------

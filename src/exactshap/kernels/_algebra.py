@@ -18,7 +18,7 @@ from exactshap.kernels._parameters import check_finite, check_size
 
 
 class Kernel(ABC):
-    r"""A kernel that is a sum of products of one-column factors; ``+`` and ``*`` of kernels (or numbers) are kernels.
+    r"""A kernel that sums products of one-column factors. ``+`` and ``*`` of kernels (or numbers) are kernels.
 
     .. math:: k(x, x') = \sum_p s_p \prod_j k_{pj}(x_j, x'_j)
 
@@ -60,7 +60,7 @@ def _as_kernel(value: Kernel | float) -> Kernel:
 
 @dataclass(frozen=True, eq=False)
 class Constant(Kernel):
-    """A constant kernel k(x, x') = value, not negative; numbers that are added to or multiplied with kernels become one.
+    """A constant kernel k(x, x') = value >= 0. Numbers added to or multiplied with kernels become one.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Constant(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class White(Kernel):
-    """Noise on the training rows only: it is zero between different sets of rows, so it expands to nothing.
+    """Noise on the training rows only. It is zero between different sets of rows, so that it expands to nothing.
 
     Parameters
     ----------

@@ -99,12 +99,12 @@ class Component:
 
     @property
     def is_monomial(self) -> bool:
-        """Whether k(x, x') = s psi(x) psi(x') with one monomial psi: the sum over training rows collapses to one term."""
+        """Whether k(x, x') = s psi(x) psi(x') with one monomial. Then training rows collapse to one term."""
         others = (self.squared, self.absolute, self.chi2)
         return all(part is None for part in others) and not self.cauchy and not self.functions
 
     def exponential_rates(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return gamma and lambda per column if factors hold nothing else, else None."""
+        """Return gamma and lambda per column, None if factors hold anything else."""
         others = self.chi2 is not None or self.cauchy or self.powers is not None or self.functions
         rates = [rate for rate in (self.squared, self.absolute) if rate is not None]
         if others or not rates or not all(np.isfinite(rate).all() and (rate >= 0.0).all() for rate in rates):
@@ -114,7 +114,7 @@ class Component:
         )  # type: ignore[return-value]
 
     def unbounded(self) -> Component | None:
-        """Return the powers and functions alone, as their factors may be above 1; None without any."""
+        """Return the powers and functions alone, None without any. Their factors may be above 1."""
         return Component(powers=self.powers, functions=self.functions) if self.powers is not None or self.functions else None
 
     @property

@@ -35,7 +35,7 @@ class Radial(Kernel):
 
     @abstractmethod
     def profile(self, squared_distance: np.ndarray) -> np.ndarray:
-        """Return the kernel at squared distances in units of the bandwidth, by its closed form."""
+        """Return the kernel at squared distances in units of the bandwidth."""
 
     @abstractmethod
     def mixture(self) -> GaussianMixture:

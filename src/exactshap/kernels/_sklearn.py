@@ -21,7 +21,7 @@ ROUTE = "Use Explainer(model.predict, background) for sampled values with standa
 
 
 def from_sklearn(kernel: Foreign, n_features: int) -> Kernel:
-    """Read a kernel object of ``sklearn.gaussian_process.kernels``; refuse those that are not products over columns.
+    """Read a kernel of ``sklearn.gaussian_process.kernels``. Others than products over columns are refused.
 
     Parameters
     ----------

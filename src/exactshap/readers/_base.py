@@ -172,18 +172,18 @@ class Reader(ABC):
 
     @abstractmethod
     def predict(self, X: Table) -> np.ndarray:
-        """Return the model's OWN prediction, of shape (n_rows,) or (n_rows, n_outputs): the residual is a check against it."""
+        """Return the model's own prediction, (n_rows,) or (n_rows, n_outputs). Residuals are taken against it."""
 
     @abstractmethod
     def game(self, X: Table) -> Game:
-        """Return the batch of games of the rows: the definition, in one of the three kinds."""
+        """Return the rows' games: the definition, in one of three kinds."""
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Solve the games of some rows. Override where structure or streaming makes it faster; ``game`` stays the reference implementation."""
         return solve(self.game(X), semivalue, order)
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes of working memory for a block of rows: it decides how many rows make a block."""
+        """Return the working memory of a block in bytes. It decides how many rows make one."""
         return 8.0 * 4 * n_rows * count_sets(self.n_players, order) * self.n_outputs
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
@@ -198,14 +198,14 @@ class Reader(ABC):
         return replace(n_rows * found, bytes=self.memory(block_rows, order))
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
-        """Return a bound on how far values of X move, where one is known.
+        """Return a bound on how far values move, where known.
 
         It is a function of delta, the largest move of any column.
         """
         return None
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
-        """Return v(S) by masking columns by hand and calling the model, or None. It is (n_rows, n_masks[, n_outputs]).
+        """Return v(S) from the model on rows masked by hand, or None. It is (n_rows, n_masks[, n_outputs]).
 
         It is the independent reference that ``verify`` compares ``game(X).value(masks)`` with. The default handles the value
         functions that are defined by replacing columns: "interventional" and "baseline".
@@ -219,7 +219,7 @@ class Reader(ABC):
         return SecondReading()
 
     def bind(self, row: Table) -> Reader | None:
-        """Return this very reading, its arrays shared, bound to one reference row; None where no rows are replaced by a background's.
+        """Return this reading with one reference row, None where nothing is replaced. Arrays are shared.
 
         The games of a hybrid of x and that row are known without solving: players that come from the row get nothing, the others
         share what the model predicts more for the hybrid than for the row. The certificate rests on it.

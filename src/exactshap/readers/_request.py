@@ -107,7 +107,7 @@ def _route(name: str, known: tuple[str, ...]) -> str:
 
 
 def choose_value_function(request: Request, supported: tuple[str, ...], default: str | None, *, owner: str) -> str:
-    """Return the value function of a request: the user's, interventional with a background, else the family's default.
+    """Return the value function of a request. It is the user's, interventional with a background, else the family's default.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
 
 
 def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, owner: str) -> tuple[str, ...]:
-    """Return the feature names: the model's own, else the user's, else those of the background, else x0, x1, ...
+    """Return the feature names. They are the model's own, the user's, those of the background, or x0, x1, ...
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def finite_numbers(
 
 
 def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]:
-    """Return the players of a request: its groups and every remaining column, in column order.
+    """Return the players: groups and all remaining columns, in column order.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    r"""An index for players in a tree: orders of players are random, but no order breaks up a branch.
+    r"""An index for players in a tree. Orders of players are random, but none breaks up a branch.
 
     .. math:: \phi_j = \sum_{(S_1, \dots, S_m)} \prod_{k=1}^m p_{n_k}(|S_k|)\,
               \bigl[v(S \cup j) - v(S)\bigr], \qquad S = \bigcup_k \bigcup_{B \in S_k} B
@@ -96,7 +96,7 @@ class Hierarchy:
     rule = weights = of_size
 
     def among(self, names: Sequence[str]) -> Hierarchy:
-        """Return the hierarchy with numbers for the players ``names``; those left out stand alone, next to the uppermost branches.
+        """Return the hierarchy with numbers for the players ``names``. Others stand alone, next to the uppermost branches.
 
         Raises
         ------

@@ -103,7 +103,7 @@ _OF_A_STRUCTURE = {
 
 
 def beta(alpha: float, beta: float) -> Semivalue:
-    r"""Return the Beta(alpha, beta) semivalue in the convention of Kwon & Zou (2022).
+    r"""Return the Beta(alpha, beta) semivalue of Kwon & Zou (2022).
 
     .. math:: p(s) = B(s + \beta, d - 1 - s + \alpha) / B(\alpha, \beta)
 

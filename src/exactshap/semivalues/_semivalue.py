@@ -15,7 +15,7 @@ from exactshap.errors import InputError, InputTypeError, message
 
 
 class Measure(Protocol):
-    """A (possibly signed) measure on [0, 1] of total mass 1: anything with ``rule(degree) -> (nodes, weights)``.
+    """A (possibly signed) measure on [0, 1] of total mass 1. Anything with ``rule(degree) -> (nodes, weights)`` is one.
 
     Examples
     --------

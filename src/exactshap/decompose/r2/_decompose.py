@@ -23,7 +23,7 @@ from exactshap.results.decomposition import frame_backend
 
 
 class PartialR2:
-    """Decompose R2 over one part of a table; parts add up to the whole.
+    """Decompose R2 over one part of a table. Parts add up to the whole.
 
     Parameters
     ----------

@@ -185,7 +185,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         return coefficients, intercept
 
     def decision_function(self, X: TableLike) -> np.ndarray:
-        """Return f(x), of shape (n_rows,): log-odds of the second class for the logistic loss, a margin for the hinge."""
+        """Return f(x) (n_rows,). It is the log-odds of the second class for the logistic loss, a margin for the hinge."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         total = np.full(len(X), self.intercept_)
@@ -195,7 +195,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: TableLike) -> np.ndarray:
-        """Return the probability of each class, (n_rows, 2); for the logistic loss only."""
+        """Return probabilities of classes (n_rows, 2), for the logistic loss only."""
         from scipy.special import expit
 
         score = self.decision_function(X)

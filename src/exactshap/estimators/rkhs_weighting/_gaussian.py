@@ -251,7 +251,7 @@ class ExponentialSign(SignPredictor):
         return (1.0 - 2.0 * self._rate() * self.sigma**2) ** (-size / 4.0)
 
     def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
-        r"""Return the exact theta: :math:`\theta^2 = (1 - c^2)^{-k/2}\, \frac2\pi \arcsin c`, parameters tilted to correlation c."""
+        r"""Return the exact theta. :math:`\theta^2 = (1 - c^2)^{-k/2}\, \frac2\pi \arcsin c`, tilted to correlation c."""
         c = self._rate() * self.sigma**2
         return math.sqrt((1.0 - c**2) ** (-size / 2.0) * 2.0 / math.pi * math.asin(c))
 

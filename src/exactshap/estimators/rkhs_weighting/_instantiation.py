@@ -17,7 +17,7 @@ BLOCK_VALUES = 2**21
 
 
 class Instantiation(ABC):
-    r"""Define an RKHS weighting: a base predictor phi(w, x), a kernel K(u, w) and a distribution p of parameters.
+    r"""Define an RKHS weighting. It has a base predictor phi(w, x), a kernel K(u, w) and a distribution p of parameters.
 
     Subclasses write ``sample``, ``kernel``, ``expectation`` and ``predictor`` for inputs of ``size`` columns; ``theta`` and ``kappa`` where
     they have a closed form, which the bounds of the regressor need.
@@ -68,7 +68,7 @@ class Instantiation(ABC):
         """Return phi(w, x), of shape (n_rows, n_parameters)."""
 
     def theta(self, size: int, radius: float, tilt: float = 1.0) -> float:
-        r"""Return sup over \|x\| <= radius of the norm of x's evaluation: \|f(x)\| <= theta \|alpha\|.
+        r"""Bound evaluations: \|f(x)\| <= theta \|alpha\| for \|x\| <= radius.
 
         With ``tilt`` > 1, where :meth:`largest_tilt` allows it, the supremum is over complex x with
         :math:`|x^\top x| \le radius^2` and :math:`|x|^2 \le tilt\, |x^\top x|`, to which f is continued.
@@ -80,7 +80,7 @@ class Instantiation(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no closed form for kappa")
 
     def largest_tilt(self, size: int) -> float:
-        """Return how far theta is known for complex rows; 1 where it is known for real ones only."""
+        """Return how far theta is known for complex rows, else 1."""
         return 1.0
 
 

@@ -161,7 +161,7 @@ class UniformStump(_Stumps):
         return self._width() * math.sqrt(math.pi / 2.0) / (X.shape[1] * (self.high - self.low)) * (2.0 * here - low - high)
 
     def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
-        r"""Return the exact theta, reached beyond the thresholds: the root of :math:`E[K(w, w')] / k`.
+        r"""Return the exact theta: the root of :math:`E[K(w, w')] / k`. It is reached beyond the thresholds.
 
         .. math:: E[K(w, w')] = 2 \bigl(s \sqrt{\pi/2}\, \mathrm{erf}(1 / \sqrt2 s) - s^2 (1 - e^{-1 / 2 s^2})\bigr),
                   \quad s = \gamma / (\mathrm{high} - \mathrm{low})
@@ -232,7 +232,7 @@ class PolynomialSign(SignPredictor):
         return math.sqrt(sum(moments))
 
     def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
-        r"""Return the exact theta: two parameters meet in <w, w'> = sigma^2 (g g' + r), r a product in the k - 1 other directions."""
+        r"""Return the exact theta. Two parameters meet in <w, w'> = sigma^2 (g g' + r), r a product of k - 1 directions."""
         others = [norm_moment(size - 1, j // 2) * self.sigma ** (i + j) for i, j, _ in self._terms()]
         return math.sqrt(sum(w * moment(i) ** 2 * r for (i, _, w), r in zip(self._terms(), others, strict=True)))
 

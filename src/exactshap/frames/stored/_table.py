@@ -21,7 +21,7 @@ _STEP = 65_536  # rows that are decoded at a time
 
 
 class StoredTable:
-    """Hold rows of a Parquet file or folder, one piece in memory at a time.
+    """Hold rows of a Parquet file or folder, read piece by piece.
 
     Parameters
     ----------

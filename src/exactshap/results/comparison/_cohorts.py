@@ -82,7 +82,7 @@ class Cohorts(Mapping[str, Comparison]):
         return np.stack([one.mean_intervals[1] for one in self.comparisons.values()])
 
     def to_frame(self, kind: str | None = None) -> Any:
-        """Return one row per group and player (and output): column ``group`` before those of a comparison.
+        """Return one row per group and player (and output).
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Cohorts(Mapping[str, Comparison]):
         return nw.from_dict({name: list(column) for name, column in columns.items()}, backend=backend).to_native()
 
     def rows(self, most: int = 10) -> tuple[list[str], list[list[str]]]:
-        """Return headings and rows of text: means of the groups, players that differ most between groups first."""
+        """Return headings and rows of text. Means that differ most between groups come first."""
         first = next(iter(self.comparisons.values()))
         means = self.means.reshape(len(self), -1)
         outputs = [""] if first.output_names is None else [f"[{name}]" for name in first.output_names]

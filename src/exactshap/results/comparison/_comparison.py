@@ -94,7 +94,7 @@ class Comparison:
     tolerance: float = 0.0
 
     def to_frame(self, kind: str | None = None) -> Any:
-        """Return one row per player (and output): means, magnitudes, difference, interval, contribution to the MMD and its p-value.
+        """Return one row per player (and output). It has means, magnitudes, difference, interval, MMD contribution, p-value.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Comparison:
         return draw_comparison(self, ax, output=output, max_display=max_display)
 
     def changed(self, threshold: float | Mapping[str, float] | None = None) -> tuple[str, ...]:
-        """Return the features of which the whole interval of the difference is beyond the threshold.
+        """Return features whose whole interval of the difference is beyond the threshold.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class Comparison:
         command: str | None = None,
         max_display: int = 10,
     ) -> Path:
-        """Write one page on what changed, and by more than which threshold, next to what moved in the data.
+        """Write one page on what changed by more than a threshold. It shows what moved in the data, too.
 
         Parameters
         ----------

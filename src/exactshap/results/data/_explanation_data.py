@@ -206,7 +206,7 @@ class ExplanationData:
 
     @property
     def is_within_tolerance(self) -> bool:
-        """Whether every residual and what was compared on coalitions are within tolerance: whether the certificate passes."""
+        """Whether the certificate passes: all that was compared is within tolerance."""
         return self.is_within_on_coalitions and all_within(self.residual, self.tolerance)
 
     @property
@@ -217,7 +217,7 @@ class ExplanationData:
 
     @property
     def rows_within_tolerance(self) -> np.ndarray:
-        """Which rows (n_rows,) have all of their residuals within tolerance: an infinite one, where numbers overflow, allows nothing."""
+        """Which rows (n_rows,) have residuals within tolerance. An infinite tolerance (overflow) allows nothing."""
         return within(self.residual, self.tolerance)
 
     def certificate(self) -> Certificate:
@@ -255,7 +255,7 @@ class ExplanationData:
 
     @property
     def sets_add_up(self) -> bool:
-        """Return whether baseline plus the values of all sets is the prediction, as of k-SII, STII and FSII of order 2."""
+        """Whether baseline and all sets add up to the prediction. They do for k-SII, STII and FSII of order 2."""
         return self.set_values is not None and self._adds_up(self.set_values)
 
     def _adds_up(self, values: np.ndarray) -> bool:

@@ -79,7 +79,7 @@ class Importance:
         return self.values[self.names.index(name)]
 
     def to_frame(self, kind: str | None = None) -> Any:
-        """Return one line per player (and output), in the order of the columns.
+        """Return one row per player (and output), in column order.
 
         Parameters
         ----------

@@ -115,7 +115,7 @@ class Decomposition:
         return Shares(self)
 
     def cite(self) -> str:
-        """Return what to cite for these shares as BibTeX: the library, and the paper of the statistic."""
+        """Return BibTeX to cite: of the library and the statistic's paper."""
         return bibtex(cited_by_decomposition(self.statistic))
 
     def to_frame(self) -> Any:
@@ -139,11 +139,11 @@ class Decomposition:
         return nw.from_dict(columns, backend=backend).to_native()
 
     def readable_values(self) -> np.ndarray:
-        """Return the values as people read them: what is within the certificate's tolerance is 0."""
+        """Return the values, as 0 within the certificate's tolerance."""
         return without_noise(self.values, getattr(self, "tolerance", 0.0))
 
     def readable_drift(self) -> float:
-        """Return the drift as people read it: 0 within the certificate's tolerance, or where there is none."""
+        """Return the drift, as 0 within the certificate's tolerance or without drift."""
         return float(without_noise(self.drift or 0.0, getattr(self, "tolerance", 0.0)))
 
     def __repr__(self) -> str:

@@ -177,7 +177,7 @@ class Explanation(ExplanationData):
         return facts(self)
 
     def cite(self) -> str:
-        """Return what to cite for these values as BibTeX: the library, and the papers of its value function and method.
+        """Return BibTeX to cite: of the library, the value function, the method.
 
         Examples
         --------
@@ -193,7 +193,7 @@ class Explanation(ExplanationData):
     # --- summaries and groups of rows ----------------------------------------------------------------------------------
 
     def abs(self) -> NamedValues:
-        """Return the magnitudes of the values with the players' names: ``explanation.abs().mean()`` are importances."""
+        """Return the values' magnitudes by name. ``explanation.abs().mean()`` are importances."""
         return self._named(self.values, self.feature_names).abs()
 
     __abs__ = abs
@@ -210,7 +210,7 @@ class Explanation(ExplanationData):
         n_bootstrap: int = 1000,
         random_state: int = 0,
     ) -> Importance:
-        """Return the players' mean magnitudes with intervals for other rows of the same kind.
+        """Return mean magnitudes with intervals for other rows of the same kind.
 
         Intervals are of the bootstrap-t over rows; with ``background_values`` and beyond 20,000 rows they are normal. Sampled values,
         and ``background_values``: an estimate without the bias that noise gives to magnitudes.
@@ -384,7 +384,7 @@ class Explanation(ExplanationData):
         return forms.to_frame(self, kind, std=std, baseline=baseline, prediction=prediction)
 
     def to_shap(self) -> Any:
-        """Return a real ``shap.Explanation``; of order 2 with shap's matrices, pairs halved on either side of the diagonal.
+        """Return a real ``shap.Explanation``. Of order 2 it has shap's matrices, pairs halved on both sides.
 
         Numbers go to its ``data``; text goes to ``display_data`` and its sorted category codes to ``data``. A group of columns
         shows the mean of its columns if they are numeric, else their text.
@@ -407,7 +407,7 @@ class Explanation(ExplanationData):
 
     @classmethod
     def load(cls, path: str | Path, *, max_bytes: int | None = None) -> Explanation:
-        """Read a file of :meth:`save` as untrusted data; raise ModelFormatError if it is damaged, or no such file.
+        """Read a file of :meth:`save` as untrusted data. A damaged or another file raises ModelFormatError.
 
         ``max_bytes`` bounds what is unpacked: zip entries while they are, a Parquet table's pages before they are. None: 64 times
         the size of the file, at least 256 MiB and at most 8 GiB.
@@ -418,7 +418,7 @@ class Explanation(ExplanationData):
 
     @classmethod
     def concat(cls, parts: Iterable[ExplanationData], names: Sequence[str] | None = None) -> Explanation:
-        """Join explanations of other rows, or of other models for them: the folds of a cross-validation.
+        """Join explanations of other rows, such as the folds of a cross-validation.
 
         Parameters
         ----------
@@ -461,7 +461,7 @@ class Explanation(ExplanationData):
         unit: str = "worth",
         name: str = "game",
     ) -> Explanation:
-        """Give the solution of a game of your own names, pictures, frames and files.
+        """Make an explanation of your own game's solution.
 
         Parameters
         ----------
@@ -511,7 +511,7 @@ class Explanation(ExplanationData):
         intended_use: str = "",
         max_display: int = 10,
     ) -> Path:
-        """Write a model card: model, data, value function, certificate, importances with intervals, limits.
+        """Write a model card. It names data, value function, certificate, importances with intervals, and limits.
 
         Parameters
         ----------
@@ -542,7 +542,7 @@ class Explanation(ExplanationData):
         n_rows: int | None = None,
         seed: int = 0,
     ) -> Path:
-        """Write one HTML file: static without scripts, or with ``interactive=True`` a page that answers clicks.
+        """Write one HTML file: static, or a page that answers clicks.
 
         Parameters
         ----------

@@ -30,7 +30,7 @@ _picture = functools.partial(answers_keywords, picture=True)
 
 @dataclass(frozen=True, repr=False)
 class PlotAccessor:
-    """Draw an explanation; every method takes ``ax`` and returns it, shows nothing and resizes no figure of yours.
+    """Draw an explanation. Every method takes ``ax`` and returns it, shows nothing and resizes no figure of yours.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class PlotAccessor:
 
     @_picture
     def decision(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
-        """Draw each row's path from the baseline to its prediction as a line. The weakest feature comes first."""
+        """Draw each row's path from baseline to prediction as a line. The weakest feature comes first."""
         rows = self._single(output)
         prepared = prepare_paths(readable(rows), max_display=max_display)
         ax = draw_paths(prepared, ax)

@@ -51,7 +51,7 @@ class Palette:
         return _map("values", (self.negative, self.zero, self.positive))
 
     def cells(self) -> Any:
-        """Return the map of colours of cells, from low to high; those that are missing have their own."""
+        """Return the colours of cells, from low to high. Missing ones have their own."""
         return _map("cells", (self.negative, self.middle, self.positive)).with_extremes(bad=self.missing)
 
     def hexadecimal(self, field: str) -> str:
@@ -59,7 +59,7 @@ class Palette:
         return _hex(_rgb(getattr(self, field)))
 
     def shades(self, n: int) -> list[str]:
-        """Return ``n`` colours of cells from low to high, as :meth:`cells` has them, for pages.
+        """Return ``n`` colours of cells from low to high, for pages.
 
         >>> Palette(negative="#000000", middle="#808080", positive="#ffffff").shades(3)
         ['#000000', '#808080', '#ffffff']
@@ -112,7 +112,7 @@ def dark_palette() -> Palette:
 
 @contextmanager
 def palette(**colours: str) -> Iterator[Palette]:
-    """Draw pictures, reports and the app in other colours within a ``with`` block.
+    """Use other colours in pictures, pages and app, within a ``with`` block.
 
     Parameters
     ----------

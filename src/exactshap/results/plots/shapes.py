@@ -151,7 +151,7 @@ def _missing_place(*places: np.ndarray, is_text: bool) -> float:
 
 
 def draw_shape(shape: Shape, ax: Axes = None) -> Any:
-    """Draw a prepared shape: the values of one feature over its shape function.
+    """Draw a shape: one feature's values over its shape function.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ def _frequencies(samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray,
 
 
 def draw_marginals(marginals: Sequence[Marginal], labels: tuple[str, str] = ("X", "Z"), axes: Axes = None) -> Any:
-    """Draw one panel per column: two filled densities, or pairs of bars for categories.
+    """Draw two densities per column, or pairs of bars for categories.
 
     Parameters
     ----------

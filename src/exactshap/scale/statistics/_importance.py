@@ -98,7 +98,7 @@ class GlobalImportance:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as what JSON holds; sums are texts of whole numbers, which JSON's numbers would round.
+        """Return what JSON holds. Sums are texts of whole numbers, which JSON's numbers would round.
 
         Returns
         -------

@@ -16,7 +16,7 @@ from exactshap.solvers.core._sets import player_sets
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Part:
-    """Values of a part of a game, which add up with those of the rest.
+    """Hold values of a part of a game. Parts add up.
 
     A part is a block of terms, some trees or one tile of the background. It has all axes, and neither constant nor residual:
     :meth:`finish` makes a :class:`Solution` of the sum.
@@ -56,7 +56,7 @@ class Part:
 
     @staticmethod
     def join(parts: Iterable[Part], n_rows: int) -> Part:
-        """Put ``n_rows`` rows of batches under each other; the longest name of a method speaks for all."""
+        """Put ``n_rows`` rows of batches under each other. The longest name of a method speaks for all."""
         stack, methods, n_nodes, start = _Stack(n_rows), list[str](), 0, 0
         for part in parts:
             if len(part.values) == n_rows:
@@ -104,7 +104,7 @@ class Part:
         return replace(self, empty=self.empty + constant, full=self.full + constant)
 
     def with_shared_baseline(self, n_players: int) -> Part:
-        """Return the part of ``v(S) - v(empty) + v(empty) |S| / d``: any semivalue of the last, additive game is 1 / d of it."""
+        """Return the part of ``v(S) - v(empty) + v(empty) |S| / d``. Semivalues of the last, additive game are 1 / d of it."""
         values = self.values.copy()
         values[:, :n_players] += self.empty[:, None] / n_players
         return replace(self, values=values, empty=np.zeros_like(self.empty))
@@ -123,7 +123,7 @@ class Part:
         with_residual: bool = True,
         n_evaluations: int = 0,
     ) -> Solution:
-        """Return the sum of all parts as users get it: with the constant, the sets and the residual, without axes of one.
+        """Return the sum of all parts as users get it. It has the constant, sets and residual, and no axes of one.
 
         Parameters
         ----------
@@ -293,7 +293,7 @@ class Solution:
 
     @property
     def exact(self) -> bool:
-        """Return whether the values are exact up to rounding and the reported bound.
+        """Whether values are exact up to rounding and the reported bound.
 
         They are then neither sampled nor approximated.
         """
@@ -313,7 +313,7 @@ class Solution:
 
     @staticmethod
     def join(solutions: Iterable[Solution], n_rows: int) -> Solution:
-        """Put ``n_rows`` rows of batches that answer one question under each other; the longest name of a method speaks for all."""
+        """Put ``n_rows`` rows of batches under each other. The longest name of a method speaks for all."""
         rows, start = Rows(n_rows), 0
         for solution in solutions:
             rows.put(start, solution)

@@ -214,7 +214,7 @@ def _falls_to(part: Component, change: np.ndarray) -> float:
 def functional_distance(
     kernel: Kernel, X: TableLike, X_moved: TableLike, background: TableLike, weights: Any = None
 ) -> np.ndarray:
-    r"""Return how far the functionals of two rows are apart, exactly: no row's Shapley value moves by more than this times ``|f|``.
+    r"""Return how far two rows' functionals are apart, exactly. No Shapley value moves by more than this times ``|f|``.
 
     .. math:: \|\phi_{x,j} - \phi_{x',j}\|^2 = P_{jj}(x, x) - 2 P_{jj}(x, x') + P_{jj}(x', x')
 

@@ -80,7 +80,7 @@ lay_out = kernel("trees.lay_out(forest, laid, n_features, max_depth)")
 def build(
     raw: Sequence[RawTree] | RawForest, *, n_features: int, constant: np.ndarray, less_equal: bool, single_precision: bool
 ) -> FlatTrees:
-    """Lay trees out in one set of arrays: parents before children, ``right == left + 1``, leaf covers summed upwards.
+    """Lay trees out in one set of arrays. Parents come before children, ``right == left + 1``, leaf covers are summed upwards.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Routes(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FlatTrees:
-    """An ensemble of binary trees; node numbers are global, a tree's nodes are contiguous and start with its root.
+    """An ensemble of binary trees. Node numbers are global; a tree's nodes are contiguous and start with its root.
 
     Made by :func:`exactshap.trees.build`, which also gives: parents come before their children, ``right == left + 1``.
 

@@ -14,7 +14,7 @@ from exactshap.trees.ensemble._linear import LeafFunction
 
 @dataclass(frozen=True, eq=False)
 class RawTree:
-    """Hold one tree as a library stores it: node numbers are its own, unreached nodes are allowed.
+    """Hold one tree as a library stores it. Node numbers are its own, unreached nodes are allowed.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ class TreeModel:
     def tree_players(
         self, players: tuple[tuple[int, ...], ...], names: tuple[str, ...] | None = None
     ) -> tuple[tuple[int, ...], ...]:
-        """Return the columns of ``trees`` that each player holds: the user's columns, and what is made of them alone.
+        """Return the columns of ``trees`` of each player. They are the user's columns, and what is made of them alone.
 
         Raises UnsupportedStructureError, naming the groups to pass, where a column is made of those of several players.
         """
@@ -118,7 +118,7 @@ class TreeModel:
             raise UnsupportedStructureError(message(where, f"The path-dependent {game} is made of them", do))
 
     def require_constant_leaves(self, game: str, do: str) -> None:
-        """Refuse a model with linear functions in leaves; the error names the ``game`` and what to ``do``."""
+        """Refuse linear functions in leaves. The error names the ``game`` and what to ``do``."""
         if self.trees.linear is not None:
             what = f"{self.name} has linear functions in its leaves"
             raise UnsupportedStructureError(message(what, f"The {game} is made of constant ones", do))

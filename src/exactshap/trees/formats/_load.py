@@ -94,7 +94,7 @@ def load(
 def loads(
     data: bytes, *, name: str = "model file", n_stages: int | None = None, missing_value: float = float("nan")
 ) -> TreeModel:
-    """Read a tree model from the bytes of a file; nothing in it is run.
+    """Read a tree model from a file's bytes. Nothing in it is run.
 
     Parameters
     ----------
