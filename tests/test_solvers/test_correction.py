@@ -85,14 +85,27 @@ def test_correction_written_out():
     np.testing.assert_allclose(found.missed, missed, **close)
     np.testing.assert_allclose(found.variance, variance, **close)
     squares, few = (missed**2).sum(axis=0), min(8.0 * D / PAIRS, 1.0)
-    noise = np.maximum(expected.sum(axis=0), variance.sum(axis=0))
-    np.testing.assert_allclose(found.share, np.maximum(1.0 - noise / squares, 0.0), **close)
-    np.testing.assert_allclose(found.doubt, np.maximum(1.0 - expected.sum(axis=0) / squares, few), **close)
+    chance = variance.sum(axis=0)
+    np.testing.assert_allclose(found.share, np.maximum(1.0 - chance / squares, 0.0), **close)
+    believed = np.minimum(expected.sum(axis=0), chance)
+    np.testing.assert_allclose(found.doubt, np.maximum(1.0 - believed / squares, few), **close)
     values, std_error = corrected(fit, process, *SHAPLEY)
     own = process.posterior(*SHAPLEY)[1]
     unit, doubt = process.unit, found.doubt
     np.testing.assert_allclose(values, process.solve(*SHAPLEY)[0] + unit * found.share * missed, **close)
     np.testing.assert_allclose(std_error, unit * np.sqrt((1.0 - doubt) * own + doubt * variance), **close)
+
+
+def test_a_process_that_claims_to_know_nothing_is_corrected():
+    """White noise of a huge scale expects every correction; what residuals show is added all the same."""
+    _, process, kernelshap, target = fitted(np.random.default_rng(4))
+    fit = kernelshap(target[1:] / process.unit, target[0] / process.unit)
+    theta = np.full(D, 1e-12)
+    white = FittedHalf.at(process.points, process.halves[0].half, theta, 1.0)
+    white = replace(white, variance=1e6 * white.variance)
+    found = Correction.of(replace(process, theta=theta, white=1.0, halves=(white,)), fit)
+    assert np.all(found.share > 0.5)
+    assert np.all(found.doubt >= found.share)
 
 
 def test_some_left_out_pairs_stand_for_all(monkeypatch):

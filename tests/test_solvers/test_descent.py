@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from exactshap.solvers.sampled.process._descent import CONVEX, LONGEST, search
+from exactshap.solvers.sampled.process._relevance import CONVEX, LONGEST, search
 from exactshap.solvers.sampled.process._relevance_kernels import correct_curvature
 from tolerances import ITERATED, conditioned, roundings
 

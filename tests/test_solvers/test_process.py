@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from exactshap._runtime.linear_algebra import invert_triangle
 from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
 from exactshap.solvers import solve
@@ -15,7 +16,6 @@ from exactshap.solvers.core import player_sets
 from exactshap.solvers.sampled._sampling import draw, strata
 from exactshap.solvers.sampled._surrogate import SURROGATES, game_values
 from exactshap.solvers.sampled.process import _evidence, _hypercube, covariance, fit_process, functionals, white_functionals
-from exactshap.solvers.sampled.process._cube_index import prior_variance, white_variance
 from exactshap.solvers.sampled.process._evidence import (
     COUNTED_OUTPUTS,
     JITTER,
@@ -24,9 +24,8 @@ from exactshap.solvers.sampled.process._evidence import (
     Posterior,
     covariance_and_slopes,
     factorise,
-    invert_triangle,
 )
-from exactshap.solvers.sampled.process._hypercube import HEAVY_TAILS
+from exactshap.solvers.sampled.process._hypercube import HEAVY_TAILS, prior_variance, white_variance
 from exactshap.solvers.sampled.process._relevance import (
     BETWEEN,
     FIRST,

@@ -8,12 +8,12 @@ are not called. Pairs of a size are drawn, or placed and relabelled by chance, s
 .. math:: c_j = \sum_i u_i G_{ij} r_i, \qquad V_j = \sum_i u_i G_{ij}^2 r_i^2\, \frac{n_s}{n_s - 1}
 
 are an unbiased estimate of what the values miss, and its variance over such draws (stratified by size, from finitely many). Residuals
-are less their mean of a size: a game of sizes gives all players the same. Where the process is right, c has the variance
-:math:`C_j` that the process itself says, and tells nothing of the errors of the values. The share w of what is beyond it is what the
-process is wrong about; the share :math:`\lambda` of what is beyond V, too, is no chance (James & Stein 1961):
+are less their mean of a size: a game of sizes gives all players the same. What is beyond chance is added, a share :math:`\lambda` of it
+(James & Stein 1961). Where the process is right, c has the variance :math:`C_j` that the process itself says, which is less than V; the
+share w of what is beyond it is what the process is wrong about:
 
-.. math:: w = \max\Bigl\{1 - \frac{\sum_j C_j}{\sum_j c_j^2},\; h\Bigr\}, \qquad
-          \lambda = \max\Bigl\{1 - \frac{\max\{\sum_j C_j,\, \sum_j V_j\}}{\sum_j c_j^2},\; 0\Bigr\}, \qquad h = \min\{8 d / n, 1\}.
+.. math:: \lambda = \max\Bigl\{1 - \frac{\sum_j V_j}{\sum_j c_j^2},\; 0\Bigr\}, \qquad
+          w = \max\Bigl\{1 - \frac{\min\{\sum_j C_j,\, \sum_j V_j\}}{\sum_j c_j^2},\; h\Bigr\}, \qquad h = \min\{8 d / n, 1\}.
 
 h stands for the d relevances that were fitted to the n pairs. The values and the squares of their errors are
 
@@ -78,10 +78,10 @@ class Correction:
         variance = every * (unseen * moves**2 * is_pair).T @ (sizes.spread * left**2 + surprises)
         weights = np.where(is_pair, sizes.centred(every * unseen * moves), 0.0)
         squares = np.maximum((missed**2).sum(axis=0), TINIEST)
-        expected = process.variance_of_left_out(weights).sum(axis=0)
-        share = np.maximum(1.0 - np.maximum(expected, variance.sum(axis=0)) / squares, 0.0)
+        chance = variance.sum(axis=0)
+        expected = np.minimum(process.variance_of_left_out(weights).sum(axis=0), chance)
         few = min(FITTED * n_players / n_pairs, 1.0)
-        return cls(missed, variance, share, np.maximum(1.0 - expected / squares, few))
+        return cls(missed, variance, np.maximum(1.0 - chance / squares, 0.0), np.maximum(1.0 - expected / squares, few))
 
 
 def _luck(process: CubeProcess, pairs_a_player: float) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.solvers.core import keys_of
 from exactshap.solvers.sampled._counts import kernel_weights, size_counts
+from exactshap.solvers.sampled._frontier import additive_frontier, unanimity_columns
 
 MAX_LISTED = 200_000  # coalitions of one size that are listed rather than drawn until distinct
 MAX_DESIGNED = 800  # pairs that are placed one by one; the work grows with the cube of their number
@@ -184,3 +185,34 @@ def design(n_players: int, n: int, rng: np.random.Generator, *, paired: bool, ev
         return draw(n_players, n, rng, strata(n_players, paired=paired), paired=paired)
     probes = min(n // (PAIRS_A_PROBE * n_players), MOST_PROBES) if every_size else 0
     return np.ascontiguousarray(_designed(n_players, n, paired, probes)[:, rng.permutation(n_players)])
+
+
+@functools.lru_cache(maxsize=64)
+def leverage_scores(n_players: int, order: int) -> np.ndarray:
+    r"""Return the probability of each size 1..d-1 under the leverage scores of the order-k problem, of shape (d - 1,).
+
+    With :math:`A^\top A = \sum_S \mu(S) x_S x_S^\top` projected onto the efficiency constraint's null space, the score of S is
+    :math:`\mu(S)\, x_S^\top (A^\top A)^+ x_S`, a function of ``|S|`` alone; the scores of all coalitions add up to the rank. Order 1
+    gives equal sizes. Entries of :math:`A^\top A` follow from ``u = |T | T'|`` alone:
+    :math:`\sum_{s \ge u} C(d - u, s - u) \mu(s)`.
+    """
+    d = n_players
+    if order == 1 or d <= 2:
+        return np.full(d - 1, 1.0 / (d - 1))
+    sets = additive_frontier(d, order)
+    members = unanimity_columns(np.eye(d, dtype=bool), tuple((j,) for j in range(d)))
+    rows = np.array([members[list(players)].sum(axis=0) for players in sets])
+    union = (rows.sum(axis=1)[:, None] + rows.sum(axis=1) - rows @ rows.T).astype(int)
+    mu = kernel_weights(d)
+    entry = np.array([sum(math.comb(d - u, s - u) * mu[s - 1] for s in range(max(u, 1), d)) for u in range(d + 1)])
+    gram = entry[union]
+    gram = gram - gram.mean(axis=0)
+    gram = gram - gram.mean(axis=1, keepdims=True)
+    inverse = np.linalg.pinv(gram, rcond=1e-11, hermitian=True)
+    prefixes = np.tri(d - 1, d, dtype=bool)  # one coalition of each size: symmetry does the rest
+    columns = unanimity_columns(prefixes, sets)
+    columns = columns - columns.mean(axis=1, keepdims=True)
+    scores = size_counts(d)[1:-1] * mu * np.einsum("sp,pq,sq->s", columns, inverse, columns)
+    scores = scores / scores.sum()
+    scores.setflags(write=False)
+    return scores

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.sampled.process._cube_index import functionals as functionals
-from exactshap.solvers.sampled.process._cube_index import needs_even as needs_even
-from exactshap.solvers.sampled.process._cube_index import white_functionals as white_functionals
 from exactshap.solvers.sampled.process._evidence import covariance as covariance
 from exactshap.solvers.sampled.process._hypercube import MAX_ROWS as MAX_ROWS
 from exactshap.solvers.sampled.process._hypercube import CubeProcess as CubeProcess
 from exactshap.solvers.sampled.process._hypercube import fit_process as fit_process
+from exactshap.solvers.sampled.process._hypercube import functionals as functionals
+from exactshap.solvers.sampled.process._hypercube import needs_even as needs_even
+from exactshap.solvers.sampled.process._hypercube import white_functionals as white_functionals
 from exactshap.solvers.sampled.process._relevance import level_start as level_start

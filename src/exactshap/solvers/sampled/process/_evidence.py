@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from exactshap._runtime.linear_algebra import factorise_lower, invert_lower, multiply_by_lower, solve_factored, square_lower
-from exactshap.solvers.sampled.process._descent import Slopes
+from exactshap._runtime.linear_algebra import factorise_lower, invert_triangle, multiply_by_lower, solve_factored, square_lower
 from exactshap.solvers.sampled.process._relevance_kernels import fill_covariance, fill_sums, fill_weighted
 
 JITTER = 1e-10  # relative to the kernel's variance of 1: far below any white part worth having
-TRIANGLE_ROWS = 64  # rows of a triangle that is inverted at once
-BELOW = np.tri(TRIANGLE_ROWS, dtype=bool)
 BLOCK_ROWS = 256  # rows of a covariance that are worked out at once
 LONGEST_SPREAD = 600.0  # sum of theta up to which k(x, -x') = exp(-sum of theta) / k(x, x') neither over- nor underflows
 # weak priors, which decide when there are few rows: log theta around its mean, that mean around log(1 / (2 d)), log tau
 SPREAD, LEVEL_SPREAD, WHITE_SPREAD, TYPICAL_WHITE = 1.0, 1.0, 3.0, 3e-3
 COUNTED_OUTPUTS = 8  # at most as many tell of the curvature, of which a rough idea is enough
 IMPOSSIBLE = 1e25  # the value where the covariance cannot be factorised
+
+Slopes = Callable[[], tuple[np.ndarray, np.ndarray]]  # gradient and curvature, worked out where they are needed
 
 
 def covariance(points: np.ndarray, others: np.ndarray, theta: np.ndarray, sign: int) -> np.ndarray:
@@ -70,21 +70,6 @@ def factorise(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
     """Return the lower Cholesky factor L, K = L L^T, in the place of K, and whether it failed; above its diagonal is no zero."""
     factor = matrix.T  # in LAPACK's order
     return factor, factorise_lower(factor)
-
-
-def invert_triangle(lower: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Set the lower triangle of ``out``, zero above it, to the inverse of ``lower``; halves first, so that most are matrix products."""
-    n = len(lower)
-    if n <= TRIANGLE_ROWS:
-        np.copyto(out, lower, where=BELOW[:n, :n])
-        invert_lower(out)
-        return out
-    first, last = slice(0, n // 2), slice(n // 2, n)
-    product = out[last, first]
-    product[...] = lower[last, first]
-    multiply_by_lower(invert_triangle(lower[first, first], out[first, first]), product, -1.0, from_right=True)
-    multiply_by_lower(invert_triangle(lower[last, last], out[last, last]), product)
-    return out
 
 
 @dataclass(frozen=True, eq=False)
