@@ -14,7 +14,7 @@ from exactshap.frames._table import Table, is_sparse, narwhals, to_csr
 
 _INPUTS = (
     "Of several inputs, pass one table: np.hstack([input.reshape(len(input), -1) for input in inputs]), and a function that cuts it again;"
-    " groups= makes a player of each input; or name their axes with shape= (docs/black_box.md)"
+    " groups= makes a player of each input; or name their axes with shape= (docs/functions.md)"
 )
 _TABLE = "Pass an array of shape (n_rows, n_features) or a DataFrame"
 
@@ -186,7 +186,7 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
         hint = (
             f"Pass {what}.reshape(len({what}), -1), for a model with a function that undoes it: "
             f"lambda rows: predict(rows.reshape(-1, {', '.join(map(str, array.shape[1:]))})); "
-            "or name its axes with shape=, and groups= makes players of windows, channels or variables (docs/black_box.md)"
+            "or name its axes with shape=, and groups= makes players of windows, channels or variables (docs/functions.md)"
         )
         if array.ndim == 1:
             series = hasattr(data, "iloc")
