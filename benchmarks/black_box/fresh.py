@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import sys
 import warnings
 from pathlib import Path
 
-from coverage import OfSum, Table  # sets the threads of BLAS before NumPy comes
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
 import numpy as np
+from coverage import OfSum, Table
 
 from exactshap.games import OracleGame
 from exactshap.solvers import solve
@@ -120,7 +122,9 @@ def alarms(rng, d):
     weights = rng.normal(size=d)
     teams = [rng.permutation(d)[: rng.integers(4, 7)] for _ in range(4)]
     heights = rng.normal(scale=4.0, size=4)
-    return Table(lambda masks: masks @ weights + sum(h * masks[:, t].all(axis=1) for h, t in zip(heights, teams, strict=True)), d)
+    return Table(
+        lambda masks: masks @ weights + sum(h * masks[:, t].all(axis=1) for h, t in zip(heights, teams, strict=True)), d
+    )
 
 
 # --- known with any number of players
@@ -256,7 +260,11 @@ def report(file):
         of = {
             method: runs
             for method in (OURS, *PEERS)
-            if (runs := [v for key, v in stored.items() if key.startswith(f"{name}/{d}/{calls}/") and key.endswith(f"/{method}")])
+            if (
+                runs := [
+                    v for key, v in stored.items() if key.startswith(f"{name}/{d}/{calls}/") and key.endswith(f"/{method}")
+                ]
+            )
         }
         if OURS not in of:
             continue

@@ -73,7 +73,7 @@ def variance_left(process, points, question):
         half = replace(fitted.half, target=np.zeros((len(points), 1)))
         seen = FittedHalf.at(points, half, process.theta, process.white)
         there = replace(process, points=points, order=np.arange(len(points)), halves=(seen,))
-        total += float((size / max(sizes))[0]) ** 2 * there.ask(*question)[0].left.sum()
+        total += float((size / max(sizes))[0]) ** 2 * there.half_posteriors(*question)[0].left.sum()
     return total
 
 
@@ -91,7 +91,7 @@ def test_what_a_call_tells_is_what_it_takes_from_the_variance_of_the_values(monk
     before = variance_left(process, known, question)
     taken = np.array([before - variance_left(process, np.vstack([known, point]), question) for point in points])
     np.testing.assert_allclose(
-        _adaptive._told(candidates.halves), taken, rtol=HALF_THE_DIGITS, atol=conditioned(1.0 / process.white) * before
+        _adaptive._reductions(candidates.halves), taken, rtol=HALF_THE_DIGITS, atol=conditioned(1.0 / process.white) * before
     )
     chosen = candidates.choose(5)
     for place in range(5):
@@ -104,8 +104,8 @@ def test_what_a_call_tells_is_what_it_takes_from_the_variance_of_the_values(monk
 def test_of_many_sets_those_that_vary_most_decide(monkeypatch):
     process, masks = process_and_candidates(6, even=True)
     question, points = (find("k-sii"), 2, player_sets(6, 2)), 2.0 * masks - 1.0
-    asked = process.ask(*question)
-    for half in asked:
+    halves = process.half_posteriors(*question)
+    for half in halves:
         sign, prior = half.fitted.half.sign, half.joint.prior
         found = process.covariances(sign, process.points, *question, most=7)
         kept = np.sort(np.argsort(-prior, kind="stable")[:7])

@@ -2,7 +2,7 @@ r"""Samples placed in stages, each where the process that was fitted to the call
 
 Up to 800 pairs are placed before anything is known of the game (``_design``). Beyond, and for all values but Shapley's from 6 pairs a
 player on (12 for those that see both halves of the game), half of the calls are made first; the process that is fitted to them says how
-much calling a pair x would lower the summed variance of the values of the sets T that are asked for,
+much calling a pair x would lower the summed variance of the values of the sets T that are wanted,
 
 .. math:: \sum_h \sigma_h^2 \sum_T \mathrm{cov}(\phi_T, g_h(x))^2 / \mathrm{var}(g_h(x)),
 
@@ -48,7 +48,7 @@ Question: TypeAlias = tuple[Semivalue, int, tuple[tuple[int, ...], ...]]  # whos
 
 
 def grow(problem: RegressionProblem, n_calls: int, limit: int) -> None:
-    """Call coalitions until ``n_calls``, of ``limit`` at most, have been asked for: in stages where that pays, else at once."""
+    """Call coalitions until ``n_calls``, of ``limit`` at most, have been called: in stages where that pays, else at once."""
     if (share := _pairs_first(problem, limit)) is not None:
         _grow_few(problem, n_calls, share)
         return
@@ -58,7 +58,7 @@ def grow(problem: RegressionProblem, n_calls: int, limit: int) -> None:
         if len(problem.masks) == 0 or foretold(problem):
             problem.grow(2 * size + 2)
         else:
-            problem.ask(_placed(problem, size - len(problem.masks)))
+            problem.add(_placed(problem, size - len(problem.masks)))
     problem.grow(n_calls)
 
 
@@ -76,7 +76,7 @@ def _grow_few(problem: RegressionProblem, n_calls: int, share: float) -> None:
         problem.grow(2 * round(share * (n_calls - 2) / 2) + 2)
         problem.part()
     while (n_left := n_calls - 2 - len(problem.masks)) > 0:
-        problem.ask(_placed(problem, n_left if n_left <= FEWEST_PLACES else n_left // 2))
+        problem.add(_placed(problem, n_left if n_left <= FEWEST_PLACES else n_left // 2))
 
 
 def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
@@ -132,11 +132,11 @@ class Candidates:
     def _batch(self, n: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """Return the next ``n`` of the most telling candidates, one after the other, and the Cholesky factors of their covariances."""
         n_short = min(SHORTLIST * n, len(self.points))
-        short = np.argsort(-_told(self.halves), kind="stable")[:n_short]
+        short = np.argsort(-_reductions(self.halves), kind="stable")[:n_short]
         listed = [half.shortlist(self.points, short, n) for half in self.halves]
         is_open, picked = np.ones(n_short, bool), np.empty(n, int)
         for place in range(n):
-            best = picked[place] = np.where(is_open, _told(listed), -1.0).argmax()
+            best = picked[place] = np.where(is_open, _reductions(listed), -1.0).argmax()
             is_open[best] = False
             for half in listed:
                 half.pick(place, int(best))
@@ -174,18 +174,18 @@ class Side:
 
     @classmethod
     def of(cls, process: CubeProcess, k: int, size: float, points: np.ndarray, n_places: int, question: Question) -> Side:
-        """Return what the process' k-th half, of some size beside the larger one, says of points (n_candidates, n_players)."""
+        """Return what the process' k-th half, of some size compared with the larger one, says of points (n_candidates, n_players)."""
         fitted, theta, n_known = process.halves[k], process.theta, len(process.points)
         sign, white = fitted.half.sign, process.white + TRUSTED
         explained = np.empty((len(points), n_known + n_places))
         for start in range(0, len(points), BLOCK):
             rows = slice(start, start + BLOCK)
-            beside = covariance(points[rows], process.points, theta, sign)
-            explained[rows, :n_known] = solve_lower(fitted.factor, beside.T).T
+            cross = covariance(points[rows], process.points, theta, sign)
+            explained[rows, :n_known] = solve_lower(fitted.factor, cross.T).T
         known = explained[:, :n_known]
         prior = covariance(points[:1], points[:1], theta, sign)[0, 0] + white
-        told = process.covariances(sign, np.concatenate([process.points, points]), *question, most=MOST_SETS)
-        gain = told[n_known:] - known @ solve_lower(fitted.factor, told[:n_known].copy(order="F"))
+        joint = process.covariances(sign, np.concatenate([process.points, points]), *question, most=MOST_SETS)
+        gain = joint[n_known:] - known @ solve_lower(fitted.factor, joint[:n_known].copy(order="F"))
         return cls(sign, theta, white, explained, n_known, np.maximum(prior - _squares(known), TRUSTED), size * gain)
 
     def shortlist(self, points: np.ndarray, short: np.ndarray, n_places: int) -> Shortlist:
@@ -232,7 +232,7 @@ class Shortlist:
         self.variance = np.maximum(self.variance - self.rows[place] ** 2, TRUSTED)
 
 
-def _told(halves: Sequence[Side | Shortlist]) -> np.ndarray:
+def _reductions(halves: Sequence[Side | Shortlist]) -> np.ndarray:
     """Return by how much calling each candidate would lower the summed variance of the values."""
     return np.add.reduce([_squares(half.gain) / half.variance for half in halves])
 

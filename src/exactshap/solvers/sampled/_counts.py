@@ -3,7 +3,7 @@ r"""How many coalitions of each size there are, and what each of them weighs, as
 :math:`C(d, s)` leaves the range of floats beyond 1020 players, and :math:`1 / C(d, s)` with it. What is estimated depends on
 products of the two alone, so that a size whose number has more than 1015 bits counts in units of :math:`2^{e_s}`: its number is
 divided by that, the weight of one of its coalitions multiplied. Up to 1020 players all :math:`e_s` are 0; scaled numbers stay above
-:math:`2^{999}`, so that whoever asks whether a size can be drawn to the end is told the truth.
+:math:`2^{999}`, so that a size that can be drawn to the end is known to be one.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def _sizes(n_players: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     counts = [float(count >> e) for count, e in zip(exact, exponents, strict=True)]
     among = _exact_counts(n_players - 2) if n_players > 1 else []
     kernel = [1.0 / ((n_players - 1) * float(count >> e)) for count, e in zip(among, exponents[1:-1], strict=True)]
-    found = np.array(counts), np.array(exponents), np.array(kernel)
-    for array in found:
+    result = np.array(counts), np.array(exponents), np.array(kernel)
+    for array in result:
         array.setflags(write=False)
-    return found
+    return result
 
 
 def size_counts(n_players: int) -> np.ndarray:
@@ -71,10 +71,10 @@ def scaled_weights(semivalue: Semivalue, n_players: int, size: int, order: int) 
     if not exponents.any():
         return semivalue.weights(n_players, size, order)
     nodes, weights = semivalue.rule(size, order, degree=degree)
-    found = np.empty(degree + 1)
+    result = np.empty(degree + 1)
     step = max(1, BLOCK // len(nodes))
     for start in range(0, degree + 1, step):
         s = np.arange(start, min(start + step, degree + 1))[:, None]
         logs = xlogy(s, nodes) + xlog1py(degree - s, -nodes) + np.log(2.0) * exponents[s]
-        found[start : start + step] = (weights * np.exp(logs)).sum(axis=1)
-    return found
+        result[start : start + step] = (weights * np.exp(logs)).sum(axis=1)
+    return result

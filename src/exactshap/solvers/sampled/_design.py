@@ -30,7 +30,7 @@ def place_pairs(
     n_known = len(known)
     points = 2.0 * np.concatenate([known, candidates]) - 1.0
     gain = _value_covariances(points, theta, white, sign)
-    variance = np.full(len(points), _beside(points[:1], 0, theta, sign)[0] + white)
+    variance = np.full(len(points), _covariances_with(points[:1], 0, theta, sign)[0] + white)
     n_steps = n_known + min(n_pairs, len(candidates))
     explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)
     work = np.empty_like(gain)  # with many players these passes wait for memory, the more so for fresh memory
@@ -39,13 +39,13 @@ def place_pairs(
     owed = np.minimum(np.bincount(sizes[n_known:]), of_each_size)  # pairs of each size that are to be placed yet
     for step in range(n_steps):
         if step >= n_known:
-            told = np.square(gain, out=work).sum(axis=1) / variance
+            reductions = np.square(gain, out=work).sum(axis=1) / variance
             free = is_open & (owed[sizes] > 0) if owed.sum() >= n_steps - step else is_open
-            chosen[step] = np.where(free, told, -1.0).argmax()
+            chosen[step] = np.where(free, reductions, -1.0).argmax()
             owed[sizes[chosen[step]]] -= owed[sizes[chosen[step]]] > 0
         row = chosen[step]
         is_open[row] = False
-        column = _beside(points, row, theta, sign)
+        column = _covariances_with(points, row, theta, sign)
         column[row] += white
         column -= explained[:step].T @ explained[:step, row]
         column /= np.sqrt(variance[row])
@@ -61,7 +61,7 @@ def _smaller_sides(masks: np.ndarray) -> np.ndarray:
     return np.asarray(np.minimum(inside, masks.shape[1] - inside))
 
 
-def _beside(points: np.ndarray, row: int, theta: np.ndarray, sign: int) -> np.ndarray:
+def _covariances_with(points: np.ndarray, row: int, theta: np.ndarray, sign: int) -> np.ndarray:
     """Return the covariances (n_points,) with one row, by two exponentials.
 
     Coalitions that tell as much are many where relevances are equal, and rounding decides between them: a formula that rounds otherwise,
@@ -79,8 +79,8 @@ def _value_covariances(points: np.ndarray, theta: np.ndarray, white: float, sign
     n_players = points.shape[1]
     nodes, weights = find("shapley").rule(degree=min(n_players - 1, 31))
     players = np.arange(n_players)[:, None]
-    found = functionals(points, np.tanh(theta / 2.0), players, nodes, weights)
+    covariances = functionals(points, np.tanh(theta / 2.0), players, nodes, weights)
     if sign:  # single coalitions are too few to learn a white part: it would put all of them on the border
         exact = find("shapley").weights(n_players)
-        found += white * white_functionals(points, players, exact, sign)
-    return found
+        covariances += white * white_functionals(points, players, exact, sign)
+    return covariances

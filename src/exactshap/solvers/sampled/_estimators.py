@@ -44,10 +44,10 @@ def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: Po
     if kernelshap is None:
         values, std_error = process.solve(*question)
         wary = process.wary()
-        found = values, std_error if wary is process else np.maximum(std_error, wary.solve(*question)[1])
+        result = values, std_error if wary is process else np.maximum(std_error, wary.solve(*question)[1])
     else:
-        found = corrected(kernelshap, process, *question)
-    return _above_rounding(problem, *found, "Gaussian process over coalitions")
+        result = corrected(kernelshap, process, *question)
+    return _above_rounding(problem, *result, "Gaussian process over coalitions")
 
 
 def _of_polynomial(problem: RegressionProblem, fit: PolynomialFit, name: str, unit: float = 1.0) -> Part:
@@ -66,9 +66,9 @@ def _unit(problem: RegressionProblem) -> float:
 
 
 def _kernelshap(problem: RegressionProblem) -> PolynomialFit | None:
-    """Return KernelSHAP of the same pairs in units of the largest call, if it estimates what is asked for and they determine it."""
-    asked = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley
-    if not asked or len(problem.masks) < ENOUGH_PAIRS * problem.n_players:
+    """Return KernelSHAP of the same pairs in units of the largest call, if it estimates what is wanted and they determine it."""
+    applies = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley
+    if not applies or len(problem.masks) < ENOUGH_PAIRS * problem.n_players:
         return None
     fit = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True), _unit(problem))
     return fit if fit.determined else None
@@ -216,9 +216,9 @@ def by_unbiased(problem: RegressionProblem) -> Part:
     _check_all_sizes_weigh(problem)
     n_folds = FOLDS if draws.n_certain >= 2 * FOLDS else draws.n_certain // 2
     folds = np.arange(len(problem.masks)) % n_folds
-    found = [_one_fold(problem, folds == fold) for fold in range(n_folds)]
-    values = np.mean([value for value, _ in found], axis=0)
-    std_error = np.sqrt(np.sum([variance for _, variance in found], axis=0)) / n_folds
+    estimates = [_one_fold(problem, folds == fold) for fold in range(n_folds)]
+    values = np.mean([value for value, _ in estimates], axis=0)
+    std_error = np.sqrt(np.sum([variance for _, variance in estimates], axis=0)) / n_folds
     return problem.solution(values, std_error, f"unbiased, surrogate {problem.settings.surrogate!r}")
 
 

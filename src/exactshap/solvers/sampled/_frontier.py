@@ -83,17 +83,17 @@ def _path_sets(model: Any, order: int) -> Sets:
 
     trees = convert(model).trees
     above: dict[int, frozenset[int]] = {}
-    found: set[frozenset[int]] = set()
+    paths: set[frozenset[int]] = set()
     linear = trees.linear
     for node, (left, right, feature) in enumerate(zip(trees.left, trees.right, trees.feature, strict=True)):
         path = above.pop(node, frozenset())  # parents come before their children
         if left < 0:
-            found.add(path)
+            paths.add(path)
             columns = linear.column[linear.start[node] : linear.start[node + 1]].tolist() if linear is not None else []
-            found.update(path | {column} for column in columns)
+            paths.update(path | {column} for column in columns)
         else:
             above[int(left)] = above[int(right)] = path | {int(feature)}
-    sets = {players for path in found for size in range(2, order + 1) for players in itertools.combinations(sorted(path), size)}
+    sets = {players for path in paths for size in range(2, order + 1) for players in itertools.combinations(sorted(path), size)}
     return tuple(sorted(sets, key=lambda players: (len(players), players)))
 
 

@@ -64,9 +64,7 @@ class RegressionProblem:
     total: np.ndarray = field(init=False)
     magnitude: float = field(init=False)  # of the largest call so far
     relevances: np.ndarray | None = field(init=False, default=None)  # of the process that placed the last calls, as logarithms
-    is_shapley: bool = field(
-        init=False
-    )  # whether single players' Shapley values are asked for: those that polynomials estimate
+    is_shapley: bool = field(init=False)  # whether single players' Shapley values are wanted: those that polynomials estimate
 
     def __post_init__(self) -> None:
         self.masks, self.magnitude = np.zeros((0, self.n_players), bool), 0.0
@@ -97,26 +95,26 @@ class RegressionProblem:
         return Part(values, self.empty, self.full, method, std_error=std_error)
 
     def grow(self, n_calls: int) -> None:
-        """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been asked for."""
+        """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been called."""
         if len(self.masks) == 0:
             self.paired = self._pairs(n_calls)
         n_wanted = (n_calls - 2) // (2 if self.paired else 1)
         if self.independent and self.n_players > 1:
             self._draw(n_wanted)
         elif (wanted := n_wanted - len(self.masks)) > 0 and self.n_players > 1:
-            self.ask(self._distinct(wanted))
+            self.add(self._distinct(wanted))
         elif len(self.masks) == 0:
-            self.ask(self.masks)
+            self.add(self.masks)
 
     def _draw(self, n_wanted: int) -> None:
         """Ask the game for independent draws, ``n_wanted`` in all."""
         self.draws.grow(n_wanted, self.rng)
         self.masks = self.draws.masks
-        asked = np.concatenate([self.draws.listed, self.masks])
-        self._call(np.concatenate([asked, ~asked]))
+        pairs = np.concatenate([self.draws.listed, self.masks])
+        self._call(np.concatenate([pairs, ~pairs]))
 
-    def ask(self, masks: np.ndarray) -> None:
-        """Ask the game for coalitions (n_masks, n_players), or for pairs, that were not asked before."""
+    def add(self, masks: np.ndarray) -> None:
+        """Call coalitions (n_masks, n_players), or pairs, that were not called before."""
         values = self._call(np.concatenate([masks, ~masks]) if self.paired else masks)
         inside, outside = values[: len(masks)], values[len(masks) :]
         if len(self.masks):
@@ -129,7 +127,7 @@ class RegressionProblem:
         self.outside, self.paired = self.outside[:0], False
 
     def _call(self, masks: np.ndarray) -> np.ndarray:
-        """Return what the game says of coalitions; the full and the empty one are asked for beside the first of them."""
+        """Return what the game says of coalitions; the full and the empty one are called with the first of them."""
         ends = np.array([[False], [True]]).repeat(self.n_players, axis=1)
         values = self.calls(np.concatenate([ends, masks]))
         self.empty, self.full = values[:2]
@@ -160,11 +158,11 @@ class RegressionProblem:
         return fresh[self.rng.permutation(kept)[:wanted]]
 
     def unseen(self, least: int) -> np.ndarray:
-        """Return at least so many coalitions (or pairs) that were not asked yet, if there are as many, drawn by size, in order of size."""
+        """Return at least so many coalitions (or pairs) that were not called yet, if there are as many, drawn by size, in order of size."""
         return self._drawn(least)[0]
 
     def _drawn(self, least: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return coalitions drawn by size, as many as were asked and ``least`` more: those not asked yet, and the others."""
+        """Return coalitions drawn by size, as many as were called and ``least`` more: those not called yet, and the others."""
         groups = strata(self.n_players, paired=self.paired, size_weights=self._size_weights())
         drawn = draw(self.n_players, least + len(self.masks), self.rng, groups, paired=self.paired)
         seen = {*keys_of(self.masks), *(keys_of(~self.masks) if self.paired else [])}

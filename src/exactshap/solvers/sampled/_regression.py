@@ -177,15 +177,15 @@ def _check_start(total: Any) -> None:
 def _check_used(settings: dict[str, Any], estimator: str, fixed: dict[str, Any]) -> None:
     """Refuse settings that would do nothing: another estimator's, and those that a named special case has made its own."""
     for name, owners in USED_BY.items():
-        asked = settings.get(name)
-        if asked is None:
+        given = settings.get(name)
+        if given is None:
             continue
         if name in fixed:
             text = f"estimator={settings['estimator']!r} fixes {name}={fixed[name]!r}"
-            raise InputError(message(text, f"Got {asked!r}", "Leave it out"))
+            raise InputError(message(text, f"Got {given!r}", "Leave it out"))
         if estimator not in owners:
             use = " or ".join(f"estimator={owner!r}" for owner in owners)
-            raise InputError(message(f"estimator={estimator!r} does not use {name!r}", f"Got {asked!r}", f"Pass {use}"))
+            raise InputError(message(f"estimator={estimator!r} does not use {name!r}", f"Got {given!r}", f"Pass {use}"))
 
 
 def most_calls(n_players: int, budget: int | None, tol: float | None) -> int:

@@ -104,16 +104,16 @@ def _of_size(n_players: int, size: int, count: int, rng: np.random.Generator, *,
     if total <= MAX_LISTED and count * 4 > total:
         masks = listed(n_players, size)[:total]  # with halved, the first half holds player 0
         return masks[np.sort(rng.choice(total, count, replace=False))]
-    found = np.zeros((0, n_players), bool)
-    while len(found) < count:
-        block = _uniform(n_players, np.full(2 * (count - len(found)), size), rng)
+    distinct = np.zeros((0, n_players), bool)
+    while len(distinct) < count:
+        block = _uniform(n_players, np.full(2 * (count - len(distinct)), size), rng)
         if halved:
             block ^= ~block[:, :1]
-        found = np.concatenate([found, block])
-        last_first = np.arange(len(found))[::-1]
-        first = dict(zip(keys_of(found[last_first]), last_first.tolist(), strict=True))  # of those that are equal
-        found = found[sorted(first.values())[:count]]
-    return found
+        distinct = np.concatenate([distinct, block])
+        last_first = np.arange(len(distinct))[::-1]
+        first = dict(zip(keys_of(distinct[last_first]), last_first.tolist(), strict=True))  # of those that are equal
+        distinct = distinct[sorted(first.values())[:count]]
+    return distinct
 
 
 @functools.lru_cache(maxsize=32)

@@ -255,9 +255,9 @@ class Posterior:
     def evidence(self, logs: np.ndarray) -> tuple[float, Slopes]:
         """Return what the rows say, without the prior; the slopes before the next evaluation, which uses the same room."""
         theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
-        found = [Evidence.at(self.points, *each, theta, white) for each in zip(self.halves, self.work, strict=True)]
-        halves = [evidence for evidence in found if evidence is not None]
-        if len(halves) < len(found):
+        evidences = [Evidence.at(self.points, *each, theta, white) for each in zip(self.halves, self.work, strict=True)]
+        halves = [evidence for evidence in evidences if evidence is not None]
+        if len(halves) < len(evidences):
             return IMPOSSIBLE, lambda: (np.zeros(len(logs)), np.zeros((len(logs), len(logs))))
 
         def slopes() -> tuple[np.ndarray, np.ndarray]:

@@ -35,7 +35,7 @@ MAX_CHECKED = 2000  # rows that are left out to tell of errors: inverting their 
 # the true squared error over the posterior's, after leaving rows out: 0.5 to 1.6 on seven forest games, 1.2 to 2.6 on image games
 HEAVY_TAILS = 1.5
 LEAST_TOLD = 1e-4  # of the posterior's squared error, for its own rounding and jitter
-BOTH_ROWS = 150  # pairs up to which the even half tells of the relevances, too, where only the odd one is asked for
+BOTH_ROWS = 150  # pairs up to which the even half tells of the relevances, too, where the values see only the odd one
 # relevances, over d, that m rows hardly tell from none, which no player falls short of where errors are worked out; tuned
 FAINT, FAINTEST = 2.0, 0.3  # over sqrt(m), and at most
 MAX_ROWS = 12_000  # pairs in one dense factorisation (1.1 GiB)
@@ -54,7 +54,7 @@ class Joint(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class HalfPosterior:
     """What one half has to do with the values of sets, whatever the rows have answered."""
 
     fitted: FittedHalf
@@ -72,7 +72,7 @@ class CubeProcess:
     theta: np.ndarray
     white: float
     halves: tuple[FittedHalf, ...]
-    even: Half | None = None  # of pairs, in the order of the points, whether it is asked for or not
+    even: Half | None = None  # of pairs, in the order of the points, whether the values see it or not
 
     @functools.cached_property
     def rho(self) -> np.ndarray:
@@ -135,11 +135,11 @@ class CubeProcess:
 
         The variances are of the scale of the left-out residuals where that is the smaller one: a game that they recover is known.
         """
-        asked = self.ask(semivalue, order, sets)[0]
-        fitted, precision = asked.fitted, self._precisions[0]
+        posterior = self.half_posteriors(semivalue, order, sets)[0]
+        fitted, precision = posterior.fitted, self._precisions[0]
         scale = (fitted.dual[-len(precision) :] ** 2 / precision[:, None]).mean(axis=0)
-        values = (asked.joint.cross.T @ fitted.dual) * self.unit
-        return values, asked.left[:, None] * np.clip(scale, LEAST_TOLD * fitted.variance, fitted.variance)
+        values = (posterior.joint.cross.T @ fitted.dual) * self.unit
+        return values, posterior.left[:, None] * np.clip(scale, LEAST_TOLD * fitted.variance, fitted.variance)
 
     def variance_of_left_out(self, weights: np.ndarray) -> np.ndarray:
         """Return the variance (n_columns, n_outputs) of weighted sums of the left-out residuals of :meth:`checked`, weights (n_checked, n_columns)."""
@@ -161,32 +161,32 @@ class CubeProcess:
         halves = tuple(FittedHalf.at(self.points, fitted.half, theta, self.white) for fitted in self.halves)
         return replace(self, theta=theta, halves=halves)
 
-    def ask(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> list[Asked]:
+    def half_posteriors(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> list[HalfPosterior]:
         """Return what each half has to do with the values of sets, whatever the rows have answered."""
-        by_size, found = sets_by_size(sets, order), []
+        by_size, posteriors = sets_by_size(sets, order), []
         for fitted in self.halves:
             parts = [self.joint(fitted.half.sign, players, semivalue, order) for players in by_size]
             joint = Joint(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
             root = solve_lower(fitted.factor, joint.cross.copy(order="F"))
             left = np.maximum(joint.prior - (root**2).sum(axis=0), 0.0)
-            found.append(Asked(fitted, joint, left, solve_lower(fitted.factor, root, transposed=True)))
-        return found
+            posteriors.append(HalfPosterior(fitted, joint, left, solve_lower(fitted.factor, root, transposed=True)))
+        return posteriors
 
     def solve(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> tuple[np.ndarray, np.ndarray]:
         r"""Return the exact values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs).
 
         Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`.
         """
-        asked = self.ask(semivalue, order, sets)
+        posteriors = self.half_posteriors(semivalue, order, sets)
         values = error = np.zeros(())
-        for half, precision in zip(asked, self._precisions, strict=True):
+        for half, precision in zip(posteriors, self._precisions, strict=True):
             fitted = half.fitted
             variance = half.left[:, None] * fitted.variance * self._inflation(half, precision)
             values = values + (half.joint.cross.T @ fitted.dual) * fitted.half.scale
             error = np.hypot(error, np.sqrt(variance) * fitted.half.scale)
         return values, error
 
-    def _inflation(self, asked: Asked, precision: np.ndarray) -> np.ndarray:
+    def _inflation(self, posterior: HalfPosterior, precision: np.ndarray) -> np.ndarray:
         r"""Return by how much the posterior's variances (n_outputs,) are too small, judged by leaving out every observation.
 
         .. math:: c\, \Bigl[\max\Bigl\{\frac1m \sum_i z_i^2,\; \frac{\sum_i w_i z_i^2}{\sum_i w_i},\; 10^{-4}\Bigr\} + \frac dm\Bigr],
@@ -195,12 +195,12 @@ class CubeProcess:
         ``z`` are standardised residuals, ``w`` the variance by which the values would move without row i, :math:`c_T` the covariance
         of the value of T with the rows. d / m stands for the d relevances that were fitted to m rows, ``c`` (HEAVY_TAILS) for games that are rougher between the rows than at them.
         """
-        fitted, checked = asked.fitted, slice(-len(precision), None)
+        fitted, checked = posterior.fitted, slice(-len(precision), None)
         squares = fitted.dual[checked] ** 2 / precision[:, None] / np.maximum(fitted.variance, 1e-300)
-        weights = (asked.influence[checked] ** 2).sum(axis=1) / precision
+        weights = (posterior.influence[checked] ** 2).sum(axis=1) / precision
         weighted = weights @ squares / max(float(weights.sum()), 1e-300)
-        told = np.maximum(np.maximum(squares.mean(axis=0), weighted), LEAST_TOLD)
-        return HEAVY_TAILS * (told + self.points.shape[1] / len(self.points))
+        judged = np.maximum(np.maximum(squares.mean(axis=0), weighted), LEAST_TOLD)
+        return HEAVY_TAILS * (judged + self.points.shape[1] / len(self.points))
 
     def joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> Joint:
         """Return how the values of sets of one size vary, and with the rows."""
@@ -216,17 +216,17 @@ class CubeProcess:
         priors = [prior + self.white * own for prior, own in (self._prior(sign, some, semivalue, order) for some in by_size)]
         chosen = np.zeros(len(sets), bool)
         chosen[np.argsort(-np.concatenate(priors), kind="stable")[:most]] = True
-        parts = np.split(chosen, np.cumsum([len(some) for some in by_size])[:-1])
-        found = []
-        for some, kept in zip(by_size, parts, strict=True):
+        kept_by_size = np.split(chosen, np.cumsum([len(some) for some in by_size])[:-1])
+        parts = []
+        for some, kept in zip(by_size, kept_by_size, strict=True):
             cross, indicators = self._cross(sign, points, some[kept], semivalue, order)
-            found.append(cross + self.white * indicators)
-        return np.concatenate(found, axis=1)
+            parts.append(cross + self.white * indicators)
+        return np.concatenate(parts, axis=1)
 
     def sizes(self) -> np.ndarray:
-        """Return how large each half (n_halves,) is beside the larger one of each output, in the mean square of outputs."""
-        found = np.array([fitted.half.scale * np.sqrt(fitted.variance) for fitted in self.halves])
-        return np.asarray(np.sqrt(np.mean((found / np.maximum(found.max(axis=0), 1e-300)) ** 2, axis=1)))
+        """Return how large each half (n_halves,) is compared with the larger one of each output, in the mean square of outputs."""
+        sizes = np.array([fitted.half.scale * np.sqrt(fitted.variance) for fitted in self.halves])
+        return np.asarray(np.sqrt(np.mean((sizes / np.maximum(sizes.max(axis=0), 1e-300)) ** 2, axis=1)))
 
     def _cross(
         self, sign: int, points: np.ndarray, sets: np.ndarray, semivalue: Semivalue, order: int
@@ -279,9 +279,9 @@ def fit_process(
         logs = find_relevances(some, trained, max_iterations, start)
     theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
     order = _checked_last(m)
-    asked = halves if even else halves[:1]
+    wanted = halves if even else halves[:1]
     points = points[order]
-    fitted = tuple(FittedHalf.at(points, half.rows(order), theta, white) for half in asked)
+    fitted = tuple(FittedHalf.at(points, half.rows(order), theta, white) for half in wanted)
     mirrored = None if outside is None else Half.of(inside[order], outside[order], 1)
     return CubeProcess(points, order, theta, white, fitted, mirrored)
 

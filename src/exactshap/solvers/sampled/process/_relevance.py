@@ -132,10 +132,10 @@ def search(function: Function, start: np.ndarray, bounds: np.ndarray, max_steps:
         direction = _newton_step(curvature, gradient, free)
         if -0.5 * (direction @ gradient) < enough:
             return _within(point + direction, bounds)
-        found = _walk(function, point, value, gradient, direction, bounds)
-        if found is None:
+        accepted = _walk(function, point, value, gradient, direction, bounds)
+        if accepted is None:
             return point
-        new_point, value, slopes = found
+        new_point, value, slopes = accepted
         new_gradient, curvature = slopes()
         steps[n_steps], turns[n_steps] = new_point - point, new_gradient - gradient
         point, gradient = new_point, new_gradient
