@@ -1,5 +1,7 @@
 """Importances with intervals: estimates, coverage, and what noise and a sampled background do to them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas
 import pytest
@@ -152,3 +154,20 @@ def test_a_player_without_spread_has_an_interval_without_width():
     importance = explanation.importance(n_bootstrap=100)
     assert importance.lower[0] == importance.upper[0] == importance.values[0]
     assert np.isfinite(importance.lower).all()
+
+
+def test_nothing_is_taken_off_posterior_means():
+    from exactshap import explain
+
+    def predict(rows):
+        return np.tanh(rows[:, 0] * rows[:, 1] + rows[:, 2]) + rows @ np.linspace(0.0, 0.3, 10)
+
+    rng = np.random.default_rng(0)
+    rows, background = rng.normal(size=(40, 10)), rng.normal(size=(6, 10))
+    exact = np.abs(explain(predict, rows, background).values).mean(axis=0)
+    sampled = explain(predict, rows, background, budget=30)
+    importance = sampled.importance()
+    np.testing.assert_allclose(importance.values, np.abs(sampled.values).mean(axis=0))
+    np.testing.assert_allclose(importance.values, exact, atol=0.02 * exact.max())
+    certain = replace(sampled, std_error=0.0 * sampled.std_error).importance()
+    assert np.all(importance.upper - importance.lower > certain.upper - certain.lower)
