@@ -24,8 +24,8 @@ Input = tuple[str, Any, int]  # name, dtype and number of columns
 class Runner:
     """Answer rows with one output of a graph. It travels between processes as the graph's bytes."""
 
-    def __init__(self, content: bytes, output: str, threads: int = 1) -> None:
-        self.content, self.output, self.threads = content, output, threads
+    def __init__(self, content: bytes, output: str) -> None:
+        self.content, self.output = content, output
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in copied_state(self).items() if name != "_session"}
@@ -37,7 +37,7 @@ class Runner:
                 return require("onnx.reference", "onnx", purpose="Running an ONNX file").ReferenceEvaluator(self.content)
             runtime = require("onnxruntime", "onnx", purpose="Running an ONNX file")
             options = runtime.SessionOptions()
-            options.intra_op_num_threads, options.log_severity_level = self.threads, 4
+            options.intra_op_num_threads, options.log_severity_level = 1, 4
             return runtime.InferenceSession(self.content, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # each runtime has classes of its own for graphs that it refuses
             raise ModelFormatError(message("The ONNX file cannot be run", f"{type(error).__name__}: {error}")) from None

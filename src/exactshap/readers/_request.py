@@ -249,14 +249,11 @@ def select_outputs(names: tuple[str, ...], output: Any, *, owner: str) -> tuple[
     raise UnknownNameError(no_output(owner, output, names))
 
 
-def finite_numbers(
-    X: Table, what: str, owner: str, *, allow_nan: bool = False, names: tuple[str, ...] | None = None
-) -> np.ndarray:
+def finite_numbers(X: Table, what: str, owner: str, *, names: tuple[str, ...] | None = None) -> np.ndarray:
     """Return the rows as float64; refuse NaN and infinity by row and column in scikit-learn's words."""
     values = X.numeric(what=what)
-    if not (~np.isinf(values) if allow_nan else np.isfinite(values)).all():
-        bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
-        i, j = (int(position) for position in np.argwhere(bad)[0])
+    if not np.isfinite(values).all():
+        i, j = (int(position) for position in np.argwhere(~np.isfinite(values))[0])
         kind = "NaN" if np.isnan(values[i, j]) else "infinity or a value too large for dtype('float64')"
         label = X.label(j) if names is None or X.is_frame else f"column {names[j]!r}"
         raise InputError(

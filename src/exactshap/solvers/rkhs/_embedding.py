@@ -28,6 +28,8 @@ ETAS = np.logspace(-7.0, 0.0, 15)
 RANK_CUTOFF = 1e-10
 # Rows: twelve eigenvalue problems of this size take half a second.
 MAX_ROWS_FOR_ETA = 300
+# Random coalitions whose losses are added up
+COALITIONS_FOR_ETA = 12
 
 
 def subset_product(factors: np.ndarray, mask: np.ndarray, start: int = 0, stop: int | None = None) -> np.ndarray:
@@ -88,26 +90,24 @@ def _factor(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
     )
 
 
-def choose_eta(
-    factors: np.ndarray, *, n_coalitions: int = 12, random_state: int = 0, etas: Sequence[float] = tuple(ETAS)
-) -> float:
+def choose_eta(factors: np.ndarray) -> float:
     """Return the ridge with the smallest leave-one-out loss over random coalitions.
 
     ``factors`` (n_players, n, n) are one-player kernel factors between the conditioning rows; at most 300 of these are used.
     """
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     n_players, n = factors.shape[:2]
     if n_players < 2:
         # No proper coalition exists: nothing is ever conditioned
-        return float(etas[len(etas) // 2])
+        return float(ETAS[len(ETAS) // 2])
     rows = np.sort(rng.choice(n, min(n, MAX_ROWS_FOR_ETA), replace=False))
     factors = factors[:, rows[:, None], rows]
-    losses = np.zeros(len(etas))
-    for _ in range(n_coalitions):
+    losses = np.zeros(len(ETAS))
+    for _ in range(COALITIONS_FOR_ETA):
         mask = np.zeros(n_players, bool)
         mask[rng.choice(n_players, rng.integers(1, n_players), replace=False)] = True
-        losses += leave_one_out_loss(subset_product(factors, mask), subset_product(factors, ~mask), etas)
-    return float(etas[int(np.argmin(losses))])
+        losses += leave_one_out_loss(subset_product(factors, mask), subset_product(factors, ~mask), ETAS)
+    return float(ETAS[int(np.argmin(losses))])
 
 
 def leave_one_out_loss(known: np.ndarray, unknown: np.ndarray, etas: Sequence[float]) -> np.ndarray:

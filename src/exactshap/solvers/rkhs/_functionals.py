@@ -34,15 +34,13 @@ def player_functionals(
     outside: np.ndarray,
     weights: np.ndarray,
     players: Sequence[int],
-    semivalue: str | Semivalue = "shapley",
 ) -> np.ndarray:
     """Return Gamma (n_chosen, n_terms, n_rows) of some players, exact up to rounding. The cheaper of two ways is taken.
 
     ``inside`` (n_players, n_terms, n_rows) are k_j(X_ij, x_qj), ``outside`` (n_players, n_terms, n_background) k_j(X_ij, z_j); weights sum to one.
     """
-    rule = find(semivalue)
     way = by_splitting if splitting_pays(len(inside), outside.shape[2], inside.shape[2]) else by_quadrature
-    return way(inside, outside, weights, players, rule)
+    return way(inside, outside, weights, players, find("shapley"))
 
 
 def by_quadrature(

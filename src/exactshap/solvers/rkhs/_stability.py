@@ -45,22 +45,22 @@ class Stability:
     delta: np.ndarray
 
 
-def _functional_bound(change: Any, height: float = 1.0, *, signed: bool = False) -> Any:
+def _functional_bound(change: Any, *, signed: bool = False) -> Any:
     r"""Return Theorem 6's bound on |phi_x - phi_x'|, with the constant that holds.
 
-    .. math:: \|\phi_{x,j} - \phi_{x',j}\|^2 \le c\, M_\mu L_\delta
+    .. math:: \|\phi_{x,j} - \phi_{x',j}\|^2 \le c\, L_\delta
+
+    for feature maps of norm 1 at most.
 
     Parameters
     ----------
     change : float or array
         L_delta: the largest squared distance of the feature maps of x_S and x'_S over all S.
-    height : float, default=1.0
-        M_mu: the largest squared norm of a feature map of any subset of columns.
     signed : bool, default=False
         Whether kernel values can be negative: c is 2 for non-negative kernels, as printed, and 4 otherwise. For the linear
         kernel on [-1, 1]^2 with z = (-1, 1), x = (1, 1), x' = 0 the left side is 2.25 L_delta, so that 2 is too small.
     """
-    return np.sqrt((4.0 if signed else 2.0) * height * change)
+    return np.sqrt((4.0 if signed else 2.0) * change)
 
 
 def machine_stability(
