@@ -18,6 +18,8 @@ SECONDS_OF_A_LONG_SAMPLE = 0.1
 TIMES, QUICK, LARGER = 4, 0.02, 16
 # Share of all units that a second size may be, however long it takes.
 SMALL_SHARE = 0.05
+# Seconds that a second size may take after a slow first, and of a first after which no second is tried: calls cost more than their units.
+SECOND, SLOW = 0.02, 0.1
 # Share of the time that a function computes below which it is taken to wait.
 MOSTLY_WAITING = 0.3
 _RATES: dict[str, float] = {}
@@ -76,7 +78,7 @@ def seconds_by_size(
     """Time work of 1, 16, 256, ... units while it is quick; return the seconds of the first unit and of each other.
 
     ``run(n)`` does so many units, ``most`` of them at most, and no larger size is tried from ``patience`` seconds on. A second size that is
-    a small share of the ``n_units`` of the whole work is tried all the same. ``timed`` is :func:`clocked` or :func:`clocked_waiting`.
+    a small share of the ``n_units`` of the whole work is tried all the same, and a few units after a first of less than :data:`SLOW`. ``timed`` is :func:`clocked` or :func:`clocked_waiting`.
     """
 
     def seconds(n: int) -> float:
@@ -89,6 +91,9 @@ def seconds_by_size(
     one = some = seconds(1)
     while n < most and (some < patience or (n == 1 and SMALL_SHARE * n_units >= LARGER)):
         n = min(LARGER * n, most)
+        some = seconds(n)
+    if n == 1 < most and some < SLOW:
+        n = min(most, max(2, int(SECOND / some)))
         some = seconds(n)
     return one, one if n == 1 else max(0.0, some - one) / (n - 1)
 

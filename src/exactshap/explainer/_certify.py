@@ -36,7 +36,7 @@ from exactshap.frames import Table, hybrid_cells, hybrid_columns
 from exactshap.games import all_masks
 from exactshap.readers import COARSE, Reader, columns_of, rounding_of, warn_of_rounding
 from exactshap.semivalues import Hierarchy, Semivalue, find
-from exactshap.solvers import Cost, Solution, player_sets
+from exactshap.solvers import Cost, Solution, count_sets, player_sets, sets_by_size
 
 FIRST = 32  # hybrids of the background's own rows, before the first explanation
 ROWS_OF_A_HYBRID = 200  # explained rows for each hybrid beyond two: half a per cent
@@ -48,6 +48,7 @@ SEPARATE_CALLS = (
 )
 ROWS_BETWEEN = 50  # explained rows between two comparisons, on average, where each request has fewer
 MAX_COALITIONS = 4  # coalitions of frames of several dtypes, whose rows cannot each take columns of their own
+QUESTION_VALUES = 2**24  # numbers of the solutions of its hybrids at a time: 128 MiB
 RANDOM_SETS = 16  # coalitions of an index or order, of a row each: one sees two swapped sets with a chance of a third to a half
 # Explained rows between two comparisons of an index or order, on average: binding a reference row and solving the hybrids costs what a
 # few hundred rows of boosted trees cost (benchmarks/bench_checks.py), so that this is less than a tenth.
@@ -206,7 +207,9 @@ class Certifier:
         is_new = self._kept.get(("question", semivalue, order)) is None and not isinstance(semivalue, Hierarchy)
         if is_new and (semivalue.name != "shapley" or order > 1):
             n = RANDOM_SETS + 2 ** min(order, reader.n_players)
-            cost += Cost(seconds) + bound.cost(few, n, semivalue, order, n)
+            piece = max(1, min(n, QUESTION_VALUES // (count_sets(reader.n_players, order) * reader.n_outputs)))
+            solving = bound.cost(few, n, semivalue, order, piece)
+            cost = Cost(seconds + cost.seconds + solving.seconds, max(cost.bytes, solving.bytes))
             n_hybrids += n
         return others + n_hybrids, cost
 
@@ -376,11 +379,9 @@ class Certifier:
             own, bound = predict(reader, mixed), reader.bind(mixed.take([0]))
             if bound is None:
                 return Check()
-            solution = bound.solve(mixed.take(slice(1, None)), semivalue, order)
+            missed, tolerance = _compared_sets(bound, mixed, own, masks, len(chosen), semivalue, order)
         except (ExactshapError, TypeError, ValueError) as error:
             return Check(reason=_refused(error))
-        missed = _missed_by_sets(solution.values, own, masks, len(chosen), semivalue, order)
-        tolerance = 2.0 ** len(chosen) * tolerance_of(bound, own[1:], solution)
         return Check(*worst_of(missed, tolerance), len(missed), tuple(sorted(set(rows[1:].tolist()))))
 
     def _by_hand(self, table: Table, *, always: bool = False) -> Check:
@@ -408,27 +409,32 @@ def _subsets(players: np.ndarray, n_players: int) -> np.ndarray:
     return masks
 
 
-def _missed_by_sets(
-    values: np.ndarray, own: np.ndarray, masks: np.ndarray, k: int, semivalue: Semivalue, order: int
-) -> np.ndarray:
-    """Return by how much the sets of each hybrid miss what every index gives.
+def _compared_sets(
+    bound: Reader, mixed: Table, own: np.ndarray, masks: np.ndarray, k: int, semivalue: Semivalue, order: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how much the sets of each hybrid miss what every index gives, and by how much they may.
 
-    The first hybrid is the reference row and has none.
-
-    Sets with a player from the reference row have nothing; of the subsets T of k players, T itself has its discrete derivative.
+    The first hybrid is the reference row and has none. Sets with a player from the reference row have nothing; of the subsets T of
+    k players, T itself has its discrete derivative.
     """
-    sets = player_sets(masks.shape[1], order)
-    by_size = (np.array([members for members in sets if len(members) == size]) for size in range(1, len(sets[-1]) + 1))
-    outside = ~np.concatenate([masks[1:, members].all(axis=2) for members in by_size], axis=1)  # sets come by size
-    values, own = values.reshape(len(values), len(sets), -1), own.reshape(len(own), -1)
-    missed: np.ndarray = np.abs(values * outside[:, :, None]).max(axis=(1, 2), initial=0.0)
-    for i in range(1, 2**k):
-        T = tuple(np.flatnonzero(masks[i]).tolist())
-        below = [u for u in range(2**k) if not (masks[u] & ~masks[i]).any()]
-        derivative = sum((-1.0) ** (len(T) - masks[u].sum()) * own[u] for u in below)
-        mass = float(np.sum(semivalue.of_size(len(T), order).rule(0)[1]))
-        missed[i - 1] = max(missed[i - 1], np.abs(values[i - 1, sets.index(T)] - mass * derivative).max())
-    return missed
+    sets = player_sets(bound.n_players, order)
+    by_size, flat = sets_by_size(sets, order), own.reshape(len(own), -1)
+    missed, tolerance, step = np.zeros(len(masks)), np.zeros(len(masks)), max(1, QUESTION_VALUES // (len(sets) * flat.shape[1]))
+    for start in range(1, len(masks), step):
+        piece = slice(start, start + step)
+        solution = bound.solve(mixed.take(piece), semivalue, order)
+        tolerance[piece] = 2.0**k * tolerance_of(bound, own[piece], solution)
+        values = solution.values.reshape(-1, len(sets), flat.shape[1])
+        for i, of_sets in enumerate(values, start=start):
+            inside = np.concatenate([masks[i, members].all(axis=1) for members in by_size])  # sets come by size
+            missed[i] = np.abs(of_sets[~inside]).max(initial=0.0)
+        for i in range(start, min(start + step, 2**k)):
+            T = tuple(np.flatnonzero(masks[i]).tolist())
+            below = [u for u in range(2**k) if not (masks[u] & ~masks[i]).any()]
+            derivative = sum((-1.0) ** (len(T) - masks[u].sum()) * flat[u] for u in below)
+            mass = float(np.sum(semivalue.of_size(len(T), order).rule(0)[1]))
+            missed[i] = max(missed[i], np.abs(values[i - start, sets.index(T)] - mass * derivative).max())
+    return missed[1:], tolerance[1:]
 
 
 def residual_of(reader: Reader, solution: Solution, own: np.ndarray, *, efficient: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -28,6 +28,7 @@ PIECES = 4  # of the rows for each thread: with fewer, some would wait for the l
 SMALLEST = 16
 # Rows, players and order of the explanations that are timed for each set and for each cell of values
 SIZES_TIMED = {"sets": (1, 200, 2), "cells": (200, 100, 2)}
+BYTES_OF_A_SET = 72.0  # a pair of players as a tuple
 PATIENCE = 0.002  # seconds of a prediction from which on none of more rows is timed
 
 
@@ -103,7 +104,9 @@ def forecast(reader: Reader, certifier: Certifier, table: Table, semivalue: Semi
     overhead = _seconds_around(count_sets(reader.n_players, order), n_rows * reader.n_outputs) + comparing.seconds
     asks = reader.asks
     advice = "" if asks is None else asks.advice
-    return Forecast(cost.method, cost.exact, cost.seconds + overhead, cost.bytes + answers, result, block, advice)
+    tuples = BYTES_OF_A_SET * count_sets(reader.n_players, order) * (2 if comparing.bytes else 1) if order > 1 else 0.0
+    memory = max(cost.bytes, comparing.bytes) + answers + tuples
+    return Forecast(cost.method, cost.exact, cost.seconds + overhead, memory, result, block, advice)
 
 
 def _refuse_odd_rows(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> None:

@@ -14,6 +14,7 @@ from exactshap.solvers.core import Posterior as Posterior
 from exactshap.solvers.core import Rows as Rows
 from exactshap.solvers.core import count_sets as count_sets
 from exactshap.solvers.core import player_sets as player_sets
+from exactshap.solvers.core import sets_by_size as sets_by_size
 
 __all__ = [
     "Cost",

@@ -421,17 +421,24 @@ class NetworkReader(Reader):
         return bound
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        """Time rectified units with a few background rows, and multiply."""
-        if self.layer.activation != "relu":
+        """Time one row with one background row, and multiply."""
+        meets = self.layer.activation == "relu"
+        if self.layer.activation == "identity" or (not meets and self.n_players <= ENUMERATED):
             return super().cost(few, n_rows, semivalue, order, block_rows)
         assert self.background is not None
         row, bound = few.take(slice(0, 1)), self.bind(self.background.take(slice(0, 1)))
         seconds = clocked(lambda: bound.solve(row, semivalue, order)) * self.background.n_rows
-        return Cost(n_rows * seconds, self.memory(block_rows, order), method="meet in the middle")
+        return Cost(n_rows * seconds, self.memory(block_rows, order), method="meet in the middle" if meets else "quadrature")
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes of a block."""
-        return super().memory(n_rows, order) + 4.0 * _BLOCK_BYTES + 8.0 * n_rows * self.n_players * len(self.layer.bias)
+        """Return the bytes of a block, and of the background's parts of one row's solution."""
+        n_background, d, n_units = self._absent.shape
+        held = super().memory(n_rows, order) + 8.0 * n_rows * d * n_units
+        if self.layer.activation == "relu":
+            return held + 4.0 * _BLOCK_BYTES
+        if d <= ENUMERATED:
+            return held + 8.0 * n_background * (d + 3.0) * n_units
+        return held + 2.5 * min(_BLOCK_BYTES, 16.0 * d * n_background * self.n_terms)  # sums, their waves' exponents, waves
 
 
 class NetworkHybrids:

@@ -8,12 +8,17 @@ few players cost less than its waves.
 
 from __future__ import annotations
 
+import copy
+import functools
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
+from exactshap._runtime.calibration import clocked
+from exactshap.errors import BudgetError
 from exactshap.expansions import Expansion, expand
 from exactshap.frames import Table
 from exactshap.games import OracleGame, ProductGame, normalised_weights
@@ -21,10 +26,11 @@ from exactshap.readers import Reader, RowGames
 from exactshap.readers.responses._links import Response, link_of, steepest
 from exactshap.readers.responses._reader import ALL_COALITIONS, CHUNK_VALUES, LinkedReader
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Part, Rows, Solution, solve
+from exactshap.solvers import Cost, Part, Rows, Solution, solve
 from exactshap.solvers.product import solve_terms
 
 _BLOCK_BYTES = 2.0**25  # of factors at a time: those of a few rows and of a hundred background rows stay in a core's caches
+TIMED_BACKGROUND = 8  # background rows that a forecast is timed with
 
 
 class PlayerScores(Protocol):
@@ -157,7 +163,30 @@ class ResponseReader(LinkedReader):
         return bound
 
     def memory(self, n_rows: int, order: int) -> float:
-        return super().memory(n_rows, order) + 4.0 * _BLOCK_BYTES
+        n_background, d = self._absent.shape
+        if self._is_enumerated:  # scores of coalitions
+            return super().memory(n_rows, order) + 32.0 * min(float(CHUNK_VALUES), 2.0**d * n_background)
+        waves = sum(min(_BLOCK_BYTES, 16.0 * d * self._n_waves * n) for n in (n_background, n_rows))
+        return super().memory(n_rows, order) + 2.0 * waves
+
+    @functools.cached_property
+    def _n_waves(self) -> float:
+        """How long an expansion is for rows as far from zero as each player's lowest and highest of the background are together."""
+        low, high = (self._intercept + choose(axis=0).sum() for choose in (self._absent.min, self._absent.max))
+        try:
+            return float(len(expand(self._link, max(abs(low), abs(high))).rates))
+        except BudgetError:
+            return math.inf
+
+    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
+        """Time one row's waves with a few background rows, and multiply."""
+        if self._is_enumerated:
+            return super().cost(few, n_rows, semivalue, order, block_rows)
+        bound, n_background = copy.copy(self), len(self._absent)
+        bound._absent = self._absent[:TIMED_BACKGROUND]
+        bound.weights = np.full(len(bound._absent), 1.0 / len(bound._absent))
+        seconds = clocked(lambda: bound.solve(few.take([0]), semivalue, order)) * n_background / len(bound._absent)
+        return Cost(n_rows * seconds, self.memory(block_rows, order), method="quadrature")
 
 
 def _waves(rates: np.ndarray, scores: np.ndarray) -> np.ndarray:
