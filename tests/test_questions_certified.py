@@ -101,3 +101,13 @@ def test_orders_of_players_are_no_index():
     explainer = Explainer(MODELS["ridge"], X[:20])
     with pytest.raises(InputError, match="Only indices are verified set by set"):
         explainer.verify(X[:2], index=owen({"a": ["x0", "x1"], "b": ["x2", "x3", "x4"]}))
+
+
+def test_hybrids_with_very_many_sets_and_outputs_are_compared_in_pieces():
+    rows = RNG.normal(size=(60, 60))
+    model = Ridge().fit(rows, RNG.normal(size=(60, 700)))  # 1,830 sets of 700 outputs: 19 hybrids do not fit
+    explainer = Explainer(model, rows[:5], output="all")
+    explanation = explainer(rows[10:11], "k-sii", 2)
+    certificate = explanation.certificate()
+    assert certificate.passed
+    assert certificate.n_masks >= 19
