@@ -98,6 +98,24 @@ def test_the_way_out_of_a_refusal_works(name):
     assert explain(onnxruntime.InferenceSession(path), rows, background).certificate().passed
 
 
+def test_sums_of_columns_are_players_only_where_these_are_one():
+    """Each column less its neighbour, in front of stumps: X - X[:, [1, 0, 3, 2]]."""
+    helper, model = onnx.helper, onnx_models.graph("TreeEnsembleRegressor", **onnx_models.stumps(["BRANCH_LEQ"] * 4, [0.0] * 4))
+    model.graph.node[0].input[0] = "differences"
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, 0, 3, 2]), "neighbours"))
+    for place, node in enumerate(
+        (
+            helper.make_node("Gather", ["X", "neighbours"], ["others"], axis=1),
+            helper.make_node("Sub", ["X", "others"], ["differences"]),
+        )
+    ):
+        model.graph.node.insert(place, node)
+    rows, background = onnx_models.X[:3], onnx_models.X[20:30]
+    with pytest.raises(UnsupportedStructureError, match="Sub mixes columns"):
+        explain(model, rows, background)
+    check_reader(model, rows, background, groups={"left": [0, 1], "right": [2, 3]})
+
+
 def test_columns_of_one_player_may_be_mixed():
     path = onnx_models.FOLDER / "refused_normalizer.onnx"
     rows, background = onnx_models.X[:3], onnx_models.X[20:30]
