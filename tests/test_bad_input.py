@@ -410,38 +410,6 @@ def test_a_column_too_many_of_many_names_the_selection():
         explain(model, wide[names[::-1]])
 
 
-HABITS = [
-    ({"data": FRAME}, "It is called 'background' here"),
-    ({"model_output": "raw"}, "It is called 'output' here"),
-    ({"feature_perturbation": "interventional"}, "It is called 'value_function' here"),
-    ({"value_function": "marginal"}, "It is called 'interventional' here"),
-    ({"value_function": "conditional"}, "It is called 'observational' here"),
-    ({"order": 2}, r"Pass it with the rows: explainer\(X, order=...\)"),
-]
-
-
-@pytest.mark.parametrize(("settings", "words"), HABITS, ids=str)
-def test_settings_of_shap_are_answered_with_ours(settings, words):
-    with pytest.raises(UnknownNameError, match=words):
-        Explainer(MODEL, **settings)
-
-
-def test_names_of_shap_are_answered_with_ours():
-    import exactshap
-
-    explainer = Explainer(MODEL)
-    with pytest.raises(UnknownNameError, match=r"no setting 'nsamples'\. It is called 'budget' here"):
-        Explainer(MODEL.predict, A, nsamples=100, exact_owner=False)
-    with pytest.raises(AttributeError, match=r"It is explainer\(X\).values here"):
-        explainer.shap_values
-    with pytest.raises(AttributeError, match="'nothing'"):
-        explainer.nothing
-    with pytest.raises(AttributeError, match=r"There is one for all models: exactshap.Explainer\(model, background\)"):
-        exactshap.TreeExplainer
-    with pytest.raises(AttributeError, match=r"exactshap.Explanation.load\(path\)"):
-        exactshap.load
-
-
 def test_files_whose_names_promise_another_format_are_refused(tmp_path):
     found = explain(MODEL, A[:2])
     with pytest.raises(InputError, match=r"A saved explanation is a .npz file. Got 'e.csv'.*to_frame\(\)"):

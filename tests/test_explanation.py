@@ -712,19 +712,8 @@ def test_every_value_function_of_every_reader_has_its_sentence():
     assert [name for name in sorted(names) if "see the documentation" in value_function_sentence(name)] == []
 
 
-def test_names_of_shap_lead_to_ours():
+def test_what_an_explanation_lacks_is_said_with_a_way():
     explanation = linear(X)
-    for holder, name, ours in (
-        (explanation, "base_values", "baseline"),
-        (explanation, "shap_values", "values"),
-        (explanation.plot, "summary", "beeswarm"),
-    ):
-        with pytest.raises(AttributeError, match=f"no attribute '{name}'. It is called '{ours}' here; explanation.to_shap"):
-            getattr(holder, name)
-    with pytest.raises(AttributeError, match=r"no attribute 'force': plot.*waterfall\(i\).*explanation.to_shap\(\)"):
-        _ = explanation.plot.force
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        _ = explanation.nonsense
     with pytest.raises(InputError, match=r"covariances"):
         explanation.covariance(0)
     with pytest.raises(TypeError, match=r"Take an output with .output\(name\), and the values of a feature"):

@@ -7,6 +7,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import exactshap
+from exactshap.errors import UnknownNameError
 from exactshap.results.data import called_here, keyword_here
 from explanation_factory import linear
 
@@ -78,11 +79,58 @@ def test_words_of_a_call_are_answered(word):
         explainer(X, nonsense=1)
 
 
-def test_settings_of_shaps_explainers_are_answered():
-    for word in ("data", "masker", "model_output", "feature_perturbation", "algorithm", "seed", "nsamples", "link"):
-        with pytest.raises(Exception, match=rf"no setting '{word}'\. \w") as caught:
-            exactshap.Explainer(MODEL, X, **{word: None})
-        assert caught.value.args[0].count(". ") >= 1
+SETTINGS = {
+    "data": "It is called 'background' here",
+    "masker": "background",
+    "model_output": "It is called 'output' here",
+    "feature_perturbation": "It is called 'value_function' here",
+    "nsamples": "It is called 'budget' here",
+    "bg_w": "background_weights",
+    "check_additivity": "on_inexact='warn'",
+    "order": r"Pass it with the rows: explainer\(X, order=...\)",
+    "max_order": "'order'",
+    "link": "unit",
+    "algorithm": r"\w",
+    "seed": r"\w",
+}
+
+
+def total(rows):
+    return rows.sum(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("model", "word"),
+    [(total, word) for word in SETTINGS] + [(MODEL, word) for word in SETTINGS if word != "nsamples"],  # exact: no budget
+)
+def test_settings_of_other_libraries_are_answered(model, word):
+    with pytest.raises(UnknownNameError, match=rf"no setting '{word}'\. .*{SETTINGS[word]}"):
+        exactshap.Explainer(model, X, **{word: None})
+
+
+@pytest.mark.parametrize(("word", "ours"), [("marginal", "interventional"), ("conditional", "observational")])
+def test_value_functions_of_other_libraries_are_answered(word, ours):
+    with pytest.raises(UnknownNameError, match=f"It is called '{ours}' here"):
+        exactshap.Explainer(MODEL, value_function=word)
+
+
+NAMES = [
+    (exactshap, "TreeExplainer", r"There is one for all models: exactshap.Explainer\(model, background\)"),
+    (exactshap, "load", r"exactshap.Explanation.load\(path\)"),
+    (exactshap.Explainer(MODEL, X), "shap_values", r"It is explainer\(X\).values here"),
+    (exactshap.Explainer(MODEL, X), "nothing", "'nothing'"),
+    (linear(X), "base_values", "no attribute 'base_values'. It is called 'baseline' here; explanation.to_shap"),
+    (linear(X), "shap_values", "no attribute 'shap_values'. It is called 'values' here; explanation.to_shap"),
+    (linear(X), "nonsense", "no attribute 'nonsense'"),
+    (linear(X).plot, "summary", "no attribute 'summary'. It is called 'beeswarm' here; explanation.to_shap"),
+    (linear(X).plot, "force", r"no attribute 'force': plot.*waterfall\(i\).*explanation.to_shap\(\)"),
+]
+
+
+@pytest.mark.parametrize(("holder", "name", "words"), NAMES, ids=[name for _, name, _ in NAMES])
+def test_names_of_other_libraries_are_answered(holder, name, words):
+    with pytest.raises(AttributeError, match=words):
+        getattr(holder, name)
 
 
 def test_a_colour_is_a_feature_and_not_an_explanation():

@@ -66,22 +66,7 @@ def test_several_inputs():
     assert found.certificate().passed
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "route"),
-    [
-        ("max_order", 2, "'order'"),
-        ("link", "logit", "unit"),
-        ("check_additivity", False, "on_inexact='warn'"),
-        ("bg_w", np.ones(10), "background_weights"),
-        ("nsamples", 100, "budget"),
-        ("masker", None, "background"),
-    ],
-)
-def test_settings_of_other_libraries(name, value, route):
-    assert route in advice(UnknownNameError, lambda: explain(total, X[:1], X[5:15], **{name: value}))
-
-
-def test_routes_of_these_settings():
+def test_what_other_libraries_set_is_had_by_our_settings():
     assert explain(total, X[:1], X[5:15], index="k-sii", order=2).interactions.shape == (1, 3, 3)
     assert explain(total, X[:1], X[5:15], background_weights=np.ones(10)).exact
     assert explain(total, X[:1], X[5:15], on_inexact="warn").exact
