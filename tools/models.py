@@ -1,21 +1,27 @@
 """Fit every model that is installed, explain it, compare with brute force, and write docs/models.md from what was seen.
 
-    pip install -e ".[test]" interpret-core pygam statsmodels lifelines scikit-survival ngboost quantile-forest perpetual ydf gpytorch
-    python tools/models.py [--only PATTERN] [--out docs/models.md]
+    pip install -e ".[test,models-more]"
+    python tools/models.py [--only PATTERN]
 
-Models of libraries that are absent keep their row of the page. Brute force takes the model's own public method (the one whose answers
-are the explained predictions) on rows whose columns are replaced, for all 2^6 coalitions: no code of exactshap's is in it.
+What is seen is kept in tools/models.json, of which the page is made: not all libraries go into one environment, and models of those that
+are absent keep their rows. Brute force takes the model's own public method (the one whose answers
+are the explained predictions) on rows whose columns are replaced, for all coalitions: no code of exactshap's is in it.
 """
 
 import argparse
 import fnmatch
+import importlib
+import importlib.util
 import itertools
+import json
 import math
 import re
+import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -23,7 +29,8 @@ import numpy as np
 
 from exactshap import Explainer
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "models.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE, RECORD = DOCS / "models.md", Path(__file__).with_suffix(".json")
 N_COLUMNS, N_BACKGROUND, N_EXPLAINED = 6, 8, 3
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.1, 2.0, size=(160, N_COLUMNS))  # positive: naive Bayes of counts and powers take it
@@ -35,6 +42,15 @@ TARGETS = {
 }
 NAMES = [f"x{j}" for j in range(N_COLUMNS)]
 ROWS, BACKGROUND = X[:N_EXPLAINED], X[100 : 100 + N_BACKGROUND]
+FRAMES = (
+    "optbinning",
+    "FLAML",
+    "feature-engine",
+    "category_encoders",
+    "skrub",
+    "sklearn-pandas",
+    "Prophet",
+)  # take frames only
 
 
 @dataclass(frozen=True)
@@ -49,6 +65,7 @@ class Seen:
     difference: str = ""
     milliseconds: str = ""
     reason: str = ""
+    version: str = ""
 
     def line(self):
         """Return the row in Markdown."""
@@ -313,6 +330,233 @@ def own_and_pipelines():
         yield "pipelines", name, lambda m=model, t=target: m.fit(X, t)
 
 
+def statistics():
+    """Yield linear models of other libraries, treatment effects, scorecards, Prophet."""
+    y, label = TARGETS["regressor"], TARGETS["classifier"]
+    try:
+        from glum import GeneralizedLinearRegressor
+
+        for family in ("normal", "poisson", "gamma"):
+            yield (
+                "glum",
+                f"GeneralizedLinearRegressor('{family}')",
+                lambda f=family: GeneralizedLinearRegressor(family=f).fit(X, y),
+            )
+    except ImportError:
+        pass
+    try:
+        from skglm import estimators
+
+        for name in ("Lasso", "MCPRegression", "WeightedLasso", "ElasticNet"):
+            yield "skglm", name, lambda n=name: getattr(estimators, n)(alpha=0.01).fit(X, y)
+        for name in ("SparseLogisticRegression", "LinearSVC"):
+            yield "skglm", name, lambda n=name: getattr(estimators, n)().fit(X, label)
+    except ImportError:
+        pass
+    try:
+        from econml.dml import CausalForestDML, LinearDML, SparseLinearDML
+        from sklearn.linear_model import Lasso, LogisticRegression
+
+        settings = {
+            "model_y": Lasso(alpha=0.01),
+            "model_t": LogisticRegression(),
+            "discrete_treatment": True,
+            "random_state": 0,
+        }
+        for kind_of in (LinearDML, SparseLinearDML, CausalForestDML):
+            yield "econml", kind_of.__name__, lambda c=kind_of: c(**settings).fit(y, np.arange(len(y)) % 2, X=X)
+    except ImportError:
+        pass
+    try:
+        import pandas as pd
+        from optbinning import BinningProcess, Scorecard
+        from sklearn.linear_model import LogisticRegression as Logistic
+
+        points = {"scaling_method": "min_max", "scaling_method_params": {"min": 300, "max": 850}}
+        frame = pd.DataFrame(X, columns=NAMES)
+        yield "optbinning", "Scorecard", lambda: Scorecard(BinningProcess(NAMES), Logistic(), **points).fit(frame, label)
+    except ImportError:
+        pass
+    if importlib.util.find_spec("prophet"):
+        yield "Prophet", "extra regressors (docs/additive.md)", _added_by_prophet
+
+
+def _added_by_prophet():
+    """Fit Prophet with six regressors; return what they add by arrays, and by Prophet's own forecast."""
+    import pandas as pd
+    from prophet import Prophet
+    from prophet_regressors import prophet_regressors
+
+    days = pd.DataFrame(X, columns=NAMES).assign(ds=pd.date_range("2024-01-01", periods=len(X)), y=TARGETS["regressor"])
+    model = Prophet()
+    for name in NAMES:
+        model.add_regressor(name)
+    model.fit(days)
+    some_days = lambda rows: rows.assign(ds=pd.date_range("2024-01-01", periods=len(rows)))  # noqa: E731
+    added = lambda rows: model.predict(some_days(rows)).extra_regressors_additive  # noqa: E731
+    return prophet_regressors(model), "extra_regressors_additive", added
+
+
+def rules_and_draws():
+    """Yield rule models, distributions of boosters, BART, and models of treelite."""
+    y, label = TARGETS["regressor"], TARGETS["classifier"]
+    try:
+        import imodels
+
+        for name, settings in (("FIGS", {"max_rules": 8}), ("RuleFit", {}), ("HSTree", {})):
+            for kind, target in (("Regressor", y), ("Classifier", label)):
+                kind_of = getattr(imodels, name + kind)
+                yield "imodels", name + kind, lambda c=kind_of, t=target, s=settings: c(**s).fit(X, t)
+        yield "imodels", "GreedyRuleListClassifier", lambda: imodels.GreedyRuleListClassifier().fit(X, label)
+        yield "imodels", "BoostedRulesClassifier", lambda: imodels.BoostedRulesClassifier().fit(X, label)
+    except ImportError:
+        pass
+    for library in ("xgboost", "lightgbm"):
+        try:
+            importlib.import_module(f"{library}lss")
+            yield f"{library}lss", "booster, Gaussian", lambda k=library: _of_distributions(k)
+        except ImportError:
+            pass
+    try:
+        import stochtree
+        from bart import bart_draws
+
+        def bart():
+            model = stochtree.BARTModel()
+            settings = {"general_params": {"random_seed": 0}, "mean_forest_params": {"num_trees": 20}}
+            model.sample(X_train=X, y_train=y, num_gfr=5, num_burnin=0, num_mcmc=10, **settings)
+            return bart_draws(model), "posterior", lambda rows: model.predict(rows, type="posterior", terms="y_hat")
+
+        yield "stochtree", "BARTModel (docs/trees.md)", bart
+    except ImportError:
+        pass
+    try:
+        import treelite
+        from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+
+        def imported(kind_of):
+            model = treelite.sklearn.import_model(kind_of(n_estimators=10, random_state=0).fit(X, y))
+            return model, "gtil.predict", lambda rows: treelite.gtil.predict(model, rows).reshape(len(rows))
+
+        for kind_of in (RandomForestRegressor, GradientBoostingRegressor):
+            yield "treelite", f"Model of {kind_of.__name__}", lambda c=kind_of: imported(c)
+    except ImportError:
+        pass
+
+
+def _of_distributions(library):
+    """Return the booster of a Gaussian distribution and its margins."""
+    lss = importlib.import_module(f"{library}lss.model")
+    gaussian = importlib.import_module(f"{library}lss.distributions.Gaussian").Gaussian(response_fn="exp")
+    settings = {"eta": 0.1, "max_depth": 3, "verbosity" if library == "xgboost" else "verbose": 0}
+    y = TARGETS["regressor"]
+    if library == "xgboost":
+        from xgboost import DMatrix
+
+        model = lss.XGBoostLSS(gaussian)
+        model.train(settings, DMatrix(X, label=y), num_boost_round=8)
+        return model.booster, "predict(output_margin=True)", lambda r: model.booster.predict(DMatrix(r), output_margin=True)
+    from lightgbm import Dataset
+
+    model = lss.LightGBMLSS(gaussian)
+    model.train(settings, Dataset(X, label=y), num_boost_round=8)
+    return model.booster, "predict(raw_score=True)", lambda r: model.booster.predict(r, raw_score=True)
+
+
+def files_and_automl():
+    """Yield ONNX files, run by onnxruntime, and models that FLAML settles on."""
+    y, label = TARGETS["regressor"], TARGETS["classifier"]
+    try:
+        import onnxruntime
+        from skl2onnx import to_onnx
+        from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+        from sklearn.linear_model import Ridge
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        from sklearn.svm import SVR
+
+        def file_of(model):
+            content = to_onnx(model.fit(X, y), X[:1].astype(np.float32)).SerializeToString()
+            path = Path(tempfile.mkdtemp()) / "model.onnx"
+            path.write_bytes(content)
+            session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+            (given,) = session.get_inputs()
+            return str(path), "onnxruntime", lambda rows: np.ravel(session.run(None, {given.name: rows.astype(np.float32)})[0])
+
+        few = {"n_estimators": 10, "max_depth": 3, "random_state": 0}
+        for model in (
+            RandomForestRegressor(**few),
+            GradientBoostingRegressor(**few),
+            make_pipeline(StandardScaler(), Ridge()),
+            make_pipeline(StandardScaler(), SVR()),
+        ):
+            name = type(model).__name__ if not hasattr(model, "steps") else ", ".join(type(part).__name__ for part in model)
+            yield "onnx", f"file of {name}", lambda m=model: file_of(m)
+    except ImportError:
+        pass
+    try:
+        import pandas as pd
+        from flaml import AutoML
+
+        def settled(learner, target):
+            model, task = AutoML(), "regression" if target is y else "classification"
+            settings = {"max_iter": 2, "time_budget": 60, "verbose": 0, "seed": 1, "n_jobs": 1}
+            model.fit(pd.DataFrame(X, columns=NAMES), target, task=task, estimator_list=[learner], **settings)
+            return model
+
+        for learner, target in (("lgbm", y), ("xgboost", y), ("rf", label), ("lrl2", label), ("enet", y), ("kneighbor", y)):
+            yield "FLAML", f"AutoML(estimator_list=['{learner}'])", lambda k=learner, t=target: settled(k, t)
+    except ImportError:
+        pass
+
+
+def steps_of_other_libraries():
+    """Yield pipelines with steps of imbalanced-learn, category_encoders, feature-engine and skrub, and of texts."""
+    import pandas as pd
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    y, label = TARGETS["regressor"], TARGETS["classifier"]
+    frame = pd.DataFrame(X, columns=NAMES)
+    try:
+        from imblearn.over_sampling import RandomOverSampler
+        from imblearn.pipeline import make_pipeline as with_samplers
+
+        yield (
+            "imbalanced-learn",
+            "RandomOverSampler, LogisticRegression",
+            lambda: with_samplers(RandomOverSampler(random_state=0), LogisticRegression()).fit(X, label),
+        )
+    except ImportError:
+        pass
+    for library, package, name, settings in (
+        ("category_encoders", "category_encoders", "TargetEncoder", {"cols": ["x0"]}),
+        ("feature-engine", "feature_engine.imputation", "MeanMedianImputer", {}),
+        ("feature-engine", "feature_engine.discretisation", "EqualFrequencyDiscretiser", {}),
+        ("feature-engine", "feature_engine.outliers", "Winsorizer", {}),
+        ("skrub", "skrub", "TableVectorizer", {}),
+    ):
+        try:
+            kind_of = getattr(importlib.import_module(package), name)
+        except ImportError:
+            continue
+        for last in (Ridge(), HistGradientBoostingRegressor(max_iter=10)):
+            yield (
+                library,
+                f"{name}, {type(last).__name__}",
+                lambda c=kind_of, s=settings, m=last: make_pipeline(c(**s), m).fit(frame, y),
+            )
+    try:
+        from sklearn_pandas import DataFrameMapper
+
+        mapper = DataFrameMapper([([name], StandardScaler()) for name in NAMES])
+        yield "sklearn-pandas", "DataFrameMapper, Ridge", lambda: make_pipeline(mapper, Ridge()).fit(frame, y)
+    except ImportError:
+        pass
+
+
 # -- what is seen --------------------------------------------------------------------------------------------------------
 def log_odds(p):
     """Return the log-odds of probabilities."""
@@ -329,6 +573,9 @@ def methods(model) -> dict[str, Callable]:
         found["predict_proba"] = lambda rows: np.asarray(model.predict_proba(rows))
         found["predict_proba, second class"] = lambda rows: np.asarray(model.predict_proba(rows))[:, 1]
         found["log-odds of predict_proba"] = lambda rows: log_odds(np.asarray(model.predict_proba(rows))[:, 1])
+    for name in ("score", "const_marginal_effect"):  # of scorecards, of treatment effects
+        if callable(getattr(model, name, None)) and type(model).__module__.startswith(("optbinning", "econml")):
+            found[name] = lambda rows, n=name: np.asarray(getattr(model, n)(rows)).reshape(len(rows), -1)
     if callable(getattr(model, "pred_param", None)):
         found["pred_param"] = model.pred_param
     if callable(getattr(model, "input_features", None)):  # YDF takes columns by name
@@ -347,11 +594,11 @@ def methods(model) -> dict[str, Callable]:
     return found
 
 
-def explained_method(model, explanation):
+def explained_method(own, explanation, rows):
     """Return the public method that answers the explained predictions, and its name; None where there is none."""
-    for name, method in methods(model).items():
+    for name, method in own.items():
         try:
-            answer = np.asarray(method(ROWS), float)
+            answer = np.asarray(method(rows), float)
         except Exception:  # not a method of this model
             continue
         if answer.size == explanation.prediction.size and np.allclose(
@@ -361,15 +608,15 @@ def explained_method(model, explanation):
     return "", None
 
 
-def brute_force(method, shape):
+def brute_force(method, shape, table):
     """Return Shapley values by enumeration of all coalitions with a model's own method."""
-    d = N_COLUMNS
+    d = shape[1]
     coalitions = [s for k in range(d + 1) for s in itertools.combinations(range(d), k)]
     values = {}
     for s in coalitions:
         rows = np.repeat(BACKGROUND[None], len(ROWS), axis=0)
         rows[:, :, list(s)] = ROWS[:, None, list(s)]
-        answer = np.asarray(method(rows.reshape(-1, d)), float)
+        answer = np.asarray(method(table(rows.reshape(-1, N_COLUMNS))), float)
         values[s] = answer.reshape(len(ROWS), N_BACKGROUND, *shape[2:]).mean(axis=1)
     phi = np.zeros(shape)
     for j in range(d):
@@ -380,13 +627,13 @@ def brute_force(method, shape):
     return phi
 
 
-def value_functions(model):
+def value_functions(model, rows, background):
     """Return the value functions that answer for a model."""
     found = []
     for name in ("interventional", "functional", "path_dependent", "observational"):
-        background = None if name in ("functional", "path_dependent") else BACKGROUND
+        reference = None if name in ("functional", "path_dependent") else background
         try:
-            if Explainer(model, background, value_function=name)(ROWS[:1]).exact:
+            if Explainer(model, reference, value_function=name)(rows[:1]).exact:
                 found.append(name)
         except Exception:  # refused
             continue
@@ -398,35 +645,57 @@ def first_words(error):
     return re.sub(r"\s+", " ", str(error).split("\n")[0])[:170].rstrip(". ")
 
 
-def as_a_function(library, name, model, reason):
-    """Return the row of a model without a reader: its prediction explained as a function, or refused as well."""
-    called = "predict_proba" if hasattr(model, "predict_proba") else "predict"
+def _answers(model, name, rows):
+    """Say whether a method answers: FLAML's regressors have one for probabilities that does not."""
     try:
-        explanation = Explainer(getattr(model, called), BACKGROUND)(ROWS)
-        difference = np.abs(explanation.values - brute_force(getattr(model, called), explanation.values.shape)).max()
+        return len(getattr(model, name)(rows)) == len(rows)
+    except Exception:
+        return False
+
+
+def as_a_function(library, name, model, reason, table):
+    """Return the row of a model without a reader: its prediction explained as a function, or refused as well."""
+    called = next((name for name in ("predict_proba", "predict", "effect") if _answers(model, name, table(ROWS))), "predict")
+    try:
+        explanation = Explainer(getattr(model, called), table(BACKGROUND))(table(ROWS))
+        difference = np.abs(explanation.values - brute_force(getattr(model, called), explanation.values.shape, table)).max()
     except Exception:
         return Seen(library, name, "refused", reason=reason)
     reason = "no reader" if reason.startswith("No exact reader") else reason
     return Seen(library, name, "as a function", "interventional", called, f"{difference:.0e}", "", reason)
 
 
+def _first_column(rows):
+    """Return the only column that the model takes."""
+    return rows[:, :1]
+
+
+def _frame(rows):
+    """Return rows as a frame."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=NAMES)
+
+
 def seen_of(library, name, fit):
     """Fit a model, explain three rows, and return what was seen."""
+    table = _frame if library in FRAMES else _first_column if name == "IsotonicRegression" else np.asarray
     try:
-        model = fit()
+        model, *named = fitted if isinstance(fitted := fit(), tuple) else (fitted,)
     except Exception as error:
         return Seen(library, name, "not fitted", reason=first_words(error))
     try:
-        explainer = Explainer(model, BACKGROUND)
-        explanation = explainer(ROWS)
+        explainer = Explainer(model, table(BACKGROUND))
+        explanation = explainer(table(ROWS))
     except Exception as error:
-        return as_a_function(library, name, model, first_words(error))
-    called, method = explained_method(model, explanation)
+        return as_a_function(library, name, model, first_words(error), table)
+    own = {named[0]: named[1]} if named else methods(model)
+    called, method = explained_method(own, explanation, table(ROWS))
     difference = ""
     if method is not None:
-        right = brute_force(method, explanation.values.shape)
+        right = brute_force(method, explanation.values.shape, table)
         difference = f"{np.abs(explanation.values - right).max() / max(np.abs(right).max(), 1e-300):.0e}"
-    many = X[:100]
+    many = table(X[:100])
     explainer(many)
     started = time.perf_counter()
     explainer(many)
@@ -434,7 +703,14 @@ def seen_of(library, name, fit):
     status = "exact" if explanation.exact else "sampled"
     explains = f"{called} ({explanation.unit})" if called and explanation.unit not in called else called or explanation.unit
     return Seen(
-        library, name, status, value_functions(model), explains, difference, f"{milliseconds:.2g}", explanation.method[:70]
+        library,
+        name,
+        status,
+        value_functions(model, table(ROWS), table(BACKGROUND)),
+        explains,
+        difference,
+        f"{milliseconds:.2g}",
+        explanation.method[:70],
     )
 
 
@@ -458,12 +734,8 @@ def page(rows):
     parts = []
     for library in dict.fromkeys(row.library for row in rows):
         lines = [row.line() for row in rows if row.library == library]
-        package = library.split()[0]
-        try:
-            version = f" {metadata.version({'XGBoost': 'xgboost-cpu', 'interpret': 'interpret-core'}.get(package, package))}"
-        except metadata.PackageNotFoundError:
-            version = ""
-        parts.append(f"## {library}{version if package == library else ''}\n\n{COLUMNS}\n" + "\n".join(lines))
+        version = max((row.version for row in rows if row.library == library), default="")
+        parts.append(f"## {library} {version}\n\n{COLUMNS}\n" + "\n".join(lines))
     count = {status: sum(row.status == status for row in rows) for status in ("exact", "sampled", "as a function", "refused")}
     counts = ", ".join(f"{number} {status}" for status, number in count.items()) + f", of {sum(count.values())} models."
     head = HEAD.format(
@@ -476,20 +748,43 @@ def page(rows):
     return head + "\n" + "\n\n".join(parts) + "\n"
 
 
+PACKAGES = {"XGBoost": ("xgboost", "xgboost-cpu"), "interpret": ("interpret-core", "interpret"), "Prophet": ("prophet",)}
+
+
+def version_of(library):
+    """Return the installed version of a library of the page, or nothing of what is no library."""
+    for package in PACKAGES.get(library, (library.split()[0],)):
+        try:
+            return metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+def recorded():
+    """Return the rows that were seen before, in all environments."""
+    return [Seen(**row) for row in json.loads(RECORD.read_text(encoding="utf-8"))] if RECORD.exists() else []
+
+
 def main():
-    """Write the page."""
+    """See the models of this environment and write the page of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="*")
-    parser.add_argument("--out", type=Path, default=PAGE)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows = []
-    for library, name, fit in itertools.chain(scikit_learn(), boosted(), other_trees(), additive(), own_and_pipelines()):
+    sys.path.insert(0, str(DOCS / "examples"))
+    rows = {(row.library, row.model): row for row in recorded()}
+    families = (scikit_learn, boosted, other_trees, additive, own_and_pipelines)
+    families += (statistics, rules_and_draws, files_and_automl, steps_of_other_libraries)
+    for library, name, fit in itertools.chain.from_iterable(family() for family in families):
         if fnmatch.fnmatchcase(f"{library} {name}", arguments.only):
-            rows.append(seen_of(library, name, fit))
-            print(rows[-1].line(), flush=True)
-    if arguments.only == "*":
-        arguments.out.write_text(page([row for row in rows if row.status != "not fitted"]), encoding="utf-8")
+            seen = replace(seen_of(library, name, fit), version=version_of(library))
+            print(seen.line(), flush=True)
+            if seen.status != "not fitted":
+                rows[library, name] = seen
+    order = sorted(rows.values(), key=lambda row: (not row.library.startswith("scikit-learn "), row.library.lower()))
+    RECORD.write_text(json.dumps([asdict(row) for row in order], indent=0) + "\n", encoding="utf-8")
+    PAGE.write_text(page(order), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
 from exactshap import Explainer, explain
-from exactshap.errors import InputError, UnsupportedModelError, UnsupportedStructureError
+from exactshap.errors import ExplanationWarning, InputError, UnsupportedModelError, UnsupportedStructureError
 from exactshap.testing import check_reader
+from oracles import interventional_values
 from tolerances import roundings
 
 rng = np.random.default_rng(0)
@@ -201,7 +202,6 @@ def test_what_is_no_sum_is_refused(model, match):
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        (AdaBoostRegressor(n_estimators=3).fit(X, SCORE), "weighted median of trees"),
         (KNeighborsRegressor().fit(X, SCORE), "ranked by distances"),
         (LabelSpreading().fit(X, BINARY == "yes"), "ratios of sums"),
     ],
@@ -212,6 +212,27 @@ def test_models_without_structure_say_why_and_have_a_way(model, why):
     method = model.predict_proba if hasattr(model, "predict_proba") else model.predict
     assert f"explain(model.{method.__name__}, X, background)" in str(caught.value)
     assert Explainer(method, BACKGROUND)(ROWS).exact
+
+
+def test_weighted_medians_are_explained_as_the_function_that_they_are():
+    model = AdaBoostRegressor(n_estimators=3, random_state=0).fit(X, SCORE)
+    with pytest.warns(ExplanationWarning, match="weighted median of trees.*sampled beyond 13 players"):
+        explanation = explain(model, ROWS, BACKGROUND)
+    assert explanation.exact
+    right = interventional_values(model.predict, ROWS, BACKGROUND)
+    np.testing.assert_allclose(explanation.values, right, rtol=0, atol=roundings(64))
+    with pytest.raises(UnsupportedModelError, match=r"explain\(model.predict, X, background\)"):
+        explain(model, ROWS)
+
+
+def test_weighted_medians_of_many_columns_have_standard_errors():
+    wide = np.random.default_rng(0).normal(size=(60, 15))
+    model = AdaBoostRegressor(n_estimators=3, random_state=0).fit(wide, wide[:, 0] * wide[:, 1])
+    with pytest.warns(ExplanationWarning, match="sampled beyond 13 players"):
+        explanation = explain(model, wide[:2], wide[10:14], random_state=0, budget=400)
+    assert not explanation.exact
+    assert explanation.std_error.shape == (2, 15)
+    np.testing.assert_allclose(explanation.prediction, model.predict(wide[:2]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import (
     AdaBoostClassifier,
-    AdaBoostRegressor,
     BaggingClassifier,
     ExtraTreesClassifier,
     RandomForestClassifier,
@@ -104,9 +103,8 @@ def test_votes_of_boosted_trees(y):
         (lambda: MultiOutputClassifier(KNeighborsClassifier()), "model.predict_proba"),
         (lambda: BaggingClassifier(SVC(), 2), "vote of labels"),
         (lambda: AdaBoostClassifier(LogisticRegression(), n_estimators=3), "model.decision_function"),
-        (lambda: AdaBoostRegressor(n_estimators=3), "model.predict"),
     ],
-    ids=["hard", "neighbours", "neighbours of targets", "machines", "linear", "median"],
+    ids=["hard", "neighbours", "neighbours of targets", "machines", "linear"],
 )
 def test_refusals(make, text):
     model = make()

@@ -152,6 +152,8 @@ _NOT_ON_TABLES = (
 )  # they predict for objects of their library
 
 
+# Models without a sum, whose one public method is explained as a function of the rows
+_AS_FUNCTION = {"sklearn.ensemble._weight_boosting.AdaBoostRegressor": "predict"}
 # Why there is no reader: what a prediction is instead of a sum
 _NO_STRUCTURE = {
     "sklearn.ensemble._weight_boosting.AdaBoostRegressor": "Its prediction is a weighted median of trees",
@@ -257,7 +259,18 @@ def read(model: Model, request: Request) -> Reader:
         return importlib.import_module("exactshap.readers.additive.structured").read(model, request)
     if callable(model):
         return importlib.import_module("exactshap.readers.black_box.function").read(model, request)
-    raise UnsupportedModelError(_unknown(model))
+    method = _AS_FUNCTION.get(f"{type(model).__module__}.{type(model).__qualname__}")
+    if method is None or request.background is None:
+        raise UnsupportedModelError(_unknown(model))
+    return _read_as_function(model, method, request)
+
+
+def _read_as_function(model: Model, method: str, request: Request) -> Reader:
+    """Explain a method of a model, and say that it is one: exactly up to 13 players, beyond from samples with standard errors."""
+    name = f"{type(model).__module__}.{type(model).__qualname__}"
+    do = f"Its {method} is explained as a function, sampled beyond 13 players"
+    warn(message(f"No exact reader for `{name}`", _NO_STRUCTURE[name], do), ExplanationWarning)
+    return read(getattr(model, method), request)
 
 
 def _is_conditional(model: Model, known: type | None, value_function: str) -> bool:
