@@ -10,7 +10,7 @@ for every g in the space of :math:`k_{\bar S}`; with equal weights the ridge is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -110,7 +110,7 @@ def choose_eta(factors: np.ndarray) -> float:
     return float(ETAS[int(np.argmin(losses))])
 
 
-def leave_one_out_loss(known: np.ndarray, unknown: np.ndarray, etas: Sequence[float]) -> np.ndarray:
+def leave_one_out_loss(known: np.ndarray, unknown: np.ndarray, etas: np.ndarray) -> np.ndarray:
     r"""Return each ridge's mean squared leave-one-out error. It is that of the embedding of the unknown players.
 
     .. math:: \frac1n \sum_i \bigl\| k_{\bar S}(z_i, \cdot) - \mu^{(-i)}_{\bar S | z_i} \bigr\|^2
