@@ -3,19 +3,28 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA, FastICA, IncrementalPCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    MinMaxScaler,
+    OneHotEncoder,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from sklearn.svm import SVR, LinearSVR
 
 from exactshap import Explainer, explain
 from exactshap.errors import ExactnessError, UnsupportedStructureError
 from exactshap.testing import check_reader
-from tolerances import assert_close
+from tolerances import RESPONSE, assert_close
 
 RNG = np.random.default_rng(0)
 X = np.cumsum(RNG.normal(size=(120, 6)), axis=1) * [1.0, 10.0, 0.1, 1.0, 1.0, 5.0] + 3.0
@@ -32,6 +41,37 @@ MODELS = {
     "random": (make_pipeline(GaussianRandomProjection(3, random_state=0), Ridge()), np.stack([Y, -Y], axis=1)),
     "sparse": (make_pipeline(SparseRandomProjection(3, random_state=0, dense_output=True), Ridge()), Y),
     "log link": (make_pipeline(StandardScaler(), PCA(3), PoissonRegressor()), np.abs(Y)),
+    "of some columns": (
+        make_pipeline(make_column_transformer((PCA(2), [0, 1, 5]), (StandardScaler(), [2]), remainder="drop"), Ridge()),
+        Y,
+    ),
+    "of scaled columns": (
+        make_pipeline(
+            make_column_transformer(
+                (make_pipeline(StandardScaler(), PCA(2, whiten=True), RobustScaler()), [0, 1, 5]), remainder="passthrough"
+            ),
+            MinMaxScaler(),
+            LogisticRegression(),
+        ),
+        np.digitize(Y, [0.0, 2.0]),
+    ),
+    "sparse columns beside them": (
+        make_pipeline(
+            ColumnTransformer(
+                [("bins", KBinsDiscretizer(4), [3, 4]), ("maps", TruncatedSVD(2), [0, 1, 2])], sparse_threshold=1.0
+            ),
+            PoissonRegressor(),
+        ),
+        np.abs(Y),
+    ),
+    "united": (
+        make_pipeline(RobustScaler(), make_union(PCA(2), StandardScaler(), "passthrough"), Ridge()),
+        np.stack([Y, -Y], axis=1),
+    ),
+    "in a search": (
+        GridSearchCV(make_pipeline(make_column_transformer((PCA(2), [0, 1, 5]), remainder="passthrough"), Ridge()), {}, cv=2),
+        Y,
+    ),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -62,6 +102,28 @@ def test_frames_and_changes():
     model[0].components_ = -model[0].components_
     with pytest.raises(ExactnessError, match="do not add up"):
         explainer(frame)
+
+
+def test_components_of_some_columns_of_a_frame():
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(town=np.resize(["x", "y", "z"], 120))
+    front = make_column_transformer((PCA(2), ["a", "b", "f"]), (OneHotEncoder(), ["town"]), (StandardScaler(), ["c"]))
+    model = make_pipeline(front, LogisticRegression()).fit(frame, Y > 1.0)
+    check_reader(model, frame[:4], frame[20:30])
+    found = explain(model, frame[:4], frame[20:30], output="probability")
+    np.testing.assert_allclose(found.prediction, model.predict_proba(frame[:4])[:, 1], rtol=RESPONSE)
+    brute = explain(lambda rows: model.predict_proba(rows)[:, 1], frame[:4], frame[20:30])
+    np.testing.assert_allclose(found.values, brute.values, atol=RESPONSE)
+    explainer = Explainer(model, frame[20:30])
+    model[0].named_transformers_["pca"].components_ *= -1.0
+    with pytest.raises(ExactnessError, match="do not add up"):
+        explainer(frame[:4])
+
+
+@pytest.mark.parametrize("tail", [[SVR()], [PolynomialFeatures(), Ridge()]], ids=str)
+def test_components_of_some_columns_before_what_is_not_linear_are_refused(tail):
+    front = make_column_transformer((PCA(2), [0, 1, 5]), remainder="passthrough")
+    with pytest.raises(UnsupportedStructureError, match="groups="):
+        Explainer(make_pipeline(front, *tail).fit(X, Y), X[:10])
 
 
 @pytest.mark.parametrize(

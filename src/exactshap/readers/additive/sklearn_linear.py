@@ -64,7 +64,7 @@ class LinearParts:
         return outputs_of(chosen, single, values if self.link is None else self.link(values))
 
 
-def _response(model: Model) -> Response:
+def response_of(model: Model) -> Response:
     """Return the second class's probability, or a generalised linear model's mean."""
     from exactshap.readers.responses import Response, no_response, probabilities, probability
 
@@ -81,7 +81,7 @@ def _response(model: Model) -> Response:
     return probability(parts.output_names[0])
 
 
-@with_response(_response)
+@with_response(response_of)
 def read(model: Model, request: Request) -> AdditiveReader:
     """Read a linear model: one term for each column."""
     return read_parts(model, request, linear_parts(model), fitted_names(model))

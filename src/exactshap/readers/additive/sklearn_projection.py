@@ -4,39 +4,84 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from exactshap._runtime.types import Model
 from exactshap.readers import (
+    Reader,
     Request,
     finite_numbers,
     fitted_names,
     library_class,
+    nameless,
     replaced,
     require_fitted,
     select_outputs,
     sklearn_name,
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_basis import affine_of
-from exactshap.readers.additive.sklearn_linear import linear_parts
+from exactshap.readers.additive.sklearn_linear import linear_parts, response_of
 from exactshap.readers.additive.terms import LinearTerms
 
 _LINEAR = ("sklearn.linear_model.", "sklearn.svm._classes.LinearSV", "sklearn.discriminant_analysis.LinearDiscriminantAnalysis")
 _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 
 
+@dataclass(frozen=True, eq=False)
+class MapsSideBySide:
+    """Maps the columns of each block by its own steps, as a ColumnTransformer of maps does; a block without steps stays.
+
+    ``blocks`` are pairs of steps, maps or scalers, and the number of columns that they take.
+    """
+
+    blocks: Sequence[tuple[Sequence[Any], int]]
+
+    def transform(self, rows: np.ndarray) -> np.ndarray:
+        parts, start = [], 0
+        for steps, width in self.blocks:
+            part = rows[:, start : start + width]
+            for step in steps:
+                part = np.asarray(nameless(step).transform(part))
+            parts.append(part)
+            start += width
+        return np.concatenate(parts, axis=1)
+
+    def affine(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the matrix and the shift of all blocks."""
+        matrices, shifts = zip(*(_product(steps, width) for steps, width in self.blocks), strict=True)
+        return block_diag(*matrices), np.concatenate(shifts)
+
+
+def _product(steps: Sequence[Any], width: int) -> tuple[np.ndarray, np.ndarray]:
+    matrix, shift = np.eye(width), np.zeros(width)
+    for step in steps:
+        following, offset = _map_of(step, matrix.shape[1])
+        matrix, shift = matrix @ following, shift @ following + offset
+    return matrix, shift
+
+
+def is_map(step: Model) -> bool:
+    """Say whether a step is a linear map of its columns, such as principal components."""
+    return isinstance(step, MapsSideBySide) or (sklearn_name(step) in _MAPS and _is_own(step))
+
+
+def is_affine(step: Model) -> bool:
+    """Say whether a step is a linear map or scales each column."""
+    return is_map(step) or (sklearn_name(step) in _SCALERS and _is_own(step) and not getattr(step, "clip", False))
+
+
 def is_projection(steps: Sequence[Any]) -> bool:
     """Say whether steps are linear maps, perhaps scalers, and a linear model."""
-    if len(steps) < 2 or not all(_is_own(step) for step in steps) or sklearn_name(steps[0]) not in _MAPS:
+    if len(steps) < 2 or not is_map(steps[0]) or not all(map(is_affine, steps[1:-1])) or not _is_own(steps[-1]):
         return False
     known = library_class(steps[-1], "sklearn")
-    if known is None or not f"{known.__module__}.{known.__qualname__}".startswith(_LINEAR):
-        return False
-    names = [sklearn_name(step) for step in steps[1:-1]]
-    return all(name in _MAPS or name in _SCALERS for name in names) and not any(getattr(step, "clip", False) for step in steps)
+    return f"{known.__module__}.{known.__qualname__}".startswith(_LINEAR)
 
 
 def _is_own(step: Model) -> bool:
@@ -45,14 +90,20 @@ def _is_own(step: Model) -> bool:
     return known is not None and not replaced(step, known)
 
 
-def read_projection(steps: Sequence[Any], request: Request, model: Model) -> AdditiveReader:
+def read_projection(steps: Sequence[Any], request: Request, model: Model) -> Reader:
+    """Read a linear model of mapped rows, in the unit that is requested."""
+    return with_response(lambda _: response_of(steps[-1]))(functools.partial(_read_score, steps))(model, request)
+
+
+def _read_score(steps: Sequence[Any], model: Model, request: Request) -> AdditiveReader:
     r"""Read a linear model of mapped rows as one of the rows.
 
     .. math:: f(x) = b + \bigl((x - m) W\bigr) \beta = b - m W \beta + \sum_j x_j (W \beta)_j
 
     ``model`` is the pipeline of the steps. It computes the products one after the other: the sizes that cancel in them, :math:`(|x| + |m|)\, |W|\, |\beta|`, count as rounding.
     """
-    require_fitted(steps[0], "components_")
+    if not isinstance(steps[0], MapsSideBySide):
+        require_fitted(steps[0], "components_")
     parts = linear_parts(steps[-1])
     coefficients, intercept = parts.coefficients.astype(float), parts.intercept
     sizes, offset = np.abs(coefficients), np.zeros(coefficients.shape[1])
@@ -87,6 +138,8 @@ def _cancelled(sizes: np.ndarray, offset: float, rows: np.ndarray) -> np.ndarray
 
 def _map_of(step: Model, width: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the matrix and the shift of a step: u -> u matrix + shift."""
+    if isinstance(step, MapsSideBySide):
+        return step.affine()
     if sklearn_name(step) in _SCALERS:
         slope, shift = affine_of(step, width)
         return np.diag(slope), shift

@@ -25,10 +25,11 @@ from exactshap.readers import (
     writes_to_rows,
 )
 from exactshap.readers import read as read_any
-from exactshap.readers.additive import is_projection, read_projection
+from exactshap.readers.additive import MapsSideBySide, is_projection, read_projection
 from exactshap.readers.wrappers._columns import TRIED_ROWS, ColumnOwners, require_apart, takes_texts
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._live_players import read_live
+from exactshap.readers.wrappers._side_by_side import BeforeMaps, maps_side_by_side
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
@@ -42,6 +43,9 @@ def read(model: Model, request: Request) -> Reader:
         raise UnsupportedStructureError(
             message("The pipeline has no final model", f"Its last step is {type(steps[-1]).__name__ if steps else None}")
         )
+    if (held := maps_side_by_side(steps)) is not None:
+        place, before = held
+        return PipelineReader(model, [*steps[:place], before], steps[place + 1 :], request)
     mixing = [place for place, step in enumerate(steps[:-1]) if sklearn_name(step) in (*_FEATURE_MAPS, "PolynomialFeatures")]
     mixing = [place for place in range(len(steps) - 1) if is_projection(steps[place:])] or mixing
     start = mixing[0] if mixing else len(steps) - 1
@@ -156,11 +160,12 @@ class PipelineReader(DelegatingReader):
 
     def __init__(self, model: Model, front: list[Any], tail: list[Any], request: Request) -> None:
         self.front, self._latent = front, _Latent(model)
-        fitted, n_columns = fitted_names(front[0]), _n_columns(front[0], request)
-        model_name = " + ".join(type(step).__name__ for step in (*front, *tail))
+        own = [step.step if isinstance(step, BeforeMaps) else step for step in front]
+        fitted, n_columns = fitted_names(own[0]), _n_columns(own[0], request)
+        model_name = " + ".join(type(step).__name__ for step in (*own, *tail))
         feature_names = names_of(request, fitted, n_columns, model_name)
         players, player_names = players_of(request, feature_names)
-        follow, owners = self._owners(players, feature_names, request)
+        follow, owners, maps = self._owners(players, feature_names, request)
         self._owners_seen = owners if follow.seen else None
         transformed = tuple(
             (name, tuple(int(p) for p in np.flatnonzero(np.isin(owners, columns))))
@@ -171,7 +176,7 @@ class PipelineReader(DelegatingReader):
         background = None if request.background is None else self.rows(request.background)
         inner = replace(request, background=background, groups=None, players=transformed, feature_names=names)
         super().__init__(
-            read_live(functools.partial(_read_tail, tail), inner),
+            read_live(functools.partial(_read_tail, [*maps, *tail]), inner),
             model=model,
             model_name=model_name,
             feature_names=feature_names,
@@ -182,19 +187,26 @@ class PipelineReader(DelegatingReader):
             weights=request.weights,
         )
 
-    def _owners(self, players: Any, names: tuple[str, ...], request: Request) -> tuple[ColumnOwners, np.ndarray]:
-        """Return the input column that each transformed column is made of, and how it was followed."""
+    def _owners(
+        self, players: Any, names: tuple[str, ...], request: Request
+    ) -> tuple[ColumnOwners, np.ndarray, list[MapsSideBySide]]:
+        """Return the input column that each transformed column is made of, how it was followed, and maps that the last step held."""
         player_of = np.zeros(len(names), int)
         for number, columns in enumerate(players):
             player_of[list(columns)] = number
         follow, owners = ColumnOwners(player_of.tolist(), names), np.arange(len(names))
         rows = None if request.background is None else request.background.take(slice(0, TRIED_ROWS)).copy()
+        maps = []
         for step in self.front:
-            owners = follow.after(step, owners, rows)
+            if isinstance(step, BeforeMaps):
+                owners, block = step.owners(follow, owners, rows)
+                maps.append(block)
+            else:
+                owners = follow.after(step, owners, rows)
             if rows is not None:
                 given = rows.column(0) if takes_texts(step) else rows.native
                 rows = as_table(step.transform(given), what="transformed background")
-        return follow, owners
+        return follow, owners, maps
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         if self._owners_seen is not None and self.background is not None:
