@@ -71,12 +71,14 @@ def test_outputs_have_the_names_of_the_answer(name):
     found, expected = explain(ANSWERS[name], X, BACKGROUND), explain(scores, X, BACKGROUND)
     assert found.output_names == LABELS
     np.testing.assert_array_equal(found.values, expected.values)
-    assert explain(ANSWERS[name], X, BACKGROUND, output="yes").values.shape == X.shape
+    assert explain(ANSWERS[name], X, BACKGROUND, output="yes").unit == "yes"
 
 
 def test_outputs_have_the_names_that_are_given():
     assert explain(scores, X, BACKGROUND, output_names=LABELS).output_names == LABELS
     assert explain(frame, X, BACKGROUND, output_names=["a", "b", "c"]).output_names == ("a", "b", "c")
+    assert explain(lambda rows: scores(rows)[:, 0], X, BACKGROUND, output_names=["price"]).unit == "price"
+    assert explain(scores, X, BACKGROUND, output=1).unit == "output 1 of the function"
     with pytest.raises(InputError, match=r"one name for each output.*has 3 outputs"):
         explain(scores, X, BACKGROUND, output_names=["a", "b"])
     with pytest.raises(InputError, match="all of them different"):

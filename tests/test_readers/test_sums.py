@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 from lightgbm import LGBMRegressor
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import (
     BaggingRegressor,
     GradientBoostingClassifier,
+    GradientBoostingRegressor,
     RandomForestRegressor,
     StackingRegressor,
     VotingRegressor,
 )
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, QuantileRegressor, Ridge
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neighbors import KNeighborsRegressor
@@ -44,6 +46,12 @@ REGRESSORS = {
     "bag of trees": BaggingRegressor(DecisionTreeRegressor(max_depth=3), 4, random_state=0),
     "stack": StackingRegressor([("l", Ridge()), ("k", KernelRidge(kernel="rbf", gamma=5.0))]),
     "stack with the rows": StackingRegressor(MIXED, LinearRegression(), passthrough=True, cv=3),
+    "vote of quantiles": VotingRegressor(
+        [("t", GradientBoostingRegressor(loss="quantile", n_estimators=4)), ("l", QuantileRegressor(quantile=0.9, alpha=0.0))]
+    ),
+    "quantiles of a scaled target": BaggingRegressor(
+        TransformedTargetRegressor(QuantileRegressor(alpha=0.0), transformer=StandardScaler()), 2, random_state=0
+    ),
     "vote of a bag and a vote": VotingRegressor([("b", BaggingRegressor(Ridge(), 2)), ("v", VotingRegressor(MIXED[:2]))]),
 }
 OF_SEVERAL_OUTPUTS = {

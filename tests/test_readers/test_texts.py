@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from exactshap import Explainer, explain
-from exactshap.errors import InputError
+from exactshap.errors import InputError, UnknownNameError
 
 TEXTS = np.array(["the cat sat", "a dog barked", "the dog sat", "a cat purred", "cat and dog", "bird sang"] * 5)
 LABELS = np.array([0, 1, 1, 0, 1, 0] * 5)
@@ -52,6 +52,27 @@ def test_functions_take_texts_as_they_were_passed(form):
     for function in (model.predict_proba, lambda texts: model.predict_proba(list(texts))):
         found = explain(function, rows[:3], rows[10:20], exact_owner=False)
         np.testing.assert_allclose(found.prediction, model.predict_proba(TEXTS[:3]))
+
+
+@pytest.mark.parametrize("background", ["list", "series", "named", "frame"])
+@pytest.mark.parametrize("form", ["list", "array", "objects", "series", "named", "frame"])
+def test_rows_and_background_may_come_in_different_containers(form, background):
+    pd = pytest.importorskip("pandas")
+    forms = FORMS | {"named": lambda: pd.Series(TEXTS, name="review"), "frame": lambda: pd.DataFrame({"review": TEXTS})}
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, LABELS)
+    rows, others = forms[form]()[:3], forms[background]()[10:20]
+    expected = model.decision_function(TEXTS)
+    np.testing.assert_allclose(explain(model, rows, others).values[:, 0], expected[:3] - expected[10:20].mean())
+    if background not in ("frame", "polars"):
+        found = explain(lambda texts: model.decision_function(list(texts)), rows, others)
+        np.testing.assert_allclose(found.prediction, expected[:3])
+
+
+def test_series_of_two_names_are_refused():
+    pd = pytest.importorskip("pandas")
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, LABELS)
+    with pytest.raises(UnknownNameError, match=r"Missing: \['other'\]; unexpected: \['review'\]"):
+        explain(model, pd.Series(TEXTS[:3], name="review"), pd.Series(TEXTS[10:20], name="other"))
 
 
 def test_texts_beside_numbers_are_a_player():

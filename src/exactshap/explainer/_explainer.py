@@ -21,7 +21,7 @@ from exactshap.explainer._plan import Forecast, cut_rows, forecast
 from exactshap.explainer._results import refuse_or_warn, wrap
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names, of_shape
 from exactshap.explainer._solve import solve_rows, values_by_background_row
-from exactshap.frames import Shape, Table, as_table, check_columns
+from exactshap.frames import Shape, Table, as_table, check_columns, with_column_of
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read, reader_for
 from exactshap.results.data import answers_keywords, called_here, counted, value_function_sentence
@@ -284,6 +284,8 @@ class Explainer:
         if self.align:
             table = aligned(table, reader.model)
         fitted, background = reader.fitted_names, reader.background
+        if background is not None and (table.was_column or background.was_column):
+            table = with_column_of(background, table)
         if background is not None and table.is_sparse != background.is_sparse:
             raise InputTypeError(_kinds_message(table, background))
         if fitted is not None and table.names is None:

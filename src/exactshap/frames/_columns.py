@@ -11,6 +11,7 @@ from exactshap.errors import InputError, InputTypeError, UnknownNameError, messa
 from exactshap.frames._table import Table
 
 _NAMES_SHOWN = 12
+_UNNAMED = "text"  # the column that a Series of texts without a name becomes
 
 
 def check_columns(
@@ -56,6 +57,39 @@ def with_dtypes_of(reference: Table, table: Table) -> Table:
     if table.dtypes and reference.dtypes:
         return table if table.dtypes == reference.dtypes else _pandas_like(reference, table)
     return _frame_like(reference, table)
+
+
+def with_column_of(reference: Table, table: Table) -> Table:
+    """Return a list or Series of texts in the container and under the name of the reference's column.
+
+    A Series with another name stays as it is, and is refused with its name.
+
+    >>> from exactshap.frames import as_table
+    >>> import pandas as pd
+    >>> with_column_of(as_table(pd.Series(["good", "bad"], name="review")), as_table(["so so"])).names
+    ('review',)
+    """
+    one_column = table.n_columns == reference.n_columns == 1
+    if (
+        not one_column
+        or table.names == reference.names
+        or not (table.was_column or reference.was_column)
+        or table.is_sparse
+        or reference.is_sparse
+    ):
+        return table
+    names = {other.names for other in (table, reference)} - {None, (_UNNAMED,)}
+    if len(names) > 1:
+        return table
+    cells = np.asarray(table.column(0), object)
+    if reference.names is None:
+        return Table(cells.reshape(-1, 1), None, table.n_rows, 1, was_column=True)
+    if not hasattr(reference.native, "columns"):
+        return table
+    native = type(reference.native)({reference.native.columns[0]: cells})
+    if table.dtypes and reference.dtypes:
+        native.index = table.native.index
+    return Table(native, reference.names, table.n_rows, 1, was_column=True)
 
 
 def _cast(cells: np.ndarray, dtype: np.dtype) -> np.ndarray | None:

@@ -14,6 +14,7 @@ from exactshap.readers._base import OwnCall as OwnCall
 from exactshap.readers._base import Reader
 from exactshap.readers._base import SecondReading as SecondReading
 from exactshap.readers._base import columns_of as columns_of
+from exactshap.readers._base import is_of_target as is_of_target
 from exactshap.readers._base import joined_outputs as joined_outputs
 from exactshap.readers._base import outputs_of as outputs_of
 from exactshap.readers._base import rounding_of as rounding_of

@@ -234,6 +234,15 @@ class Reader(ABC):
         return copied
 
 
+def is_of_target(unit: str) -> bool:
+    """Say whether a unit is that of predictions of a target, not of something before a link.
+
+    >>> is_of_target("quantile 0.1 of the target"), is_of_target("log of the target")
+    (True, False)
+    """
+    return unit in ("target", "output of the function") or unit.startswith(("quantile ", "expectile "))
+
+
 def rounding_of(reader: Reader) -> float:
     r"""Return the relative error of a prediction.
 

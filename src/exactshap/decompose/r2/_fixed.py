@@ -29,7 +29,7 @@ from exactshap.errors import (
 )
 from exactshap.frames import as_table
 from exactshap.games import AdditiveGame, ProductGame
-from exactshap.readers import Reader, Request, read, rounding_of
+from exactshap.readers import Reader, Request, is_of_target, read, rounding_of
 from exactshap.results.decomposition import frame_backend
 from exactshap.solvers import solve
 from exactshap.trees import convert
@@ -107,7 +107,7 @@ def fixed_shares(
 
 def _require_target(reader: Reader) -> None:
     """Refuse what is not on the scale of y."""
-    if reader.unit not in ("target", "output", "posterior mean") or reader.n_outputs != 1:
+    if not is_of_target(reader.unit) or reader.n_outputs != 1:
         got = f"Got {reader.n_outputs} outputs, in the unit of {reader.unit}"
         do = "Pass a regression model with one output"
         raise UnsupportedStructureError(

@@ -174,7 +174,8 @@ def linear_parts(model: Model) -> LinearParts:
     targets = ("target",) if flat or n_outputs == 1 else tuple(f"target {k}" for k in range(n_outputs))
     if _has_log_link(model):
         return LinearParts(coefficients, intercept, targets, "log of the target", link=np.log)
-    return LinearParts(coefficients, intercept, targets, "target")
+    unit = f"quantile {model.quantile:g} of the target" if name == "QuantileRegressor" else "target"
+    return LinearParts(coefficients, intercept, targets, unit)
 
 
 def _classifier_words(model: Model, n_outputs: int) -> tuple[tuple[str, ...], str]:

@@ -78,10 +78,10 @@ def is_affine(step: Model) -> bool:
 
 def is_projection(steps: Sequence[Any]) -> bool:
     """Say whether steps are linear maps, perhaps scalers, and a linear model."""
-    if len(steps) < 2 or not is_map(steps[0]) or not all(map(is_affine, steps[1:-1])) or not _is_own(steps[-1]):
+    if len(steps) < 2 or not is_map(steps[0]) or not all(map(is_affine, steps[1:-1])):
         return False
     known = library_class(steps[-1], "sklearn")
-    return f"{known.__module__}.{known.__qualname__}".startswith(_LINEAR)
+    return known is not None and f"{known.__module__}.{known.__qualname__}".startswith(_LINEAR) and _is_own(steps[-1])
 
 
 def _is_own(step: Model) -> bool:

@@ -150,8 +150,8 @@ class BlackBox(Reader):
         if not self.single_output:
             self._outputs, self.single_output = chosen, single
         self.output_names = tuple(names[k] for k in chosen)
-        if single and self.unit == "probability":
-            self.unit += f" of {self.output_names[0]}"
+        if self.single_output:
+            self.unit = _unit_of_one(self.unit, self.output_names[0])
         if (mode := self.options["deterministic"]) == "skip":
             self.precision = precision(first)
         else:
@@ -269,6 +269,17 @@ class RowFunction:
         if reader.weights is None:
             return np.asarray(predicted.mean(axis=1))
         return np.einsum("cm...,m->c...", predicted, reader.weights)
+
+
+def _unit_of_one(unit: str, name: str) -> str:
+    """Return the unit of a function with one output: its own name where it has one.
+
+    >>> _unit_of_one("probability", "yes"), _unit_of_one("output of the function", "price in EUR")
+    ('probability of yes', 'price in EUR')
+    """
+    if unit == "probability":
+        return unit if name == "output" else f"probability of {name}"
+    return f"{name} of the function" if name.split(" ")[0] == "output" else name
 
 
 def _named(wanted: Any, names: tuple[str, ...], owner: str) -> tuple[str, ...]:

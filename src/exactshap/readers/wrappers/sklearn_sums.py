@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
-from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted, select_outputs
+from exactshap.readers import Reader, Request, fitted_names, is_of_target, names_of, players_of, require_fitted, select_outputs
 from exactshap.readers.wrappers._columns import readable, reads_texts
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
@@ -109,7 +109,7 @@ def _regressor(inner: Model, request: Request, model: Model, columns: tuple[int,
     """Read one regressor; what is added up must be what it predicts, not something before a link."""
     owner = type(model).__name__
     reader = read_member(inner, request, owner, columns)
-    if reader.unit not in ("target", "output of the function"):
+    if not is_of_target(reader.unit):
         raise UnsupportedStructureError(
             message(
                 f"{owner} adds up predictions, and those of {reader.model_name} are exact only as {reader.unit}",

@@ -19,6 +19,7 @@ from exactshap.readers import (
     OwnCall,
     Reader,
     Request,
+    is_of_target,
     outputs_of,
     require_fitted,
     sklearn_name,
@@ -57,7 +58,7 @@ def read(model: Model, request: Request) -> Reader:
         raise UnsupportedStructureError(
             message("Several transformed targets cannot be read", f"Got {inner.n_outputs}", "Explain one of them")
         )
-    if inner.unit not in ("target", "output of the function"):
+    if not is_of_target(inner.unit):
         raise UnsupportedStructureError(
             message(
                 f"{type(model).__name__} transforms predictions, and those of {inner.model_name} are exact only as {inner.unit}",
