@@ -20,12 +20,11 @@ import numpy as np
 
 from exactshap.errors import BudgetError, message
 
-_DIGITS, _REFERENCE_DIGITS = (
-    34.0,
-    41.0,
-)  # natural logarithms of the error of the rule: 2e-15, and 2e-18 for what it is held against
-_DROPPED = 2e-15  # mass that is left out at either end
-_GRADING, _LARGEST_GRADED = 0.1, 10.0  # how fast the step grows, and the shape up to which a tail is long enough for it
+# Natural logarithms of the error of the rule with a growing step (3e-14), with an even one (2e-15), and of what both are held against (2e-18)
+_GRADED_DIGITS, _EVEN_DIGITS, _REFERENCE_DIGITS = 31.0, 34.0, 41.0
+_DROPPED = 1e-14  # mass that is left out at either end
+_GRADING, _LARGEST_GROWTH = 0.014, 8.0  # how fast the step grows with the shape, and up to which shape
+_LARGEST_GRADED = 10.0  # the shape up to which a tail is long enough for a growing step
 _MOST_TERMS = 2000  # of one mixture: a shape of 0.035
 _DEGREE = 22  # of interpolation on a panel
 _ELLIPSE = math.pi + math.sqrt(1.0 + math.pi**2)  # Bernstein's, that reaches pi / 2 from the middle of a panel of length 1
@@ -136,8 +135,9 @@ def _nodes(shape: float, name: str) -> tuple[np.ndarray, np.ndarray]:
                 f"Use a larger {name}, or Explainer(model.predict, background)",
             )
         )
-    grading = _GRADING * shape if shape <= _LARGEST_GRADED else 0.0
-    return _trapezoid(shape, _step(shape, _DIGITS), grading, _DROPPED)
+    if shape > _LARGEST_GRADED:
+        return _trapezoid(shape, _step(shape, _EVEN_DIGITS), 0.0, _DROPPED)
+    return _trapezoid(shape, _step(shape, _GRADED_DIGITS), _GRADING * min(shape, _LARGEST_GROWTH) ** 2, _DROPPED)
 
 
 def _step(shape: float, digits: float) -> float:
@@ -162,14 +162,14 @@ def _step(shape: float, digits: float) -> float:
 def _trapezoid(shape: float, h: float, grading: float, dropped: float) -> tuple[np.ndarray, np.ndarray]:
     r"""Return places and weights of the trapezoidal rule for the density of u, in x with a step h.
 
-    .. math:: u = x - \frac{g}{2} q(x)^2, \qquad q(x) = \log(1 + e^{x_0 - x}), \qquad x_0 = \log \max(a, 1)
+    .. math:: u = x - \frac{g}{6} q(x)^3, \qquad q(x) = \log(1 + e^{x_0 - x}), \qquad x_0 = \log \max(a, 1)
     """
     start = max(math.log(shape), 0.0)
     reach = 60.0 / min(shape, 1.0) + 30.0 / math.sqrt(shape)
     x = start + h * np.arange(math.floor(-reach / h), math.ceil(8.0 / h))
     q, slope = np.logaddexp(0.0, start - x), 1.0 / (1.0 + np.exp(np.minimum(x - start, 700.0)))
-    u = x - grading / 2.0 * q * q
-    weights = _density(u, shape) * (1.0 + grading * q * slope)
+    u = x - grading / 6.0 * q**3
+    weights = _density(u, shape) * (1.0 + grading / 2.0 * q * q * slope)
     weights /= weights.sum()
     kept = (np.cumsum(weights) > dropped) & (np.cumsum(weights[::-1])[::-1] > dropped)
     u, weights = u[kept], weights[kept]

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t GROUP = TOGETHER * EACH > LANES ? TOGETHER * EACH / LANES : 1;  // players whose exponentials go together
 constexpr double GONE = 40.0;   // exp(-40) = 4e-18: nothing beside 1
+constexpr double TINY = 1e-150;  // a factor so small makes its product nothing
 constexpr int64_t KEPT = int64_t(1) << 20;  // numbers of a row's factors that are kept for all of the background: 8 MiB
 
 /// The mixture, by growing rates, and for each number of its first terms the few nodes that stand for these up to a distance.
@@ -20,7 +21,7 @@ struct Mixture {
   In<double, 1> rates, weights, tails;  // (n_rates,); tails: the weights from here on, added up
   In<double, 1> reaches;                // (n_rates + 1,): the largest squared distance at which the nodes stand for the first terms
   In<double, 2> low_rates, low_weights;  // (n_rates + 1, n_low), by growing rates; a node of weight 0 is none
-  double dropped;                       // the largest contribution that is left out
+  double dropped;                       // logarithm of the largest contribution that is left out
   EXACTSHAP_FIELDS(rates, weights, tails, reaches, low_rates, low_weights, dropped)
 
   bool fit() const {
@@ -37,45 +38,85 @@ struct Mixture {
   }
 };
 
-/// Rules of growing size, and the error (n_rules, n_spreads) of each, relative to the height of a term, for spreads up to a limit.
+constexpr int64_t MOST_RADII = 32;
+
+/// Rules of growing size, and the error of each for integrands that ellipses around [0, 1] bound.
 struct BoundedRules {
-  In<double, 1> spreads;
-  In<double, 2> errors;
+  In<double, 1> gammas;  // (n_radii,): the largest |2 t - 1| on an ellipse
+  In<double, 2> errors;  // (n_rules, n_radii): logarithms, for an integrand of at most 1 on the ellipse; the last rule is exact
   In<int64_t, 1> offsets;
   In<double, 1> nodes, weights;
-  double allowed;
-  EXACTSHAP_FIELDS(spreads, errors, offsets, nodes, weights, allowed)
+  double allowed;   // logarithm of the error of a term
+  int64_t uniform;  // whether rules are those of a density that is 1 on [0, 1]
+  EXACTSHAP_FIELDS(gammas, errors, offsets, nodes, weights, allowed, uniform)
 
   bool fit() const {
-    const int64_t n_rules = errors.size[0];
-    if (n_rules < 1 || spreads.size[0] < 1 || errors.size[1] != spreads.size[0] || offsets.size[0] != n_rules + 1) return false;
+    const int64_t n_rules = errors.size[0], n_radii = gammas.size[0];
+    if (n_rules < 1 || n_radii < 1 || n_radii > MOST_RADII || errors.size[1] != n_radii || offsets.size[0] != n_rules + 1) return false;
     for (int64_t r = 0; r < n_rules; r++)
       if (offsets[r + 1] <= offsets[r]) return false;
     return offsets[0] == 0 && offsets[n_rules] == nodes.size[0] && nodes.size[0] == weights.size[0];
   }
 
-  /// The place of the smallest limit that is no smaller than a spread, from `place` on.
-  int64_t place_of(double spread, int64_t place) const {
-    while (place + 1 < spreads.size[0] && spreads[place] < spread) place++;
-    return place;
+  bool allows(int64_t rule, const double* bounds) const {
+    const double* const error = errors[rule].data;
+    int any = 0;
+    for (int64_t i = 0; i < gammas.size[0]; i++) any |= error[i] + bounds[i] <= allowed;
+    return any != 0;
   }
 
-  /// The smallest rule whose error, of a term of this height, is allowed; the last one is exact.
-  int64_t smallest(int64_t place, double height) const {
-    int64_t rule = 0;
-    while (rule + 1 < errors.size[0] && errors[rule][place] * height > allowed) rule++;
-    return rule;
+  /// The smallest rule whose error is allowed for integrands with these logarithms of bounds: errors fall from rule to rule.
+  int64_t smallest(const double* bounds) const {
+    int64_t low = 0, high = errors.size[0] - 1;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (allows(middle, bounds)) high = middle;
+      else low = middle + 1;
+    }
+    return low;
   }
 };
 
-/// The power of two next above exp(-x), for x >= 0.
-EXACTSHAP_INLINE double above_exponential(double x) {
-  const double halvings = x * 1.4426950408889634;
-  if (!(halvings < 1000.0)) return 0.0;
-  const uint64_t bits = uint64_t(1023 - int64_t(halvings)) << 52;
-  double power;
-  memcpy(&power, &bits, sizeof power);
-  return power;
+/// How far the factors of a strip are from constants.
+///
+///   F = H (1 - y tau),  H = max(a, b), y = |a - b| / H, tau in [0, 1]:   |prod F| <= prod H exp((gamma - 1) sum y / 2)
+///   F = m (1 + u delta),  m = (a + b) / 2, delta = (a - b) / (a + b), u = 2 t - 1, as |1 + w|^2 <= exp(2 Re w + |w|^2):
+///                                     |prod F| <= prod m exp(gamma |sum delta| + gamma^2 sum delta^2 / 2)
+struct Spread {
+  double most, least;           // sum y / 2, the largest and the smallest of a lane
+  double shift, square, middle;  // |sum delta| + max |delta|, sum delta^2 / 2, and a logarithm not below that of prod m
+
+  /// Set logarithms of bounds on each ellipse; `height` is that of a weight times prod H.
+  void fill_bounds(In<double, 1> gammas, double height, double weight, double* bounds) const {
+    for (int64_t i = 0; i < gammas.size[0]; i++) {
+      const double gamma = gammas[i], one_way = height + (gamma - 1.0) * most;
+      const double either = weight + middle + gamma * (shift + gamma * square);
+      bounds[i] = either < one_way ? either : one_way;
+    }
+  }
+};
+
+/// A logarithm that is at most log(2) too large, for numbers >= 0.
+EXACTSHAP_INLINE double above_logarithm(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return (double(int64_t(bits >> 52) - 1023) + 1.0) * 0.6931471805599454;
+}
+
+constexpr double ABOVE = 1.0001;  // more than sums of reciprocals are too small
+
+/// 1 / x for normal positive numbers, at most 1e-5 too small: enough for bounds, at a fifth of the price of a division.
+///
+/// Minus its bits is a reciprocal to 6 %, and each step of Newton squares that error.
+EXACTSHAP_INLINE Widest reciprocal(Widest x) {
+  typedef uint64_t Bits __attribute__((vector_size(sizeof(Widest))));
+  Bits bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  bits = uint64_t(0x7FDE623822FC16E6) - bits;
+  Widest guess;
+  __builtin_memcpy(&guess, &bits, sizeof guess);
+  guess = guess * (2.0 - x * guess);
+  return guess * (2.0 - x * guess);
 }
 
 /// What a strip of distances spans: the smallest and the largest sum over the players at any hybrid, and the smallest one above 0.
@@ -122,30 +163,63 @@ struct Sweep {
   bool functional;  // whether absent factors are 1
   int64_t n_active;  // players whose factors differ: those behind are gone, with factors 0 like the last of these
 
-  /// Set the factors, those of the row unless they are known; return the largest half sum of |a - b| / max(a, b), which bounds the
-  /// error of rules.
-  double spread(double rate, bool is_known) const {
+  /// Set the factors, those of the row unless they are known; return how far they are from constants.
+  Spread spread(double rate, bool is_known) const {
     const int64_t padded = (n_active + GROUP - 1) / GROUP * GROUP;
     if (!is_known) fill_factors(inside, rate, padded, a);
-    if (!functional) fill_factors(outside, rate, padded, b);
-    Widest gap[N], present, absent;
+    return functional ? spread_one_way() : spread_either_way(rate, padded);
+  }
+
+  Spread spread_one_way() const {
+    Widest gap[N], present;
     for (int i = 0; i < N; i++) gap[i] = Widest{} + double(n_players - n_active);
     for (int64_t k = 0; k < n_active; k++)
       for (int i = 0; i < N; i++) {
         load(a + k * LANES + i * EACH, present);
-        if (functional) {
-          gap[i] = gap[i] + (1.0 - present);
-          continue;
-        }
-        load(b + k * LANES + i * EACH, absent);
+        gap[i] = gap[i] + (1.0 - present);
+      }
+    double gaps[LANES];
+    for (int i = 0; i < N; i++) store(gap[i], gaps + i * EACH);
+    Spread found = {gaps[0], gaps[0], 1e300, 0.0, 0.0};
+    for (int i = 1; i < LANES; i++) {
+      found.most = gaps[i] > found.most ? gaps[i] : found.most;
+      found.least = gaps[i] < found.least ? gaps[i] : found.least;
+    }
+    found.most *= 0.5, found.least *= 0.5;
+    return found;
+  }
+
+  Spread spread_either_way(double rate, int64_t padded) const {
+    fill_factors(outside, rate, padded, b);
+    Widest gap[N], shift[N], square[N], product[N], longest[N], present, absent;
+    for (int i = 0; i < N; i++) gap[i] = shift[i] = square[i] = longest[i] = Widest{}, product[i] = Widest{} + 1.0;
+    for (int64_t k = 0; k < n_players; k++)
+      for (int i = 0; i < N; i++) {
+        load(a + k * LANES + i * EACH, present), load(b + k * LANES + i * EACH, absent);
         const Widest slope = present - absent, size = slope < 0.0 ? -slope : slope, top = present > absent ? present : absent;
-        gap[i] = gap[i] + size / top;
+        // Where TINY is felt, the product of all factors is nothing
+        const Widest sum = present + absent, inverse = reciprocal((top + TINY) * (sum + TINY));
+        const Widest delta = slope * (top * inverse), length = delta < 0.0 ? -delta : delta;
+        gap[i] = gap[i] + size * (sum * inverse), shift[i] = shift[i] + delta, square[i] = square[i] + delta * delta;
+        longest[i] = length > longest[i] ? length : longest[i];
+        product[i] = product[i] * (0.5 * sum);
         store(absent, strip + k * STEP + BASE * LANES + i * EACH), store(slope, strip + k * STEP + SLOPE * LANES + i * EACH);
       }
-    double gaps[LANES], largest = 0.0;
-    for (int i = 0; i < N; i++) store(gap[i], gaps + i * EACH);
-    for (int i = 0; i < LANES; i++) largest = gaps[i] > largest ? gaps[i] : largest;
-    return 0.5 * largest;
+    double gaps[LANES], shifts[LANES], squares[LANES], products[LANES];
+    for (int i = 0; i < N; i++) {
+      store(gap[i], gaps + i * EACH), store((shift[i] < 0.0 ? -shift[i] : shift[i]) + longest[i], shifts + i * EACH);
+      store(square[i], squares + i * EACH), store(product[i], products + i * EACH);
+    }
+    Spread found = {0.0, 0.0, 0.0, 0.0, 0.0};
+    double highest = 0.0;
+    for (int i = 0; i < LANES; i++) {
+      found.most = gaps[i] > found.most ? gaps[i] : found.most;
+      found.shift = shifts[i] > found.shift ? shifts[i] : found.shift;
+      found.square = squares[i] > found.square ? squares[i] : found.square;
+      highest = products[i] > highest ? products[i] : highest;
+    }
+    found.most *= 0.5 * ABOVE, found.square *= 0.5 * ABOVE, found.shift *= ABOVE, found.middle = above_logarithm(highest);
+    return found;
   }
 
   /// Add weight times (a - b) times the shares to `total`, whose last two rows are v(empty) and v(D).
@@ -230,6 +304,14 @@ EXACTSHAP_INLINE double squared_power(double base, int64_t n) {
   return product;
 }
 
+/// The end of the integral over t: the rest is below exp(-margin - log 16) of the height of a functional term,
+///
+///   int_T^1 c_j prod_{k != j} (1 - t c_k) dt <= int_T^1 exp(-t (sum_k c_k - 1)) dt,   c = 1 - a in [0, 1].
+double end_of(double half_sum, double margin) {
+  const double rate = 2.0 * half_sum - 1.0, end = rate > 1.0 ? (margin + 2.7726) / rate : 1.0;
+  return end > 0.0 && end < 1.0 ? end : 1.0;
+}
+
 /// Copy a strip of distances; the last strip repeats its first term, and players behind the last have distance 0.
 void load_distances(In<double, 2> distances, int64_t first, int64_t padded, double* strip) {
   const int64_t n_players = distances.size[0], left = distances.size[1] - first;
@@ -264,10 +346,11 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
   auto share = context.empty<double>(n_players, LANES);
   auto nodes = context.empty<Node>(n_nodes), some_nodes = context.empty<Node>(n_nodes);
   auto sorted = context.zeros<double>(padded, LANES);
-  auto nearest = context.empty<double>(n_players), reduced = context.empty<double>(n_nodes);
+  auto nearest = context.empty<double>(n_players), reduced = context.empty<double>(n_nodes), shrunk = context.empty<double>(n_nodes);
   auto player = context.empty<int64_t>(n_players);
   if (context.failed()) return Status::no_memory;
   const bool any_small = fill_nodes(rules.nodes, rules.weights, n_players, nodes.data);
+  double bounds[MOST_RADII];
   const Order order = {nearest.data, player.data};
   const KeptFactors kept = {a.data, counts.data, n_slots, n_numbers};
   Sweep sweep = {sorted.data, absent.data, a.data, b.data, strip.data, share.data, total.data, n_players, false, n_players};
@@ -289,7 +372,6 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
         load_distances(outside[m], start, padded, absent.data);
         const Span span = span_of(sorted.data, absent.data, n_players);
         const int64_t covered = mixture.covered(span.most);
-        int64_t place = 0;
         for (int64_t l = -n_low; l < n_rates - covered; l++) {
           const int64_t rank = covered + l;
           double rate = l < 0 ? mixture.low_rates[covered][l + n_low] : mixture.rates[rank];
@@ -297,22 +379,29 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
           if (weight == 0.0) continue;
           const bool last = l >= 0 && rate * span.step > GONE;  // all factors are 0 or 1, and those of larger rates the same
           if (last) weight = mixture.tails[rank];
-          const double height = weight * above_exponential(rate * span.least);
+          const double height = above_logarithm(weight) - rate * span.least;
           if (height > mixture.dropped) {
             sweep.n_active = sweep.functional ? order.active(rate, n_players) : n_players;
             const int64_t slot = l < 0 ? n_rates + n_low + l : rank;
             sweep.a = kept.at(slot);
-            place = rules.place_of(sweep.spread(rate, kept.take(slot, l < 0 ? covered : 0)), place);
-            const int64_t rule = rules.smallest(place, height), first = rules.offsets[rule], stop = rules.offsets[rule + 1];
+            const Spread spread = sweep.spread(rate, kept.take(slot, l < 0 ? covered : 0));
+            const double end = sweep.functional && rules.uniform ? end_of(spread.least, height - rules.allowed) : 1.0;
+            Spread{end * spread.most, 0.0, spread.shift, spread.square, spread.middle}.fill_bounds(
+                rules.gammas, height, above_logarithm(weight), bounds);
+            const int64_t rule = rules.smallest(bounds), first = rules.offsets[rule], stop = rules.offsets[rule + 1];
             largest[r] = rule > largest[r] ? rule : largest[r];
             if (!sweep.functional) {
               sum_rule(rules.nodes.slice(first, stop), rules.weights.slice(first, stop), strip.data, n_players);
             } else {
               const Node* chosen = nodes.data + first;
               bool small = any_small;
-              if (const int64_t gone = n_players - sweep.n_active; gone > 0) {  // each of these has the factor 1 - t
-                for (int64_t q = first; q < stop; q++) reduced[q] = rules.weights[q] * squared_power(1.0 - rules.nodes[q], gone);
-                small = fill_nodes(rules.nodes.slice(first, stop), In<double, 1>(reduced).slice(first, stop), sweep.n_active, some_nodes.data);
+              if (const int64_t gone = n_players - sweep.n_active; gone > 0 || end < 1.0) {  // a player that is gone has the factor 1 - t
+                for (int64_t q = first; q < stop; q++) {
+                  shrunk[q] = end * rules.nodes[q];
+                  reduced[q] = end * rules.weights[q] * squared_power(1.0 - shrunk[q], gone);
+                }
+                const In<double, 1> places = shrunk, shares = reduced;
+                small = fill_nodes(places.slice(first, stop), shares.slice(first, stop), sweep.n_active, some_nodes.data);
                 chosen = some_nodes.data;
               }
               if (small) sum_functional_rule<true>(chosen, stop - first, a.data, sweep.n_active, suffix.data, share.data);

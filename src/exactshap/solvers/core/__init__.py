@@ -9,11 +9,12 @@ from exactshap.solvers.core._enumeration import positive as positive
 from exactshap.solvers.core._enumeration import set_values as set_values
 from exactshap.solvers.core._enumeration import solve_enumerated as solve_enumerated
 from exactshap.solvers.core._nodes import RELATIVE_TRUNCATION as RELATIVE_TRUNCATION
+from exactshap.solvers.core._nodes import UNIFORM as UNIFORM
 from exactshap.solvers.core._nodes import RuleArrays as RuleArrays
 from exactshap.solvers.core._nodes import bound as bound
 from exactshap.solvers.core._nodes import coarse_bound as coarse_bound
 from exactshap.solvers.core._nodes import enough_nodes as enough_nodes
-from exactshap.solvers.core._nodes import fine_bound as fine_bound
+from exactshap.solvers.core._nodes import log_errors as log_errors
 from exactshap.solvers.core._sets import count_sets as count_sets
 from exactshap.solvers.core._sets import player_sets as player_sets
 from exactshap.solvers.core._sets import set_sizes as set_sizes

@@ -62,14 +62,12 @@ def bound(spread: float, n_nodes: int, mass: float = 1.0, slopes: float = 0.0) -
 
 
 def coarse_bound(spread: float, n_nodes: int, measure: Measure = UNIFORM) -> float:
-    """Return :func:`bound` at ``spread`` rounded up to a 16th. So many spreads share few evaluations."""
-    return fine_bound(math.ceil(spread * 16.0) / 16.0, n_nodes, measure)
+    """Return :func:`bound` of a measure at ``spread`` rounded up to a 16th, so that many spreads share few evaluations.
 
-
-def fine_bound(spread: float, n_nodes: int, measure: Measure = UNIFORM) -> float:
-    """Return :func:`bound` of a measure, infinite where nothing is known of its rules of lower degree."""
+    It is infinite where nothing is known of the measure's rules of lower degree.
+    """
     mass, slopes = _parts(measure)
-    return bound(spread, n_nodes, mass, slopes) if math.isfinite(mass) else math.inf
+    return bound(math.ceil(spread * 16.0) / 16.0, n_nodes, mass, slopes) if math.isfinite(mass) else math.inf
 
 
 @functools.lru_cache(maxsize=4096)
@@ -81,6 +79,15 @@ def _enough(quantised: int, n_exact: int, mass: float, slopes: float) -> int:
             (low, middle) if bound(quantised / 16.0, middle, mass, slopes) <= RELATIVE_TRUNCATION else (middle + 1, high)
         )
     return low
+
+
+def log_errors(n_nodes: int, measure: Measure, log_radii: np.ndarray) -> np.ndarray:
+    """Return logarithms of bounds, one for each ellipse, of a rule for an integrand that is at most 1 on it."""
+    mass, slopes = _parts(measure)
+    m, x, gap = 2 * n_nodes - 1, np.exp(-log_radii), -np.expm1(-log_radii)
+    series = m * m * x / gap + 2.0 * m * x / gap**2 + x * (1.0 + x) / gap**3
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(4.0 * mass * x / gap + 8.0 * slopes * series) - m * log_radii)
 
 
 def enough_nodes(spread: float, degree: int, measure: Measure = UNIFORM) -> int:

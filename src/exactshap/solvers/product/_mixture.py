@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from exactshap._native import Handle, kernel
-from exactshap.semivalues import Measure, Semivalue
-from exactshap.solvers.core import Part, fine_bound
+from exactshap.semivalues import Semivalue
+from exactshap.solvers.core import UNIFORM, Part, log_errors
 
 fill_mixture = kernel(
     "product.fill_mixture(inside, outside, background_weights, c, mixture, rules, values, empty, full, largest)"
@@ -45,12 +45,13 @@ class PreparedMixture(NamedTuple):
 
 
 class _RuleArrays(NamedTuple):
-    spreads: np.ndarray
+    gammas: np.ndarray
     errors: np.ndarray
     offsets: np.ndarray
     nodes: np.ndarray
     weights: np.ndarray
     allowed: float
+    uniform: int
 
 
 class BoundedRules(NamedTuple):
@@ -83,8 +84,8 @@ def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
         allowed = _ALLOWED * math.factorial(2 * n) / (4.0 * masses[count - 1])
         reaches[count] = 4.0 / rates[count - 1] * allowed ** (0.5 / n)
     tails = np.cumsum(weights[::-1])[::-1].copy()
-    arrays = _MixtureArrays(rates, weights, tails, np.minimum(reaches, 1e300), low_rates, low_weights, _ALLOWED)
-    return PreparedMixture(Handle(arrays), (n_rates + 2.0) * _ALLOWED)
+    arrays = _MixtureArrays(rates, weights, tails, np.minimum(reaches, 1e300), low_rates, low_weights, math.log(_ALLOWED))
+    return PreparedMixture(Handle(arrays), (1.0625 * n_rates + 2.0) * _ALLOWED)  # a 16th for the end of the integral over t
 
 
 def shorten_mixture(rates: np.ndarray, weights: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, float]:
@@ -128,24 +129,20 @@ def mixture_rules(semivalue: Semivalue, n_players: int) -> BoundedRules:
     degree, measure = n_players - 1, semivalue.of_size(1, 1)
     exact = degree // 2 + 1
     counts = [count for count in _SIZES if count < exact]
-    spreads = 2.0 ** np.arange(-30.0, math.log2(n_players) + 0.25, 0.25)
+    # The bound of single players is that of one difference |a - b| <= 2 H and the other factors
     errors = np.array(
-        [[_error(spread, count, measure) for spread in spreads.tolist()] for count in counts] + [[0.0] * len(spreads)]
+        [np.log(2.0) + log_errors(count, measure, _LOG_RADII) for count in counts] + [np.full(len(_LOG_RADII), -np.inf)]
     )
     rules = [measure.rule(2 * count - 1) for count in counts] + [measure.rule(degree)]
     nodes, weights = (np.concatenate(parts).astype(float) for parts in zip(*rules, strict=True))
     sizes = np.array([len(rule[0]) for rule in rules])
-    arrays = _RuleArrays(spreads, errors, np.cumsum([0, *sizes]), nodes, weights, _ALLOWED)
+    offsets = np.cumsum([0, *sizes])
+    arrays = _RuleArrays(np.cosh(_LOG_RADII), errors, offsets, nodes, weights, math.log(_ALLOWED), int(measure == UNIFORM))
     return BoundedRules(Handle(arrays), sizes)
 
 
+_LOG_RADII = np.geomspace(0.05, 7.0, 24)  # logarithms of the parameters of ellipses
 _SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 48, 56, 64, 72, 80, 96, 112, 128)
-
-
-def _error(spread: float, n_nodes: int, measure: Measure) -> float:
-    """Return the bound for single players, 2 where nothing is known."""
-    found = fine_bound(spread, n_nodes, measure)
-    return 2.0 * found if math.isfinite(found) else 2.0
 
 
 def solve_mixture(
