@@ -313,12 +313,132 @@ double end_of(double half_sum, double margin) {
 }
 
 /// Copy a strip of distances; the last strip repeats its first term, and players behind the last have distance 0.
-void load_distances(In<double, 2> distances, int64_t first, int64_t padded, double* strip) {
+void load_distances(In<double, 2> distances, int64_t first, int64_t padded, const int64_t* player, double* strip) {
   const int64_t n_players = distances.size[0], left = distances.size[1] - first;
-  for (int64_t k = 0; k < n_players; k++)
-    for (int64_t i = 0; i < LANES; i++) strip[k * LANES + i] = distances[k][first + (i < left ? i : 0)];
+  for (int64_t k = 0; k < n_players; k++) {
+    const double* const row = distances[player[k]].data + first;
+    for (int64_t i = 0; i < LANES; i++) strip[k * LANES + i] = row[i < left ? i : 0];
+  }
   memset(strip + n_players * LANES, 0, size_t((padded - n_players) * LANES) * sizeof(double));
 }
+
+/// The terms of a strip whose point is a background row: all of its distances are 0 and all absent factors 1. At no rate is such a
+/// term gone, so that a strip with one of them would be swept at all rates, by large rules. The row's game with it is functional.
+struct Coincident {
+  bool* lanes;        // (n_background, LANES)
+  double *all, *few;  // (LANES,): weights of the background rows that a term has the point of, and of those that others of its strip differ from
+  int64_t n_background;
+
+  /// Set `lanes` and the weights; return whether there is any.
+  bool find(In<double, 3> outside, In<double, 1> weights, int64_t first) const {
+    const int64_t left = outside.size[2] - first;
+    bool any = false;
+    for (int64_t i = 0; i < LANES; i++) all[i] = few[i] = 0.0;
+    for (int64_t m = 0; m < n_background; m++) {
+      bool* const here = lanes + m * LANES;
+      for (int64_t i = 0; i < LANES; i++) here[i] = true;
+      for (int64_t k = 0; k < outside.size[1]; k++)
+        for (int64_t i = 0; i < LANES; i++) here[i] = here[i] && outside[m][k][first + (i < left ? i : 0)] == 0.0;
+      for (int64_t i = 0; i < LANES; i++) {
+        any = any || here[i];
+        if (here[i]) all[i] += weights[m];
+        if (here[i] && !whole(m)) few[i] += weights[m];
+      }
+    }
+    return any;
+  }
+
+  /// Whether all terms of the strip have the point of a background row.
+  bool whole(int64_t m) const {
+    bool found = true;
+    for (int64_t i = 0; i < LANES; i++) found = found && lanes[m * LANES + i];
+    return found;
+  }
+
+  /// Give those of a background row the distances of the row: their values are 0, v(empty) = v(D).
+  void hide(int64_t m, int64_t n_players, const double* inside, double* outside) const {
+    for (int64_t i = 0; i < LANES; i++)
+      for (int64_t k = 0; lanes[m * LANES + i] && k < n_players; k++) outside[k * LANES + i] = inside[k * LANES + i];
+  }
+
+  /// Weigh the sums of the functional game, less what hidden terms will add to v(empty) and v(D).
+  void weigh(int64_t n_players, double* total) const {
+    double *const empty = total + n_players * LANES, *const full = empty + LANES;
+    for (int64_t i = 0; i < LANES; i++) {
+      for (int64_t k = 0; k < n_players; k++) total[k * LANES + i] *= all[i];
+      empty[i] = all[i] * empty[i] - few[i] * full[i];
+      full[i] *= all[i] - few[i];
+    }
+  }
+};
+
+/// All rates of a mixture, for one strip of a row and a background row.
+struct Rates {
+  const Mixture& mixture;
+  const BoundedRules& rules;
+  KeptFactors kept;
+  Order order;
+  Sweep sweep;
+  const Node* nodes;  // of all rules
+  bool any_small;
+  Array<double, 1> shrunk, reduced;  // nodes and weights of a rule (n_nodes,)
+  Node* some_nodes;
+  double* suffix;
+  int64_t largest;  // rule
+
+  /// Add the values of the distances in `sweep`, times `share`.
+  void add(double share) {
+    const Span span = span_of(sweep.inside, sweep.outside, sweep.n_players);
+    const int64_t covered = mixture.covered(span.most), n_rates = mixture.rates.size[0], n_low = mixture.low_rates.size[1];
+    for (int64_t l = -n_low; l < n_rates - covered; l++) {
+      const int64_t rank = covered + l;
+      const double rate = l < 0 ? mixture.low_rates[covered][l + n_low] : mixture.rates[rank];
+      double weight = l < 0 ? mixture.low_weights[covered][l + n_low] : mixture.weights[rank];
+      if (weight == 0.0) continue;
+      const bool last = l >= 0 && rate * span.step > GONE;  // all factors are 0 or 1, and those of larger rates the same
+      if (last) weight = mixture.tails[rank];
+      const double height = above_logarithm(weight) - rate * span.least;
+      if (height > mixture.dropped) {
+        sweep.n_active = sweep.functional ? order.active(rate, sweep.n_players) : sweep.n_players;
+        const int64_t slot = l < 0 ? n_rates + n_low + l : rank;
+        sweep.a = kept.at(slot);
+        add_rate(rate, weight, height, kept.take(slot, l < 0 ? covered : 0));
+        sweep.add(weight * share);
+      }
+      if (last) break;
+    }
+  }
+
+ private:
+  /// Set the shares of one rate.
+  void add_rate(double rate, double weight, double height, bool is_known) {
+    double bounds[MOST_RADII];
+    const Spread spread = sweep.spread(rate, is_known);
+    const double end = sweep.functional && rules.uniform ? end_of(spread.least, height - rules.allowed) : 1.0;
+    Spread{end * spread.most, 0.0, spread.shift, spread.square, spread.middle}.fill_bounds(
+        rules.gammas, height, above_logarithm(weight), bounds);
+    const int64_t rule = rules.smallest(bounds), first = rules.offsets[rule], stop = rules.offsets[rule + 1];
+    largest = rule > largest ? rule : largest;
+    if (sweep.functional) sum_functional(first, stop, end);
+    else sum_rule(rules.nodes.slice(first, stop), rules.weights.slice(first, stop), sweep.strip, sweep.n_players);
+  }
+
+  void sum_functional(int64_t first, int64_t stop, double end) {
+    const Node* chosen = nodes + first;
+    bool small = any_small;
+    if (const int64_t gone = sweep.n_players - sweep.n_active; gone > 0 || end < 1.0) {  // a player that is gone has the factor 1 - t
+      for (int64_t q = first; q < stop; q++) {
+        shrunk[q] = end * rules.nodes[q];
+        reduced[q] = end * rules.weights[q] * squared_power(1.0 - shrunk[q], gone);
+      }
+      const In<double, 1> places = shrunk, shares = reduced;
+      small = fill_nodes(places.slice(first, stop), shares.slice(first, stop), sweep.n_active, some_nodes);
+      chosen = some_nodes;
+    }
+    if (small) sum_functional_rule<true>(chosen, stop - first, sweep.a, sweep.n_active, suffix, sweep.share);
+    else sum_functional_rule<false>(chosen, stop - first, sweep.a, sweep.n_active, suffix, sweep.share);
+  }
+};
 
 /// Add the values of single players (n_rows, n_players, n_outputs), v(empty) and v(D) (n_rows, n_outputs); set the largest rule (n_rows,).
 ///
@@ -328,90 +448,55 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
                     BoundedRules rules, Out<double, 3> values, Out<double, 2> empty, Out<double, 2> full, Out<int64_t, 1> largest,
                     Context& context) {
   const int64_t n_rows = inside.size[0], n_players = inside.size[1], n_terms = inside.size[2], n_outputs = c.size[0];
-  const int64_t n_background = outside.size[0], n_rates = mixture.rates.size[0], n_low = mixture.low_rates.size[1];
+  const int64_t n_background = outside.size[0], n_nodes = rules.nodes.size[0];
   EXACTSHAP_REQUIRE(mixture.fit() && rules.fit() && outside.size[1] == n_players && outside.size[2] == n_terms);
   EXACTSHAP_REQUIRE(background_weights.size[0] == n_background && c.size[1] == n_terms && largest.size[0] == n_rows);
   EXACTSHAP_REQUIRE(values.size[0] == n_rows && values.size[1] == n_players && values.size[2] == n_outputs);
   EXACTSHAP_REQUIRE(empty.size[0] == n_rows && empty.size[1] == n_outputs && full.size[0] == n_rows && full.size[1] == n_outputs);
   if (n_players == 0) return Status::done;
-  const int64_t padded = (n_players + GROUP - 1) / GROUP * GROUP, n_nodes = rules.nodes.size[0];
-  auto present = context.empty<double>(padded, LANES), absent = context.empty<double>(padded, LANES);
-  const int64_t n_numbers = padded * LANES, n_all = n_rates + n_low;
+  const int64_t padded = (n_players + GROUP - 1) / GROUP * GROUP, n_numbers = padded * LANES;
+  const int64_t n_all = mixture.rates.size[0] + mixture.low_rates.size[1];
   const int64_t n_slots = n_background > 1 && n_all <= KEPT / n_numbers ? n_all : 1;
-  auto a = context.empty<double>(n_slots, n_numbers);
-  auto b = context.empty<double>(padded, LANES);
-  auto counts = context.empty<int64_t>(n_slots);
+  auto present = context.empty<double>(padded, LANES), absent = context.empty<double>(padded, LANES);
+  auto a = context.empty<double>(n_slots, n_numbers), b = context.empty<double>(padded, LANES);
+  auto counts = context.empty<int64_t>(n_slots), player = context.empty<int64_t>(n_players);
   auto strip = context.empty<double>(n_players, STEP), total = context.empty<double>(n_players + 2, LANES);
   auto suffix = context.empty<double>(n_players, MOST, LANES);
   auto share = context.empty<double>(n_players, LANES);
   auto nodes = context.empty<Node>(n_nodes), some_nodes = context.empty<Node>(n_nodes);
-  auto sorted = context.zeros<double>(padded, LANES);
   auto nearest = context.empty<double>(n_players), reduced = context.empty<double>(n_nodes), shrunk = context.empty<double>(n_nodes);
-  auto player = context.empty<int64_t>(n_players);
+  auto lanes = context.empty<bool>(n_background, LANES);
+  auto lane_weights = context.empty<double>(2, LANES);
   if (context.failed()) return Status::no_memory;
   const bool any_small = fill_nodes(rules.nodes, rules.weights, n_players, nodes.data);
-  double bounds[MOST_RADII];
-  const Order order = {nearest.data, player.data};
-  const KeptFactors kept = {a.data, counts.data, n_slots, n_numbers};
-  Sweep sweep = {sorted.data, absent.data, a.data, b.data, strip.data, share.data, total.data, n_players, false, n_players};
-  for (int64_t start = 0; start < n_terms; start += LANES)
+  const Coincident coincident = {lanes.data, lane_weights[0].data, lane_weights[1].data, n_background};
+  Rates rates = {mixture, rules, {a.data, counts.data, n_slots, n_numbers}, {nearest.data, player.data},
+                 {present.data, absent.data, a.data, b.data, strip.data, share.data, total.data, n_players, false, n_players},
+                 nodes.data, any_small, shrunk, reduced, some_nodes.data, suffix.data, 0};
+  for (int64_t start = 0; start < n_terms; start += LANES) {
+    const bool any = coincident.find(outside, background_weights, start);
     for (int64_t r = 0; r < n_rows; r++) {
-      load_distances(inside[r], start, padded, present.data);
-      total.fill(0.0);
-      kept.forget();
-      sweep.functional = n_background == 1;
-      for (int64_t k = 0; sweep.functional && k < n_players; k++)
-        for (int64_t i = 0; i < smaller(LANES, n_terms - start); i++)
-          sweep.functional = sweep.functional && outside[0][k][start + i] == 0.0;
       for (int64_t k = 0; k < n_players; k++) player[k] = k;
-      if (sweep.functional) order.sort(present.data, n_players);
-      for (int64_t k = 0; k < n_players; k++)
-        memcpy(sorted.data + k * LANES, present.data + player[k] * LANES, LANES * sizeof(double));
+      load_distances(inside[r], start, padded, player.data, present.data);
+      total.fill(0.0), absent.fill(0.0);
+      rates.kept.forget(), rates.largest = largest[r];
+      if (any) {
+        rates.order.sort(present.data, n_players);
+        load_distances(inside[r], start, padded, player.data, present.data);
+        rates.sweep.functional = true;
+        rates.add(1.0);
+        coincident.weigh(n_players, total.data);
+        rates.kept.forget();  // those of players that were not gone
+      }
+      rates.sweep.functional = false;
       for (int64_t m = 0; m < n_background; m++) {
         if (context.interrupted()) return Status::interrupted;
-        load_distances(outside[m], start, padded, absent.data);
-        const Span span = span_of(sorted.data, absent.data, n_players);
-        const int64_t covered = mixture.covered(span.most);
-        for (int64_t l = -n_low; l < n_rates - covered; l++) {
-          const int64_t rank = covered + l;
-          double rate = l < 0 ? mixture.low_rates[covered][l + n_low] : mixture.rates[rank];
-          double weight = l < 0 ? mixture.low_weights[covered][l + n_low] : mixture.weights[rank];
-          if (weight == 0.0) continue;
-          const bool last = l >= 0 && rate * span.step > GONE;  // all factors are 0 or 1, and those of larger rates the same
-          if (last) weight = mixture.tails[rank];
-          const double height = above_logarithm(weight) - rate * span.least;
-          if (height > mixture.dropped) {
-            sweep.n_active = sweep.functional ? order.active(rate, n_players) : n_players;
-            const int64_t slot = l < 0 ? n_rates + n_low + l : rank;
-            sweep.a = kept.at(slot);
-            const Spread spread = sweep.spread(rate, kept.take(slot, l < 0 ? covered : 0));
-            const double end = sweep.functional && rules.uniform ? end_of(spread.least, height - rules.allowed) : 1.0;
-            Spread{end * spread.most, 0.0, spread.shift, spread.square, spread.middle}.fill_bounds(
-                rules.gammas, height, above_logarithm(weight), bounds);
-            const int64_t rule = rules.smallest(bounds), first = rules.offsets[rule], stop = rules.offsets[rule + 1];
-            largest[r] = rule > largest[r] ? rule : largest[r];
-            if (!sweep.functional) {
-              sum_rule(rules.nodes.slice(first, stop), rules.weights.slice(first, stop), strip.data, n_players);
-            } else {
-              const Node* chosen = nodes.data + first;
-              bool small = any_small;
-              if (const int64_t gone = n_players - sweep.n_active; gone > 0 || end < 1.0) {  // a player that is gone has the factor 1 - t
-                for (int64_t q = first; q < stop; q++) {
-                  shrunk[q] = end * rules.nodes[q];
-                  reduced[q] = end * rules.weights[q] * squared_power(1.0 - shrunk[q], gone);
-                }
-                const In<double, 1> places = shrunk, shares = reduced;
-                small = fill_nodes(places.slice(first, stop), shares.slice(first, stop), sweep.n_active, some_nodes.data);
-                chosen = some_nodes.data;
-              }
-              if (small) sum_functional_rule<true>(chosen, stop - first, a.data, sweep.n_active, suffix.data, share.data);
-              else sum_functional_rule<false>(chosen, stop - first, a.data, sweep.n_active, suffix.data, share.data);
-            }
-            sweep.add(weight * background_weights[m]);
-          }
-          if (last) break;
-        }
+        if (coincident.whole(m)) continue;
+        load_distances(outside[m], start, padded, player.data, absent.data);
+        coincident.hide(m, n_players, present.data, absent.data);
+        rates.add(background_weights[m]);
       }
+      largest[r] = rates.largest;
       const int64_t left = smaller(LANES, n_terms - start);
       for (int64_t o = 0; o < n_outputs; o++)
         for (int64_t i = 0; i < left; i++) {
@@ -421,6 +506,7 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
           full[r][o] += coefficient * total[n_players + 1][i];
         }
     }
+  }
   return Status::done;
 }
 
