@@ -61,6 +61,21 @@ def test_one_sweep_is_the_sum_of_all_gaussians(name, d, n_terms, functional, sca
         assert (found.error_bound <= 0.1 * len(mixture.rates) * 100.0 * EPS * found.scale).all()
 
 
+@pytest.mark.parametrize("n_terms", [1, 21])
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
+def test_terms_at_background_points(question, n_terms):
+    """Background rows that are the point of one term, of a whole strip of terms, of none, and of one that another row has too."""
+    rng = np.random.default_rng(1)
+    X, Z, points = (rng.normal(size=(n, 6)) for n in (2, 5, n_terms))
+    points[16:], points[0], Z[3] = Z[1], Z[0], Z[0]
+    inside, outside = (np.ascontiguousarray((rows[:, :, None] - points.T) ** 2) for rows in (X, Z))
+    arrays = inside, outside, np.array([0.1, 0.3, 0.2, 0.4, -0.5]), rng.normal(size=(2, n_terms))
+    found = solve_mixture(mixture_rules(question, 6), prepared("matern 1/2"), *arrays)
+    reference = one_by_one(MIXTURES["matern 1/2"], question, *arrays)
+    for one, other in zip((found.values, found.empty, found.full), reference, strict=True):
+        assert_close(one, other, found.scale.max(), n_terms, 6)
+
+
 @pytest.mark.parametrize("functional", [False, True])
 def test_bits_of_a_row_depend_on_that_row_alone(functional):
     inside, *others = game(12, 20, 1.0, functional)
