@@ -4,7 +4,7 @@ r"""Solve games with mixtures of Gaussians of a distance as terms: radial kernel
     k(s) = \sum_l \omega_l e^{-\rho_l s}
 
 Each Gaussian is a product game. One sweep serves all of them, and takes of the mixture only what the distances of a few
-neighbouring terms can see; a mixture of 45 to 150 Gaussians costs some 15 to 40 times a single one.
+neighbouring terms can see; a mixture of 40 to 140 Gaussians costs some 15 to 30 times a single one.
 """
 
 from __future__ import annotations
