@@ -104,7 +104,7 @@ class Matern(Radial):
 
     Notes
     -----
-    A mixture of 20 to 150 Gaussians (45 for nu = 2.5, 63 for 1.5, 149 for 0.5), off by at most 1e-13 at any distance.
+    A mixture of 20 to 140 Gaussians (42 for nu = 2.5, 59 for 1.5, 138 for 0.5), off by at most 1e-13 at any distance.
 
     Examples
     --------
@@ -167,7 +167,7 @@ class RationalQuadratic(Radial):
 
     Notes
     -----
-    A mixture of 20 to 150 Gaussians (85 for alpha = 1) for alpha of 0.5 and more, off by at most 1e-13 at any distance.
+    A mixture of 20 to 140 Gaussians (79 for alpha = 1) for alpha of 0.5 and more, off by at most 1e-13 at any distance.
 
     Examples
     --------
