@@ -12,8 +12,7 @@ from exactshap.semivalues import Atom, Semivalue, find
 from exactshap.solvers import solve
 from exactshap.solvers.core import player_sets
 from exactshap.solvers.sampled import _adaptive, _surrogate
-from exactshap.solvers.sampled._design import place_pairs
-from exactshap.solvers.sampled._sampling import draw, shares_of, strata
+from exactshap.solvers.sampled._sampling import draw, place_pairs, shares_of, strata
 from exactshap.solvers.sampled.process import _relevance, fit_process, needs_even
 from exactshap.solvers.sampled.process._evidence import JITTER, FittedHalf, Half
 from tolerances import HALF_THE_DIGITS, conditioned, roundings

@@ -7,7 +7,7 @@ import pytest
 
 from exactshap.games import AdditiveGame, OracleGame, ProductGame
 from exactshap.solvers import solve
-from exactshap.solvers.sampled._draws import Draws, _first_places
+from exactshap.solvers.sampled._sampling import Draws, _first_places
 from tolerances import VARIANCE_RATIO, assert_regression_close, chance, roundings
 
 

@@ -12,10 +12,19 @@ from exactshap.games import OracleGame
 from exactshap.semivalues import find
 from exactshap.solvers import solve
 from exactshap.solvers.core import checked_calls, player_sets
-from exactshap.solvers.sampled._counts import kernel_weights, scaled_weights, size_counts, size_exponents
 from exactshap.solvers.sampled._estimators import _coefficients
 from exactshap.solvers.sampled._problem import RegressionProblem, SamplingSettings
-from exactshap.solvers.sampled._sampling import draw, quotas, row_weights, strata, stratum_weights
+from exactshap.solvers.sampled._sampling import (
+    draw,
+    kernel_weights,
+    quotas,
+    row_weights,
+    scaled_weights,
+    size_counts,
+    size_exponents,
+    strata,
+    stratum_weights,
+)
 from tolerances import END_WEIGHTS, EPS, PROCESS_Z2, VARIANCE_RATIO, conditioned
 
 MANY = [1020, 1021, 1100, 2000]

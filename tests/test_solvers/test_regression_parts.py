@@ -6,12 +6,20 @@ import pytest
 from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
 from exactshap.solvers.core import Calls
-from exactshap.solvers.sampled._counts import kernel_weights
-from exactshap.solvers.sampled._design import place_pairs
 from exactshap.solvers.sampled._frontier import additive_frontier, partial_frontier, unanimity_columns
 from exactshap.solvers.sampled._polynomial import fit_polynomial, unanimity_shares
 from exactshap.solvers.sampled._problem import RegressionProblem, SamplingSettings
-from exactshap.solvers.sampled._sampling import design, draw, draw_independent, leverage_scores, quotas, strata, stratum_weights
+from exactshap.solvers.sampled._sampling import (
+    design,
+    draw,
+    draw_independent,
+    kernel_weights,
+    leverage_scores,
+    place_pairs,
+    quotas,
+    strata,
+    stratum_weights,
+)
 from exactshap.solvers.sampled.process import covariance, functionals, white_functionals
 from tolerances import chance, conditioned, printed, roundings
 

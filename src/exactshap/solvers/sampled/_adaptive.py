@@ -1,6 +1,6 @@
 r"""Samples placed in stages, each where the process that was fitted to the calls so far knows the values least.
 
-Up to 800 pairs are placed before anything is known of the game (``_design``). Beyond, and for all values but Shapley's from 6 pairs a
+Up to 800 pairs are placed before anything is known of the game (``_sampling``). Beyond, and for all values but Shapley's from 6 pairs a
 player on (12 for those that see both halves of the game), half of the calls are made first; the process that is fitted to them says how
 much calling a pair x would lower the summed variance of the values of the sets T that are wanted,
 

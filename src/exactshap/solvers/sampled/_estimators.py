@@ -9,7 +9,6 @@ import numpy as np
 from exactshap.errors import InputError, message
 from exactshap.solvers.core import Part, set_sizes, sets_by_size
 from exactshap.solvers.sampled._correction import corrected
-from exactshap.solvers.sampled._counts import scaled_weights, size_exponents
 from exactshap.solvers.sampled._frontier import (
     Sets,
     additive_frontier,
@@ -21,7 +20,7 @@ from exactshap.solvers.sampled._frontier import (
 )
 from exactshap.solvers.sampled._polynomial import PolynomialFit, fit_polynomial, odd_shares, unanimity_shares
 from exactshap.solvers.sampled._problem import RegressionProblem
-from exactshap.solvers.sampled._sampling import row_weights, stratum_weights
+from exactshap.solvers.sampled._sampling import row_weights, scaled_weights, size_exponents, stratum_weights
 from exactshap.solvers.sampled._surrogate import SURROGATES, posterior
 from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 
@@ -268,7 +267,7 @@ def _one_fold(problem: RegressionProblem, held: np.ndarray) -> tuple[np.ndarray,
 
 
 def _coefficients(problem: RegressionProblem, masks: np.ndarray) -> np.ndarray:
-    """Return D_T(S) times 2^e_s, s = |S| (see ``_counts``), of shape (n_masks, n_sets)."""
+    """Return D_T(S) times 2^e_s, s = |S| (see ``_sampling``), of shape (n_masks, n_sets)."""
     points = 2.0 * masks - 1.0
     exponents = size_exponents(problem.n_players)
     parts = []

@@ -11,8 +11,7 @@ import numpy as np
 
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Calls, Part, keys_of
-from exactshap.solvers.sampled._draws import Draws
-from exactshap.solvers.sampled._sampling import design, draw, leverage_scores, strata
+from exactshap.solvers.sampled._sampling import Draws, design, draw, leverage_scores, strata
 from exactshap.solvers.sampled.process import level_start, needs_even
 
 

@@ -1,19 +1,29 @@
-"""Which coalitions are called: stratified by size, in pairs with their complements, never twice."""
+r"""Which coalitions are called: stratified by size, in pairs with their complements, never twice; small samples are placed.
+
+:math:`C(d, s)` leaves the range of floats beyond 1020 players, and :math:`1 / C(d, s)` with it. What is estimated depends on
+products of the two alone, so that a size whose number has more than 1015 bits counts in units of :math:`2^{e_s}`: its number is
+divided by that, the weight of one of its coalitions multiplied. Up to 1020 players all :math:`e_s` are 0; scaled numbers stay above
+:math:`2^{999}`, so that a size that can be drawn to the end is known to be one.
+"""
 
 from __future__ import annotations
 
 import functools
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from exactshap._runtime.process_settings import single_threaded_blas
+from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import keys_of
-from exactshap.solvers.sampled._counts import kernel_weights, size_counts
 from exactshap.solvers.sampled._frontier import additive_frontier, unanimity_columns
+from exactshap.solvers.sampled.process import functionals, white_functionals
 
+MOST_BITS = 1015  # of the largest C(d, s) of 1020 players; (d - 1) C(d - 2, s - 1) needs the rest of a float's 1024
+KEPT_BITS = 1000  # of larger ones
+BLOCK = 2**20  # numbers of sizes times nodes in memory at a time
 MAX_LISTED = 200_000  # coalitions of one size that are listed rather than drawn until distinct
 MAX_DESIGNED = 800  # pairs that are placed one by one; the work grows with the cube of their number
 DESIGN_WHITE = {True: 3e-3, False: 0.1}  # what designs assume of interactions that no kernel of low order explains (tuned)
@@ -21,6 +31,68 @@ MANY_CANDIDATES_PAIRS = 400  # pairs up to which there are four candidates for e
 # pairs a player for each pair that every size has at least, and at most so many: a design alone would leave out sizes between 1 and half
 # of the players, where a game that jumps may do anything; tuned
 PAIRS_A_PROBE, MOST_PROBES = 2, 2
+FEWEST_DRAWS = 8  # draws at a time
+
+
+def _exact_counts(n_players: int) -> list[int]:
+    """Return C(d, s) for s = 0..d."""
+    counts = [1]
+    for s in range(n_players):
+        counts.append(counts[-1] * (n_players - s) // (s + 1))
+    return counts
+
+
+@functools.lru_cache(maxsize=16)
+def _sizes(n_players: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return scaled numbers of coalitions (d + 1,), their exponents (d + 1,) and the scaled Shapley kernel (d - 1,)."""
+    exact = _exact_counts(n_players)
+    exponents = [count.bit_length() - KEPT_BITS if count.bit_length() > MOST_BITS else 0 for count in exact]
+    counts = [float(count >> e) for count, e in zip(exact, exponents, strict=True)]
+    among = _exact_counts(n_players - 2) if n_players > 1 else []
+    kernel = [1.0 / ((n_players - 1) * float(count >> e)) for count, e in zip(among, exponents[1:-1], strict=True)]
+    result = np.array(counts), np.array(exponents), np.array(kernel)
+    for array in result:
+        array.setflags(write=False)
+    return result
+
+
+def size_counts(n_players: int) -> np.ndarray:
+    """Return C(d, s) 2^(-e_s) for s = 0..d, of shape (d + 1,)."""
+    return _sizes(n_players)[0]
+
+
+def size_exponents(n_players: int) -> np.ndarray:
+    """Return e_s for s = 0..d, of shape (d + 1,): all zero up to 1020 players."""
+    return _sizes(n_players)[1]
+
+
+def kernel_weights(n_players: int) -> np.ndarray:
+    r"""Return the Shapley kernel of one coalition of each size 1..d-1, of shape (d - 1,), up to a constant and scaled.
+
+    .. math:: \mu(s) = \frac{2^{e_s}}{(d - 1)\, C(d - 2, s - 1)}
+    """
+    return _sizes(n_players)[2]
+
+
+def scaled_weights(semivalue: Semivalue, n_players: int, size: int, order: int) -> np.ndarray:
+    r"""Return :math:`p(s)\, 2^{e_s}` for s = 0..d-|T|, p as in :meth:`Semivalue.weights`; in logarithms where p underflows.
+
+    .. math:: p(s)\, 2^{e_s} = \sum_q w_q \exp\bigl(s \log t_q + (d - |T| - s) \log (1 - t_q) + e_s \log 2\bigr)
+    """
+    from scipy.special import xlog1py, xlogy
+
+    degree = n_players - size
+    exponents = size_exponents(n_players)[: degree + 1]
+    if not exponents.any():
+        return semivalue.weights(n_players, size, order)
+    nodes, weights = semivalue.rule(size, order, degree=degree)
+    result = np.empty(degree + 1)
+    step = max(1, BLOCK // len(nodes))
+    for start in range(0, degree + 1, step):
+        s = np.arange(start, min(start + step, degree + 1))[:, None]
+        logs = xlogy(s, nodes) + xlog1py(degree - s, -nodes) + np.log(2.0) * exponents[s]
+        result[start : start + step] = (weights * np.exp(logs)).sum(axis=1)
+    return result
 
 
 @dataclass(frozen=True)
@@ -28,7 +100,7 @@ class Strata:
     """Coalitions by size: ``sizes`` (n_strata,), how many there are of each, and their share of the sample."""
 
     sizes: np.ndarray
-    counts: np.ndarray  # float; beyond 2^1015 in units of some power of two (``_counts``)
+    counts: np.ndarray  # float; beyond 2^1015 in units of some power of two
     shares: np.ndarray
 
 
@@ -161,8 +233,6 @@ def row_weights(masks: np.ndarray, inverse_rates: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def _designed(n_players: int, n: int, paired: bool, of_each_size: int) -> np.ndarray:
-    from exactshap.solvers.sampled._design import place_pairs
-
     rng = np.random.default_rng(0)
     n_candidates = max((4 if n <= MANY_CANDIDATES_PAIRS else 2) * n, 300)
     candidates = draw(n_players, n_candidates, rng, strata(n_players, paired=paired), paired=paired)
@@ -216,3 +286,146 @@ def leverage_scores(n_players: int, order: int) -> np.ndarray:
     scores = scores / scores.sum()
     scores.setflags(write=False)
     return scores
+
+
+def place_pairs(
+    known: np.ndarray,
+    candidates: np.ndarray,
+    n_pairs: int,
+    theta: np.ndarray,
+    white: float,
+    sign: int = -1,
+    of_each_size: int = 0,
+) -> np.ndarray:
+    r"""Return the rows of ``candidates`` (n_candidates, n_players) to call next, greedily.
+
+    Under the process with relevances ``theta``, calling x lowers the summed variance of the Shapley values by
+
+    .. math:: \sum_i \mathrm{cov}(\phi_i, g(x))^2 / \mathrm{var}(g(x)),
+
+    where g holds the white part of pairs too, given the pairs (``sign`` -1) or coalitions (0) ``known`` (n_known, n_players) and
+    those placed before; the largest is called next. The last places are kept for sizes (of the smaller of two complements) that have
+    less than ``of_each_size`` pairs by then, where there are as many candidates. Cost O((n_known + n_pairs)^2 n_candidates).
+    """
+    n_known = len(known)
+    points = 2.0 * np.concatenate([known, candidates]) - 1.0
+    gain = _value_covariances(points, theta, white, sign)
+    variance = np.full(len(points), _covariances_with(points[:1], 0, theta, sign)[0] + white)
+    n_steps = n_known + min(n_pairs, len(candidates))
+    explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)
+    work = np.empty_like(gain)  # with many players these passes wait for memory, the more so for fresh memory
+    is_open = np.arange(len(points)) >= n_known
+    sizes = _smaller_sides(np.concatenate([known, candidates]))
+    owed = np.minimum(np.bincount(sizes[n_known:]), of_each_size)  # pairs of each size that are to be placed yet
+    for step in range(n_steps):
+        if step >= n_known:
+            reductions = np.square(gain, out=work).sum(axis=1) / variance
+            free = is_open & (owed[sizes] > 0) if owed.sum() >= n_steps - step else is_open
+            chosen[step] = np.where(free, reductions, -1.0).argmax()
+            owed[sizes[chosen[step]]] -= owed[sizes[chosen[step]]] > 0
+        row = chosen[step]
+        is_open[row] = False
+        column = _covariances_with(points, row, theta, sign)
+        column[row] += white
+        column -= explained[:step].T @ explained[:step, row]
+        column /= np.sqrt(variance[row])
+        explained[step] = column
+        gain -= np.outer(column, gain[row] / np.sqrt(variance[row]), out=work)
+        variance = np.maximum(variance - column**2, 1e-12)
+    return chosen[n_known:] - n_known
+
+
+def _smaller_sides(masks: np.ndarray) -> np.ndarray:
+    """Return the size (n_masks,) of each coalition or, if that is smaller, of its complement."""
+    inside = masks.sum(axis=1)
+    return np.asarray(np.minimum(inside, masks.shape[1] - inside))
+
+
+def _covariances_with(points: np.ndarray, row: int, theta: np.ndarray, sign: int) -> np.ndarray:
+    """Return the covariances (n_points,) with one row, by two exponentials.
+
+    Coalitions that tell as much are many where relevances are equal, and rounding decides between them: a formula that rounds otherwise,
+    as that of ``covariance`` does, would place others.
+    """
+    gram, total = ((points * theta) @ points[row : row + 1].T)[:, 0], theta.sum()
+    column = np.exp(0.5 * (gram - total))
+    if sign:
+        column = (column + sign * np.exp(-0.5 * (gram + total))) * 0.5
+    return column + 1.0 if sign >= 0 else column
+
+
+def _value_covariances(points: np.ndarray, theta: np.ndarray, white: float, sign: int) -> np.ndarray:
+    """Return the covariances (n_points, n_players) of pairs (``sign`` -1) or coalitions (0) with the Shapley values."""
+    n_players = points.shape[1]
+    nodes, weights = find("shapley").rule(degree=min(n_players - 1, 31))
+    players = np.arange(n_players)[:, None]
+    covariances = functionals(points, np.tanh(theta / 2.0), players, nodes, weights)
+    if sign:  # single coalitions are too few to learn a white part: it would put all of them on the border
+        exact = find("shapley").weights(n_players)
+        covariances += white * white_functionals(points, players, exact, sign)
+    return covariances
+
+
+@dataclass
+class Draws:
+    r"""Pairs of complements: those of small groups are listed, those of the other sizes drawn, with replacement.
+
+    ``listed (n_listed, n_players)`` are all pairs of the sizes of which even draws would want as many as there are, one half of each.
+    The other sizes (``is_drawn``, for sizes 0..d) are equally probable. A pair that is drawn again is not called again and counts
+    again; draws go on until one of them is a pair too many, and that draw is left out:
+    ``masks (n_draws, n_players)``, of which the first ``n_certain`` would be there however the draws fell.
+
+    Means over these draws are unbiased: whatever their order, they end at the same place, so that given which they are, all orders are
+    equally probable; their mean is the expectation of the first draw given all of them. So is the variance that they show divided by
+    their number, for the same reason with the first two. If the draw that spends the last call were the last to count, new pairs
+    would count too much.
+    """
+
+    n_players: int
+    listed: np.ndarray = field(init=False)
+    is_drawn: np.ndarray = field(init=False)
+    masks: np.ndarray = field(init=False)
+    n_certain: int = field(init=False, default=0)
+    stream: np.ndarray = field(init=False)  # all draws so far, those beyond the budget included
+
+    def __post_init__(self) -> None:
+        self.listed = self.masks = self.stream = np.zeros((0, self.n_players), bool)
+        self.is_drawn = np.ones(self.n_players + 1, bool)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all pairs are listed."""
+        return not self.is_drawn[1:-1].any()
+
+    @property
+    def probability(self) -> np.ndarray:
+        """Probability of one drawn coalition of each size, times 2^e_s, of shape (n_players + 1,)."""
+        return self.is_drawn / self.is_drawn[1:-1].sum() / size_counts(self.n_players)
+
+    def grow(self, n_pairs: int, rng: np.random.Generator) -> None:
+        """List and draw ``n_pairs`` pairs in all; what was drawn before stays, but for sizes that are now listed."""
+        groups = strata(self.n_players, paired=True)
+        sizes = groups.sizes[shares_of(groups, n_pairs)[1]]
+        self.listed = np.concatenate([self.listed[:0], *(_pairs_of(self.n_players, size) for size in sizes.tolist())])
+        self.is_drawn = ~np.isin(np.arange(self.n_players + 1), [*sizes, *(self.n_players - sizes)])
+        self.stream = self.stream[self.is_drawn[self.stream.sum(axis=1)]]
+        self.n_certain = 0 if self.complete else n_pairs - len(self.listed)
+        first = _first_places(self.stream)
+        while not self.complete and len(first) <= self.n_certain:
+            n_more = max(self.n_certain - len(first), len(self.stream) // 4, FEWEST_DRAWS)
+            more = draw_independent(self.n_players, n_more, rng, self.is_drawn[1:-1])[0]
+            self.stream = np.concatenate([self.stream, more])
+            first = _first_places(self.stream)
+        self.masks = self.stream[: 0 if self.complete else first[self.n_certain]]
+
+
+def _pairs_of(n_players: int, size: int) -> np.ndarray:
+    """Return one half of each pair of a size, the one that holds player 0 if both are of it."""
+    masks = listed(n_players, size)
+    return masks[: len(masks) // 2] if 2 * size == n_players else masks
+
+
+def _first_places(masks: np.ndarray) -> np.ndarray:
+    """Return where each pair comes up for the first time, ascending."""
+    names = np.packbits(masks ^ ~masks[:, :1], axis=1)  # a pair by its half that holds player 0
+    return np.sort(np.unique(names.view(np.dtype((np.void, names.shape[1]))), return_index=True)[1])
