@@ -31,12 +31,13 @@ class Point:
     background: np.ndarray | None = None
     index: str = "shapley"
     order: int = 1
+    output: str = "all"
 
     def seconds(self, again, repeat=2):
         """Return the shortest time of a first call, or of one after two others."""
         times = []
         for _ in range(repeat):
-            explainer = Explainer(self.model, self.background, output="all")
+            explainer = Explainer(self.model, self.background, output=self.output)
             for _ in range(2 if again else 0):
                 explainer(self.rows, index=self.index, order=self.order)
             started = time.process_time()
@@ -115,7 +116,78 @@ def tree_curves():
     yield "trees, background: background rows", False, (Point(n, n, shallow, new[:100], X[:n]) for n in sizes)
 
 
-FAMILIES = [tree_curves]
+def kernel_curves():
+    """Yield the curves of kernel machines: support vectors, columns, background rows, rows, order."""
+    from sklearn.svm import SVR
+
+    def svr(n_rows, n_columns):
+        X = np.random.default_rng(0).normal(size=(n_rows, n_columns))
+        return SVR(C=10.0, gamma=0.5 / n_columns).fit(X, X[:, 0] * X[:, 1] + np.sin(X[:, 2])), X
+
+    new = np.random.default_rng(1).normal(size=(4096, 128))
+    for where, n_background in (("without background", 0), ("background", 50)):
+        name = f"support vectors, {where}"
+        counts = (100, 200, 400, 800, 1600, 3200)
+        models = (svr(n, N_COLUMNS) for n in counts)
+        yield (
+            name,
+            False,
+            (
+                Point(n, n, m, new[:20, :N_COLUMNS], X[:n_background] if n_background else None)
+                for n, (m, X) in zip(counts, models, strict=True)
+            ),
+        )
+        counts = (8, 10, 12, 16, 20, 24, 32, 64, 128)
+        models = (svr(400, d) for d in counts)
+        yield (
+            f"support vector machine, {where}: columns",
+            False,
+            (
+                Point(d, d**2, m, new[:20, :d], X[:n_background] if n_background else None)
+                for d, (m, X) in zip(counts, models, strict=True)
+            ),
+        )
+    model, X = svr(400, N_COLUMNS)
+    sizes = (1, 2, 4, 8, 16, 32, 64, 128, 256, 400)
+    yield "support vector machine: background rows", False, (Point(n, n, model, new[:20, :N_COLUMNS], X[:n]) for n in sizes)
+    sizes = (1, 4, 16, 64, 256, 1024, 4096)
+    yield "support vector machine: rows", False, (Point(n, n, model, new[:n, :N_COLUMNS], X[:50]) for n in sizes)
+    orders = [(1, "shapley", 12), (2, "k-sii", 78), (3, "k-sii", 298)]  # work: the sets
+    yield (
+        "support vector machine: order",
+        False,
+        (Point(order, n, model, new[:20, :N_COLUMNS], X[:50], index, order) for order, index, n in orders),
+    )
+
+
+def column_curves():
+    """Yield the curves of linear models, of probabilities and of functions over columns and rows."""
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    X = np.random.default_rng(0).normal(size=(2000, 1024))
+    y = X[:, 0] - X[:, 1] + np.sin(X[:, 2])
+    sizes = (16, 32, 64, 128, 256, 512, 1024)
+    yield "linear model: columns", False, (Point(d, d, Ridge().fit(X[:, :d], y), X[:500, :d], X[:50, :d]) for d in sizes)
+    pairs = (Point(d, d**2, Ridge().fit(X[:, :d], y), X[:50, :d], X[:50, :d], "k-sii", 2) for d in sizes[:-1])
+    yield "linear model: columns, order 2", False, pairs
+    model, sizes = Ridge().fit(X[:, :20], y), tuple(2 ** np.arange(7, 18))
+    many = np.random.default_rng(1).normal(size=(sizes[-1], 20))
+    yield "linear model: rows", False, (Point(n, n, model, many[:n], X[:50, :20]) for n in sizes)
+    counts = (4, 6, 8, 10, 11, 12, 14, 16, 24, 32, 64)
+    responses = ((d, LogisticRegression().fit(X[:, :d], y > 0)) for d in counts)
+    yield (
+        "probability: columns",
+        False,
+        (Point(d, d**2, m, X[:10, :d], X[:50, :d], output="probability") for d, m in responses),
+    )
+    weights = np.random.default_rng(2).normal(size=20)
+    functions = ((d, lambda rows: np.tanh(rows @ weights[: rows.shape[1]])) for d in range(4, 21))
+    # work: the coalitions that are called for, 3,200 of them where they are sampled
+    calls = ((Point(d, float(min(2**d, 2**13)), f, X[:2, :d], X[:50, :d], output="auto")) for d, f in functions)
+    yield "function: columns", False, calls
+
+
+FAMILIES = [tree_curves, kernel_curves, column_curves]
 
 
 def jumps(curve):
