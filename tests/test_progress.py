@@ -85,30 +85,42 @@ def test_a_long_row_of_a_function_says_so_before_it_is_done(monkeypatch, caplog)
     assert not _progress._forecasts
 
 
-def test_a_large_request_is_forecast_while_its_first_block_is_solved(monkeypatch, caplog):
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    monkeypatch.setattr(_progress, "PATIENCE", 0.0)
+class AtOnce:
+    """A timer that calls when it is started."""
 
-    def ahead():
-        until = time.thread_time() + 0.02
-        while time.thread_time() < until:
-            pass
-        return 40_000.0
+    def __init__(self, seconds, call, given):
+        self.start = lambda: call(*given)
+
+    def cancel(self):
+        """Do nothing: it has called."""
+
+
+@pytest.mark.parametrize(
+    ("process", "thread", "said"),  # seconds on both clocks
+    [(2.0, 1.0, "6.9 hours"), (2.0, 2.0, "14 hours"), (0.0, 0.0, "14 hours"), (0.02, 0.0, "14 hours"), (2.0, 0.001, None)],
+)
+def test_a_large_request_is_forecast_while_its_first_block_is_solved(monkeypatch, caplog, process, thread, said):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(_progress.threading, "Timer", AtOnce)
+    monkeypatch.setattr(_progress.time, "process_time", iter([0.0, process]).__next__)
+    monkeypatch.setattr(_progress.time, "thread_time", iter([0.0, thread]).__next__)
+    with _progress.progress_rows(None, 500, ahead=lambda: 50_000.0) as reached:
+        assert [record.getMessage().split(";")[0] for record in caplog.records] == (
+            [f"explaining 500 rows takes about {said}"] if said else []
+        )
+        reached(250)
+    assert len(caplog.records) == (said is not None)
+
+
+def test_a_forecast_that_is_refused_says_nothing(monkeypatch, caplog):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(_progress.threading, "Timer", AtOnce)
 
     def refused():
         raise InputError("no such rows")
 
     with _progress.progress_rows(None, 500, ahead=refused):
-        time.sleep(0.1)
-    assert not caplog.records
-    with _progress.progress_rows(None, 500, ahead=ahead) as reached:
-        for _ in range(500):
-            time.sleep(0.01)
-            if caplog.records:
-                break
-        assert "explaining 500 rows takes about" in caplog.text
-        reached(250)
-    assert len(caplog.records) == 1
+        assert not caplog.records
 
 
 def test_an_explainer_forecasts_large_requests_alone(monkeypatch):

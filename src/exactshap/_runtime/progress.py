@@ -16,6 +16,8 @@ Progress = bool | Callable[[int, int], None] | None
 
 # Seconds before the first word, so that short calls stay silent, and between two.
 PATIENCE, RENEWAL = 2.0, 0.5
+# Seconds of work from which on the share of a thread is known: some systems' thread clocks tick every 16 ms.
+CLOCKED = 0.1
 # Seconds of a request that a log line says, where no terminal shows its progress.
 LONG = 60.0
 
@@ -127,15 +129,16 @@ class _Forecast:
 
     def look_ahead(self, ahead: Callable[[], float]) -> None:
         """Forecast from pieces of the work, timed while the first rows are solved."""
-        of_all, of_this = time.process_time(), time.thread_time()
+        process, thread = time.process_time(), time.thread_time()
         try:
             seconds = ahead()
         except ExactshapError:  # the request itself says what is wrong
             return
+        process, thread = time.process_time() - process, time.thread_time() - thread
         # Pieces are timed by the process' clock, on which the rows run as well: the share of this thread is theirs
-        mine = (time.thread_time() - of_this) / max(time.process_time() - of_all, 1e-9)
+        share = min(thread / process, 1.0) if process >= CLOCKED else 1.0
         if self.done == 0:
-            self.say(seconds * min(mine, 1.0))
+            self.say(seconds * share)
 
     def say(self, seconds: float) -> None:
         """Log the time, once."""
