@@ -314,6 +314,25 @@ def test_a_small_file_unpacks_to_little_unless_it_is_allowed_more(kind, shape, t
         Explanation.load(path)
 
 
+@pytest.mark.parametrize("entry", ["data__json", "metadata__json"])
+@pytest.mark.parametrize("piece", ["[],", "{},", '"",', "1.5,"])
+def test_many_small_cells_are_counted_as_objects(entry, piece, tmp_path):
+    cells = f"[{piece * (2**25 // len(piece))}1]"  # 32 MiB of text, which would take 20 times as much
+    metadata = json.dumps(facts(linear(X)) | ({"data": "objects"} if entry == "data__json" else {"feature_names": 0}))
+    texts = {
+        "metadata__json": metadata
+        if entry == "data__json"
+        else metadata.replace('"feature_names": 0', f'"feature_names": {cells}')
+    }
+    path = rewritten(tmp_path / "e.npz", linear(X), **{"data__json": cells} | texts)
+    tracemalloc.start()
+    with pytest.raises(ModelFormatError, match="is larger than allowed"):
+        Explanation.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * 2**25
+
+
 # --- what is no file --------------------------------------------------------------------------------------------------
 
 

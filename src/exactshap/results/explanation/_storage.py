@@ -38,6 +38,9 @@ _MAX_JSON, _CHUNK = 2**26, 2**20
 # Bytes that are unpacked unless max_bytes= says otherwise. Arrays are stored as they are, only the table is compressed: 200,000 rows of
 # five constant columns of 40 characters unpack to 4.9 times the file. Without the factor a file of 20 kB could ask for 8 GiB.
 _ALWAYS_BYTES, _MOST_TIMES, _MOST_BYTES = 2**28, 64, 2**33
+# Bytes of the smallest object that a value of a JSON text becomes, with the reference to it, and what stands before each value but the
+# first: a text of 63 kB that holds 20 million empty lists would take 2 GiB.
+_OBJECT, _BEFORE_A_VALUE = 80, (b",", b"[", b"{", b":")
 # Left out of the metadata: two are arrays or frames, the third is a function.
 _NOT_SAVED = ("sets", "data", "stability_bound")
 _METADATA, _PARQUET, _CELLS = "metadata.json", "data.parquet", "data.json"
@@ -286,6 +289,7 @@ def _metadata(archive: zipfile.ZipFile, allowance: _Allowance) -> dict[str, Any]
 
 def _json(archive: zipfile.ZipFile, name: str, allowance: _Allowance) -> Any:
     content = _content(archive, name, allowance)
+    allowance.spend(_OBJECT * sum(map(content.count, _BEFORE_A_VALUE)))
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
