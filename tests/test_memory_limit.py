@@ -16,7 +16,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVR
 
 from exactshap import Explainer
-from exactshap.errors import BudgetError
+from exactshap.errors import BudgetError, InputError
 from exactshap.readers import AdditiveModel
 from exactshap.solvers.additive import Monomials
 from tolerances import assert_close
@@ -69,6 +69,7 @@ def asked():
         yield lambda: explainer(rows)
         yield lambda: explainer.plan(rows)
         yield lambda: Explainer(model, rows, memory_limit=2**28)
+        yield lambda: explainer(np.broadcast_to(X[0].astype(X.dtype.newbyteorder()), rows.shape))
 for call in asked():
     try:
         call()
@@ -82,7 +83,7 @@ def test_rows_without_end_are_refused_with_what_to_do():
     done = subprocess.run([sys.executable, "-c", MANY_ROWS], capture_output=True, text=True, timeout=120)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, done.stderr
-    assert len(lines) == 6
+    assert len(lines) == 8
     assert all("does not fit in" in line and "scale.explain_dataset" in line for line in lines), lines
 
 
@@ -96,6 +97,34 @@ def test_rows_that_repeat_are_read_in_blocks():
     held = sum(array.nbytes for array in vars(explanation).values() if isinstance(array, np.ndarray) and array is not rows)
     assert peak < held + 2**24 + rows.nbytes / 4
     assert np.all(explanation.values == explanation.values[0])
+
+
+def test_many_rows_are_verified_in_blocks():
+    model = Ridge().fit(X, Y)
+    rows = np.broadcast_to(X[0], (50_000, 8)).copy()
+    explainer = Explainer(model, X[:20], memory_limit=2**22)  # masked by hand, the rows would take 64 MiB at a time
+    tracemalloc.start()
+    verification = explainer.verify(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert verification.passed, verification
+    assert verification.n_rows == 50_000
+    assert peak < 3 * 2**22
+    rows[40_000, 3] = np.nan
+    with pytest.raises(InputError, match="row 40000"):
+        explainer.verify(rows)
+    with pytest.raises(InputError, match="There is nothing to verify"):
+        explainer.verify(rows[:0])
+
+
+def test_a_fault_of_any_block_fails_the_verification():
+    explainer = Explainer(Ridge().fit(X, Y), X[:20], memory_limit=2**22)
+    rows = X.repeat(100, axis=0)
+    predict = explainer.reader.predict
+    explainer.reader.predict = lambda table: predict(table) + 1e-3 * (table.numeric()[:, 0] == X[-1, 0])
+    verification = explainer.verify(rows)
+    assert not verification.passed
+    assert verification.max_residual == pytest.approx(1e-3)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -275,12 +275,14 @@ class Explainer:
         if not isinstance(question, Semivalue):
             raise InputError(message("Only indices are verified set by set", f"Got {question.name!r}", "Pass the name of one"))
         rows, offsets = split_offset(X, offset, self.reader.feature_names)
-        return verify(self.reader, self._checked(rows), n_masks, random_state, question, order, offsets)
+        with _refused_beyond_memory("Verifying so many rows"):
+            return verify(self.reader, self._checked(rows), n_masks, random_state, question, order, offsets, self.memory_limit)
 
     def _checked(self, X: TableLike) -> Table:
         without_lost_threads()
         reader = self.reader
-        table = as_table(X if self.shape is None else self.shape.flat(X, "X"), allow_empty=True)
+        with _refused_beyond_memory("Reading the rows"):  # as where they are converted
+            table = as_table(X if self.shape is None else self.shape.flat(X, "X"), allow_empty=True)
         if self.align:
             table = aligned(table, reader.model)
         fitted, background = reader.fitted_names, reader.background

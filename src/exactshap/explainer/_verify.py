@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from exactshap._runtime.words import fields_html
+from exactshap.errors import InputError, message, rows_from
 from exactshap.explainer._certify import Certified, Check, residual_of
-from exactshap.explainer._offset import certified_with
+from exactshap.explainer._offset import certified_with, check_offsets
+from exactshap.explainer._plan import block_size
 from exactshap.explainer._solve import predict
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, ProductGame, all_masks
@@ -18,6 +20,7 @@ from exactshap.readers import Reader
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Solution, solve
 
+COPIES = 4  # of rows that are masked by hand: rows, background, their hybrids, and what the model makes of these
 SOLVED_ROWS = 4  # rows compared with the definition: each costs all coalitions
 # Dumps print float32 and counts with about eight digits; covers are sums of them
 SAME_READING = 1e-7
@@ -103,14 +106,54 @@ def verify(
     random_state: int,
     semivalue: Semivalue,
     order: int,
-    offsets: np.ndarray | None = None,
+    offsets: np.ndarray | None,
+    memory_limit: float,
 ) -> Verification:
-    """Check an explainer's values on a few rows by independent means.
+    """Check an explainer's values by independent means.
 
     Compare v(S) with rows masked by hand, values with the definition, nodes with dumps, and sums with predictions.
     """
-    rng = np.random.default_rng(random_state)
+    rng, n_rows = np.random.default_rng(random_state), table.n_rows
+    if not n_rows:
+        raise InputError(message("There is nothing to verify", "`X` has no rows", "Pass some of the rows to be explained"))
+    if offsets is not None:
+        check_offsets(reader, n_rows, offsets)
     masks = rng.random((n_masks, reader.n_players)) < rng.random((n_masks, 1))
+    step, parts = _rows_at_a_time(reader, n_rows, memory_limit), []
+    for start in range(0, n_rows, step):
+        rows = slice(start, start + step)
+        with rows_from(start, table.row_label):
+            block, of_block = table.take(rows), None if offsets is None else offsets[rows]
+            parts.append(_compared(reader, block, masks, of_block, (semivalue, order) if start == 0 else None))
+    second, first = reader.second_reading(), parts[0]
+    return Verification(
+        max_residual=max(part.residual for part in parts),
+        max_mask_difference=None if first.masked is None else max(part.masked or 0.0 for part in parts),
+        tolerance=max(part.tolerance for part in parts),
+        passed=all(part.within for part in parts) and not (second.difference is not None and second.difference > SAME_READING),
+        n_rows=n_rows,
+        n_masks=0 if first.masked is None else n_masks,
+        max_value_difference=first.values,
+        reading_difference=second.difference,
+        unchecked=_unchecked(reader, first, second.gap),
+    )
+
+
+class _Compared(NamedTuple):
+    """The largest differences of some rows, and their tolerance; None of what could not be compared."""
+
+    residual: float
+    masked: float | None
+    values: float | None
+    tolerance: float
+    within: bool
+    exact: bool
+
+
+def _compared(
+    reader: Reader, table: Table, masks: np.ndarray, offsets: np.ndarray | None, question: tuple[Semivalue, int] | None
+) -> _Compared:
+    """Compare sums with predictions, v(S) with rows masked by hand, and the values of the first rows where a question is given."""
     with np.errstate(all="ignore"):
         answer = reader.solve(table, find("shapley"), 1)
         own = predict(reader, table)
@@ -121,42 +164,45 @@ def verify(
         residual, adding_up = certified.residual, certified.tolerance
     by_hand = reader.masked_predictions(table, masks)
     masked = None if by_hand is None else _largest(reader.game(table).value(masks) - by_hand)
-    solved, second = _values(reader, table, answer), reader.second_reading()
-    if solved is not None and (semivalue.name != "shapley" or order > 1):
-        solved = _sets(reader, table, semivalue, order)
+    solved = None if question is None else _values(reader, table, answer, *question)
     worst = _largest(residual)
     within = [worst <= adding_up]
     within += [] if masked is None else [masked <= allowed]
     within += [] if solved is None else [solved <= _solving(reader, answer, allowed)[: len(solved)]]
-    return Verification(
-        max_residual=float(worst.max(initial=0.0)),
-        max_mask_difference=_maximum(masked),
-        tolerance=float(np.max(allowed, initial=0.0)),
-        passed=bool(all(map(np.all, within))) and not (second.difference is not None and second.difference > SAME_READING),
-        n_rows=table.n_rows,
-        n_masks=n_masks if by_hand is not None else 0,
-        max_value_difference=_maximum(solved),
-        reading_difference=second.difference,
-        unchecked=_unchecked(reader, masked, solved, answer, second.gap),
+    return _Compared(
+        float(worst.max(initial=0.0)),
+        _maximum(masked),
+        _maximum(solved),
+        float(np.max(allowed, initial=0.0)),
+        bool(all(map(np.all, within))),
+        answer.exact,
     )
 
 
-def _values(reader: Reader, table: Table, answer: Solution) -> np.ndarray | None:
+def _rows_at_a_time(reader: Reader, n_rows: int, memory_limit: float) -> int:
+    """Return how many rows are compared at a time: as are solved, and as fit where each is masked by hand for each background row."""
+    n_background = 1 if reader.background is None else reader.background.n_rows
+    by_hand = memory_limit / (8.0 * COPIES * n_background * reader.n_features)
+    return max(1, min(block_size(reader, n_rows, 1, memory_limit), int(by_hand)))
+
+
+def _values(reader: Reader, table: Table, answer: Solution, semivalue: Semivalue, order: int) -> np.ndarray | None:
     """Return the largest difference to the definition's values on a few rows. None where those are out of reach."""
-    if not answer.exact or not table.n_rows:
+    if not answer.exact:
         return None
     some = table.take(slice(0, min(SOLVED_ROWS, table.n_rows)))
     expected = reference_values(reader.game(some))
     if expected is None:
         return None
+    if semivalue.name != "shapley" or order > 1:
+        return _sets(reader, some, semivalue, order)
     return _largest(answer.values[: some.n_rows, : reader.n_players] - expected)
 
 
-def _sets(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> np.ndarray | None:
+def _sets(reader: Reader, some: Table, semivalue: Semivalue, order: int) -> np.ndarray | None:
     """Return the largest difference of another index or order. It is compared with all coalitions; None beyond ten players."""
     if reader.n_players > ALL_COALITIONS:
         return None
-    some = table.take(slice(0, min(SOLVED_ROWS, table.n_rows)))
     expected = solve(reader.game(some), semivalue, order, method="enumeration").values
     values = reader.solve(some, semivalue, order).values
     return _largest(values.reshape(expected.shape) - expected)
@@ -168,17 +214,15 @@ def _solving(reader: Reader, answer: Solution, tolerance: np.ndarray) -> np.ndar
     return np.asarray((tolerance - bound) * (np.finfo(float).eps / reader.precision) + bound)
 
 
-def _unchecked(
-    reader: Reader, masked: np.ndarray | None, solved: np.ndarray | None, answer: Solution, gap: str
-) -> tuple[str, ...]:
+def _unchecked(reader: Reader, first: _Compared, gap: str) -> tuple[str, ...]:
     """Say in words what could not be compared."""
     texts = []
-    if masked is None:
+    if first.masked is None:
         texts.append(f"v(S), as value_function={reader.value_function!r} of {reader.model_name} cannot be masked by hand")
     if gap:
         texts.append(f"the nodes of the trees, as {gap}")
-    if solved is None:
-        why = f"the coalitions of {reader.n_players} players are out of reach" if answer.exact else "they are estimates"
+    if first.values is None:
+        why = f"the coalitions of {reader.n_players} players are out of reach" if first.exact else "they are estimates"
         texts.append(f"values one by one, as {why}")
     return tuple(texts)
 

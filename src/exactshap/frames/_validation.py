@@ -196,9 +196,17 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
             message(f"Expected 2D array for `{what}`, got {array.ndim}D array instead", f"Its shape is {array.shape}", hint)
         )
     if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
+        array = _converted(array, array.dtype.newbyteorder("="))
         _warn_of_byte_order(what, "X.astype(X.dtype.newbyteorder('='))")
     return Table(array, None, *array.shape)
+
+
+def _converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return an array in another dtype. Rows and columns that repeat (``np.broadcast_to``) are converted once and repeat again."""
+    if 0 not in array.strides:
+        return array.astype(dtype)
+    once = array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
+    return np.broadcast_to(once.astype(dtype), array.shape)
 
 
 def _frame_of_records(records: list[dict], what: str) -> Any:
