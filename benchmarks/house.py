@@ -58,6 +58,8 @@ def cases() -> Iterator[tuple[str, Callable[[], Callable[[], Any]]]]:
     yield "SVR, 1,000 rows, background of 50", explained(SVR(), 500, 1000, 50)
     yield "GP, 1,000 rows", explained(process, 300, 1000)
     yield "GP, 1 row, background of 50", explained(process, 300, 1, 50)
+    radial = GaussianProcessRegressor(kernels.Matern(3.0, nu=1.5), alpha=1.0, optimizer=None)
+    yield "GP of a Matern kernel, 20 rows, background of 50", explained(radial, 300, 20, 50)
     yield "Ridge, 20,000 rows", explained(Ridge(), 3000, 20_000, 100)
     yield "Ridge behind a scaler, 20,000 rows", explained(make_pipeline(StandardScaler(), Ridge()), 3000, 20_000, 100)
     yield "MMD of 2 x 2,000 rows", lambda: lambda: exactshap.decompose_mmd(X[:2000], X[2000:4000])

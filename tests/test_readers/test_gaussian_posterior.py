@@ -234,6 +234,26 @@ def test_automatic_skips_what_is_expensive(monkeypatch):
     assert explain(model, ROWS, BACKGROUND, uncertainty=True).covariances is not None
 
 
+@pytest.mark.parametrize(
+    ("kernel", "n_background", "automatic"),
+    [
+        (k.RBF(3.0), 50, True),
+        (k.RBF(3.0), 100, True),
+        (k.RBF(3.0), 300, False),  # more than a tenth of a second a row
+        (k.Matern(3.0, nu=1.5), 1, True),
+        (k.Matern(3.0, nu=1.5), 10, True),
+        (k.Matern(3.0, nu=0.5), 10, False),  # less than a tenth of a second, but 17 times its values
+        (k.Matern(3.0, nu=1.5), 50, False),  # the README's: it took 17 times as long as the values alone
+    ],
+)
+def test_an_uncertainty_that_nobody_set_is_cheap_beside_its_values(kernel, n_background, automatic):
+    points = np.random.default_rng(3).normal(size=(300, 10))
+    model = GaussianProcessRegressor(kernel, alpha=1.0, optimizer=None).fit(points, points[:, 0])
+    reader = Explainer(model, points[:n_background], memory_limit=2**34).reader
+    assert reader.strategy.offered() == automatic
+    assert Explainer(model, points[:n_background], uncertainty=True).reader.strategy.offered()
+
+
 def test_a_covariance_that_does_not_add_up_is_refused(monkeypatch):
     from exactshap.readers.kernel_machines import _gaussian_posterior
 

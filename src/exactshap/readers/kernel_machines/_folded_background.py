@@ -25,8 +25,6 @@ from exactshap.solvers.product import (
     folding_pays,
 )
 
-# A sweep of a mixture takes as long as that many single Gaussians (benchmarks/bench_radial.py).
-SWEPT_GAUSSIANS = 25.0
 # Factors of one sub-block of rows: 2 MiB.
 FACTOR_VALUES = 2**18
 
@@ -58,12 +56,7 @@ class FoldedBackground(Strategy):
         if order == 1 and machine.n_radial and not self.kept:
             return False
         sizes = machine.n_players, len(machine.mixture), machine.n_terms, machine.n_outputs
-        return folding_pays(*sizes, semivalue, order, self._swept_terms() if order == 1 else None)
-
-    def _swept_terms(self) -> float:
-        """Return how many terms quadrature has in effect, where one sweep serves the Gaussians of a radial kernel."""
-        others = sum(block.coefficients.shape[1] for block in self.machine.expansion.without_radial.blocks)
-        return others + SWEPT_GAUSSIANS * self.machine.n_radial
+        return folding_pays(*sizes, semivalue, order, machine.swept_terms if order == 1 else None)
 
     def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         if not self.pays(semivalue, order):

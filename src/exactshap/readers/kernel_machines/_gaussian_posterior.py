@@ -26,8 +26,9 @@ from exactshap.solvers.rkhs import (
 
 # Value functions that are linear in f given the kernel.
 LINEAR_IN_F = ("interventional", "interventional-independent", "baseline")
-# Multiplications for each row, about a fifth of a second: an uncertainty that costs less comes by itself.
-AUTOMATIC_OPERATIONS = 3e8
+# Multiplications for each row. An uncertainty comes by itself below a fiftieth of a second, and below a tenth of a second where it
+# costs at most ten times what the values do (benchmarks/bench_gp.py).
+CHEAP_OPERATIONS, AUTOMATIC_OPERATIONS, TIMES_THE_VALUES = 2e7, 1e8, 10.0
 # Multiplications for each row: about ten minutes.
 MAX_OPERATIONS = 1e12
 # An exponential, in multiplications.
@@ -54,7 +55,7 @@ class Process:
 def attach(request: Request, processes: Sequence[Process]) -> tuple[GaussianPosterior | None, Request]:
     """Read the setting ``uncertainty``; return the posterior, or None, and the other settings.
 
-    True, False, or "auto": computed where a row costs less than a fifth of a second. The outputs of independent processes together are
+    True, False, or "auto": computed where it is cheap. The outputs of independent processes together are
     those of the reader, in order.
     """
     options = dict(request.options)
@@ -153,12 +154,13 @@ class WithPosterior(Strategy):
     # -- what it costs, and whether it is offered --------------------------------------------------------------------
 
     def operations(self, order: int = 1) -> float:
-        """Return about how many multiplications the uncertainty of one row costs: priors, functionals, triangular solves."""
+        """Return about how many multiplications the uncertainty of one row costs: factors, priors, functionals, triangular solves."""
         d = self.machine.n_players
         nodes, m, total = (d + 1) // 2, len(self._mixture()), 0.0
         for process in self.processes:
             n, parts = float(len(process.points)), len(process.components)
-            total += parts * (float(m * nodes * d) ** 2 / 2.0 + n * m * nodes * d) + n**2 * d
+            factors = FACTOR_OPERATIONS * (m + n) * self.machine.n_columns
+            total += parts * (factors + float(m * nodes * d) ** 2 / 2.0 + n * m * nodes * d) + n**2 * d
             if order == 2:
                 total += parts * (float(m * nodes * d) ** 2 / 2.0 + n * m * nodes * d**2) + n**2 * d**2 / 2.0
         return total
@@ -171,9 +173,17 @@ class WithPosterior(Strategy):
         if self.posterior.always:
             return self.operations(order) <= MAX_OPERATIONS
         return (
-            self.operations(order) <= AUTOMATIC_OPERATIONS
+            self.operations(order) <= self._automatic_limit(order)
             and self._bytes(self.block_rows or Reader.block_rows) <= self.posterior.memory_limit / 2.0
         )
+
+    def _automatic_limit(self, order: int) -> float:
+        """Return how many multiplications an uncertainty that nobody set may cost. It is a count, so that every machine decides alike."""
+        machine = self.machine
+        d = machine.n_players
+        terms = machine.swept_terms if order == 1 else float(machine.n_terms)
+        values = terms * len(machine.mixture) * ((d + 1) // 2) * float(d) ** order
+        return min(AUTOMATIC_OPERATIONS, max(CHEAP_OPERATIONS, TIMES_THE_VALUES * values))
 
     def _bytes(self, n_rows: int) -> float:
         """Return the memory of the posterior's factors for a block of rows.

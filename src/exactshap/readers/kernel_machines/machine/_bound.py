@@ -20,6 +20,8 @@ TILE_BYTES, TABLE_BYTES = (
     2**25,
     2**27,
 )  # of a tile of the background and of the tables of its sums: where memory_limit allows them
+# A sweep of a mixture takes as long as that many single Gaussians (benchmarks/bench_radial.py).
+SWEPT_GAUSSIANS = 25.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,12 @@ class BoundMachine:
     def n_radial(self) -> int:
         """The number of terms of radial kernels, each a mixture, that one sweep serves."""
         return sum(terms.points.shape[1] for terms in self.expansion.radial)
+
+    @cached_property
+    def swept_terms(self) -> float:
+        """Return how many terms quadrature has in effect, where one sweep serves the Gaussians of a radial kernel."""
+        others = sum(block.coefficients.shape[1] for block in self.expansion.without_radial.blocks)
+        return others + SWEPT_GAUSSIANS * self.n_radial
 
     @cached_property
     def widest(self) -> int:
