@@ -34,7 +34,7 @@ exclude_patterns = [
 ]
 templates_path = ["_templates"]
 nitpicky = True  # a name that leads nowhere is a warning, and a warning is an error
-nitpick_ignore_regex = [  # names of other libraries: their sites are not asked
+nitpick_ignore_regex = [  # names of other libraries: their sites are not queried
     (
         r"py:.*",
         r"(numpy|np|pandas|pd|polars|sklearn|scipy|shap|shapiq|matplotlib|pyarrow|collections|dataclasses|typing|pathlib|joblib)\..*",

@@ -1,5 +1,7 @@
 """Comparisons of explanations against plain NumPy, their intervals against coverage, their MMD against the function itself."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -260,6 +262,9 @@ def test_the_page_of_a_comparison_says_what_changed(tmp_path, n_outputs):
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace('http-equiv="Content', "")
     steady = first.compare(first, drift=False).report(tmp_path / "may.html", threshold=0.5).read_text(encoding="utf-8")
     assert "No change beyond the threshold" in steady
+    back = second.compare(first, drift=False).report(tmp_path / "back.html").read_text(encoding="utf-8")
+    assert "\N{MINUS SIGN}" in back
+    assert not re.findall(r"<td>[^<]*(?<![\w.])-\d", back)
     assert steady.count("<svg") == 1 + 3
     with pytest.raises(InputError, match="html"):
         found.report(tmp_path / "june.txt")

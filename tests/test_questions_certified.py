@@ -99,7 +99,7 @@ def test_any_two_swapped_pairs_are_seen_at_once(name, monkeypatch):
 
 def test_orders_of_players_are_no_index():
     explainer = Explainer(MODELS["ridge"], X[:20])
-    with pytest.raises(InputError, match="Only indices are verified set by set"):
+    with pytest.raises(InputError, match="Only semivalues and interaction indices can be verified"):
         explainer.verify(X[:2], index=owen({"a": ["x0", "x1"], "b": ["x2", "x3", "x4"]}))
 
 

@@ -44,7 +44,7 @@ def shown(explanation, tmp_path, capsys):
     yield "rows", repr(explanation.abs())
     yield "selection", repr(explanation[:, ["sex", "age"]])
     yield "comparison", repr(explanation.compare(explanation[:3], drift=False))
-    yield "report", re.sub(r"largest residual.*?against", "", render(explanation), flags=re.DOTALL)
+    yield "report", re.sub(r"at most <b>.*?up to [^<]*", "", render(explanation), flags=re.DOTALL)
     for name, draw in (
         ("waterfall", lambda: explanation.plot.waterfall(0)),
         ("interactions or bars", lambda: explanation.plot.bar(0)),

@@ -68,6 +68,8 @@ def test_sampled_values_do_not_wear_the_certificate_of_exact_ones(interactive):
     assert "Estimates, not exact values Sampled from 100 coalitions a row: standard errors of 0.25 typically" in text
     assert "Certificate passed" not in text
     assert "Certificate passed" in Page(make(rows(n=4))).text
+    assert "value_function='interventional', budget=100)" in text  # the call that gives the report again
+    assert "budget=" not in Page(make(rows(n=4))).text
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------

@@ -55,8 +55,7 @@ ax.minorticks_off()
 # The shares behind it
 # --------------------
 # v(S) is HSIC of the columns in S with the class. The shares add up to HSIC of all
-# columns; ``decomposition_`` holds the check, and p-values where permutations are asked
-# for.
+# columns; ``decomposition_`` holds the check, and p-values if permutations are requested.
 selector = search.best_estimator_["hsicselector"]
 print(
     f"HSIC {selector.decomposition_.total:.4f}, residual {selector.decomposition_.residual:.1g}"

@@ -130,6 +130,6 @@ def test_trees_average_over_their_covers():
 
     X, y, _, Z = data()
     tree = DecisionTreeRegressor(max_depth=2).fit(X, y)
-    with pytest.raises(InputError, match="averages over their covers"):
+    with pytest.raises(InputError, match="means over their covers"):
         decompose_r2(tree, X, y, background=Z)
     assert decompose_r2(tree, X, y).value_function == "path_dependent"

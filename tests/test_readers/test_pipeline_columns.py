@@ -132,13 +132,15 @@ OTHER_ROWS = {
 def test_steps_that_use_other_rows_are_refused(name, n_background):
     rows = X.to_numpy()[np.argsort(X.to_numpy()[:, 0])]  # the first is not dropped
     model = make_pipeline(FunctionTransformer(OTHER_ROWS[name]), Ridge()).fit(rows, Y)
-    with pytest.raises(UnsupportedStructureError, match="depends on the rows that are transformed with it"):
+    with pytest.raises(UnsupportedStructureError, match="differently when other rows come with it"):
         explain(model, rows[40:62], rows[:100:5][:n_background])
 
 
 def test_an_output_that_never_changes_is_refused():
     model = make_pipeline(FunctionTransformer(lambda rows: np.c_[rows, rows[:, 0] > 9.0]), Ridge()).fit(X.to_numpy(), Y)
-    with pytest.raises(UnsupportedStructureError, match=r"Which column output 4 of FunctionTransformer.* cannot be seen"):
+    with pytest.raises(
+        UnsupportedStructureError, match=r"input column of output 4 of FunctionTransformer.* cannot be determined"
+    ):
         explain(model, X.to_numpy()[:2], X.to_numpy()[:20])
 
 

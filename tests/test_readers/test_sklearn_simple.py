@@ -254,5 +254,5 @@ def test_logarithms_of_the_target_are_what_the_regressor_predicts(logarithm, bac
     assert explanation.unit == f"{logarithm.__name__} of the target"
     np.testing.assert_allclose(explanation.prediction, logarithm(model.predict(ROWS)), rtol=0, atol=roundings(16))
     np.testing.assert_array_equal(explanation.values, explain(model.regressor_, ROWS, BACKGROUND).values)
-    with pytest.raises(UnsupportedStructureError, match=r"exact as its logarithm.*model\.predict"):
+    with pytest.raises(UnsupportedStructureError, match=r"exact for its logarithm only.*model\.predict"):
         explain(model, ROWS, BACKGROUND, output="response")

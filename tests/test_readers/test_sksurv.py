@@ -135,7 +135,7 @@ def test_chosen_times_are_steps_of_the_curve():
     for times in (known[0] / 2, known[-1] + 1.0, [], [[1.0]]):
         with pytest.raises(InputError, match="`times` must lie between"):
             explain(model, X[:3], output="survival", times=times)
-    with pytest.raises(InputError, match="`times` are those of a curve"):
+    with pytest.raises(InputError, match="`times` needs a survival curve as output"):
         explain(model, X[:3], times=[2.0])
 
 

@@ -212,7 +212,7 @@ def test_settings_are_checked(tmp_path):
         def __reduce__(self):
             raise TypeError("never")
 
-    with pytest.raises(InputError, match="no bytes to tell it from another"):
+    with pytest.raises(InputError, match="cannot be pickled, so that kept answers"):
         MappedFunction(Closed(), kept=tmp_path)
     assert repr(MappedFunction(cases.product)) == "MappedFunction(product, batch_rows=1000)"
 

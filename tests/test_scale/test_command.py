@@ -105,7 +105,7 @@ def test_bad_rows_follow_the_policy(files, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (COMMON, "The results of a folder are a folder. --out is missing"),
+        (COMMON, "The results of a folder of files need a folder. --out is missing"),
         ([*COMMON, "-o", "values.csv"], "Got --out values.csv"),
         ([*COMMON, "-o", "out", "--dtype", "half"], "Unknown type dtype='half'"),
         ([*COMMON, "-o", "out", "--report", "a.html"], "Got --report a.html"),

@@ -381,7 +381,7 @@ def test_another_run_is_refused_by_name(source, tmp_path, change, named):
                 "groups": lambda: cases.svr(groups={"s": ["s1", "s2"]}),
             }[change["explainer"]]()
         }  # fmt: skip
-    with pytest.raises(InputError, match=f"was another one. Different: [^;]*{named}"):
+    with pytest.raises(InputError, match=f"is of other data or settings. Different: [^;]*{named}"):
         run(source, tmp_path / "out", **change)
     assert contents(tmp_path / "out") == before
 

@@ -112,5 +112,5 @@ def test_a_task_that_loses_a_pair_is_caught(samples):
 def test_what_tasks_cannot_do_is_refused(samples):
     X = samples[0]
     for settings in ({"joint": True}, {"n_permutations": 9}):
-        with pytest.raises(UnsupportedStructureError, match="Tasks over pairs of blocks"):
+        with pytest.raises(UnsupportedStructureError, match="map= supports the shares of one game only"):
             decompose_hsic(X, X["a"], **settings, settings=PairwiseSettings(map=here))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactshap.results.data import cells, readable, response, value_function_sentence
-from exactshap.results.report import Scale
+from exactshap.results.report import Scale, minus_signs
 
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
@@ -57,13 +57,13 @@ def _facts(explanation: Explanation, milliseconds: float, i: int, baseline_row: 
 
 def _head(view: Explanation, was: Explanation | None, of: str, response: str, was_response: str) -> str:
     people = readable(view)
-    prediction = f"<strong id='prediction' data-value='{float(view.prediction[0])!r}'>{people.prediction[0]:.6g}</strong>"
+    prediction = f"<strong id='prediction' data-value='{float(view.prediction[0])!r}'>{minus_signs(f'{people.prediction[0]:.6g}')}</strong>"
     also = f", <strong>{response}</strong>" if response else ""
     line = f"Prediction{escape(of)}: {prediction}{also} <small>({escape(view.unit)})</small>"
     if was is not None:
-        before = f"{readable(was).prediction[0]:.6g}{', ' + was_response if was_response else ''}"
+        before = minus_signs(f"{readable(was).prediction[0]:.6g}{', ' + was_response if was_response else ''}")
         line += f"<br><small id='was'>was {before}</small>"
-    start = f"baseline <span id='baseline' data-value='{float(view.baseline[0])!r}'>{people.baseline[0]:.6g}</span>"
+    start = f"baseline <span id='baseline' data-value='{float(view.baseline[0])!r}'>{minus_signs(f'{people.baseline[0]:.6g}')}</span>"
     return f"<h3>{line}</h3><p class='fact' style='margin:0'>{start}</p>"
 
 
@@ -87,7 +87,7 @@ def _waterfall(view: Explanation, was: Explanation | None) -> str:
             f"<td class='v' data-value='{float(view.values[0, j])!r}'>{_signed(values[j])}{then}</td><td class='t'>{ticks}{bar}</td></tr>"
         )
     marks = "".join(
-        f"<i class='tick' style='left:{float(scale(tick)):.2f}%'></i><span style='left:{float(scale(tick)):.2f}%'>{tick:.4g}</span>"
+        f"<i class='tick' style='left:{float(scale(tick)):.2f}%'></i><span style='left:{float(scale(tick)):.2f}%'>{minus_signs(f'{tick:.4g}')}</span>"
         for tick in scale.ticks(4)
     )
     rows.append(f"<tr class='axis' aria-hidden='true'><td class='n'></td><td class='v'></td><td class='t'>{marks}</td></tr>")
@@ -95,7 +95,7 @@ def _waterfall(view: Explanation, was: Explanation | None) -> str:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.4g}" if value else "0"
+    return minus_signs(f"{value:+.4g}") if value else "0"
 
 
 def _labels(view: Explanation, was: Explanation | None) -> list[str]:
@@ -114,6 +114,6 @@ def _cells(view: Explanation) -> list[str]:
     if shown is None:
         return []
     return [
-        (text if isinstance(text, str) else "" if text != text else f"{float(text):.6g}") or "missing"
+        (text if isinstance(text, str) else "" if text != text else minus_signs(f"{float(text):.6g}")) or "missing"
         for text in shown.display[0]
     ]

@@ -115,10 +115,10 @@ def stream_files(task: Task, output: Path | None, report: Path | None, **setting
 
     if output is None or output.suffix:
         got = "--out is missing" if output is None else f"Got --out {output}"
-        raise InputError(message("The results of a folder are a folder", got, "Name it: --out results"))
+        raise InputError(message("The results of a folder of files need a folder", got, "Name it: --out results"))
     if report is not None:
-        what = "Files that stream through have no report"
-        raise InputError(message(what, f"Got --report {report}", "Explain one file for that"))
+        what = "A folder of files has no report"
+        raise InputError(message(what, f"Got --report {report}", "Explain one file"))
     settings |= {"drop": task.drop, "offset": task.offset}
     console().print(repr(explain_dataset(task.without_data(), task.data, output, **settings)))
 

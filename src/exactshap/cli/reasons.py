@@ -116,4 +116,4 @@ def _refuse_resampling(resample: int) -> None:
 
     if resample:
         do = "Pass the model, the rows and --background"
-        raise InputError(message("A saved explanation holds no background to draw from", f"Got --resample {resample}", do))
+        raise InputError(message("A saved explanation holds no background rows to resample", f"Got --resample {resample}", do))

@@ -185,12 +185,12 @@ def _bandwidth_choice(text: str) -> str | float:
 
 def _facts_of_r2(shares: R2Decomposition) -> str:
     facts = f"{shares.statistic} = {shares.total:.6g} ({shares.game} game); shares sum to {shares.values.sum():.6g}"
-    return f"{facts}, drift {shares.readable_drift():.2g}; residual {shares.residual:.1e} (tolerance {shares.tolerance:.1e})"
+    return f"{facts}, drift {shares.readable(shares.drift or 0.0):.2g}; residual {shares.residual:.1e} (tolerance {shares.tolerance:.1e})"
 
 
 def _rows_of_r2(shares: R2Decomposition) -> list[tuple[str, ...]]:
     order = np.argsort(-shares.values, kind="stable")
-    values = shares.readable_values()
+    values = shares.readable(shares.values)
     fractions = np.where(values == 0.0, 0.0, shares.fractions)
     return [(shares.feature_names[j], f"{values[j]:.4g}", f"{100 * fractions[j]:.1f} %") for j in order]
 

@@ -273,7 +273,11 @@ class Explainer:
 
         question = find(index)
         if not isinstance(question, Semivalue):
-            raise InputError(message("Only indices are verified set by set", f"Got {question.name!r}", "Pass the name of one"))
+            raise InputError(
+                message(
+                    "Only semivalues and interaction indices can be verified", f"Got {question.name!r}", "Pass the name of one"
+                )
+            )
         rows, offsets = split_offset(X, offset, self.reader.feature_names)
         with _refused_beyond_memory("Verifying so many rows"):
             return verify(self.reader, self._checked(rows), n_masks, random_state, question, order, offsets, self.memory_limit)

@@ -173,7 +173,7 @@ def _estimated(
         if joint or question.n_permutations:
             got = "Got joint=True" if joint else f"Got n_permutations={question.n_permutations}"
             do = "Leave map= out, or pass method='blocks' with estimator='unbiased'"
-            raise UnsupportedStructureError(message("Tasks over pairs of blocks give shares of one game", got, do))
+            raise UnsupportedStructureError(message("map= supports the shares of one game only", got, do))
         return estimate_by_tasks(x, y, question, run)
     blocks = rows_of_blocks(x.n_rows, n_blocks, generator) if n_blocks > 1 else [slice(None)]
     sides = ((x.take(rows), y.take(rows)) for rows in blocks)

@@ -227,7 +227,11 @@ def decompose_r2(
         return fixed_shares(model, X, y, sample_weight, groups, background, value_function)
     if background is not None or value_function not in ("auto", "path_dependent"):
         do = "Leave background= and value_function= out"
-        raise InputError(message("The R2 of trees averages over their covers", f"Got value_function={value_function!r}", do))
+        raise InputError(
+            message(
+                "The R2 of trees has one value function: means over their covers", f"Got value_function={value_function!r}", do
+            )
+        )
     problem = prepare_problem(model, X, y, sample_weight, groups, n_jobs)
     seconds = forecast(problem, game, per_row, memory_limit)
     solved = solve(problem, game, per_row, n_jobs)

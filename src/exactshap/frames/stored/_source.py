@@ -64,7 +64,7 @@ class SourceFile:
         if now in known and not (finally_ and None in now):
             return
         if self.file.sha256() != self.digest:
-            raise InputError(message(f"{self.name} has changed while it was read", "Its digest is another one", _START_AGAIN))
+            raise InputError(message(f"{self.name} has changed while it was read", "Its SHA-256 differs", _START_AGAIN))
         _CHECKED[self.file.path, self.digest] = now
 
 
@@ -150,7 +150,7 @@ class _Stream:
             batch = next(self.batches, None) if self.left is None else self.left
             if batch is None:
                 got = f"It ends after {self.position} of {self.file.n_rows} rows"
-                raise InputError(message(f"{self.file.name} is not the file that it was, or damaged", got))
+                raise InputError(message(f"{self.file.name} has changed since the run started, or is damaged", got))
             end = min(stop - self.position, batch.num_rows)
             begin = min(max(start - self.position, 0), end)
             if end > begin:
@@ -197,7 +197,9 @@ def _readable(name: str, kind: str) -> Iterator[None]:
         if isinstance(error, ExactshapError) or (isinstance(error, OSError) and error.errno is not None):
             raise
         what = f"{name} cannot be read as {kind}"
-        raise InputError(message(what, f"{error}"[:200] or type(error).__name__, "Is it whole? Write it again")) from None
+        raise InputError(
+            message(what, f"{error}"[:200] or type(error).__name__, "Check that it is complete, or write it again")
+        ) from None
 
 
 def _csv(file: StoredFile, keep: tuple[str, ...]) -> Any:

@@ -94,5 +94,5 @@ def _offset_note(fitted: Model) -> str:
         if given is not None and np.any(np.asarray(given, float)):
             do = "Pass the offsets of the explained rows, explain(model, X, offset=...); of an exposure its log"
             what = f"{type(fitted).__name__} was fitted with {name}s of its rows"
-            return message(what, "The values are without them, as predict(X) is", do)
+            return message(what, "The values leave them out, as predict(X) does", do)
     return ""

@@ -131,7 +131,7 @@ def no_response(model: Model, why: str) -> UnsupportedStructureError:
     way = "predict_proba" if hasattr(model, "predict_proba") else "predict"
     return UnsupportedStructureError(
         message(
-            f"The response of {type(model).__name__} is not known from its score",
+            f"The response of {type(model).__name__} is no known function of its score",
             why,
             f"Call the model: explain(model.{way}, X, background), sampled beyond 13 players",
         )

@@ -28,7 +28,7 @@ def read(model: Model, request: Request) -> TreeReader:
         return _read_curve(model, request)
     if "times" in request.options:
         do = f"Pass output={' or '.join(map(repr, CURVES))} with it"
-        raise InputError(message("`times` are those of a curve", f"Got output={request.output!r}", do))
+        raise InputError(message("`times` needs a survival curve as output", f"Got output={request.output!r}", do))
     ensemble = convert(model)
     timed = ensemble.unit == "log of the survival time"
     return TreeReader(model, request, ensemble, OwnCall("predict", finish=np.log) if timed else OwnCall("predict"))

@@ -121,8 +121,8 @@ class ColumnOwners:
         return UnsupportedStructureError(
             message(
                 f"The step {_called(step)} is not known to work column by column",
-                "Its output columns may mix input columns, so that input columns cannot be players exactly",
-                "Make the columns that it mixes one player with groups=; explain after it: Explainer(pipeline[-1], "
+                "Its output columns may mix input columns, which then cannot be players exactly",
+                "Join the columns that it mixes into one player with groups=; explain after it: Explainer(pipeline[-1], "
                 "background=pipeline[:-1].transform(background)); or sample with Explainer(pipeline.predict, background), "
                 "of a classifier pipeline.predict_proba",
             )
@@ -177,7 +177,7 @@ def _n_outputs(step: Model, rows: Table | None) -> int:
             raise UnsupportedStructureError(
                 message(
                     f"{type(step).__name__} does not say how many columns it makes",
-                    "Got no background to see it on",
+                    "Got no background to try it on",
                     "Pass background=X_reference",
                 )
             ) from None
@@ -228,9 +228,9 @@ def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], row
     if not apart:
         raise UnsupportedStructureError(
             message(
-                f"What {name} makes of a row depends on the rows that are transformed with it",
-                "Every second row, transformed without the others, came out otherwise, or rows were dropped",
-                "Work out what it needs of other rows in fit, and use that in transform",
+                f"{name} transforms a row differently when other rows come with it",
+                "Every second row alone gave other numbers, or rows were dropped",
+                "Compute what it needs from other rows in fit, and use that in transform",
             )
         )
 
@@ -263,8 +263,8 @@ def require_apart(
                 raise UnsupportedStructureError(
                     message(
                         f"Output {p} of the steps before the model is not made from one column alone",
-                        f"Row {int(places[pair])} mixed with background row {int(numbers[pair])} shows it; the background alone did not",
-                        "Make the columns that are mixed one player with groups=; or sample with Explainer(pipeline.predict, background)",
+                        f"Row {int(places[pair])} mixed with background row {int(numbers[pair])} shows it; the background rows alone do not",
+                        "Join the columns that are mixed into one player with groups=; or sample with Explainer(pipeline.predict, background)",
                     )
                 )
 
@@ -289,8 +289,8 @@ def _called(step: Model) -> str:
 def _unseen(step: Model, places: np.ndarray) -> UnsupportedStructureError:
     return UnsupportedStructureError(
         message(
-            f"Which column output {int(places[0])} of {_called(step)} is made from cannot be seen",
-            "It is the same whichever column of the background changes",
+            f"The input column of output {int(places[0])} of {_called(step)} cannot be determined",
+            "The output is the same whichever column of the background changes",
             "Pass a background of many different rows, give the step one column at a time in a ColumnTransformer, or sample with"
             " Explainer(pipeline.predict, background)",
         )

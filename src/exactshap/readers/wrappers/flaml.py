@@ -26,7 +26,9 @@ def read(model: Model, request: Request) -> Reader:
         raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
     if request.background is None:
         do = "Pass reference rows: explain(model, X, background)"
-        raise UnsupportedStructureError(message("FLAML prepares rows, and only rows show what of which column", do=do))
+        raise UnsupportedStructureError(
+            message("FLAML transforms the rows, and only rows show which column each output comes from", do=do)
+        )
     classes = [] if getattr(model, "label_transformer", None) is None else [str(label) for label in model.classes_]
     if request.output in classes[len(classes) == 2 :]:  # two classes share one score
         request = replace(request, output=str(classes.index(request.output)))
@@ -61,7 +63,9 @@ class FlamlPreparation(BaseEstimator):
             return self.model.preprocess(rows)
         except KeyError as error:
             do = "Pass the columns of the fit"
-            raise UnknownNameError(message("FLAML prepares other columns than it was given", f"{error}", do)) from error
+            raise UnknownNameError(
+                message("FLAML transforms the columns of the fit, and the rows have others", f"{error}", do)
+            ) from error
 
 
 class FlamlReader(PipelineReader):
@@ -94,4 +98,4 @@ class FlamlReader(PipelineReader):
         own = joined_outputs(getattr(inside, called)(self.rows(rows).native))
         if outside.shape != own.shape or not np.allclose(outside, own, rtol=1e-12, atol=0.0):
             do = f"Pass its function: explain(model.{called}, X, background)"
-            raise ExactnessError(message(f"{self.model_name} does not answer what the model inside answers", do=do))
+            raise ExactnessError(message(f"{self.model_name} does not predict what the model inside predicts", do=do))

@@ -44,7 +44,9 @@ def read(model: Model, request: Request) -> Reader:
     logarithm = _LOGARITHMS.get((back.func, back.inverse_func)) if name == "FunctionTransformer" else None
     if logarithm is not None and request.asks_response:
         do = "Sample with Explainer(model.predict, background)"
-        raise UnsupportedStructureError(message("The target is exact as its logarithm", f"Got output={request.output!r}", do))
+        raise UnsupportedStructureError(
+            message("Values of this target are exact for its logarithm only", f"Got output={request.output!r}", do)
+        )
     if logarithm is None and not identity and name not in _AFFINE:
         raise UnsupportedStructureError(
             message(

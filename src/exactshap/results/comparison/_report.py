@@ -14,7 +14,7 @@ from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.results.comparison import _words as words
 from exactshap.results.data import counted, without_noise
 from exactshap.results.plots import prepare_marginals
-from exactshap.results.report import difference_bars, marginal_panel, now, template, write_page
+from exactshap.results.report import difference_bars, marginal_panel, minus_signs, now, template, write_page
 
 CHANGED, MAYBE, STEADY = "changed", "may have changed", "steady"
 _SHARE = 0.1  # of the largest mean magnitude of the first group: the threshold where none is given
@@ -70,10 +70,10 @@ def write_comparison(
         comparison=comparison,
         verdict=_verdict(comparison, found),
         alarm=bool((found == CHANGED).any()),
-        facts=words.facts_of(comparison),
+        facts={name: minus_signs(text) for name, text in words.facts_of(comparison).items()},
         rows_compared=[f"{label}: {counted(n, 'row')}" for label, n in zip(comparison.labels, comparison.n_rows, strict=True)],
         headings=[*headings, "threshold", "status"],
-        rows=[[*row, f"{limits[j]:.3g}", found[j]] for row, j in zip(rows, order, strict=True)],
+        rows=[[row[0], *map(minus_signs, row[1:]), f"{limits[j]:.3g}", found[j]] for row, j in zip(rows, order, strict=True)],
         differences=markup(_differences(comparison, shown, names[: len(shown)], limits[shown])),
         drift=markup(_drift(comparison, shown, names[: len(shown)])),
         panels=[markup(panel) for panel in _panels(comparison, found)],

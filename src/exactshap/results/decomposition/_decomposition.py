@@ -138,20 +138,19 @@ class Decomposition:
             raise MissingDependencyError(message("`to_frame` needs a frame library", "None is installed", INSTALL_FRAMES))
         return nw.from_dict(columns, backend=backend).to_native()
 
-    def readable_values(self) -> np.ndarray:
-        """Return the values, as 0 within the certificate's tolerance."""
-        return without_noise(self.values, getattr(self, "tolerance", 0.0))
-
-    def readable_drift(self) -> float:
-        """Return the drift, as 0 within the certificate's tolerance or without drift."""
-        return float(without_noise(self.drift or 0.0, getattr(self, "tolerance", 0.0)))
+    def readable(self, numbers: np.ndarray | float) -> np.ndarray:
+        """Return numbers in the unit of the total, 0 for those within the certificate's tolerance."""
+        return without_noise(numbers, getattr(self, "tolerance", 0.0))
 
     def __repr__(self) -> str:
-        drift = "" if self.drift is None else f"; shares sum to {np.sum(self.values):.6g} (drift {self.readable_drift():.3g})"
+        drift = (
+            "" if self.drift is None else f"; shares sum to {np.sum(self.values):.6g} (drift {self.readable(self.drift):.3g})"
+        )
         lines = [f"{self.statistic} = {self.total:.6g} over {len(self)} features{drift}"]
         shown = np.argsort(-np.abs(self.values), kind="stable")[:10]
         width = max((len(self.feature_names[j]) for j in shown), default=0)
-        errors, values = self.std_error, self.readable_values()
+        values = self.readable(self.values)
+        errors = None if self.std_error is None else self.readable(self.std_error)
         for j in shown:
             error = "" if errors is None else f" ± {errors[j]:.2g}"
             lines.append(f"  {self.feature_names[j]:<{width}}  {values[j]:.6g}{error}")
@@ -162,9 +161,10 @@ class Decomposition:
     def _repr_html_(self) -> str:
         head, *lines = repr(self).split("\n")
         shown = np.argsort(-np.abs(self.values), kind="stable")[: sum(not line.startswith("  (") for line in lines)]
-        values = self.readable_values()
+        values = self.readable(self.values)
         fractions = np.where(values == 0.0, 0.0, self.fractions)
-        numbers = {"value": values, "of total": fractions, "std error": self.std_error, "p": self.p_values}
+        errors = None if self.std_error is None else self.readable(self.std_error)
+        numbers = {"value": values, "of total": fractions, "std error": errors, "p": self.p_values}
         known = {name: column for name, column in numbers.items() if column is not None}
         rows = [[self.feature_names[j], *(f"{column[j]:.4g}" for column in known.values())] for j in shown]
         hidden = len(self) - len(shown)

@@ -137,14 +137,14 @@ def facts_of(shares: PairwiseDecomposition) -> list[str]:
 
 def rows_of(shares: PairwiseDecomposition) -> tuple[list[str], list[list[str]]]:
     """Return headings and rows of text, by decreasing share."""
-    level, values = f"{100 * shares.details['level']:g} % interval", shares.readable_values()
+    level, values = f"{100 * shares.details['level']:g} % interval", shares.readable(shares.values)
     columns = {
         "column": list(shares.feature_names),
         "contribution": [f"{v:.4g}" for v in values],
         "of total": ["" if np.isnan(f) else f"{100 * f:.1f} %" for f in np.where(values == 0.0, 0.0, shares.fractions)],
     }
     if shares.intervals is not None:
-        columns[level] = [f"{low:.3g} to {high:.3g}" for low, high in shares.intervals]
+        columns[level] = [f"{low:.3g} to {high:.3g}" for low, high in shares.readable(shares.intervals)]
     if shares.p_values is not None and shares.p_adjusted is not None:
         columns["p"] = [f"{p:.4g}" for p in shares.p_values]
         columns[f"p ({shares.details['correction']})"] = [f"{p:.4g}" for p in shares.p_adjusted]

@@ -69,7 +69,7 @@ def _checked(rows: ExplanationData, k: int, adverse: str, level: float) -> float
     """Return the sign of adverse values."""
     if rows.output_names is not None:
         do = "Pass output= (a number or a name)"
-        raise InputError(message("Reasons are of one output", f"This explanation has {list(rows.output_names)}", do))
+        raise InputError(message("Reasons explain one output", f"This explanation has {list(rows.output_names)}", do))
     if not rows.additive:
         got = f"Got index={rows.index!r} of order {rows.order}"
         raise InputError(message("Reasons are shares of the prediction", got, "Explain with index='shapley' and order=1"))

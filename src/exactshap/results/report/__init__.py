@@ -10,6 +10,7 @@ _PUBLIC = {
     "colour_variables": "exactshap.results.report._template",
     "difference_bars": "exactshap.results.report._figures",
     "marginal_panel": "exactshap.results.report.shares",
+    "minus_signs": "exactshap.results.report._svg",
     "now": "exactshap.results.report._template",
     "render": "exactshap.results.report._page",
     "render_interactive": "exactshap.results.report._interactive",
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from exactshap.results.report._page import render as render
     from exactshap.results.report._page import write_report as write_report
     from exactshap.results.report._svg import Scale as Scale
+    from exactshap.results.report._svg import minus_signs as minus_signs
     from exactshap.results.report._template import colour_variables as colour_variables
     from exactshap.results.report._template import now as now
     from exactshap.results.report._template import template as template

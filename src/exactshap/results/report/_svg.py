@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -10,6 +11,15 @@ from html import escape
 import numpy as np
 
 MINUS = "\N{MINUS SIGN}"
+
+
+def minus_signs(text: str) -> str:
+    """Return a text whose negative numbers have a typographic minus; hyphens of words and dates stay.
+
+    >>> minus_signs("-0.5 to 1e-09, on 2024-03-01")
+    '−0.5 to 1e−09, on 2024-03-01'
+    """
+    return re.sub(r"(?<![\w.)])-(?=[.\d])|(?<=\de)-(?=\d)", MINUS, text)
 
 
 def number(value: float) -> str:

@@ -45,7 +45,7 @@ def estimate(explanation: ExplanationData) -> str:
     errors = readable(explanation).std_error
     if errors is None or not errors.size:
         return ""
-    a_row = round(explanation.n_evaluations / explanation.n_rows)
+    a_row = _calls_a_row(explanation)
     calls = f" from {counted(a_row, 'coalition')} a row" if a_row else ""
     if not errors.any():
         return f"Sampled{calls}: all standard errors are zero up to rounding, as the method represents this function without an error."
@@ -53,6 +53,10 @@ def estimate(explanation: ExplanationData) -> str:
         f"Sampled{calls}: standard errors of {np.median(errors):.2g} typically and {errors.max():.2g} at most;"
         " two of them on either side cover about 95 % of the exact values."
     )
+
+
+def _calls_a_row(explanation: ExplanationData) -> int:
+    return round(explanation.n_evaluations / max(explanation.n_rows, 1))
 
 
 def _not_additive(explanation: ExplanationData) -> str:
@@ -89,11 +93,14 @@ def reproduce(explanation: ExplanationData, *, command: str | None, seed: int, i
     if command is not None:
         return command
     background = "" if explanation.background_size is None else ", background"
+    groups = "" if explanation.groups is None else ", groups=groups"
+    calls = f", budget={_calls_a_row(explanation)}" if explanation.kind == "sampled" and explanation.n_evaluations else ""
     return "\n".join(
         [
             "import exactshap",
             "",
-            f"explainer = exactshap.Explainer(model{background}, value_function={explanation.value_function!r})",
+            "# and the other settings that were passed, such as output= and random_state=",
+            f"explainer = exactshap.Explainer(model{background}, value_function={explanation.value_function!r}{groups}{calls})",
             f"explanation = explainer(X, index={explanation.index!r}, order={explanation.order})",
             f'explanation.report("report.html", {"interactive=True, " * interactive}seed={seed})',
         ]

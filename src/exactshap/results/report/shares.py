@@ -61,10 +61,10 @@ def render_shares(
     headings, rows = rows_of(shares)
     page = template("shares.html.jinja").render(
         title=title,
-        facts=facts_of(shares),
+        facts=[svg.minus_signs(fact) for fact in facts_of(shares)],
         details=_settings(shares),
         headings=headings,
-        rows=rows,
+        rows=[[name, *map(svg.minus_signs, cells)] for name, *cells in rows],
         figure=markup(share_bars(shares.plot.prepare())),
         whiskers=shares.intervals is not None or shares.std_error is not None,
         panels=[markup(marginal_panel(marginal, labels)) for marginal in strongest_marginals(shares, samples)]

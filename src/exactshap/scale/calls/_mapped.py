@@ -94,7 +94,9 @@ class MappedFunction:
         if self._folder is not None:
             if self._digest is None:
                 do = "Leave kept= out, or pass a function that pickles"
-                raise InputError(message(f"{self.__name__} has no bytes to tell it from another function", do=do))
+                raise InputError(
+                    message(f"{self.__name__} cannot be pickled, so that kept answers cannot be matched with it", do=do)
+                )
             self._folder.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, rows: TableLike) -> np.ndarray:

@@ -125,7 +125,7 @@ class Work:
             j = int(np.nanargmax(np.abs(old - new))) if np.isfinite(old - new).any() else 0
             got = f"{names[j]} of its first row was {old[j]:.6g} and is {new[j]:.6g} now"
             do = "Use the settings (budget, seed, ...) and versions of that run, or name an empty folder"
-            raise InputError(message(f"The run in {self.folder} was another one", got, do))
+            raise InputError(message(f"The run in {self.folder} is of other data or settings", got, do))
 
     def _explained(self, batch: Batch) -> tuple[Any, GlobalImportance]:
         arrow = require("pyarrow", "scale", purpose="Reading data")

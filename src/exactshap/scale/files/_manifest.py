@@ -52,8 +52,10 @@ def check_run(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -
         changes = ["the columns of the output"]
     if changes:
         more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
-        do = "Run it as it was, or name an empty folder"
-        raise InputError(message(f"The run in {folder} was another one", f"Different: {'; '.join(changes[:3])}{more}", do))
+        do = "Use the data and settings of that run, or name an empty folder"
+        raise InputError(
+            message(f"The run in {folder} is of other data or settings", f"Different: {'; '.join(changes[:3])}{more}", do)
+        )
 
 
 @dataclass

@@ -101,7 +101,9 @@ class Layout:
             return {name: np.full(explanation.n_rows, np.nan) for name in self.errors}
         if not self.errors:
             got = f"method: {explanation.method}"
-            raise ExactnessError(message("Values were sampled that were announced as exact", got, "Please report this"))
+            raise ExactnessError(
+                message("Values were sampled although the schema says that they are exact", got, "Please report this")
+            )
         return dict(zip(self.errors, _by_output(errors), strict=True))
 
     def marked(self, n_rows: int) -> dict[str, np.ndarray]:

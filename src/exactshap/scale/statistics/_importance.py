@@ -197,7 +197,7 @@ class ExactSums:
         """Return column sums of an array, and those of absolute values. The array is (n_rows, n_columns)."""
         values = np.asarray(values, np.float64)
         if not np.isfinite(values).all():
-            raise InputError(message("A sum of values that are not finite has no value", do="Leave such rows out"))
+            raise InputError(message("Values must be finite to be summed", do="Leave such rows out"))
         sums = magnitudes = cls.zeros(values.shape[1])
         for start in range(0, len(values), _ROWS_AT_ONCE):
             parts = [_units(column) for column in values[start : start + _ROWS_AT_ONCE].T]

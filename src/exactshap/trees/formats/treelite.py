@@ -121,7 +121,9 @@ def _operator(trees: list[dict[str, Any]]) -> str:
     known = {node["comparison_op"] for tree in trees for node in tree["nodes"] if "comparison_op" in node}
     if len(known) > 1 or not known <= {"<", "<="}:
         do = "Explain its predictions: explain(lambda rows: treelite.gtil.predict(model, rows)[:, 0, 0], X, background)"
-        raise UnsupportedStructureError(message("The splits of this treelite model compare in other ways", f"Got {known}", do))
+        raise UnsupportedStructureError(
+            message("This treelite model compares cells in ways that are not supported", f"Got {known}", do)
+        )
     return next(iter(known), "<=")
 
 

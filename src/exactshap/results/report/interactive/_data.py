@@ -110,8 +110,9 @@ def _first(explanation: ExplanationData, error: np.ndarray | None) -> tuple[int,
         return largest(explanation.residual), "the row with the largest residual"
     if error is not None:
         return largest(error), "the row with the largest error of the prediction"
-    if explanation.std_error is not None:
-        return largest(explanation.std_error), "the row with the largest standard error"
+    errors = readable(explanation).std_error
+    if errors is not None and errors.any():
+        return largest(errors), "the row with the largest standard error"
     order = np.argsort(explanation.prediction.reshape(n, -1)[:, 0], kind="stable")
     return int(order[n // 2]), "the row with the median prediction" if n > 1 else "the only row"
 
