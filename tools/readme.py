@@ -10,6 +10,7 @@ import argparse
 import os
 import platform
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -174,7 +175,8 @@ def pictures():
     explanation.plot.beeswarm()
     plt.savefig(IMAGES / "beeswarm.png", dpi=110, bbox_inches="tight")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as engine:
-        browser = engine.chromium.launch(executable_path=os.environ.get("CHROMIUM"))
+        chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")  # None: the one that Playwright downloaded
+        browser = engine.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         pages = {
             "report": explanation.report(Path(folder) / "report.html"),
             "interactive": interactive(Path(folder) / "interactive.html"),

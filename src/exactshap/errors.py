@@ -39,7 +39,7 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206
 
 
 class ExactshapError(Exception):
-    """Be the base of all errors that exactshap raises on purpose. Its text holds no escape characters of a stranger's names."""
+    """Hold the text of every error that exactshap raises on purpose. Control characters of names in it are replaced."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__(printable(text))

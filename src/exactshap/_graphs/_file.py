@@ -125,7 +125,7 @@ class OnnxFile:
     def split(self, n_columns: int | None = None, players: Sequence[int] | None = None) -> Parts:
         """Return the parts of the file.
 
-        ``n_columns`` counts the columns of a table whose width the file leaves open; ``players`` is the player of each column,
+        ``n_columns`` counts the columns of a table if the file leaves its width open; ``players`` is the player of each column,
         and what one player has may be mixed.
         """
         proto = parse(self.content, self.name)
@@ -155,7 +155,7 @@ def _inputs(proto: Foreign, n_columns: int | None) -> Iterable[Input]:
         width = kind.shape.dim[1].dim_value if len(kind.shape.dim) == 2 else 0
         width = width or n_columns or 0
         if not 0 < width <= MAX_COLUMNS:
-            do = "Pass background=, whose columns are counted"
+            do = "Pass background=: its columns are counted"
             raise UnsupportedStructureError(message(f"The file does not say how many columns {entry.name!r} has", do=do))
         yield entry.name, DTYPES[kind.elem_type], int(width)
 

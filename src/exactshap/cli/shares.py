@@ -131,7 +131,7 @@ def mmd(
 def hsic(
     data: Annotated[Path, typer.Argument(help="Rows: .csv or .parquet.")],
     *,
-    target: Annotated[str, typer.Option(help="Column whose dependence on the others is measured.")],
+    target: Annotated[str, typer.Option(help="Column that the others may depend on.")],
     drop: options.Drop = None,
     kernel: Kernel = "rbf",
     kernel_target: Annotated[str, typer.Option(help="Kernel of the target: rbf, laplacian, cauchy or categorical.")] = "rbf",

@@ -1,4 +1,4 @@
-"""Select the columns whose exact Shapley values are larger than those of columns that cannot matter."""
+"""Select the columns with larger exact Shapley values than columns that cannot matter."""
 
 from __future__ import annotations
 

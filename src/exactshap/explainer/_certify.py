@@ -12,7 +12,7 @@ discrete derivative for T, times the mass of the index, and nothing for sets wit
 
 .. math:: \phi_T(h_T) = \mu_{|T|} \sum_{U \subseteq T} (-1)^{|T| - |U|} f(h_U)
 
-**The background**, whose mean prediction is v(empty), is predicted before the first explanation, and a few of its rows again with
+**The background** has the mean prediction v(empty). It is predicted before the first explanation, and a few of its rows again with
 each: a model that was fitted anew since it was read is noticed.
 
 Hybrids and those rows are predicted in one call with the explained rows.
@@ -47,7 +47,7 @@ SEPARATE_CALLS = (
     10  # explained rows from which on hybrids are compared each time, and tables that do not combine have calls of their own
 )
 ROWS_BETWEEN = 50  # explained rows between two comparisons, on average, where each request has fewer
-MAX_COALITIONS = 4  # coalitions of frames of several dtypes, whose rows cannot each take columns of their own
+MAX_COALITIONS = 4  # coalitions of frames of several dtypes: their rows cannot each take columns of their own
 QUESTION_VALUES = 2**24  # numbers of the solutions of its hybrids at a time: 128 MiB
 RANDOM_SETS = 16  # coalitions of an index or order, of a row each: one sees two swapped sets with a chance of a third to a half
 # Explained rows between two comparisons of an index or order, on average: binding a reference row and solving the hybrids costs what a
@@ -174,7 +174,7 @@ class Certifier:
         return self._mixed(table, self._n_hybrids(table.n_rows), n_predicted_again(background.n_rows, table.n_rows))
 
     def _n_hybrids(self, n_rows: int) -> int:
-        """Return how many hybrids are compared: of small requests, whose answers take less time than that, every now and then."""
+        """Return how many hybrids are compared: of small requests, which take less time than that, every now and then."""
         if not self._has_hybrids or self._reader.asks is not None:
             return 0
         assert self._reader.background is not None
@@ -467,7 +467,7 @@ def coalitions(rng: np.random.Generator, n: int, n_players: int) -> np.ndarray:
 def _of_whole_columns(
     table: Table, background: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray
 ) -> Table | None:
-    """Return hybrids of frames of several dtypes, whose neighbours share their coalitions; None of other tables."""
+    """Return hybrids of frames of several dtypes, with neighbours that share coalitions; None of other tables."""
     starts = [0, *(np.flatnonzero(np.any(columns[1:] != columns[:-1], axis=1)) + 1).tolist(), len(columns)]
     shares = [slice(*ends) for ends in itertools.pairwise(starts)]
     of_shares = [rows[share] for share in shares], [references[share] for share in shares]

@@ -152,7 +152,7 @@ _NOT_ON_TABLES = (
 )  # they predict for objects of their library
 
 
-# Models without a sum, whose one public method is explained as a function of the rows
+# Models without a sum: their one public method is explained as a function of the rows
 _AS_FUNCTION = {"sklearn.ensemble._weight_boosting.AdaBoostRegressor": "predict"}
 # Why there is no reader: what a prediction is instead of a sum
 _NO_STRUCTURE = {

@@ -3,7 +3,7 @@ r"""Lay an ensemble and its rows out for the compiled kernels.
 Compiled sweeps of the two games of R2 (``src/native/r2``), and the arrays that they read.
 
 A tree's game is a sum over *units*, half as many as its leaves: a unit is an internal node with two leaf children, or a leaf
-whose sibling is internal. With prefix players F_u (the splits above it), cover ratios b_uk and, for a node, its own split on
+with an internal sibling. With prefix players F_u (the splits above it), cover ratios b_uk and, for a node, its own split on
 player j with leaf values v_left, v_right:
 
 .. math:: f_S(x) = \sum_u \prod_{k \in S} \alpha_{uk}(x) \prod_{k \notin S} \beta_{uk}

@@ -61,7 +61,7 @@ def _coefficients(model: Model) -> Any:
     if _is_cox(model):
         return model.params_
     if not any(kind.__name__ == "ParametericAFTRegressionFitter" for kind in type(model).__mro__):
-        raise _refused(model, "Got a model whose hazards are no such function")
+        raise _refused(model, "Got a model with hazards of another form")
     params = model.params_
     of_columns = params[params.index.get_level_values(1) != _INTERCEPT]
     parameters = of_columns.index.get_level_values(0).unique()

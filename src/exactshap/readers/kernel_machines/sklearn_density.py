@@ -18,7 +18,7 @@ from exactshap.readers.kernel_machines.machine import expand
 
 
 def read(model: Model, request: Request) -> Reader:
-    """Read the density, whose logarithm the model answers."""
+    """Read the density; the model returns its logarithm."""
     require_fitted(model, "tree_", "bandwidth_")
     settings = {name: getattr(model, name) for name in _READ}
     if settings != _READ:

@@ -1,8 +1,8 @@
-r"""Responses of scores whose terms join a few players each: exact by variable elimination.
+r"""Responses of scores with terms on a few players each: exact by variable elimination.
 
 .. math:: v_x(S) = \sum_z w_z\, g\Bigl(\beta + \sum_f s_{fz}(S \cap I_f)\Bigr)
 
-A sum of exponentials in place of g makes every wave a product of factors on the players of a term each: a graphical model whose
+A sum of exponentials in place of g makes every wave a product of factors on the players of a term each: a graphical model. Its
 players have two states (:func:`exactshap.solvers.product.solve_factors`).
 """
 

@@ -48,7 +48,7 @@ def _layers(model: Model) -> tuple[list[Model], Model]:
 
 
 def _answering(inside: Model) -> str:
-    """Return the method whose answers are numbers, of models with classes the probabilities."""
+    """Return the method that gives numbers: of models with classes the probabilities."""
     return "predict_proba" if hasattr(inside, "predict_proba") and len(getattr(inside, "classes_", ())) else "predict"
 
 

@@ -55,7 +55,7 @@ def read(model: Model, request: Request) -> Reader:
 def member_of_probabilities(
     inner: Model, weights: np.ndarray, columns: Columns, request: Request, model: Model
 ) -> tuple[Member, np.ndarray | float]:
-    """Read one classifier, all of whose probabilities are exact, or that of its second class where it has two."""
+    """Read one classifier with exact probabilities; of two classes the second one only."""
     owner = type(model).__name__
     try:
         reader = read_member(inner, replace(request, output="all"), owner, columns)

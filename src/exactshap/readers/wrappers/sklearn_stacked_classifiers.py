@@ -55,7 +55,7 @@ def read(model: Model, request: Request) -> Reader:
 def _member(
     model: Model, inner: Model, method: str, weights: np.ndarray, request: Request
 ) -> tuple[Member, np.ndarray | float]:
-    """Read one classifier by the method whose answers the last step takes."""
+    """Read one classifier by the method that feeds the last step."""
     if method == "predict_proba":
         of_classes = np.concatenate([np.zeros_like(weights), weights]) if len(weights) == 1 else weights
         return member_of_probabilities(inner, of_classes, None, request, model)

@@ -153,7 +153,7 @@ class Comparison:
         return draw_comparison(self, ax, output=output, max_display=max_display)
 
     def changed(self, threshold: float | Mapping[str, float] | None = None) -> tuple[str, ...]:
-        """Return features whose whole interval of the difference is beyond the threshold.
+        """Return features with a difference beyond the threshold, its whole interval included.
 
         Parameters
         ----------

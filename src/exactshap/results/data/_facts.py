@@ -204,7 +204,7 @@ _VALUE_FUNCTIONS = {
 }
 
 _OF_TRAINING = (  # an additive model knows its training rows' counts in each bin
-    "v(S) is the mean prediction over the rows that the model was fitted on, whose counts it keeps (no background was passed), with"
+    "v(S) is the mean prediction over the rows that the model was fitted on (it keeps their counts; no background was passed), with"
     " the features in S taken from the explained row."
     " It breaks the dependence between features on purpose; it is not a conditional expectation."
 )

@@ -147,7 +147,7 @@ def importance(
     shared = _SHARED * noise.mean(axis=0) if by_row is None and noise is not None and _SHRUNKEN in explanation.method else None
     if noise is not None and shared is None:
         magnitudes, slopes = corrected_magnitudes(values, noise)
-        words = "debiased means of |value|, whose noise alone would raise it"
+        words = "debiased means of |value|: noise alone would raise them"
     estimate = magnitudes.mean(axis=0)
     facts = {
         "names": explanation.feature_names,
@@ -202,7 +202,7 @@ def corrected_magnitudes(values: np.ndarray, noise: np.ndarray) -> tuple[np.ndar
               \tau(u) = \frac2\pi \int_0^\infty \frac{1 - K(w) e^{w^2 \sigma^2 / 2} \cos wu}{w^2}\, dw
 
     A value with normal noise has :math:`E\, e^{w^2 \sigma^2 / 2} \cos w\hat\phi = \cos w\phi`, so that :math:`E\,\tau(\hat\phi)` is
-    :math:`|\phi|` up to the frequencies that the taper K leaves out, beyond :data:`_CUT` over the noise. Values whose density varies
+    :math:`|\phi|` up to the frequencies that the taper K leaves out, beyond :data:`_CUT` over the noise. Values with a density that varies
     little over the noise have none there; values that are all 0 keep 0.3 of the noise.
 
     Parameters

@@ -68,7 +68,7 @@ def _axis(explanation: ExplanationData, shown: Cells, j: int) -> Axis:
 
 
 def draw_scatter(prepared: Scatter, ax: Axes = None) -> Any:
-    """Draw prepared values as dots. Rows whose cell is missing stand to the left of all others."""
+    """Draw prepared values as dots. Rows with a missing cell stand to the left of all others."""
     ax, colours = new_axes(6.5, 4.5) if ax is None else ax, current_palette()
     x, colour = prepared.x, prepared.colour
     known = np.isfinite(x.numbers)
@@ -132,7 +132,7 @@ def _name_missing(ax: Axes, content: Axis, left: float) -> None:
 
 
 def strongest_colour(explanation: ExplanationData, j: int) -> int | None:
-    r"""Return the player whose cells go with player ``j``'s values most, at equal cells of ``j``; None where none does.
+    r"""Return the player with cells that go with ``j``'s values most, at equal cells of ``j``; None if there is none.
 
     Pairs of order 2 decide where the explanation has them: the largest mean magnitude. Otherwise rows are cut into bins along the
     cells of ``j``, and the squared correlations of values and cells within the bins are added up. It is a choice of colours, no measure.

@@ -32,7 +32,7 @@ _PARAMETERS = {
 
 
 def convert(model: Model) -> TreeModel:
-    """Return a fitted ``NGBoost`` whose base learners are scikit-learn's trees, with an output for each parameter."""
+    """Convert a fitted ``NGBoost`` of scikit-learn's trees, with an output for each parameter."""
     if not len(model.base_models):
         raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
     raw, stages = [], []

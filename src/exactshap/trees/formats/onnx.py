@@ -43,7 +43,7 @@ class _Leaves:
 
 
 def from_bytes(content: bytes, *, name: str) -> TreeModel:
-    """Return the trees of a file whose graph is one ensemble, of a table of as many columns as the file says."""
+    """Return the trees of a file with one ensemble as its graph, for a table of as many columns as the file says."""
     parts = OnnxFile(content, name).split()
     if not isinstance(parts.core, TreeCore) or parts.front is not None:
         held = "other steps" if isinstance(parts.core, TreeCore) else parts.core.attributes.kind

@@ -33,7 +33,7 @@ class BinnedTerms:
         return np.stack([values[rows[:, l]] for l, values in enumerate(flat)], axis=1)
 
     def hybrid(self, row: np.ndarray, rows: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """Return the cells of rows whose ``chosen`` columns have the bins of one row (1, n_terms)."""
+        """Return the cells of rows with the bins of one row (1, n_terms) in the ``chosen`` columns."""
         cells = rows.copy()
         for l, (columns, scores) in enumerate(zip(self.columns, self.scores, strict=True)):
             shape = scores.shape[:-1]
