@@ -90,7 +90,7 @@ def _verdict(comparison: Any, found: np.ndarray) -> str:
     n_changed, n_maybe = int((found == CHANGED).sum()), int((found == MAYBE).sum())
     parts = [f"{n_changed} of {counted(len(found), 'mean value')} changed by more than the threshold"]
     if n_maybe:
-        parts.append(f"{n_maybe} more may have")
+        parts.append(f"{n_maybe} {'more ' if n_changed else ''}may have")
     if comparison.drift is not None and comparison.drift.p_value is not None:
         moved = "differ" if comparison.drift.p_value <= 1.0 - comparison.level else "do not differ beyond chance"
         parts.append(f"the data {moved} (p = {comparison.drift.p_value:.2g})")
