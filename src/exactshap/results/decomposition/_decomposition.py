@@ -139,7 +139,7 @@ class Decomposition:
         return nw.from_dict(columns, backend=backend).to_native()
 
     def readable(self, numbers: np.ndarray | float) -> np.ndarray:
-        """Return numbers in the total's unit without rounding noise: 0 within the tolerance."""
+        """Return numbers with 0 for those within the certificate's tolerance."""
         return without_noise(numbers, getattr(self, "tolerance", 0.0))
 
     def __repr__(self) -> str:
