@@ -8,6 +8,7 @@ import itertools
 import pkgutil
 import re
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -156,3 +157,22 @@ def test_every_example_runs(pytestconfig):
     """The suite runs the examples of all modules; here, that it does."""
     assert "--doctest-modules" in pytestconfig.getini("addopts")
     assert "src" in pytestconfig.getini("testpaths")
+
+
+DIALECT = re.compile(
+    r"\b(told|asked|company|crew|pace|lent|beside|foretold|foretells|dear)\b|_(found|told|asked|few|many)\b", re.I
+)
+
+
+def dialect(text):
+    """Return the private words of a text that readers of other libraries would stumble over."""
+    return [match[0] for match in DIALECT.finditer(text)]
+
+
+def test_sources_and_pages_are_written_in_plain_words():
+    root = Path(__file__).parent.parent
+    pages = [*(root / "docs").glob("*.md"), *(root / "docs" / "papers").glob("*.md"), *(root / "docs" / "gallery").glob("*.py")]
+    texts = [root / "README.md", *pages, *(root / "src" / "exactshap").rglob("*.py"), *(root / "src").rglob("*.jinja")]
+    assert len(texts) > 400
+    assert not {str(path.relative_to(root)): words for path in texts if (words := dialect(path.read_text(encoding="utf-8")))}
+    assert dialect("a game that it foretells") == ["foretells"]

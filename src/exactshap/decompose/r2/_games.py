@@ -157,7 +157,7 @@ def residual_shares(
     """Return sum_k Shapley(sum_i w_i (r_ki - f_kS(x_i))^2) of shape (n_players,); see :func:`add_residual_trees`.
 
     ``residual`` (n_rows,) is what the first tree meets (boosted) or the base of all (averaged); ``weights`` (n_rows,).
-    Beside it the sum_i w_i r_ki of shape (n_trees,).
+    Also returns sum_i w_i r_ki of shape (n_trees,).
     """
     shares = _shallow_shares if layout.shallow else _pair_shares
     return shares(layout, residual, weights, averaged, n_jobs)

@@ -14,7 +14,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def minus_signs(text: str) -> str:
-    """Return a text whose negative numbers have a typographic minus; hyphens of words and dates stay.
+    """Return a text with typographic minus signs; hyphens of words and dates stay.
 
     >>> minus_signs("-0.5 to 1e-09, on 2024-03-01")
     '−0.5 to 1e−09, on 2024-03-01'

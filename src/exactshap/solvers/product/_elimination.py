@@ -152,7 +152,7 @@ class _PlanArrays(NamedTuple):
 
 
 class _Arrays(NamedTuple):
-    """The same with the players whose weights belong to each state of a separator, and of a parent."""
+    """The same with the players that have weights in each state of a separator, and of a parent."""
 
     plan: _PlanArrays
     start: np.ndarray

@@ -3,7 +3,7 @@ r"""Solve games of rectified sums exactly, by meeting in the middle.
 .. math:: v(S) = \sum_k c_k \max\Bigl(0,\; \beta_k + \sum_{j \in S} s_{i(k) j}\Bigr)
 
 A kink has no short sum of exponentials. The coalitions of either half of the players are put in the order of their sums instead:
-with each coalition of one half the sum is positive for a tail of the other's list, whose weights are added up by size as it grows.
+with each coalition of one half the sum is positive for a tail of the other's list; its weights are added up by size as it grows.
 A sum of d players costs some d 2^(d / 2) operations instead of 2^d, and sums that are positive, or negative, for every coalition cost d.
 """
 
@@ -65,7 +65,9 @@ def _check_width(steps: np.ndarray, starts: np.ndarray, shifts: np.ndarray) -> N
     bent = owner[(shifts + low < 0.0) & (shifts + high > 0.0)]
     most = int(moving[bent].max(initial=0))
     if most > MAX_HINGE_PLAYERS:
-        got = f"Got a sum that {most} players move across zero; at most {MAX_HINGE_PLAYERS}, whose halves have 2^15 coalitions each"
+        got = (
+            f"Got a sum that {most} players move across zero; at most {MAX_HINGE_PLAYERS}, with halves of 2^15 coalitions each"
+        )
         raise BudgetError(message("Rectified sums have too many players", got, "Join players into groups"))
 
 

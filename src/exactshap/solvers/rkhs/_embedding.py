@@ -28,7 +28,7 @@ ETAS = np.logspace(-7.0, 0.0, 15)
 RANK_CUTOFF = 1e-10
 # Rows: twelve eigenvalue problems of this size take half a second.
 MAX_ROWS_FOR_ETA = 300
-# Random coalitions whose losses are added up
+# Random coalitions: their losses are added up
 COALITIONS_FOR_ETA = 12
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from exactshap._runtime.linear_algebra import solve_lower
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.sampled._estimators import foretold
+from exactshap.solvers.sampled._estimators import is_predicted
 from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled._sampling import MAX_DESIGNED
 from exactshap.solvers.sampled._surrogate import posterior
@@ -32,30 +32,30 @@ from exactshap.solvers.sampled.process import CubeProcess, covariance
 
 GROWTH = 2.25  # pairs after a stage over those before, at most
 MAX_PLACED = 4000  # pairs: placing more takes longer than to condition on them; the rest is drawn by size
-LEAST_PAIRS = 6  # a player: with fewer the relevances are hardly known
+STAGE_PAIRS_A_PLAYER = 6  # a player: with fewer the relevances are hardly known
 PAIRS_FIRST = ((6, 0.65), (12, 0.5))  # of few calls, up to so many pairs a player, before single coalitions
-FEWEST_PLACES = 16  # that are placed at a time
+PLACES_AT_ONCE = 16  # with fewer left, all are placed at once
 STAGE_ROWS = 800  # pairs that decide the relevances of a stage
 CANDIDATES = {True: 6, False: 2}  # for each place, few places and many; and as many again as were called before
-FEW_PLACES = 400
+WIDE_SEARCH_PLACES = 400
 BATCH = 64  # places between two passes over all candidates
 BLOCK = 512  # candidates that are looked at together
 SHORTLIST = 3  # candidates for each place of a batch
 TRUSTED = 1e-6  # of a prior variance of 1/2, added to that of candidates: what is left of one that is known is rounding
-MOST_SETS = 500  # that decide together: those whose values vary most before any call
+MOST_SETS = 500  # that decide together: those with the most variable values before any call
 
-Question: TypeAlias = tuple[Semivalue, int, tuple[tuple[int, ...], ...]]  # whose values, up to which order, of which sets
+Question: TypeAlias = tuple[Semivalue, int, tuple[tuple[int, ...], ...]]  # the semivalue, the order, the sets
 
 
 def grow(problem: RegressionProblem, n_calls: int, limit: int) -> None:
     """Call coalitions until ``n_calls``, of ``limit`` at most, have been called: in stages where that pays, else at once."""
     if (share := _pairs_first(problem, limit)) is not None:
-        _grow_few(problem, n_calls, share)
+        _grow_pairs_first(problem, n_calls, share)
         return
     for size in _stages(problem, n_calls):
         if len(problem.masks) >= size:
             continue
-        if len(problem.masks) == 0 or foretold(problem):
+        if len(problem.masks) == 0 or is_predicted(problem):
             problem.grow(2 * size + 2)
         else:
             problem.add(_placed(problem, size - len(problem.masks)))
@@ -70,19 +70,19 @@ def _pairs_first(problem: RegressionProblem, limit: int) -> float | None:
     return next((share for most, share in PAIRS_FIRST if n_pairs < most * d < 2 ** (d - 2)), None)
 
 
-def _grow_few(problem: RegressionProblem, n_calls: int, share: float) -> None:
+def _grow_pairs_first(problem: RegressionProblem, n_calls: int, share: float) -> None:
     """Call pairs first, which tell the halves apart, and then single coalitions, of which each tells of both for one call."""
     if len(problem.masks) == 0:
         problem.grow(2 * round(share * (n_calls - 2) / 2) + 2)
         problem.part()
     while (n_left := n_calls - 2 - len(problem.masks)) > 0:
-        problem.add(_placed(problem, n_left if n_left <= FEWEST_PLACES else n_left // 2))
+        problem.add(_placed(problem, n_left if n_left <= PLACES_AT_ONCE else n_left // 2))
 
 
 def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
     """Return the pairs in all after each stage; none where coalitions are drawn or placed at once."""
     d, n_pairs = problem.n_players, (n_calls - 2) // 2
-    least = max(MAX_DESIGNED, 2 * LEAST_PAIRS * d - 1) if problem.is_shapley else LEAST_PAIRS * d - 1
+    least = max(MAX_DESIGNED, 2 * STAGE_PAIRS_A_PLAYER * d - 1) if problem.is_shapley else STAGE_PAIRS_A_PLAYER * d - 1
     if not least < n_pairs < 2 ** (d - 1) - 1 or problem.settings.estimator not in ("auto", "process"):
         return []
     last = min(n_pairs, MAX_PLACED)
@@ -93,7 +93,7 @@ def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
 
 def _placed(problem: RegressionProblem, n: int) -> np.ndarray:
     """Return the next ``n`` pairs or coalitions (n, n_players)."""
-    masks = problem.unseen(CANDIDATES[n <= FEW_PLACES] * n)
+    masks = problem.unseen(CANDIDATES[n <= WIDE_SEARCH_PLACES] * n)
     with single_threaded_blas():  # sums would end in other bits with other numbers of threads
         process = posterior(problem, STAGE_ROWS)
         problem.relevances = process.logs
@@ -143,7 +143,7 @@ class Candidates:
         return short[picked], [half.rows[:, picked].T for half in listed]
 
     def _explain(self, picked: np.ndarray, roots: list[np.ndarray]) -> None:
-        """Take from all others what the picked ones tell of them, and let those go, in whose places the last ones come."""
+        """Take from all others what the picked ones say of them; drop the picked ones and move the last ones into their places."""
         n_left, points = len(self.points) - len(picked), self.points[picked]
         free = picked[picked < n_left]
         last = np.setdiff1d(np.arange(n_left, len(self.points)), picked)

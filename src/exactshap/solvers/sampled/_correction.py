@@ -19,9 +19,9 @@ h stands for the d relevances that were fitted to the n pairs. The values and th
 
 .. math:: \phi_j(m) + \lambda c_j, \qquad (1 - w)\, \sigma_j^2 + w V_j.
 
-Answers that repeat may be foretold by luck: with probability t where two pairs have the same answer with probability t, and in all pairs
-that tell of one relevance, n / d of which one fixes it, with :math:`t^{n / d - 1}`. A pair of a size of which :math:`n_s` were foretold is then as
-uncertain as a guess with probability :math:`1 / (n_s + 1)`, whose squared error is the mean square of the answers :math:`\bar y^2`: that much of
+Answers that repeat may be predicted by luck: with probability t where two pairs have the same answer with probability t, and in all n / d pairs
+of one relevance, one of which fixes it, with :math:`t^{n / d - 1}`. A pair of a size of which :math:`n_s` were predicted is then as
+uncertain as a guess with probability :math:`1 / (n_s + 1)`, with the mean square of the answers as its squared error, :math:`\bar y^2`: that much of
 them is added to each :math:`r_i^2` in V. It matters with some two pairs a player, for votes and the like.
 """
 
@@ -85,7 +85,7 @@ class Correction:
 
 
 def _luck(process: CubeProcess, pairs_a_player: float) -> np.ndarray:
-    """Return the probability (n_outputs,) that answers were foretold by luck, t^(n / d - 1)."""
+    """Return the probability (n_outputs,) that answers were predicted by luck, t^(n / d - 1)."""
     answers = process.halves[0].half.target[process.order > 0]
     rounded = np.round(answers / np.maximum(np.abs(answers).max(axis=0), TINIEST), ALIKE_DIGITS)
     times = [np.unique(column, return_counts=True)[1] for column in rounded.T]

@@ -30,7 +30,7 @@ ENOUGH_PAIRS = 1.5  # a player, from which on left-out residuals tell of errors:
 ROUNDING = 16.0  # of eps times the largest call: 0.3 to 10 was seen, against values by hand
 ADDITIVE = 1e-10  # of the values: what KernelSHAP may miss of pairs left out, where rounding is all that it misses
 FOLDS = 5
-MAX_UNDERFLOWN = 1020  # players up to which a weight of 0 is asked for: beyond, Shapley's own underflow
+MAX_UNDERFLOWN = 1020  # players up to which weights are looked at: beyond, Shapley's own underflow to 0
 
 
 def by_process(problem: RegressionProblem) -> Part:
@@ -73,18 +73,18 @@ def _kernelshap(problem: RegressionProblem) -> PolynomialFit | None:
     return fit if fit.determined else None
 
 
-def _foretells(problem: RegressionProblem, kernelshap: PolynomialFit) -> bool:
-    """Say whether KernelSHAP predicts every pair of calls that is left out: it has the values of single players and pairs exactly.
+def _predicts_left_out(problem: RegressionProblem, kernelshap: PolynomialFit) -> bool:
+    """Say whether KernelSHAP predicts every pair of calls that is left out: then it has the values of single players and pairs exactly.
 
-    Asked only with twice as many pairs as players: fewer fit anything.
+    Only with twice as many pairs as players: fewer fit anything.
     """
     return len(problem.masks) >= 2 * problem.n_players - 1 and bool(np.all(kernelshap.left_out <= ADDITIVE))
 
 
-def foretold(problem: RegressionProblem) -> bool:
+def is_predicted(problem: RegressionProblem) -> bool:
     """Say whether KernelSHAP has the values already."""
     kernelshap = _kernelshap(problem)
-    return kernelshap is not None and _foretells(problem, kernelshap)
+    return kernelshap is not None and _predicts_left_out(problem, kernelshap)
 
 
 def by_polynomial(problem: RegressionProblem) -> Part:
@@ -181,7 +181,7 @@ def _warn_rank(fit: PolynomialFit) -> None:
 def by_best(problem: RegressionProblem) -> Part:
     """Return the process, or a polynomial where it is exact or its leave-one-out error is smaller on the same coalitions."""
     kernelshap = _kernelshap(problem)
-    if kernelshap is not None and _foretells(problem, kernelshap):
+    if kernelshap is not None and _predicts_left_out(problem, kernelshap):
         return _of_polynomial(problem, kernelshap, "order 1, exact on every call left out", _unit(problem))
     process = posterior(problem)
     order = _affordable_order(problem)
@@ -222,7 +222,7 @@ def by_unbiased(problem: RegressionProblem) -> Part:
 
 
 def _of_all(problem: RegressionProblem) -> Part:
-    """Return the values of a game whose coalitions are all known."""
+    """Return the values of a game with all coalitions known."""
     masks = _known(problem)
     values = _coefficients(problem, masks).T @ problem.calls(masks)
     return problem.solution(values, np.zeros_like(values), "all coalitions")

@@ -54,7 +54,7 @@ def partial_frontier(n_players: int, n_terms: int, rng: np.random.Generator) -> 
 def known_sets(frontier: Any, n_players: int, order: int) -> Iterable[Sequence[int]]:
     """Return the interactions that a structure names, players being its columns; sets of players are passed on as they are.
 
-    A graph: its edges (an object with ``edges``, or a matrix (n_players, n_players) whose nonzero entries are edges). An EBM: its
+    A graph: its edges (an object with ``edges``, or a matrix (n_players, n_players) with nonzero entries for edges). An EBM: its
     terms (``term_features_``). A fitted tree model: all sets of at most ``order`` columns that share a path.
     """
     if hasattr(frontier, "term_features_"):

@@ -51,7 +51,7 @@ class PolynomialFit:
 
 
 def _reflected(columns: np.ndarray) -> np.ndarray:
-    """Return the columns in an orthonormal basis whose first vector is (1, ..., 1) / sqrt(p)."""
+    """Return the columns in an orthonormal basis with the first vector (1, ..., 1) / sqrt(p)."""
     p = columns.shape[1]
     reflector = np.full(p, 1.0 / np.sqrt(p))
     reflector[0] -= 1.0

@@ -20,7 +20,7 @@ from exactshap.solvers.sampled._surrogate import SURROGATES
 from exactshap.solvers.sampled.process import MAX_ROWS
 
 DEFAULT_CALLS = 2048  # plus 2 d, when neither a budget nor a tolerance is given
-MAX_PLAYERS = 5000  # more were never compared with games whose values are known
+MAX_PLAYERS = 5000  # more were never compared with known values
 MAX_WEIGHTS = 2**31  # of calls and sets: what each call says of each set, 16 GiB
 USED_BY = {
     "polynomial_order": ("polynomial",),

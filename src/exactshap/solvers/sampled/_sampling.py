@@ -1,7 +1,7 @@
 r"""Which coalitions are called: stratified by size, in pairs with their complements, never twice; small samples are placed.
 
 :math:`C(d, s)` leaves the range of floats beyond 1020 players, and :math:`1 / C(d, s)` with it. What is estimated depends on
-products of the two alone, so that a size whose number has more than 1015 bits counts in units of :math:`2^{e_s}`: its number is
+products of the two alone, so that a size with a number of more than 1015 bits counts in units of :math:`2^{e_s}`: its number is
 divided by that, the weight of one of its coalitions multiplied. Up to 1020 players all :math:`e_s` are 0; scaled numbers stay above
 :math:`2^{999}`, so that a size that can be drawn to the end is known to be one.
 """
@@ -27,11 +27,11 @@ BLOCK = 2**20  # numbers of sizes times nodes in memory at a time
 MAX_LISTED = 200_000  # coalitions of one size that are listed rather than drawn until distinct
 MAX_DESIGNED = 800  # pairs that are placed one by one; the work grows with the cube of their number
 DESIGN_WHITE = {True: 3e-3, False: 0.1}  # what designs assume of interactions that no kernel of low order explains (tuned)
-MANY_CANDIDATES_PAIRS = 400  # pairs up to which there are four candidates for each place, two beyond
+PAIRS_OF_FOUR_CANDIDATES = 400  # pairs up to which there are four candidates for each place, two beyond
 # pairs a player for each pair that every size has at least, and at most so many: a design alone would leave out sizes between 1 and half
 # of the players, where a game that jumps may do anything; tuned
 PAIRS_A_PROBE, MOST_PROBES = 2, 2
-FEWEST_DRAWS = 8  # draws at a time
+DRAWS_AT_ONCE = 8  # at least
 
 
 def _exact_counts(n_players: int) -> list[int]:
@@ -234,7 +234,7 @@ def row_weights(masks: np.ndarray, inverse_rates: np.ndarray) -> np.ndarray:
 @functools.lru_cache(maxsize=64)
 def _designed(n_players: int, n: int, paired: bool, of_each_size: int) -> np.ndarray:
     rng = np.random.default_rng(0)
-    n_candidates = max((4 if n <= MANY_CANDIDATES_PAIRS else 2) * n, 300)
+    n_candidates = max((4 if n <= PAIRS_OF_FOUR_CANDIDATES else 2) * n, 300)
     candidates = draw(n_players, n_candidates, rng, strata(n_players, paired=paired), paired=paired)
     known = np.array([[True] * n_players] if paired else [[True] * n_players, [False] * n_players])
     theta = np.full(n_players, 2.0 / n_players)
@@ -412,7 +412,7 @@ class Draws:
         self.n_certain = 0 if self.complete else n_pairs - len(self.listed)
         first = _first_places(self.stream)
         while not self.complete and len(first) <= self.n_certain:
-            n_more = max(self.n_certain - len(first), len(self.stream) // 4, FEWEST_DRAWS)
+            n_more = max(self.n_certain - len(first), len(self.stream) // 4, DRAWS_AT_ONCE)
             more = draw_independent(self.n_players, n_more, rng, self.is_drawn[1:-1])[0]
             self.stream = np.concatenate([self.stream, more])
             first = _first_places(self.stream)

@@ -1,4 +1,4 @@
-"""Structured stand-ins for a game, fitted to sampled coalitions, whose own values are exact."""
+"""Structured stand-ins for a game, fitted to sampled coalitions, with exact values of their own."""
 
 from __future__ import annotations
 

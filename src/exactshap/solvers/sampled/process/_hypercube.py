@@ -34,7 +34,7 @@ from exactshap.solvers.sampled.process._relevance_kernels import fill_singles
 MAX_CHECKED = 2000  # rows that are left out to tell of errors: inverting their block takes as long as factorising it
 # the true squared error over the posterior's, after leaving rows out: 0.5 to 1.6 on seven forest games, 1.2 to 2.6 on image games
 HEAVY_TAILS = 1.5
-LEAST_TOLD = 1e-4  # of the posterior's squared error, for its own rounding and jitter
+SMALLEST_RATIO = 1e-4  # of the posterior's squared error, for its own rounding and jitter
 BOTH_ROWS = 150  # pairs up to which the even half tells of the relevances, too, where the values see only the odd one
 # relevances, over d, that m rows hardly tell from none, which no player falls short of where errors are worked out; tuned
 FAINT, FAINTEST = 2.0, 0.3  # over sqrt(m), and at most
@@ -139,7 +139,7 @@ class CubeProcess:
         fitted, precision = posterior.fitted, self._precisions[0]
         scale = (fitted.dual[-len(precision) :] ** 2 / precision[:, None]).mean(axis=0)
         values = (posterior.joint.cross.T @ fitted.dual) * self.unit
-        return values, posterior.left[:, None] * np.clip(scale, LEAST_TOLD * fitted.variance, fitted.variance)
+        return values, posterior.left[:, None] * np.clip(scale, SMALLEST_RATIO * fitted.variance, fitted.variance)
 
     def variance_of_left_out(self, weights: np.ndarray) -> np.ndarray:
         """Return the variance (n_columns, n_outputs) of weighted sums of the left-out residuals of :meth:`checked`, weights (n_checked, n_columns)."""
@@ -199,7 +199,7 @@ class CubeProcess:
         squares = fitted.dual[checked] ** 2 / precision[:, None] / np.maximum(fitted.variance, 1e-300)
         weights = (posterior.influence[checked] ** 2).sum(axis=1) / precision
         weighted = weights @ squares / max(float(weights.sum()), 1e-300)
-        judged = np.maximum(np.maximum(squares.mean(axis=0), weighted), LEAST_TOLD)
+        judged = np.maximum(np.maximum(squares.mean(axis=0), weighted), SMALLEST_RATIO)
         return HEAVY_TAILS * (judged + self.points.shape[1] / len(self.points))
 
     def joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> Joint:

@@ -84,7 +84,7 @@ def _sizes(n_rows: int) -> list[int]:
 
 
 def _by_main_effects(posterior: Posterior) -> np.ndarray:
-    r"""Return relevances in proportion to the squares of the main effects :math:`\beta_j = x_j^\top y / m`, whose prior variances they are."""
+    r"""Return relevances in proportion to the squares of the main effects :math:`\beta_j = x_j^\top y / m`, which have them as prior variances."""
     points, target = posterior.points, posterior.halves[0].target
     logs = np.log(((points.T @ target / len(points)) ** 2).mean(axis=1) + 1.0 / len(points))
     return posterior.typical + np.append(logs - logs.mean(), 0.0)
@@ -116,7 +116,7 @@ def evenly_spaced(n_rows: int, wanted: int) -> np.ndarray:
 def search(function: Function, start: np.ndarray, bounds: np.ndarray, max_steps: int, enough: float) -> np.ndarray:
     """Minimise ``function(x) -> (value, slopes)`` within ``bounds`` (2, n); return the point (n,).
 
-    ``slopes() -> (gradient, curvature)``, (n,) and (n, n), is asked for at accepted points only, before the next is tried. Newton steps
+    ``slopes() -> (gradient, curvature)``, (n,) and (n, n), is called at accepted points only, before the next is tried. Newton steps
     with backtracking, the curvature corrected by what all steps so far met. A step that promises to gain less than ``enough`` is the
     last one and is not evaluated. Coordinates at a bound that the gradient pushes against rest.
     """
