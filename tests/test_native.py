@@ -169,11 +169,8 @@ out += [np.zeros((90, 3, 1)), np.zeros((90, 1)), np.zeros((90, 1)), np.zeros(90)
 terms.add_lookups(rng.integers(0, 9, (90, 2)), lookups, sets, np.array([[0, 1], [1, 2]]), *out[-4:])
 cuts = [np.sort(rng.normal(size=n)) for n in (40, 9)]
 bins = terms.Bins(np.concatenate(cuts), np.array([0, 40, 49]), np.arange(2), np.array([0, 1, 2, 4]), np.array([0, 1, 0, 1]), np.array([1, 1, 12, 1]))
-singles = terms.Lookups(np.arange(2), np.array([[43], [12]]), np.array([[[0, 0], [1, 1]], [[44, 0], [45, 1]]]), rng.normal(size=(57, 1)))
-pairs = terms.Lookups(np.array([2]), np.array([[43, 12]]), np.array([[[0, 0, 0], [1, 1, 0], [44, 0, 1], [56, 12, 1]]]), rng.normal(size=(572, 1)))
-shares = terms.Shares(rng.random(4), np.array([[0], [1]]), np.array([[0, 1, 2]]))
-out += [np.zeros((90, 3, 1)), np.zeros((90, 1)), np.zeros((90, 1)), np.zeros(90)]
-terms.fill_searched(rng.normal(size=(90, 2)), bins, terms.Tables(singles, pairs), shares, *out[-4:])
+out += [np.zeros((90, 3), np.int32)]
+terms.fill_cells(rng.normal(size=(90, 2)), bins, out[-1])
 from exactshap.solvers.additive._stacks import Linear, fill_linear
 for n_outputs in (1, 3):
     out += [np.zeros((7, 21, n_outputs)), np.zeros((7, n_outputs)), np.zeros(7)]

@@ -6,7 +6,7 @@ import pytest
 from exactshap._native import Handle
 from exactshap.errors import InputTypeError
 from exactshap.semivalues import find
-from exactshap.solvers.additive import LookedUp, Searched, Stack, solve_searched, solve_stacks
+from exactshap.solvers.additive import LookedUp, Stack, solve_stacks
 from exactshap.solvers.additive import _stacks as terms
 
 RNG = np.random.default_rng(0)
@@ -162,97 +162,3 @@ def test_values_that_are_looked_up_have_the_bits_of_their_tables(n_rows, subsets
     quick, slow = parts
     for name in ("values", "empty", "full", "scale"):
         np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name))
-
-
-def searched(n_singles, n_pairs):
-    """Return bins of five columns, cut in two ways each, and folded tables of so many terms of one column and of two."""
-    cuts = [np.sort(RNG.normal(size=n)) for n in (30, 3, 0, 1, 12, 4, 2, 3, 1, 7)]  # way w cuts column w // 2
-    of_pairs = [tuple(map(int, RNG.permutation(5)[:2])) for _ in range(n_pairs)]
-    used = [[2 * j] for j in range(n_singles)] + [[2 * j + 1 for j in pair] for pair in of_pairs]
-    shapes = [[len(cuts[w]) + 3 for w in ways] for ways in used]
-    strides = np.concatenate([np.append(np.cumprod(shape[:0:-1])[::-1], 1) for shape in shapes]).astype(int)
-    starts = (np.cumsum([0, *map(len, parts)]) for parts in (cuts, used))
-    all_bins = terms.Bins(np.concatenate(cuts), next(starts), np.arange(10) // 2, next(starts), np.concatenate(used), strides)
-    singles = terms.Lookups(
-        np.arange(n_singles), np.array(shapes[:n_singles], int).reshape(-1, 1), np.zeros((n_singles, 2, 2), int), 0
-    )
-    pairs = terms.Lookups(
-        n_singles + np.arange(n_pairs), np.array(shapes[n_singles:], int).reshape(-1, 2), np.zeros((n_pairs, 4, 3), int), 0
-    )
-    place = 0
-    for t in range(n_singles):
-        singles.strides[t] = [[place, 0], [place + 1, 1]]
-        place += 1 + singles.shape[t, 0]
-    rest = 0
-    for t, (n, m) in enumerate(pairs.shape):
-        pairs.strides[t] = [[rest, 0, 0], [rest + 1, 1, 0], [rest + 1 + n, 0, 1], [rest + 1 + n + m, m, 1]]
-        rest += 1 + n + m + n * m
-    tables = terms.Tables(
-        singles._replace(folded=RNG.normal(size=(place, 1))), pairs._replace(folded=RNG.normal(size=(rest, 1)))
-    )
-    return all_bins, Searched(tuple((j,) for j in range(n_singles)), tuple(of_pairs), Handle(tables))
-
-
-@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 1), ("k-sii", 2), ("stii", 2), ("k-sii", 3)])
-@pytest.mark.parametrize(("n_singles", "n_pairs"), [(5, 6), (3, 0), (0, 4), (1, 1)])
-@pytest.mark.parametrize("n_rows", [0, 1, 64, 150])
-def test_bins_that_are_searched_on_the_way_give_the_bits_of_cells(n_rows, n_singles, n_pairs, index, order):
-    all_bins, given = searched(n_singles, n_pairs)
-    X = np.where(RNG.random((n_rows, 5)) < 0.1, np.nan, RNG.normal(size=(n_rows, 5)))
-    quick = solve_searched(given, X, Handle(all_bins), 5, find(index), order)
-    cells = np.empty((n_rows, n_singles + n_pairs), np.int32)
-    terms.fill_cells(X, all_bins, cells)
-    tables = given.tables.value
-    looked_up = [
-        LookedUp(players, cells, Handle(lookups), 1)
-        for players, lookups in ((given.singles, tables.singles), (given.pairs, tables.pairs))
-        if players
-    ]
-    slow = solve_stacks([Stack(part.subsets, part.tables) for part in looked_up], 5, n_rows, 1, find(index), order)
-    for name in ("values", "empty", "full", "scale"):
-        np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name))
-        assert not np.signbit(getattr(quick, name)[getattr(quick, name) == 0.0]).any()
-    assert quick.method == slow.method
-
-
-@pytest.mark.parametrize(
-    ("part", "name", "change"),
-    [
-        ("pairs", "shape", lambda shape: shape - 2),
-        ("pairs", "term", lambda term: term - 1),
-        ("pairs", "strides", lambda strides: strides + np.array([0, 0, 1])),
-        ("pairs", "strides", lambda strides: strides * np.array([1, 0, 1])),
-        ("pairs", "strides", lambda strides: strides[:, [0, 2, 1, 3]]),
-        ("pairs", "folded", lambda folded: folded[:-1]),
-        ("singles", "strides", lambda strides: 2 * strides),
-        ("singles", "strides", lambda strides: strides * np.array([1, 0])),
-        ("singles", "term", lambda term: term + 6),
-        ("singles", "folded", lambda folded: np.repeat(folded, 2, axis=1)),
-    ],
-)
-def test_tables_that_do_not_fit_the_bins_are_refused(part, name, change):
-    all_bins, given = searched(5, 6)
-    tables, whole = given.tables.value, getattr(given.tables.value, part)
-    wrong = tables._replace(**{part: whole._replace(**{name: np.ascontiguousarray(change(getattr(whole, name)))})})
-    with pytest.raises(InputTypeError, match="do not belong together"):
-        solve_searched(
-            Searched(given.singles, given.pairs, Handle(wrong)), np.zeros((2, 5)), Handle(all_bins), 5, find("shapley"), 1
-        )
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"weights": np.zeros(3)},
-        {"singles": np.array([[5]])},
-        {"pairs": np.array([[0, 1, 2, 3]])},
-        {"pairs": np.array([[0, -1]])},
-    ],
-)
-def test_shares_that_lead_outside_are_refused(change):
-    all_bins, given = searched(1, 1)
-    good = terms.Shares(np.ones(4), np.array([[0]]), np.array([[0, 1]]))
-    out = [np.zeros((2, 5, 1)), np.zeros((2, 1)), np.zeros((2, 1)), np.zeros(2)]
-    terms.fill_searched(np.zeros((2, 5)), all_bins, given.tables, good, *out)
-    with pytest.raises(InputTypeError, match="do not belong together"):
-        terms.fill_searched(np.zeros((2, 5)), all_bins, given.tables, good._replace(**change), *out)

@@ -36,11 +36,9 @@ from exactshap.solvers.additive import (
     Linear,
     LookedUp,
     Monomials,
-    Searched,
     Stack,
     solve_linear,
     solve_linear_precisely,
-    solve_searched,
     solve_stacks,
     stacks_cost,
 )
@@ -103,8 +101,6 @@ class AdditiveReader(Reader):
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
         alone = self._bound[0] if len(self._bound) == 1 else None
         self._linear: Handle | None = alone.linear if isinstance(alone, BoundLinear) else None
-        # Bins, which the solver may search itself
-        self._searched: Searched | None = getattr(alone, "searched", None)
 
     def _choose(self, request: Request) -> str:
         if request.background is None and self.form.has_training and request.value_function in ("auto", "interventional"):
@@ -182,10 +178,6 @@ class AdditiveReader(Reader):
         return replace(solution, approximation_error=error)
 
     def _part(self, X: Table, semivalue: Semivalue, order: int) -> Part:
-        if self._searched is not None and self.form.search is not None:
-            numbers_and_bins = self.form.search(self._named(X))
-            if numbers_and_bins is not None:
-                return solve_searched(self._searched, *numbers_and_bins, self.n_players, semivalue, order)
         rows, step = self._encode(X), self._piece_rows(X.n_rows)
         if step >= X.n_rows:
             part = self._solved(rows, semivalue, order)
@@ -273,8 +265,6 @@ class AdditiveForm:
     precision: DTypeLike = np.float64  # what the model computes its predictions in
     has_training: bool = False  # whether the blocks know a training background of their own
     own_call: OwnCall | None = None  # ``predict`` as a single documented call, which a pipeline or a search answers as well
-    # ``search(table) -> (numbers, Handle of Bins)``, where the solver may find the bins of rows itself, or None
-    search: Callable[[Table], tuple[np.ndarray, Handle] | None] | None = None
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:
         """Return f(x) by the formula, of shape (n_rows, n_outputs)."""

@@ -48,10 +48,6 @@ class _Cells:
             return self._by_twin(X.native)
         return np.concatenate([self._by_twin(X.take(part).native) for part in slices(X.n_rows, CHUNK_ROWS)])
 
-    def search(self, X: Table) -> tuple[np.ndarray, Handle] | None:
-        """Return the rows as numbers and the bins to search, or None."""
-        return (np.ascontiguousarray(X.numeric()), self.bins) if self.bins is not None and _is_numbers(X) else None
-
     def _by_twin(self, rows: TableLike) -> np.ndarray:
         return self.twin.eval_terms(rows).astype(self.dtype, order="C")  # type: ignore[no-any-return]
 
@@ -121,7 +117,6 @@ def read(model: Model, request: Request) -> AdditiveReader:
         single_output=single,
         floor=0.0 if hasattr(model, "classes_") or model.link_ == "identity" else 1.0,
         has_training=training is not None,
-        search=cells.search,
     )
     return AdditiveReader(model, request, form)
 

@@ -8,14 +8,11 @@ from exactshap.solvers.additive._stacks import Linear as Linear
 from exactshap.solvers.additive._stacks import LookedUp as LookedUp
 from exactshap.solvers.additive._stacks import Lookups as Lookups
 from exactshap.solvers.additive._stacks import Monomials as Monomials
-from exactshap.solvers.additive._stacks import Searched as Searched
 from exactshap.solvers.additive._stacks import Stack as Stack
-from exactshap.solvers.additive._stacks import Tables as Tables
 from exactshap.solvers.additive._stacks import fill_cells as fill_cells
 from exactshap.solvers.additive._stacks import fill_fold as fill_fold
 from exactshap.solvers.additive._stacks import solve_additive as solve_additive
 from exactshap.solvers.additive._stacks import solve_linear as solve_linear
 from exactshap.solvers.additive._stacks import solve_linear_precisely as solve_linear_precisely
-from exactshap.solvers.additive._stacks import solve_searched as solve_searched
 from exactshap.solvers.additive._stacks import solve_stacks as solve_stacks
 from exactshap.solvers.additive._stacks import stacks_cost as stacks_cost

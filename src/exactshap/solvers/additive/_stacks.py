@@ -54,24 +54,6 @@ class Factors(NamedTuple):
     moments: np.ndarray
 
 
-class Tables(NamedTuple):
-    """Hold terms of one and of two columns, each a player."""
-
-    singles: Lookups
-    pairs: Lookups
-
-
-class Shares(NamedTuple):
-    """Hold weights and places of sets in small terms. Terms have one or two players."""
-
-    # p(0) of a player that is alone; p(0) and p(1) of one of two; p(0) of both together
-    weights: np.ndarray
-    # (n_singles, 1): where the player of each term stands among the sets
-    singles: np.ndarray
-    # (n_pairs, 2 or 3): where the first and the second do, and both together at order 2
-    pairs: np.ndarray
-
-
 class Sets(NamedTuple):
     """Hold the sets within a term of k players that are solved."""
 
@@ -85,7 +67,6 @@ fill_sets = kernel("additive.fill_sets(tables, sets, positions, out, empty, full
 add_lookups = kernel("additive.add_lookups(cells, lookups, sets, positions, out, empty, full, scale)")
 fill_fold = kernel("additive.fill_fold(scores, inside, outside, weights, out)")
 fill_cells = kernel("additive.fill_cells(X, bins, out)")
-fill_searched = kernel("additive.fill_searched(X, bins, tables, shares, out, empty, full, scale)")
 fill_lookups = kernel("additive.fill_lookups(cells, lookups, out)")
 add_monomials = kernel("additive.add_monomials(X, factors, sets, positions, out, empty, full, scale)")
 
@@ -135,16 +116,6 @@ class Monomials:
     @property
     def tables(self) -> np.ndarray:
         return self.tabulate(self.rows)
-
-
-@dataclass(frozen=True, eq=False)
-class Searched:
-    """Hold terms of one or two columns, each a player. Bins are searched where values are looked up."""
-
-    # singles, pairs: the players of each term
-    singles: tuple[tuple[int, ...], ...]
-    pairs: tuple[tuple[int, ...], ...]
-    tables: Handle  # Handle of Tables
 
 
 def solve_additive(game: AdditiveGame, semivalue: Semivalue, order: int) -> Solution:
@@ -197,15 +168,6 @@ def solve_stacks(
     return Part(values, empty, full, method_of(n_terms), scale=scale)
 
 
-def solve_searched(terms: Searched, rows: np.ndarray, bins: Handle, n_players: int, semivalue: Semivalue, order: int) -> Part:
-    """Return the part of terms over bins in one pass. The bits are those of cells that are looked up."""
-    n_rows, shares = len(rows), _shares(terms.singles, terms.pairs, n_players, semivalue, order)
-    values, scale = np.empty((n_rows, count_sets(n_players, order), 1)), np.empty(n_rows)
-    empty, full = (np.empty((n_rows, 1)) for _ in range(2))
-    fill_searched(rows, bins, terms.tables, shares, values, empty, full, scale)
-    return Part(values, empty, full, method_of(len(terms.singles) + len(terms.pairs)), scale=scale)
-
-
 def method_of(n_terms: int) -> str:
     return f"per-term enumeration ({n_terms} terms)"
 
@@ -256,20 +218,6 @@ def _positions(subsets: tuple[tuple[int, ...], ...], n_players: int, order: int)
     for l, subset in enumerate(subsets if len(local) > k else ()):
         positions[l, k:] = [_position(tuple(sorted(subset[p] for p in players)), n_players) for players in local[k:]]
     return positions
-
-
-@functools.lru_cache(maxsize=KEPT_QUESTIONS)
-def _shares(
-    singles: tuple[tuple[int, ...], ...], pairs: tuple[tuple[int, ...], ...], n_players: int, semivalue: Semivalue, order: int
-) -> Handle:
-    """Return the weights and places of sets in small terms. Terms have one or two players."""
-    alone, together = (cast(Sets, _local_sets(k, semivalue, order).value) for k in (1, 2))
-    both = together.weights[2, :1] if order > 1 else np.zeros(1)
-    where = [
-        _positions(terms, n_players, order) if terms else np.empty((0, width), np.int64)
-        for terms, width in ((singles, 1), (pairs, 2))
-    ]
-    return Handle(Shares(np.concatenate([alone.weights[1, :1], together.weights[1, :2], both]), *where))
 
 
 def _position(players: tuple[int, ...], n_players: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from exactshap._runtime.cache import copied_state
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, message
 from exactshap.readers.additive.terms._blocks import Bound, Coalitions, Reference, by_size, coalitions
-from exactshap.solvers.additive import Bins, LookedUp, Lookups, Searched, Tables, fill_fold
+from exactshap.solvers.additive import Bins, LookedUp, Lookups, fill_fold
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,21 +168,6 @@ class _BoundBins:
         lookups = Lookups(np.array(chosen, np.int64), shape, strides, folded)
         return tuple(term.players for term in terms), Handle(lookups), folded.shape[1]
 
-    @functools.cached_property
-    def searched(self) -> Searched | None:
-        """The terms as they are looked up while bins are searched; None where one has more than two players, or columns than players."""
-        by_players = {len(players[0]): (players, cast(Lookups, lookups.value)) for players, lookups, _ in self._sizes}
-        for k, (_, lookups) in by_players.items():
-            if k not in (1, 2) or lookups.shape.shape[1] != k or lookups.folded.shape[1] != 1:
-                return None
-        (singles, alone), (pairs, together) = (by_players.get(k, ((), _no_lookups(k))) for k in (1, 2))
-        return Searched(singles, pairs, Handle(Tables(alone, together)))
-
     def stacks(self, rows: np.ndarray) -> Iterator[LookedUp]:
         for players, lookups, n_outputs in self._sizes:
             yield LookedUp(players, rows, lookups, n_outputs)
-
-
-def _no_lookups(k: int) -> Lookups:
-    """Return no terms of k players."""
-    return Lookups(np.empty(0, np.int64), np.empty((0, k), np.int64), np.empty((0, 2**k, 1 + k), np.int64), np.empty((0, 1)))
