@@ -11,7 +11,6 @@ from additive_oracle import largest, masked_games, values_of
 from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.explainer import Explainer
 from exactshap.frames import as_table
-from exactshap.semivalues import find
 from exactshap.testing import check_reader
 from tolerances import assert_close, roundings
 
@@ -91,40 +90,12 @@ def test_cells_are_found_as_the_model_finds_them(kind):
     np.testing.assert_array_equal(encode(as_table(given), "X"), encode.twin.eval_terms(given))
 
 
-@pytest.mark.parametrize("interactions", [0, 3])
-@pytest.mark.parametrize("classes", [False, True])
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("kind", [np.float64, np.float32, "pandas"])
-def test_rows_that_are_searched_and_solved_in_one_pass_have_the_bits_of_their_cells(kind, order, classes, interactions):
-    numbers = F[["age", "rooms", "size"]]
-    cls, y = (glassbox.ExplainableBoostingClassifier, Y > 4.0) if classes else (glassbox.ExplainableBoostingRegressor, Y)
-    model = fitted(cls, numbers, y, interactions=interactions)
-    rows = table(200, 5)[["age", "rooms", "size"]]
-    given = rows if kind == "pandas" else rows.to_numpy(kind)
-    reader, index = Explainer(model, numbers[:20]).reader, find("k-sii" if order > 1 else "shapley")
-    assert reader.form.search(as_table(given)) is not None
-    assert reader._searched is not None
-    ours = reader.solve(as_table(given), index, order)
-    object.__setattr__(reader.form, "search", None)
-    cells = reader.solve(as_table(given), index, order)
-    for name in ("values", "empty", "full", "scale", "error_bound", "method"):
-        np.testing.assert_array_equal(getattr(ours, name), getattr(cells, name))
-
-
 @pytest.mark.parametrize(("interactions", "settings"), [([(0, 1, 2)], {}), ([(0, 2)], {"groups": {"both": ["age", "size"]}})])
-def test_larger_terms_and_groups_are_solved_by_their_cells(interactions, settings):
+def test_larger_terms_and_groups_add_up(interactions, settings):
     numbers = F[["age", "rooms", "size"]]
     model = fitted(glassbox.ExplainableBoostingRegressor, numbers, Y, interactions=interactions)
     explainer = Explainer(model, numbers[:20], **settings)
-    assert explainer.reader._searched is None
     assert explainer(numbers[:5]).is_within_tolerance
-
-
-def test_several_outputs_are_solved_by_their_cells():
-    numbers = F[["age", "rooms", "size"]]
-    model = fitted(glassbox.ExplainableBoostingClassifier, numbers, np.digitize(Y, [2.0, 6.0]), interactions=0)
-    assert Explainer(model, numbers[:20]).reader._searched is None
-    assert Explainer(model, numbers[:20], output=1).reader._searched is not None
 
 
 def test_a_model_that_cuts_otherwise_is_asked_itself(monkeypatch):
