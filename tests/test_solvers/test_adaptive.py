@@ -10,7 +10,7 @@ import pytest
 from exactshap.games import OracleGame
 from exactshap.semivalues import Atom, Semivalue, find
 from exactshap.solvers import solve
-from exactshap.solvers.core import player_sets
+from exactshap.solvers.core import player_sets, sets_by_size
 from exactshap.solvers.sampled import _adaptive, _surrogate
 from exactshap.solvers.sampled._sampling import draw, place_pairs, shares_of, strata
 from exactshap.solvers.sampled.process import _relevance, fit_process, needs_even
@@ -105,10 +105,11 @@ def test_of_many_sets_those_that_vary_most_decide(monkeypatch):
     question, points = (find("k-sii"), 2, player_sets(6, 2)), 2.0 * masks - 1.0
     halves = process.half_posteriors(*question)
     for half in halves:
-        sign, prior = half.fitted.half.sign, half.joint.prior
+        sign = half.fitted.half.sign
+        prior = np.concatenate([process._prior(sign, some, *question[:2]) for some in sets_by_size(question[2], 2)])
         found = process.covariances(sign, process.points, *question, most=7)
         kept = np.sort(np.argsort(-prior, kind="stable")[:7])
-        np.testing.assert_allclose(found, half.joint.cross[:, kept], rtol=HALF_THE_DIGITS, atol=roundings(20))
+        np.testing.assert_allclose(found, half.cross[:, kept], rtol=HALF_THE_DIGITS, atol=roundings(20))
     monkeypatch.setattr(_adaptive, "MOST_SETS", 7)
     assert [half.gain.shape for half in _adaptive.Candidates.of(process, points, 3, question).halves] == [(len(points), 7)] * 2
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+from exactshap._runtime.types import Foreign, Model
 from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import count_sets
@@ -18,14 +19,11 @@ MOST_RELEVANCE_ROWS = 3000
 MAX_ITERATIONS = 25
 
 
-class Surrogate(Protocol):
-    """Anything that predicts coalitions and has exact values."""
+class Surrogate(NamedTuple):
+    """What predicts coalitions and has exact values."""
 
-    def predict(self, masks: np.ndarray) -> np.ndarray:
-        """Return the surrogate's value (n_masks, n_outputs) of every coalition."""
-
-    def values(self, semivalue: Semivalue, order: int) -> np.ndarray:
-        """Return the surrogate's exact values (n_sets, n_outputs)."""
+    predict: Callable[[np.ndarray], np.ndarray]  # from masks to (n_masks, n_outputs)
+    values: Callable[[Semivalue, int], np.ndarray]  # of an index and an order: (n_sets, n_outputs)
 
 
 def game_values(game: ProductGame, semivalue: Semivalue, order: int) -> np.ndarray:
@@ -33,69 +31,6 @@ def game_values(game: ProductGame, semivalue: Semivalue, order: int) -> np.ndarr
     from exactshap.solvers.product import solve_product
 
     return np.asarray(solve_product(game, semivalue, order).values)
-
-
-@dataclass(frozen=True, eq=False)
-class ProcessSurrogate:
-    process: CubeProcess
-
-    def predict(self, masks: np.ndarray) -> np.ndarray:
-        return self.process.predict(masks)
-
-    def values(self, semivalue: Semivalue, order: int) -> np.ndarray:
-        return game_values(self.process.game(), semivalue, order)
-
-
-@dataclass(frozen=True, eq=False)
-class BoostingSurrogate:
-    """Gradient-boosted trees on memberships: every leaf is a product of one-player indicators."""
-
-    models: tuple[Any, ...]  # one per output
-    n_players: int
-
-    def predict(self, masks: np.ndarray) -> np.ndarray:
-        return np.stack([model.predict(masks.astype(float)) for model in self.models], axis=1)
-
-    def values(self, semivalue: Semivalue, order: int) -> np.ndarray:
-        return np.concatenate([game_values(self._game(model), semivalue, order) for model in self.models], axis=1)
-
-    def _game(self, model: Any) -> ProductGame:
-        values, inside, outside = [], [], []
-        for tree in model.estimators_[:, 0]:
-            for value, a, b in leaf_products(tree.tree_, self.n_players):
-                values.append(model.learning_rate * value)
-                inside.append(a)
-                outside.append(b)
-        return ProductGame(np.array(values)[:, None], np.array(inside), np.array(outside))
-
-
-def leaf_products(tree: Any, n_players: int) -> list[tuple[float, np.ndarray, np.ndarray]]:
-    """Return (value, factors inside, factors outside) of every leaf of a scikit-learn tree grown on memberships of 0 and 1."""
-    leaves, stack = [], [(0, np.ones(n_players), np.ones(n_players))]
-    while stack:
-        node, a, b = stack.pop()
-        if tree.children_left[node] < 0:
-            leaves.append((float(tree.value[node].ravel()[0]), a, b))
-            continue
-        player = tree.feature[node]
-        without, with_ = a.copy(), b.copy()
-        without[player] = 0.0  # left: membership 0
-        with_[player] = 0.0  # right: membership 1
-        stack.append((tree.children_left[node], without, b))
-        stack.append((tree.children_right[node], a, with_))
-    return leaves
-
-
-@dataclass(frozen=True, eq=False)
-class NoSurrogate:
-    n_players: int
-    level: np.ndarray  # (n_outputs,)
-
-    def predict(self, masks: np.ndarray) -> np.ndarray:
-        return np.tile(self.level, (len(masks), 1))
-
-    def values(self, semivalue: Semivalue, order: int) -> np.ndarray:
-        return np.zeros((count_sets(self.n_players, order), len(self.level)))
 
 
 def posterior(problem: RegressionProblem, relevance_rows: int | None = None) -> CubeProcess:
@@ -120,22 +55,60 @@ def _fit_process(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray, rng
     _, distinct = np.unique(np.where(masks[:, :1], masks, ~masks), axis=0, return_index=True)
     rows = np.concatenate([[0], np.sort(distinct[distinct > 0])])
     points = 2.0 * masks[rows] - 1.0
-    return ProcessSurrogate(
-        fit_process(points, inside[rows], outside[rows], even=True, relevance_rows=200, max_iterations=25, rng=rng)
-    )
+    process = fit_process(points, inside[rows], outside[rows], even=True, relevance_rows=200, max_iterations=25, rng=rng)
+    return Surrogate(process.predict, lambda semivalue, order: game_values(process.game(), semivalue, order))
 
 
 def _fit_boosting(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray, rng: np.random.Generator) -> Surrogate:
+    """Fit boosted trees on memberships, one model for each output: every leaf is a product of one-player indicators."""
     from sklearn.ensemble import GradientBoostingRegressor
 
     rows, targets = np.vstack([masks, ~masks]).astype(float), np.vstack([inside, outside])
     settings = {"n_estimators": 200, "max_depth": 4, "learning_rate": 0.1, "random_state": int(rng.integers(2**31))}
-    models = tuple(GradientBoostingRegressor(**settings).fit(rows, target) for target in targets.T)
-    return BoostingSurrogate(models, masks.shape[1])
+    models = [GradientBoostingRegressor(**settings).fit(rows, target) for target in targets.T]
+
+    def predict(masks: np.ndarray) -> np.ndarray:
+        return np.stack([model.predict(masks.astype(float)) for model in models], axis=1)
+
+    def values(semivalue: Semivalue, order: int) -> np.ndarray:
+        games = (_game_of_trees(model, masks.shape[1]) for model in models)
+        return np.concatenate([game_values(game, semivalue, order) for game in games], axis=1)
+
+    return Surrogate(predict, values)
+
+
+def _game_of_trees(model: Model, n_players: int) -> ProductGame:
+    """Return boosted trees as a product game, up to its constant."""
+    leaves = [leaf for tree in model.estimators_[:, 0] for leaf in _leaf_products(tree.tree_, n_players)]
+    values, inside, outside = map(np.array, zip(*leaves, strict=True))
+    return ProductGame(model.learning_rate * values[:, None], inside, outside)
+
+
+def _leaf_products(tree: Foreign, n_players: int) -> list[tuple[float, np.ndarray, np.ndarray]]:
+    """Return (value, factors inside, factors outside) of every leaf of a scikit-learn tree grown on memberships of 0 and 1."""
+    leaves, stack = [], [(0, np.ones(n_players), np.ones(n_players))]
+    while stack:
+        node, a, b = stack.pop()
+        if tree.children_left[node] < 0:
+            leaves.append((float(tree.value[node].ravel()[0]), a, b))
+            continue
+        player = tree.feature[node]
+        without, with_ = a.copy(), b.copy()
+        without[player] = 0.0  # left: membership 0
+        with_[player] = 0.0  # right: membership 1
+        stack.append((tree.children_left[node], without, b))
+        stack.append((tree.children_right[node], a, with_))
+    return leaves
 
 
 def _fit_nothing(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray, rng: np.random.Generator) -> Surrogate:
-    return NoSurrogate(masks.shape[1], (inside.mean(axis=0) + outside.mean(axis=0)) / 2.0)
+    """Fit the mean answer: a constant, whose values are zeros."""
+    level = (inside.mean(axis=0) + outside.mean(axis=0)) / 2.0
+    n_players = masks.shape[1]
+    return Surrogate(
+        lambda masks: np.tile(level, (len(masks), 1)),
+        lambda semivalue, order: np.zeros((count_sets(n_players, order), len(level))),
+    )
 
 
 # name -> fit(masks, inside, outside, rng); the first row is the full coalition, its complement the empty one

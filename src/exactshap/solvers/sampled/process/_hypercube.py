@@ -41,24 +41,11 @@ FAINT, FAINTEST = 2.0, 0.3  # over sqrt(m), and at most
 MAX_ROWS = 12_000  # pairs in one dense factorisation (1.1 GiB)
 
 
-class Joint(NamedTuple):
-    """How the values of sets vary before any call: ``cross`` (n_pairs, n_sets) with the rows, ``prior`` (n_sets,) by themselves.
-
-    ``indicators`` and ``own`` are what a white part of unit variance adds to either.
-    """
-
-    cross: np.ndarray
-    prior: np.ndarray
-    indicators: np.ndarray
-    own: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class HalfPosterior:
+class HalfPosterior(NamedTuple):
     """What one half has to do with the values of sets, whatever the rows have answered."""
 
     fitted: FittedHalf
-    joint: Joint
+    cross: np.ndarray  # (n_pairs, n_sets), covariances of the values with the rows
     left: np.ndarray  # (n_sets,), variances given the rows
     influence: np.ndarray  # K^-1 cross, (n_pairs, n_sets): by how much a row moves the values
 
@@ -138,7 +125,7 @@ class CubeProcess:
         posterior = self.half_posteriors(semivalue, order, sets)[0]
         fitted, precision = posterior.fitted, self._precisions[0]
         scale = (fitted.dual[-len(precision) :] ** 2 / precision[:, None]).mean(axis=0)
-        values = (posterior.joint.cross.T @ fitted.dual) * self.unit
+        values = (posterior.cross.T @ fitted.dual) * self.unit
         return values, posterior.left[:, None] * np.clip(scale, SMALLEST_RATIO * fitted.variance, fitted.variance)
 
     def variance_of_left_out(self, weights: np.ndarray) -> np.ndarray:
@@ -165,11 +152,12 @@ class CubeProcess:
         """Return what each half has to do with the values of sets, whatever the rows have answered."""
         by_size, posteriors = sets_by_size(sets, order), []
         for fitted in self.halves:
-            parts = [self.joint(fitted.half.sign, players, semivalue, order) for players in by_size]
-            joint = Joint(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
-            root = solve_lower(fitted.factor, joint.cross.copy(order="F"))
-            left = np.maximum(joint.prior - (root**2).sum(axis=0), 0.0)
-            posteriors.append(HalfPosterior(fitted, joint, left, solve_lower(fitted.factor, root, transposed=True)))
+            sign = fitted.half.sign
+            cross = np.concatenate([self._cross(sign, self.points, some, semivalue, order) for some in by_size], axis=1)
+            prior = np.concatenate([self._prior(sign, some, semivalue, order) for some in by_size])
+            root = solve_lower(fitted.factor, cross.copy(order="F"))
+            left = np.maximum(prior - (root**2).sum(axis=0), 0.0)
+            posteriors.append(HalfPosterior(fitted, cross, left, solve_lower(fitted.factor, root, transposed=True)))
         return posteriors
 
     def solve(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -182,7 +170,7 @@ class CubeProcess:
         for half, precision in zip(posteriors, self._precisions, strict=True):
             fitted = half.fitted
             variance = half.left[:, None] * fitted.variance * self._inflation(half, precision)
-            values = values + (half.joint.cross.T @ fitted.dual) * fitted.half.scale
+            values = values + (half.cross.T @ fitted.dual) * fitted.half.scale
             error = np.hypot(error, np.sqrt(variance) * fitted.half.scale)
         return values, error
 
@@ -202,46 +190,37 @@ class CubeProcess:
         judged = np.maximum(np.maximum(squares.mean(axis=0), weighted), SMALLEST_RATIO)
         return HEAVY_TAILS * (judged + self.points.shape[1] / len(self.points))
 
-    def joint(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> Joint:
-        """Return how the values of sets of one size vary, and with the rows."""
-        cross, indicators = self._cross(sign, self.points, sets, semivalue, order)
-        prior, own = self._prior(sign, sets, semivalue, order)
-        return Joint(cross + self.white * indicators, prior + self.white * own, indicators, np.full(len(sets), own))
-
     def covariances(
         self, sign: int, points: np.ndarray, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...], most: int
     ) -> np.ndarray:
         """Return how values vary with what one half answers at any points: (n_points, n_sets), of the ``most`` sets that vary most."""
         by_size = sets_by_size(sets, order)
-        priors = [prior + self.white * own for prior, own in (self._prior(sign, some, semivalue, order) for some in by_size)]
+        priors = [self._prior(sign, some, semivalue, order) for some in by_size]
         chosen = np.zeros(len(sets), bool)
         chosen[np.argsort(-np.concatenate(priors), kind="stable")[:most]] = True
         kept_by_size = np.split(chosen, np.cumsum([len(some) for some in by_size])[:-1])
-        parts = []
-        for some, kept in zip(by_size, kept_by_size, strict=True):
-            cross, indicators = self._cross(sign, points, some[kept], semivalue, order)
-            parts.append(cross + self.white * indicators)
-        return np.concatenate(parts, axis=1)
+        wanted = [some[kept] for some, kept in zip(by_size, kept_by_size, strict=True)]
+        return np.concatenate([self._cross(sign, points, some, semivalue, order) for some in wanted], axis=1)
 
     def sizes(self) -> np.ndarray:
         """Return how large each half (n_halves,) is compared with the larger one of each output, in the mean square of outputs."""
         sizes = np.array([fitted.half.scale * np.sqrt(fitted.variance) for fitted in self.halves])
         return np.asarray(np.sqrt(np.mean((sizes / np.maximum(sizes.max(axis=0), 1e-300)) ** 2, axis=1)))
 
-    def _cross(
-        self, sign: int, points: np.ndarray, sets: np.ndarray, semivalue: Semivalue, order: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return covariances (n_points, n_sets) of values of one size with one half without its white part, and with that of unit variance."""
+    def _cross(self, sign: int, points: np.ndarray, sets: np.ndarray, semivalue: Semivalue, order: int) -> np.ndarray:
+        """Return covariances (n_points, n_sets) of values of one size with one half."""
         nodes, weights = self._rule(semivalue, sets.shape[1], order)
         cross = functionals(points, self.rho, sets, nodes, weights, sign)
         cross *= 0.5 if sign else 1.0
-        return cross, white_functionals(points, sets, semivalue.weights(points.shape[1], sets.shape[1], order), sign)
+        exact = semivalue.weights(points.shape[1], sets.shape[1], order)
+        return np.asarray(cross + self.white * white_functionals(points, sets, exact, sign))
 
-    def _prior(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> tuple[np.ndarray, float]:
-        """Return the variances (n_sets,) of values of one size without the white part, and what that of unit variance adds."""
+    def _prior(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> np.ndarray:
+        """Return the variances (n_sets,) of values of one size before any call."""
         d, size = self.points.shape[1], sets.shape[1]
         exact = semivalue.weights(d, size, order)
-        return prior_variance(self.rho, sets, *self._rule(semivalue, size, order), sign), white_variance(d, size, exact, sign)
+        smooth = prior_variance(self.rho, sets, *self._rule(semivalue, size, order), sign)
+        return np.asarray(smooth + self.white * white_variance(d, size, exact, sign))
 
     def _rule(self, semivalue: Semivalue, size: int, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Return as many nodes as the relevances need: factors (1 +- rho) / (1 + rho) spread by rho / (1 + rho) (``_nodes``)."""
