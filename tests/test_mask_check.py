@@ -456,6 +456,19 @@ def test_a_refitted_step_is_noticed_where_rows_do_not_mix_with_the_background(n_
             explainer(rows[100 : 100 + n_rows])
 
 
+@pytest.mark.parametrize("background", [None, X[:7]])
+def test_a_method_that_was_set_on_a_step_is_noticed(background):
+    model = make_pipeline(StandardScaler(), sklearn_clone(MODELS["svr"])).fit(X, Y)
+    explainer = Explainer(model, background)
+    assert explainer(X[:3]).certificate().passed
+    mixing = np.eye(4)[[1, 0, 3, 2]]  # columns change places, which sums do not show where no background is mixed with rows
+    model[0].transform = lambda rows: (rows @ mixing - 1.0) / 2.0
+    with pytest.raises(ExactnessError, match=r"has changed since it was read. Its steps or their methods"):
+        explainer(X[:3])
+    del model[0].transform
+    assert explainer(X[:3]).certificate().passed
+
+
 def test_kernel_machines_whose_terms_cancel_are_not_called_exact():
     from sklearn.kernel_ridge import KernelRidge
 

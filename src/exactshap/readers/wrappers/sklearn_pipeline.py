@@ -124,18 +124,33 @@ def _n_columns(step: Model, request: Request) -> int:
     return request.background.n_columns
 
 
-class _Latent:
-    """What a pipeline was when it was read: no call of its own gives a latent value, so that a change would not show."""
+class _AsRead:
+    """What a pipeline was when it was read: its steps, and methods that were set on them.
+
+    Where no background is mixed with rows, or no call of the pipeline gives the explained value, a change would not show.
+    """
 
     def __init__(self, model: Model) -> None:
         self.steps, self.own_methods = _flat(model), _own_methods(model)
+        self.set_methods = [_set_methods(step) for step in self.steps]
 
     def require_unchanged(self, model: Model) -> None:
         now = _flat(model)
         same = len(now) == len(self.steps) and all(a is b for a, b in zip(now, self.steps, strict=True))
-        if not same or _own_methods(model) != self.own_methods:
-            got = "Its steps or its methods are others than those that were read"
+        if not (same and _own_methods(model) == self.own_methods and all(map(_same, map(_set_methods, now), self.set_methods))):
+            got = "Its steps or their methods are others than those that were read"
             raise ExactnessError(message("The pipeline has changed since it was read", got, "Make a new Explainer"))
+
+
+def _set_methods(step: Model) -> dict[str, Any]:
+    """Return what was set on an object in the place of a method of its class."""
+    return {
+        name: value for name, value in getattr(step, "__dict__", {}).items() if callable(value) and hasattr(type(step), name)
+    }
+
+
+def _same(now: dict[str, Any], before: dict[str, Any]) -> bool:
+    return now.keys() == before.keys() and all(now[name] is before[name] for name in now)
 
 
 def _own_methods(model: Model) -> tuple[str, ...]:
@@ -148,10 +163,10 @@ class OneStepReader(DelegatingReader):
 
     def __init__(self, model: Model, inner: Reader) -> None:
         super().__init__(inner, model=model)
-        self._latent = _Latent(model)
+        self._as_read = _AsRead(model)
 
     def predict(self, X: Table) -> np.ndarray:
-        self._latent.require_unchanged(self.model)
+        self._as_read.require_unchanged(self.model)
         return self.inner.predict(X)
 
 
@@ -159,7 +174,7 @@ class PipelineReader(DelegatingReader):
     """Transformed columns grouped by the input column they come from; everything else is the inner reader's."""
 
     def __init__(self, model: Model, front: list[Any], tail: list[Any], request: Request) -> None:
-        self.front, self._latent = front, _Latent(model)
+        self.front, self._as_read = front, _AsRead(model)
         own = [step.step if isinstance(step, BeforeMaps) else step for step in front]
         fitted, n_columns = fitted_names(own[0]), _n_columns(own[0], request)
         model_name = " + ".join(type(step).__name__ for step in (*own, *tail))
@@ -209,6 +224,7 @@ class PipelineReader(DelegatingReader):
         return follow, owners, maps
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        self._as_read.require_unchanged(self.model)
         if self._owners_seen is not None and self.background is not None:
             require_apart(self.rows, X, self.background, self.players, self._owners_seen)
         return super().solve(X, semivalue, order)
@@ -238,7 +254,6 @@ class PipelineReader(DelegatingReader):
         """Return the pipeline's own prediction; a latent value, which no pipeline gives, is its last step's."""
         if self.own_call is not None:
             return self.own_call(self.model, self._readable(X))
-        self._latent.require_unchanged(self.model)
         return self.inner.predict(self.rows(X))
 
     def memory(self, n_rows: int, order: int) -> float:
