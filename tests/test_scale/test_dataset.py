@@ -232,15 +232,30 @@ def test_an_input_that_is_only_touched_is_read_on(source, tmp_path):
 @pytest.mark.parametrize("inside", ["out", "deep/out", "../in/out", "."])
 def test_a_destination_inside_the_source_is_refused_before_any_work(inside, source, tmp_path):
     before = sorted(source.rglob("*"))
-    for place in (source, [source], f"{source}/"):
+    dataset = pytest.importorskip("pyarrow.dataset").dataset(str(source))
+    for place in (source, [source], f"{source}/", f"{source}/**/*.parquet", f"file://{source}", dataset):
         with pytest.raises(InputError, match="destination is inside the source"):
             run(place, source / inside)
+    for filesystem in (pytest.importorskip("pyarrow.fs").LocalFileSystem(), pytest.importorskip("fsspec").filesystem("file")):
+        with pytest.raises(InputError, match="destination is inside the source"):
+            run(str(source), source / inside, filesystem=filesystem)
     (tmp_path / "link").symlink_to(source)
     with pytest.raises(InputError, match="destination is inside the source"):
         run(tmp_path / "link", source / inside)
     assert sorted(source.rglob("*")) == before
     with pytest.raises(InputError, match="source is inside the destination"):
         run(source / "a.parquet", tmp_path)
+
+
+def test_a_pattern_is_no_folder_that_results_would_join(source, tmp_path):
+    assert (
+        run(str(source / "*.parquet"), source / "out").n_rows
+        == run([source / "a.parquet", source / "b.parquet"], tmp_path / "o").n_rows
+    )
+    with pytest.raises(InputError, match="destination is inside the source"):
+        run(str(tmp_path / "i?" / "*.parquet"), source)
+    with pytest.raises(InputError, match="destination is inside the source"):
+        run(str(tmp_path / "i?"), source / "other")
 
 
 KILLED = """

@@ -80,7 +80,7 @@ def find_files(source: TableLike, filesystem: Foreign = None) -> list[StoredFile
     A source is files, folders or patterns (``rows/*/2024-*.parquet``), addresses such as ``s3://bucket/rows``, or a dataset of pyarrow; without a
     ``filesystem`` of pyarrow or fsspec the paths are where an address says, else on this machine.
     """
-    if callable(getattr(source, "get_fragments", None)):
+    if _is_dataset(source):
         return _of_dataset(source)
     several = isinstance(source, Sequence) and not isinstance(source, (str, bytes))
     places = list(source) if several else [source]
@@ -106,6 +106,32 @@ def find_files(source: TableLike, filesystem: Foreign = None) -> list[StoredFile
     return _with_typed_keys(
         StoredFile(path, name, kind_of(path), system) for (path, system), name in zip(files, names, strict=True)
     )
+
+
+def place_of(source: TableLike, path: Path, filesystem: Foreign = None) -> str | None:
+    """Return the place of a source (folder, pattern, address, data set) to which a new file of this machine would belong, or None."""
+    if _is_dataset(source):  # which does not say of which folder it was made
+        local = [posixpath.dirname(file.path) for file in _of_dataset(source) if file.filesystem is None]
+        places = [posixpath.commonpath(local)] if local else []
+    else:
+        places = [os.fspath(place) for place in (source if isinstance(source, (list, tuple)) else [source])]
+    resolved = ((place, *_resolved(place, filesystem)) for place in places)
+    return next((place for place, system, local in resolved if system is None and _would_match(local, path.resolve())), None)
+
+
+def _would_match(place: str, path: Path) -> bool:
+    """Return whether a folder or a pattern of folders holds a path, or a pattern matches it; of ``**``, whether it might."""
+    parts = Path(place).absolute().parts
+    fixed = len(parts) if os.path.exists(place) else next((j for j, p in enumerate(parts) if glob.has_magic(p)), len(parts))
+    folder, pattern = Path(*parts[:fixed]).resolve(), parts[fixed:]
+    if not (folder.is_dir() and path.is_relative_to(folder)):
+        return False
+    names = path.relative_to(folder).parts
+    return "**" in pattern or (len(names) >= len(pattern) and all(map(fnmatchcase, names, pattern)))
+
+
+def _is_dataset(source: TableLike) -> bool:
+    return callable(getattr(source, "get_fragments", None))
 
 
 def _called(source: TableLike) -> str:
@@ -159,6 +185,8 @@ def _resolved(place: str, filesystem: Foreign) -> tuple[Any, str]:
         if not callable(getattr(filesystem, "open", None)):
             got = f"Got {type(filesystem).__name__}"
             raise InputTypeError(message("`filesystem` is a file system of pyarrow or fsspec", got))
+        if type(filesystem).__module__ == "fsspec.implementations.local" and "://" not in place:
+            return None, place
         filesystem = arrow.PyFileSystem(arrow.FSSpecHandler(filesystem))
     return (None if isinstance(filesystem, arrow.LocalFileSystem) else filesystem), place
 

@@ -18,7 +18,7 @@ from exactshap._runtime.optional import require
 from exactshap._runtime.progress import Progress, duration, progress_rows
 from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, message, printable, warn
-from exactshap.frames.stored import SourceFile, StoredFile, find_files, inspect, is_index, read_schema
+from exactshap.frames.stored import SourceFile, StoredFile, find_files, inspect, is_index, place_of, read_schema
 from exactshap.results.data import counted
 from exactshap.scale.files._batches import Batch, Work, cut, elsewhere
 from exactshap.scale.files._manifest import Manifest, check_place, check_run
@@ -169,7 +169,7 @@ def explain_dataset(
     stored = [_with_wanted_keys(file, part) for file in find_files(source, filesystem)]
     folder = None if destination is None else Path(destination)
     if folder is not None:
-        _refuse_inside(folder, source, stored)
+        _refuse_inside(folder, source, stored, filesystem)
     before = None if folder is None else check_place(folder, resume=resume)
     part = _typed(part, stored)
     _check_schemas(part, stored)
@@ -246,13 +246,10 @@ def _with_wanted_keys(file: StoredFile, part: Partition) -> StoredFile:
     return dataclasses.replace(file, keys=tuple(pair for pair in file.keys if pair[0] in wanted))
 
 
-def _refuse_inside(folder: Path, source: TableLike, files: list[StoredFile]) -> None:
+def _refuse_inside(folder: Path, source: TableLike, files: list[StoredFile], filesystem: Foreign) -> None:
     """Refuse a folder of results among the inputs: the next run would read them."""
-    places = source if isinstance(source, (list, tuple)) else [source]
-    folders = [Path(place) for place in places if isinstance(place, (str, os.PathLike)) and Path(place).is_dir()]
-    inside = [place for place in folders if folder.resolve().is_relative_to(place.resolve())]
-    if inside:
-        got = f"Got {folder} in {inside[0]}"
+    if (place := place_of(source, folder / "part-0.parquet", filesystem)) is not None:
+        got = f"Got {folder} in {place}"
         raise InputError(
             message("The destination is inside the source, which its files would join", got, "Name another folder")
         )
