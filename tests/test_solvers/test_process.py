@@ -357,7 +357,7 @@ def test_few_nodes_are_enough_for_many_players(index):
     process = fit_process(2.0 * masks - 1, inside, outside, even=False, relevance_rows=200, max_iterations=3, rng=rng)
     strong = replace(process, theta=np.linspace(0.01, 1.5, d))
     semivalue, players = find(index), np.arange(d)[:, None]
-    cross, prior = strong.joint(-1, players, semivalue, 1)[:2]
+    cross, prior = strong._cross(-1, strong.points, players, semivalue, 1), strong._prior(-1, players, semivalue, 1)
     nodes, weights = semivalue.rule(degree=d - 1)
     exact = semivalue.weights(d)
     sides = [functionals(side, strong.rho, players, nodes, weights) for side in (strong.points, -strong.points)]
@@ -381,7 +381,7 @@ def test_errors_of_many_rows_are_judged_by_some_of_them(monkeypatch):
     np.testing.assert_array_equal(process.order[-11:], rows)
     np.testing.assert_array_equal(process.points, 2.0 * masks[process.order] - 1)
     np.testing.assert_allclose(process.left_out(), whole.left_out(), rtol=HALF_THE_DIGITS, atol=conditioned(1e6))
-    joint = process.joint(-1, np.arange(7)[:, None], find("shapley"), 1).cross
+    joint = process._cross(-1, process.points, np.arange(7)[:, None], find("shapley"), 1)
     _, some = process.solve(find("shapley"), 1, sets)
     monkeypatch.setattr(_hypercube, "MAX_CHECKED", 200)
     _, every = replace(process).solve(find("shapley"), 1, sets)
