@@ -272,10 +272,6 @@ def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Se
     .. math:: \phi_j = p(0) \sum_l (\beta_l x_l - \mathrm{E}\, \beta_l z_l)
 
     over the columns l of player j: whatever the index, a term of one player has nothing to share.
-
-    Parameters
-    ----------
-    rows : array of shape (n_rows, n_columns)
     """
     model = cast(Linear, linear.value)
     n_rows, n_outputs = len(rows), model.absent.shape[1]
@@ -291,11 +287,7 @@ def solve_linear_precisely(
 ) -> Part:
     """Return the same, added up in the machine's extended precision: where large coefficients cancel, three more digits hold.
 
-    Parameters
-    ----------
-    means : longdouble array of shape (n_columns,)
-        Of the background's columns.
-    rows : array of shape (n_rows, n_columns)
+    ``means`` (n_columns,) of the background's columns are long doubles.
     """
     terms = rows[:, :, None].astype(np.longdouble) * model.coefficients
     gains = weight_alone(semivalue, order) * ((rows - means)[:, :, None] * model.coefficients)

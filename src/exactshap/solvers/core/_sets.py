@@ -25,13 +25,6 @@ def set_sizes(order: int) -> range:
 def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
     """Return all sets of 1..order players, by size and then lexicographically: the order of ``Solution.values``.
 
-    Parameters
-    ----------
-    order : int
-        At least 1, at most ``n_players``.
-
-    Examples
-    --------
     >>> player_sets(3, 2)
     ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
     """

@@ -52,13 +52,9 @@ def _functional_bound(change: Any, *, signed: bool = False) -> Any:
 
     for feature maps of norm 1 at most.
 
-    Parameters
-    ----------
-    change : float or array
-        L_delta: the largest squared distance of the feature maps of x_S and x'_S over all S.
-    signed : bool, default=False
-        Whether kernel values can be negative: c is 2 for non-negative kernels, as printed, and 4 otherwise. For the linear
-        kernel on [-1, 1]^2 with z = (-1, 1), x = (1, 1), x' = 0 the left side is 2.25 L_delta, so that 2 is too small.
+    L_delta, ``change``, is the largest squared distance of the feature maps of x_S and x'_S over all S. c is 2 for kernels that are not
+    negative, as printed, and 4 for ``signed`` ones: for the linear kernel on [-1, 1]^2 with z = (-1, 1), x = (1, 1), x' = 0 the left side is
+    2.25 L_delta, so that 2 is too small.
     """
     return np.sqrt((4.0 if signed else 2.0) * change)
 
@@ -80,13 +76,9 @@ def machine_stability(
     where :math:`K_p` has amplitude 1; a monomial is a component of amplitude 1 with its coefficient as norm. Powers of columns can
     be negative and are not bounded: for them the constant of the theorem is 4, and the bound holds for the explained rows.
 
-    Parameters
-    ----------
-    parts : sequence of (component, coefficients (n_outputs, n_terms), points (n_features, n_terms))
-    monomials : (powers (n_features, n_monomials), coefficients (n_outputs, n_monomials))
-    reach : array of shape (2, n_features)
-        Largest absolute value of each column, of the explained rows and of the background.
-    delta : float or array of shape (n_features,)
+    ``parts`` are (component, coefficients (n_outputs, n_terms), points (n_features, n_terms)), ``monomials`` powers (n_features, n_monomials)
+    and coefficients (n_outputs, n_monomials), ``reach`` (2, n_features) the largest absolute value of each column of the explained rows and
+    of the background.
     """
     powers, slopes = monomials
     change = _checked_change(delta, reach.shape[1])
@@ -145,13 +137,6 @@ def conditional_stability(
 
     Equation (13) of RKHS-SHAP is :math:`\sqrt{8 M_C (1 - \kappa)}` with the squared norm of the population's operator, which can be
     infinite; this is a bound for the estimate that is computed.
-
-    Parameters
-    ----------
-    parts, delta
-        As in :func:`machine_stability`.
-    players : sequence of sequences of int
-        The columns of each player.
     """
     n_outputs, d = parts[0][1].shape[0], len(players)
     change = _checked_change(delta, parts[0][2].shape[0])

@@ -64,46 +64,16 @@ def solve_regression(
     kernelshap
     ================ ==================================================================== ============== =========
 
-    Parameters
-    ----------
-    game : OracleGame
-        Or any single game.
-    semivalue : Semivalue
-        See :func:`exactshap.semivalues.find`.
-    order : int
-        Sets of 1..order players.
-    budget : int, default=None
-        Calls at most, the full and the empty coalition included. None: 2 d + 2048, or 200,000 with ``tol``. The process calls at most
-        24,000.
-    tol : float, default=None
-        Add calls until every standard error is below it; a warning says so when the budget ends first.
-    random_state : int, Generator or None
-        Seed; the same seed repeats the same calls in the same order, so that a function that remembers its answers resumes a run
-        that was cut off. Up to 2 x 800 calls the seed only relabels the players of one placed design: of 12 calls a player for other indices
-        than Shapley's, of 2 for interactions; beyond, answers decide where ``auto`` and ``process`` ask next. The global generator is never
-        touched.
-    batch_size : int, default=None
-        Coalitions per call of the function; None hands over all at once.
-    progress : callable, default=None
-        Called with the number of coalitions evaluated so far after every batch.
-    **settings
-        ``estimator``, ``polynomial_order`` (default: 3 when there are rows enough, else 1), ``frontier`` (sets of players; a graph, as
-        an object with ``edges`` or a square matrix; an EBM, for its terms; a tree model, for the sets of at most ``polynomial_order``
-        columns on its paths; "screened"; or the number of terms of a random partial frontier), ``pairing`` (default True), ``start_relevance`` (the
-        sum of all players' relevances, about 3, at which their search starts: half the time where games of rows are alike),
-        ``sampling`` ("leverage", "leverage-1", "kernel"), ``surrogate`` ("process", "boosting", "none"). Unknown names raise.
+    No budget: 2 d + 2048 calls, or 200,000 with ``tol``; the process calls at most 24,000. The full and the empty coalition are among them.
+    The same seed repeats the same calls in the same order, so that a function that remembers its answers resumes a run that was cut off.
+    Up to 2 x 800 calls it only relabels the players of one placed design (of 12 calls a player for other indices than Shapley's, of 2 for
+    interactions); beyond, answers decide where ``auto`` and ``process`` call next. The global generator is never touched.
 
-    Returns
-    -------
-    solution : Solution
-        With ``std_error`` and ``n_evaluations``; ``method`` names the estimator.
-
-    Raises
-    ------
-    BudgetError
-        If the budget is below two calls, for more than 5000 players, or if calls times sets are more than 2^31.
-    UnknownNameError
-        If a setting or its value is not known.
+    ``settings``: ``polynomial_order`` (default: 3 when there are rows enough, else 1), ``frontier`` (sets of players; a graph, as
+    an object with ``edges`` or a square matrix; an EBM, for its terms; a tree model, for the sets of at most ``polynomial_order``
+    columns on its paths; "screened"; or the number of terms of a random partial frontier), ``pairing``, ``start_relevance`` (the
+    sum of all players' relevances, about 3, at which their search starts: half the time where games of rows are alike),
+    ``sampling`` ("leverage", "leverage-1", "kernel"), ``surrogate`` ("process", "boosting", "none"). Unknown names raise.
 
     References
     ----------

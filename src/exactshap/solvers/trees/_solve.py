@@ -164,27 +164,11 @@ def prepare_trees(
     with a and z 1 where the row and the background row satisfy all splits on player j on the path to leaf l, b the product of
     their cover ratios.
 
-    Parameters
-    ----------
-    trees : FlatTrees
-        The ensemble.
-    players : sequence of sequences of int
-        Columns of each player; every column belongs to exactly one.
-    background : array of shape (n_background, n_features), default=None
-        Reference rows of the interventional value function (one row: baseline); None means path-dependent.
-    weights : array of shape (n_background,), default=None
-        Their weights; None means equal ones.
-    memory_limit : float, default=2**30
-        Bytes that the background's tables may take (beyond, each call counts the background again, leaf by leaf), and those
-        of a semivalue (beyond, they are filled again in each call; of cover ratios, quadrature takes their place).
+    ``players`` have the columns of each, every column once. ``background`` (n_background, n_features) and its ``weights`` make the
+    interventional value function (one row: baseline), None the path-dependent one. ``memory_limit`` are the bytes that the background's
+    tables may take (beyond, each call counts the background again, leaf by leaf), and those of a semivalue (beyond, they are filled
+    again in each call; of cover ratios, quadrature takes their place).
 
-    Returns
-    -------
-    prepared : PreparedTrees
-        Immutable and picklable.
-
-    Notes
-    -----
     The background costs O(n_background n_leaves depth) once. Then a row costs one table look-up for each player of each group
     of leaves, whatever the size of the background. Trees with paths of more than 15 players, and those for which it is forecast
     to be faster, are answered without kept tables (``_path_engine``, ``_leaf_engine``): memory is then linear in the trees
@@ -265,26 +249,9 @@ def solve_trees(
     .. math:: \phi_T(x) = \sum_l c_l\, (-1)^{|T \setminus A_l|} \sum_{S \subseteq A_l \setminus T} p_{|T|}(|S|)\,
               \Delta_{T \cap A_l}\, g_l(S), \qquad A_l = \{j : x \text{ satisfies all splits on } j \text{ on the path to } l\}
 
-    Parameters
-    ----------
-    prepared : PreparedTrees
-        From :func:`prepare_trees`.
-    X : array of shape (n_rows, n_features)
-        Rows to explain, float64 with NaN for missing values.
-    semivalue : Semivalue
-        Which value.
-    order : int
-        Sets of 1..order players get a value.
-    with_residual : bool, default=True
-        Whether what is missing to v(D) is worked out.
+    for rows ``X`` (n_rows, n_features) of float64 with NaN for missing values. Without ``with_residual`` what is missing to v(D) is not
+    worked out, which takes as long as a linear model in bulk.
 
-    Returns
-    -------
-    solution : Solution
-        ``values`` (n_rows, n_sets[, n_outputs]) in the unit of the margin; ``method`` says what ran and its memory.
-
-    Notes
-    -----
     Exact up to rounding, a small multiple of ``eps * scale``, plus ``error_bound`` where fewer nodes than the exact number are
     used (paths of some 30 players and more). The same bits however the rows are cut into blocks.
     """

@@ -112,18 +112,7 @@ class FlatTrees:
     @property
     def nodes(self) -> NodeArrays:
         """What routing reads, as one argument of a compiled kernel."""
-        return NodeArrays(
-            self.feature,
-            self.threshold,
-            self.left,
-            self.right,
-            self.missing,
-            self.zero_is_missing,
-            self.category_start,
-            self.category_count,
-            self.category_words,
-            self.less_equal,
-        )
+        return NodeArrays(*(getattr(self, name) for name in NodeArrays._fields))
 
     @functools.cached_property
     def largest(self) -> np.ndarray:
