@@ -6,7 +6,7 @@ import functools
 import json
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -167,6 +167,21 @@ def rounds_read(kept: int | None, total: int, reason: str) -> str:
     ('the first 7 of 20 boosting rounds (best_iteration)', '')
     """
     return "" if kept is None or kept >= total else f"the first {kept} of {total} boosting rounds ({reason})"
+
+
+def names_of_outputs(n_outputs: int, word: str, classes: Any = None, levels: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the levels, classes or numbered targets that margins belong to.
+
+    >>> names_of_outputs(1, "class", ["no", "yes"]), names_of_outputs(2, "target")
+    (('yes',), ('target 0', 'target 1'))
+    """
+    if len(levels) == n_outputs:
+        return tuple(levels)
+    if n_outputs == 1:
+        return (str(classes[-1]),) if classes is not None and len(classes) == 2 else ("output",)
+    if classes is not None and len(classes) == n_outputs:
+        return tuple(map(str, classes))
+    return tuple(f"{word} {o}" for o in range(n_outputs))
 
 
 def words_budget(used: int, what: str) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.types import Json
 from exactshap.errors import ExplanationWarning, ModelFormatError, UnsupportedStructureError, message, warn
-from exactshap.trees.formats._document import CHARACTERS_OF_NUMBERS, field, integer, numbers
+from exactshap.trees.formats._document import CHARACTERS_OF_NUMBERS, field, integer, names_of_outputs, numbers
 from exactshap.trees.formats._records import Records, records
 
 KNOWN_VERSION = (3, 4)
@@ -307,15 +307,8 @@ def unit_of(objective: str, n_outputs: int) -> str:
 
 def output_names_of(learner: dict, objective: str, n_outputs: int, classes: Any) -> tuple[str, ...]:
     """Return the classes, targets or levels that the margins belong to."""
-    levels = _levels(learner, objective)
-    if len(levels) == n_outputs:
-        return levels
-    if n_outputs == 1:
-        return (str(classes[-1]),) if classes is not None and len(classes) == 2 else ("output",)
     word = "class" if objective.startswith("multi:") else "target"
-    if classes is not None and len(classes) == n_outputs:
-        return tuple(map(str, classes))
-    return tuple(f"{word} {o}" for o in range(n_outputs))
+    return names_of_outputs(n_outputs, word, classes, _levels(learner, objective))
 
 
 def _levels(learner: dict, objective: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from exactshap.trees.formats._document import (
     field,
     guarded,
     integer,
+    names_of_outputs,
     number,
     numbers,
     read_json,
@@ -303,11 +304,6 @@ def _output_names(n_outputs: int, classes: Any, objective: str, level: str) -> t
     if objective == "RMSEWithUncertainty" and n_outputs == 2:
         return "mean", "log standard deviation"
     levels = level.split(",") if level and objective in _LEVELS and set(level) <= CHARACTERS_OF_NUMBERS | {","} else []
-    if len(levels) == n_outputs:
-        return tuple(f"{_LEVELS[objective]} {float(one):g}" for one in levels)
-    if n_outputs == 1:
-        return (str(classes[-1]),) if isinstance(classes, list) and len(classes) == 2 else ("output",)
-    if isinstance(classes, list) and len(classes) == n_outputs:
-        return tuple(map(str, classes))
+    named = [f"{_LEVELS[objective]} {float(one):g}" for one in levels] if len(levels) == n_outputs else []
     word = "target" if objective in _TARGETS else "label" if objective.startswith("MultiL") else "class"
-    return tuple(f"{word} {o}" for o in range(n_outputs))
+    return names_of_outputs(n_outputs, word, classes if isinstance(classes, list) else None, named)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.trees.ensemble import LeafFunction, RawTree, TreeModel, build
+from exactshap.trees.formats._document import names_of_outputs
 from exactshap.trees.formats.sklearn import convert as convert_sklearn
 
 
@@ -72,7 +73,7 @@ def _figs(model: Model) -> TreeModel:
     classes = getattr(model, "classes_", None)
     raw = [_nodes(root, int(model.n_outputs), classes is not None) for root in model.trees_]
     if classes is None:
-        unit, names = "target", ("output",) if model.n_outputs == 1 else tuple(f"target {k}" for k in range(model.n_outputs))
+        unit, names = "target", names_of_outputs(int(model.n_outputs), "target")
     else:
         names = tuple(map(str, classes[1:]))
         unit = "log-odds" if len(names) == 1 else "log-odds against the first class"

@@ -11,7 +11,15 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import ModelFormatError, message
 from exactshap.trees.ensemble import MISSING_NEVER, LeafFunction, RawTree, TreeModel, build
-from exactshap.trees.formats._document import CHARACTERS_OF_NUMBERS, MAX_COLUMNS, MAX_OUTPUTS, guarded, integer, rounds_read
+from exactshap.trees.formats._document import (
+    CHARACTERS_OF_NUMBERS,
+    MAX_COLUMNS,
+    MAX_OUTPUTS,
+    guarded,
+    integer,
+    names_of_outputs,
+    rounds_read,
+)
 
 KNOWN_VERSIONS = ("v2", "v3", "v4")
 # The largest decision_type: NaN is missing, goes left, and the split is one of categories.
@@ -248,10 +256,5 @@ def _unit(objective: list[str]) -> str:
 
 def _output_names(n_outputs: int, classes: Any, objective: str, tail: str) -> tuple[str, ...]:
     level = re.search(r"^\[alpha: ([0-9.e-]{1,20})\]$", tail, re.MULTILINE) if objective == "quantile" else None
-    if level is not None:
-        return (f"quantile {float(level[1]):g}",)
-    if n_outputs == 1:
-        return (str(classes[-1]),) if classes is not None and len(classes) == 2 else ("output",)
-    if classes is not None and len(classes) == n_outputs:
-        return tuple(map(str, classes))
-    return tuple(f"class {o}" for o in range(n_outputs))
+    levels = () if level is None else (f"quantile {float(level[1]):g}",)
+    return names_of_outputs(n_outputs, "class", classes, levels)

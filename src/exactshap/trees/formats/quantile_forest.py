@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import TreeModel
+from exactshap.trees.formats._document import names_of_outputs
 from exactshap.trees.formats.sklearn import model_of, raw_tree
 
 
@@ -27,7 +28,7 @@ def convert(model: Model) -> TreeModel:
         np.zeros(n_outputs),
         library="quantile-forest",
         unit="target",
-        output_names=("output",) if n_outputs == 1 else tuple(f"target {k}" for k in range(n_outputs)),
+        output_names=names_of_outputs(n_outputs, "target"),
         single_output=n_outputs == 1,
         tree_stage=np.zeros(len(raw), np.int32),
         boosted=False,

@@ -9,6 +9,7 @@ import numpy as np
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.trees.ensemble import RawTree, TreeModel, build
+from exactshap.trees.formats._document import names_of_outputs
 
 _LOG_LINK = ("poisson", "gamma")
 
@@ -73,7 +74,7 @@ def _average(model: Model, estimators: list[Any]) -> TreeModel:
     n_classes = None if classes is None else np.atleast_1d(model.n_classes_)
     raw = [raw_tree(estimator.tree_, share * _leaf_shares(estimator.tree_.value, n_classes)) for estimator in estimators]
     n_outputs = raw[0].value.shape[1]
-    names = _output_names(n_outputs) if classes is None else _class_names(model, classes)
+    names = names_of_outputs(n_outputs, "target") if classes is None else _class_names(model, classes)
     return model_of(
         model,
         raw,
@@ -100,10 +101,6 @@ def _class_names(model: Model, classes: Any) -> tuple[str, ...]:
     if model.n_outputs_ == 1:
         return tuple(map(str, classes))
     return tuple(f"target {k} = {label}" for k, labels in enumerate(classes) for label in labels)
-
-
-def _output_names(n_outputs: int) -> tuple[str, ...]:
-    return ("output",) if n_outputs == 1 else tuple(f"target {o}" for o in range(n_outputs))
 
 
 def _gradient_boosting(model: Model) -> TreeModel:
