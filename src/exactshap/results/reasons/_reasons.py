@@ -246,7 +246,7 @@ def _notes(one: Reasons, name: str) -> list[str]:
     direction = "raise" if one.adverse == "positive" else "lower"
     model = rows.model_name or "the model"
     notes = [
-        f"Reasons are the columns with the Shapley values that {direction} the output ({rows.unit}) of {model} most, for {name}. "
+        f"Reasons are the columns that {direction} the output ({rows.unit}) of {model} most, by their Shapley values, for {name}. "
         f"Value function {rows.value_function}: {value_function_sentence(rows.value_function, has_background=known)}",
         f"Certificate: {rows.certificate()}.",
     ]

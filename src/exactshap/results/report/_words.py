@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactshap.results.data import counted, facts, fingerprint, index_title, readable
+from exactshap.results.report._svg import MINUS
 
 if TYPE_CHECKING:
     from exactshap.results.data import ExplanationData
@@ -99,7 +100,7 @@ def reproduce(explanation: ExplanationData, *, command: str | None, seed: int, i
         [
             "import exactshap",
             "",
-            "# and the other settings that were passed, such as output= and random_state=",
+            "# with the other settings that were passed, such as output= and random_state=",
             f"explainer = exactshap.Explainer(model{background}, value_function={explanation.value_function!r}{groups}{calls})",
             f"explanation = explainer(X, index={explanation.index!r}, order={explanation.order})",
             f'explanation.report("report.html", {"interactive=True, " * interactive}seed={seed})',
@@ -121,7 +122,7 @@ def report_facts(explanation: ExplanationData, data_name: str | None) -> dict[st
         "Background": known.get("background", ""),
         "Question": index_title(explanation.index, explanation.order),
         "Value function": explanation.value_function,
-        "Baseline": known["baseline"],
+        "Baseline": known["baseline"].replace("-", MINUS),
         "Method": explanation.method,
         "Error bound": known.get("error bound", ""),
         "Standard error": known.get("std error", ""),

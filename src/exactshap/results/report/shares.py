@@ -134,9 +134,8 @@ def marginal_panel(marginal: Marginal, labels: tuple[str, str]) -> str:
     """Draw one column in two samples: two filled densities, or pairs of bars for categories."""
     width, height, left, top = 300.0, 150.0, 12.0, 22.0
     up = svg.Scale(0.0, 1.05 * float(marginal.density.max(initial=0.0)) or 1.0, height, top)
-    parts = [
-        svg.text(left, 14, svg.shorten(f"{marginal.name} {marginal.caption}".strip(), 44), style="strong", title=marginal.name)
-    ]
+    heading = svg.minus_signs(f"{marginal.name}{marginal.caption and f' ({marginal.caption})'}")
+    parts = [svg.text(left, 14, svg.shorten(heading, 44), style="strong", title=marginal.name)]
     if marginal.categories is None:
         across = svg.Scale.over(marginal.x, left, width - 8, margin=0.0)
         parts.append(svg.axis(across, height, label="density", top=height - 4, wanted=4))
