@@ -116,12 +116,29 @@ def test_bytes_in_the_other_order_are_converted_and_that_is_said(library, as_fra
     np.testing.assert_array_equal(got.values, explain(model, rows[:3], rows[5:20]).values)
 
 
+LAYOUTS = {
+    "by column": np.asfortranarray,
+    "every other cell": lambda rows: np.repeat(np.repeat(rows, 2, axis=0), 2, axis=1)[::2, ::2],
+    "backwards": lambda rows: np.ascontiguousarray(rows[::-1, ::-1])[::-1, ::-1],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("library", BOOSTERS)
-def test_long_doubles(library):
-    rows = FRAME.to_numpy()
+def test_numbers_in_every_layout_is_read_by_its_numbers(library, layout):
+    """XGBoost's own predict reads other cells of long doubles that do not lie row by row: they are copied, and that is said."""
+    rows = np.abs(np.round(3 * FRAME.to_numpy()))
     model = BOOSTERS[library].__class__(**BOOSTERS[library].get_params()).fit(rows, Y)
-    got = explain(model, rows[:3].astype(np.longdouble), rows[5:20].astype(np.longdouble))
-    np.testing.assert_array_equal(got.values, explain(model, rows[:3], rows[5:20]).values)
+    for dtype in ("g", "f2", "i1", "?"):
+        given = LAYOUTS[layout](rows.astype(dtype))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            got = explain(model, given[:3], given[5:20])
+        expected = explain(model, given[:3].astype(float, order="C"), given[5:20].astype(float, order="C"))
+        np.testing.assert_array_equal(got.values, expected.values, err_msg=dtype)
+        np.testing.assert_array_equal(got.prediction, expected.prediction, err_msg=dtype)
+        if dtype == "g" and np.dtype("g").itemsize > 8:
+            assert any("np.ascontiguousarray(X)" in str(warning.message) for warning in caught)
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])

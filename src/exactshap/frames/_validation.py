@@ -16,6 +16,8 @@ _INPUTS = (
     "Of several inputs, pass one table: np.hstack([input.reshape(len(input), -1) for input in inputs]), and a function that cuts it again;"
     " groups= makes a player of each input; or name their axes with shape= (docs/functions.md)"
 )
+# Where long doubles are doubles, they are read as such.
+_DOUBLE_BYTES = 8
 _TABLE = "Pass an array of shape (n_rows, n_features) or a DataFrame"
 
 
@@ -198,6 +200,10 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
     if not array.dtype.isnative:
         array = _converted(array, array.dtype.newbyteorder("="))
         _warn_of_byte_order(what, "X.astype(X.dtype.newbyteorder('='))")
+    if array.dtype.type is np.longdouble and array.dtype.itemsize > _DOUBLE_BYTES and not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+        text = f"Long doubles of `{what}` do not lie row by row, and were copied"
+        warn(message(text, "XGBoost reads other cells there", "Predict and explain np.ascontiguousarray(X)"), ExplanationWarning)
     return Table(array, None, *array.shape)
 
 
