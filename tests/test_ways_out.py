@@ -1,5 +1,6 @@
 """The way out that a message names works: each test follows the advice to the letter, and ends in values."""
 
+import functools
 import re
 
 import numpy as np
@@ -265,3 +266,79 @@ def test_targets_of_a_model_with_a_link(kind):
     text = advice(UnsupportedStructureError, lambda: explain(model, X[:2], X[20:40]))
     assert "Explainer(model.predict, background)" in text
     np.testing.assert_allclose(explain(model.predict, X[:2], X[20:40]).prediction, model.predict(X[:2]))
+
+
+@functools.cache
+def models_with_losses():
+    return list(fitted_with_losses())
+
+
+def fitted_with_losses():
+    import catboost
+    import lightgbm
+    import xgboost
+    from sklearn import ensemble, linear_model, multioutput, pipeline, preprocessing, svm
+
+    words, numbers, two = np.where(Y > 0, "yes", "no"), np.digitize(Y, [-0.3, 0.3]), (Y > 0).astype(int)
+    several = np.column_stack([two, 1 - two])
+    quiet = {"verbose": 0, "allow_writing_files": False, "iterations": 3}
+
+    def trained(library, target, **settings):
+        if library is xgboost:
+            return xgboost.train(settings, xgboost.DMatrix(X, target), 3)
+        return lightgbm.train({**settings, "verbose": -1}, lightgbm.Dataset(X, target), 3)
+
+    scaled = pipeline.make_pipeline(preprocessing.StandardScaler(), linear_model.LogisticRegression())
+    of_classes = [
+        (scaled.fit(X, words), words, lambda model: model.predict_proba(X)),
+        *(
+            (model.fit(X, target), target, lambda model: model.predict_proba(X))
+            for model, target in (
+                (ensemble.RandomForestClassifier(3, random_state=0), numbers),
+                (xgboost.XGBClassifier(n_estimators=3), two),
+                (lightgbm.LGBMClassifier(n_estimators=3, verbose=-1), words),
+                (catboost.CatBoostClassifier(**quiet), numbers),
+            )
+        ),
+        (multioutput.MultiOutputClassifier(scaled).fit(X, several), several, lambda model: model.predict_proba(X)[0]),
+        (scaled.predict_proba, words, lambda model: model(X)),
+        (trained(xgboost, two, objective="binary:logistic"), two, lambda model: model.inplace_predict(X)),
+        (trained(xgboost, numbers, objective="multi:softprob", num_class=3), numbers, lambda model: model.inplace_predict(X)),
+        (trained(lightgbm, two, objective="binary"), two, lambda model: model.predict(X)),
+        (trained(lightgbm, numbers, objective="multiclass", num_class=3), numbers, lambda model: model.predict(X)),
+        (
+            catboost.CatBoost({"loss_function": "Logloss", **quiet}).fit(X, two),
+            two,
+            lambda model: model.predict(X, "Probability"),
+        ),
+    ]
+    for model, target, probabilities in of_classes:
+        shares, first = np.asarray(probabilities(model)), target if target.ndim == 1 else target[:, 0]
+        shares = np.column_stack([1.0 - shares, shares]) if shares.ndim == 1 else shares
+        own = shares[np.arange(len(X)), np.unique(first, return_inverse=True)[1]]
+        yield model, target, {"log_loss": -np.log(own.clip(1e-15)), "brier": (1.0 - own) ** 2, "error": 1.0 - own}
+    for model, target in ((svm.SVC(), words), (linear_model.RidgeClassifier(), numbers)):
+        wrong = model.fit(X, target).predict(X) != target
+        yield model, target, dict.fromkeys(("log_loss", "brier", "error"), wrong)
+    boosted = (
+        (trained(xgboost, Y), lambda model: model.inplace_predict(X)),
+        (trained(lightgbm, Y), lambda model: model.predict(X)),
+    )
+    for model, predicted in ((svm.SVR().fit(X, Y), lambda model: model.predict(X)), (total, total), *boosted):
+        residual = Y - predicted(model if model is not total else X)
+        yield model, Y, {"log_loss": residual**2, "mse": residual**2, "mae": np.abs(residual)}
+
+
+@pytest.mark.parametrize("number", range(18))
+def test_the_loss_of_a_row(number):
+    """The loss that a message names is that of the row's own class, or its error."""
+    pytest.importorskip("xgboost"), pytest.importorskip("lightgbm"), pytest.importorskip("catboost")
+    assert len(models_with_losses()) == 18
+    model, target, losses = models_with_losses()[number]
+    for output, expected in losses.items():
+        text = advice(UnknownNameError, lambda: explain(model, X[:2], X[20:30], output=output))  # noqa: B023
+        code = re.search(r"explain\(lambda rows: .*?, background\)", text).group()
+        found = eval(code, {"explain": explain, "np": np, "model": model, "y": target, "X": X, "background": X[20:30], "i": 1})
+        np.testing.assert_allclose(
+            found.prediction, expected[1:2], rtol=64 * np.finfo(np.float32).eps
+        )  # XGBoost is in single precision

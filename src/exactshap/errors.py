@@ -33,7 +33,6 @@ __all__ = [
 
 # Characters of each sentence of a message, and of all of a message about a file: both may echo what a stranger wrote.
 MAX_CHARACTERS = 300
-_LOSSES = ("log_loss", "logloss", "brier", "loss", "squared_error", "mse", "absolute_error", "mae")  # as output= of a model
 # C0 and C1 controls but tab and newline, overrides of the writing direction, halves of a surrogate pair, non-characters
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
@@ -192,13 +191,6 @@ def no_output(owner: str, output: object, names: Iterable[str]) -> str:
     "SVC has 1 output. Got output=1. Available: 'yes' (numbers start at 0)."
     """
     known = list(names)
-    if isinstance(output, str) and output in _LOSSES:
-        return message(
-            f"The loss of a row needs its own target, which output={output!r} does not name",
-            f"Outputs of {owner}: {known}",
-            "Explain one row's loss: explain(lambda rows: (y[i] - model.predict(rows)) ** 2, X[i:i + 1], background); or split the"
-            " score of all rows: exactshap.decompose.decompose_loss(model, X, y)",
-        )
     if isinstance(output, numbers.Integral) and not isinstance(output, bool):
         available = f"Available: {', '.join(repr(name) for name in known)} (numbers start at 0)"
         outputs = f"{len(known)} output{'' if len(known) == 1 else 's'}"

@@ -12,7 +12,7 @@ from exactshap._runtime.progress import Progress, progress_rows
 from exactshap._runtime.threads import map_in_threads, map_on_workers
 from exactshap.errors import BudgetError, InputError, message, rows_from
 from exactshap.frames import Table, above
-from exactshap.readers import Reader
+from exactshap.readers import Reader, attributes_needed
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Part, Rows, Solution, count_sets
 
@@ -141,7 +141,7 @@ def _solve(reader: Reader, rows: Table, semivalue: Semivalue, order: int, start:
 def predict(reader: Reader, rows: Table, start: int = 0) -> np.ndarray:
     """Return the model's own prediction as a copy. Some models return one array again and again."""
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), attributes_needed(reader.model):
             prediction = np.array(reader.predict(rows), float)
     except InputError as error:
         error.count_from(start)

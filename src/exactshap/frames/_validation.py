@@ -203,7 +203,9 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
     if array.dtype.type is np.longdouble and array.dtype.itemsize > _DOUBLE_BYTES and not array.flags.c_contiguous:
         array = np.ascontiguousarray(array)
         text = f"Long doubles of `{what}` do not lie row by row, and were copied"
-        warn(message(text, "XGBoost reads other cells there", "Predict and explain np.ascontiguousarray(X)"), ExplanationWarning)
+        warn(
+            message(text, "XGBoost reads other cells there", "Predict and explain np.ascontiguousarray(X)"), ExplanationWarning
+        )
     return Table(array, None, *array.shape)
 
 

@@ -25,6 +25,7 @@ from exactshap.readers._identity import fitted_names as fitted_names
 from exactshap.readers._identity import is_own_method as is_own_method
 from exactshap.readers._identity import library_class as library_class
 from exactshap.readers._identity import nameless as nameless
+from exactshap.readers._identity import raise_not_fitted as raise_not_fitted
 from exactshap.readers._identity import replaced as replaced
 from exactshap.readers._identity import require_fitted as require_fitted
 from exactshap.readers._identity import sklearn_name as sklearn_name
@@ -34,6 +35,7 @@ from exactshap.readers._registry import read, register, registered
 from exactshap.readers._registry import require_own_prediction as require_own_prediction
 from exactshap.readers._request import Request, choose_value_function, names_of, players_of, select_outputs
 from exactshap.readers._request import finite_numbers as finite_numbers
+from exactshap.readers._ways_out import attributes_needed as attributes_needed
 
 __all__ = [
     "AdditiveModel",

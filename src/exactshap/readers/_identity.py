@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Iterator
 from types import CodeType, MethodType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -184,8 +184,12 @@ def is_own_method(method: Foreign, known: type) -> bool:
 
 def require_fitted(model: Model, *attributes: str) -> None:
     """Raise scikit-learn's NotFittedError for a model that was not fitted."""
-    if all(hasattr(model, attribute) for attribute in attributes):
-        return
+    if not all(hasattr(model, attribute) for attribute in attributes):
+        raise_not_fitted(model)
+
+
+def raise_not_fitted(model: Model) -> NoReturn:
+    """Raise it in scikit-learn's words."""
     from sklearn.exceptions import NotFittedError
 
     raise NotFittedError(

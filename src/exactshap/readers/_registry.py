@@ -12,10 +12,11 @@ from types import ModuleType
 
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.types import Model
-from exactshap.errors import ExplanationWarning, InputTypeError, UnsupportedModelError, message, warn
+from exactshap.errors import ExplanationWarning, InputTypeError, UnknownNameError, UnsupportedModelError, message, warn
 from exactshap.readers._base import Reader
 from exactshap.readers._identity import answering_method, library_class, replaced
 from exactshap.readers._request import CONDITIONAL, Request
+from exactshap.readers._ways_out import asks_loss, attributes_needed, no_loss, require_fitted_at_all
 
 # class (found in the model's MRO by module and name; "module.*" takes every class of a package) -> reader module
 _REGISTRY: dict[str, str] = {
@@ -239,6 +240,16 @@ def read(model: Model, request: Request) -> Reader:
     'functional'
     """
     without_lost_threads()
+    try:
+        return _read(model, request)
+    except UnknownNameError:
+        if not asks_loss(request.output):
+            raise
+        plain = _read(model, dataclasses.replace(request, output="auto"))
+        raise UnknownNameError(no_loss(model, plain, request.output)) from None
+
+
+def _read(model: Model, request: Request) -> Reader:
     if model is None or inspect.isclass(model):
         got = "None" if model is None else f"the class {model.__name__}"
         do = f"Pass a fitted estimator, such as {'model' if model is None else model.__name__ + '()'}.fit(X, y)"
@@ -254,7 +265,8 @@ def read(model: Model, request: Request) -> Reader:
     if known is not None and (changed := replaced(model, known)):
         return _read_method(model, known, changed, request)
     if known is not None:
-        return _reader_of(model).read(model, request)
+        with attributes_needed(model):
+            return _reader_of(model).read(model, request)
     if callable(getattr(model, "partial", None)) and callable(getattr(model, "get_all_unique_fs", None)):
         return importlib.import_module("exactshap.readers.additive.structured").read(model, request)
     if callable(model):
@@ -267,6 +279,7 @@ def read(model: Model, request: Request) -> Reader:
 
 def _read_as_function(model: Model, method: str, request: Request) -> Reader:
     """Explain a method of a model, and say that it is one: exactly up to 13 players, beyond from samples with standard errors."""
+    require_fitted_at_all(model)
     name = f"{type(model).__module__}.{type(model).__qualname__}"
     do = f"Its {method} is explained as a function, sampled beyond 13 players"
     warn(message(f"No exact reader for `{name}`", _NO_STRUCTURE[name], do), ExplanationWarning)

@@ -6,11 +6,10 @@ import functools
 from typing import NoReturn
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.readers import OwnCall, Request, outputs_of, select_outputs
+from exactshap.readers import OwnCall, Request, outputs_of, raise_not_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 
@@ -21,7 +20,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
     .. math:: \theta_k(x) = b_k + \sum_j x_j \beta_{jk}
     """
     if not hasattr(model, "models_nuisance_"):
-        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
+        raise_not_fitted(model)
     if not hasattr(model, "fit_cate_intercept"):
         _refuse(model, "solves equations that its trees weight, and is no sum of trees")
     if model.featurizer is not None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.readers import Request
+from exactshap.readers import Request, raise_not_fitted
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._formula import is_of_terms, read_formula
 from exactshap.readers.additive._frame_call import FrameCall
@@ -55,9 +55,7 @@ def _is_cox(model: Model) -> bool:
 def _coefficients(model: Model) -> Any:
     """Return the coefficients of the columns, as a Series; refuse what is no linear function of columns."""
     if not hasattr(model, "durations") and not hasattr(model, "params_"):
-        from sklearn.exceptions import NotFittedError
-
-        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
+        raise_not_fitted(model)
     if _is_cox(model):
         return model.params_
     if not any(kind.__name__ == "ParametericAFTRegressionFitter" for kind in type(model).__mro__):

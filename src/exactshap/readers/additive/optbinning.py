@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
-from exactshap.readers import Request, select_outputs
+from exactshap.readers import Request, raise_not_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._frame_call import FrameCall
 from exactshap.readers.additive.terms import LinearTerms
@@ -19,7 +18,7 @@ from exactshap.readers.additive.terms import LinearTerms
 def read(model: Model, request: Request) -> AdditiveReader:
     """Read the score; columns that the scorecard left out have no points."""
     if getattr(model, "binning_process_", None) is None:  # which is None before the fit
-        raise NotFittedError("This Scorecard instance is not fitted yet. Call 'fit' before explaining it.")
+        raise_not_fitted(model)
     select_outputs(("score",), request.output, owner="Scorecard")
     names = tuple(map(str, model.binning_process_.variable_names))
     call = FrameCall("score", names=names)

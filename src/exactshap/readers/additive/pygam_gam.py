@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, Request, finite_numbers, select_outputs
+from exactshap.readers import OwnCall, Request, finite_numbers, raise_not_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import ProductTerm, ProductTerms
@@ -48,9 +48,7 @@ def _response(model: Model) -> Response:
 def read(model: Model, request: Request) -> AdditiveReader:
     """Read the linear predictor: intercept + sum over terms of a coefficient tensor on products of one-column bases."""
     if not hasattr(model, "coef_") or not hasattr(model, "statistics_"):
-        from sklearn.exceptions import NotFittedError
-
-        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
+        raise_not_fitted(model)
     select_outputs(("target",), request.output, owner=type(model).__name__)
     terms, intercept, start = [], 0.0, 0
     for term in model.terms:

@@ -9,7 +9,7 @@ import functools
 import json
 
 from exactshap._runtime.types import Model
-from exactshap.readers import Offset, OwnCall, Reader, Request
+from exactshap.readers import Offset, OwnCall, Reader, Request, raise_not_fitted
 from exactshap.readers.trees._response import read_trees
 from exactshap.trees import TreeModel, convert
 
@@ -32,8 +32,19 @@ def reader_elsewhere(model: Model) -> str | None:
     return "exactshap.readers.additive.xgboost_linear" if name == "gblinear" else None
 
 
+def _require_trained(model: Model) -> None:
+    """Refuse a new ``Booster``, which answers every question with an error."""
+    import xgboost
+
+    try:
+        hasattr(model, "get_booster") or model.num_features()
+    except xgboost.core.XGBoostError:
+        raise_not_fitted(model)
+
+
 def read(model: Model, request: Request) -> Reader:
     """Read f(x) = base margin + sum of trees, in the space of the objective's link or in its unit."""
+    _require_trained(model)
     ensemble = convert(model)
     if hasattr(model, "get_booster"):
         call = OwnCall("predict", {"output_margin": True, **_UNCHECKED})

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import ExactnessError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import Reader, Request, joined_outputs
+from exactshap.readers import Reader, Request, joined_outputs, raise_not_fitted
 from exactshap.readers.wrappers.sklearn_pipeline import PipelineReader
 
 # Background rows on which the model inside is compared with what is around it
@@ -23,7 +22,7 @@ def read(model: Model, request: Request) -> Reader:
     """Read the model inside ``AutoML``, or inside one of FLAML's estimators, behind its preparation of rows."""
     around, inside = _layers(model)
     if inside is None:
-        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
+        raise_not_fitted(model)
     if request.background is None:
         do = "Pass reference rows: explain(model, X, background)"
         raise UnsupportedStructureError(
