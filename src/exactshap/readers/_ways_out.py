@@ -1,4 +1,4 @@
-"""What to say of a known model that cannot be read as it was asked: not fitted, of another version, or for a row's loss."""
+"""What to say of a known model that cannot be explained: not fitted, of another version, or for the loss of a row."""
 
 from __future__ import annotations
 
