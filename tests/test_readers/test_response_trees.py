@@ -191,6 +191,9 @@ def test_margins_of_hybrids_are_those_of_mixed_rows(missing):
         mixed = np.where(masks[:, None, player], table[100], table[None, :9]).reshape(-1, 5)
         own = margin(trees, mixed).reshape(300, 9, 3).transpose(1, 2, 0)
         np.testing.assert_array_equal(hybrids.margins(row, masks), own)
+        players = hybrids.by_use([2, 0, 1])
+        every = np.concatenate(list(hybrids.all_margins(row, players)))
+        np.testing.assert_array_equal(every[:, :, masks @ 2 ** np.argsort(players)], own)
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -242,6 +245,24 @@ def test_sampled_values_are_close_and_say_so():
     few = explain(model, rows[500:502], rows[:15], output="probability", budget=64)
     assert few.std_error.max() > sampled.std_error.max()
     assert explain(model, rows[500:501], rows[:15], output="probability", tol=1e-3).std_error.max() <= 1e-3
+
+
+@pytest.mark.parametrize("name", ["XGBClassifier", "HistGradientBoostingClassifier"])
+def test_ten_columns_are_exact_whatever_the_budget(name):
+    """All coalitions of ten players cost less than a search from 200 of them."""
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(400, 10))
+    classes = (rows[:, 0] * rows[:, 1] + rows[:, 2:].sum(axis=1) > 0).astype(int)
+    model = xgboost(name) if name == "XGBClassifier" else HistGradientBoostingClassifier(max_iter=30)
+    model.fit(rows, classes)
+    weights = rng.random(20)
+    explanation = explain(model, rows[:2], rows[380:], background_weights=weights, output="probability", budget=200)
+    assert explanation.exact
+    assert explanation.std_error is None
+    brute = explain(
+        lambda cells: model.predict_proba(cells)[:, 1], rows[:2], rows[380:], background_weights=weights, budget=2**10
+    )
+    np.testing.assert_allclose(explanation.values, brute.values, rtol=0, atol=1e-6 if name == "XGBClassifier" else 1e-14)
 
 
 def test_standard_errors_cover():

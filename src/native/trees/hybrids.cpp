@@ -167,8 +167,75 @@ Status sum_hybrids(HybridTrees trees, In<uint8_t, 1> row, In<uint8_t, 2> backgro
   return Status::done;
 }
 
+/// Coalitions of the first two players: one sum of four numbers adds to all of them.
+constexpr uint32_t LANES = 4;
+constexpr int64_t MOST_BITS = 20;
+
+/// A node, the players in all coalitions that reach it, and those in none.
+struct Cube {
+  int64_t node;
+  uint32_t present, absent;
+};
+
+/// Add `value` to all coalitions of a cube in `to`, one number for each subset of `every`.
+EXACTSHAP_INLINE void add_to_cube(double value, const Cube& cube, uint32_t every, double* __restrict to) {
+  double lane[LANES];
+  for (uint32_t l = 0; l < LANES; l++) {
+    const uint32_t contradicts = (l & cube.absent) | (~l & cube.present & (LANES - 1));
+    lane[l] = contradicts != 0 ? 0.0 : value;
+  }
+  double* const first = to + (cube.present & ~(LANES - 1));
+  const uint32_t free = every & ~(cube.present | cube.absent) & ~(LANES - 1);
+  for (uint32_t set = free;; set = (set - 1) & free) {
+    for (uint32_t l = 0; l < LANES; l++) first[set + l] += lane[l];
+    if (set == 0) break;
+  }
+}
+
+/// Add the margins of the hybrids of all coalitions of some players to `out (n_background, n_outputs, n_coalitions)`.
+///
+/// Player p is in coalition c where bit `bit[p]` of c is set; of the others no node tells the row from the background. The leaves that
+/// hybrids of one background row reach in a tree share the coalitions out among them: 2^n additions a tree, in the order of the trees.
+Status sum_all_hybrids(HybridTrees trees, In<uint8_t, 1> row, In<uint8_t, 2> background, In<int32_t, 1> bit, Out<double, 3> out,
+                       Context& context) {
+  const int64_t n_coalitions = out.size[2], n_outputs = out.size[1];
+  EXACTSHAP_REQUIRE(trees.fit(bit.size[0]) && row.size[0] == trees.left.size[0] && background.size[1] == row.size[0]);
+  EXACTSHAP_REQUIRE(out.size[0] == background.size[0] && n_outputs == trees.value.size[1]);
+  EXACTSHAP_REQUIRE(n_coalitions >= LANES && n_coalitions <= int64_t(1) << MOST_BITS && (n_coalitions & (n_coalitions - 1)) == 0);
+  for (int64_t p = 0; p < bit.size[0]; p++) EXACTSHAP_REQUIRE(bit[p] >= 0 && int64_t(1) << bit[p] < n_coalitions);
+  auto stack = context.empty<Cube>(trees.largest() + 1);
+  if (context.failed()) return Status::no_memory;
+  const uint32_t every = uint32_t(n_coalitions - 1);
+  for (int64_t i = 0; i < background.size[0]; i++) {
+    const uint8_t* const of_background = background[i].data;
+    for (int64_t k = 0; k < trees.n_trees(); k++) {
+      if (context.interrupted()) return Status::interrupted;
+      if (trees.tree_start[k] == trees.tree_start[k + 1]) continue;
+      const int64_t only = trees.tree_output[k], first = only < 0 ? 0 : only, last = only < 0 ? n_outputs : only + 1;
+      int64_t n = 1;
+      stack[0] = {trees.tree_start[k], 0, 0};
+      while (n > 0) {
+        Cube at = stack[--n];
+        while (trees.left[at.node] >= 0) {
+          const int64_t q = at.node, ways[2] = {trees.right[q], trees.left[q]};
+          const uint32_t player = uint32_t(1) << bit[trees.player[q]];
+          const bool row_left = row[q] != 0, background_left = of_background[q] != 0;
+          if (row_left != background_left && ((at.present | at.absent) & player) == 0) {
+            stack[n++] = {ways[background_left], at.present, at.absent | player};
+            at.present |= player;
+          }
+          at.node = ways[(at.present & player) != 0 ? row_left : background_left];
+        }
+        for (int64_t o = first; o < last; o++) add_to_cube(trees.value[at.node][o], at, every, out[i][o].data);
+      }
+    }
+  }
+  return Status::done;
+}
+
 }  // namespace
 
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(trees, sum_hybrids, sum_hybrids)
+EXACTSHAP_KERNEL(trees, sum_all_hybrids, sum_all_hybrids)

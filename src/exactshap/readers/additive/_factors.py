@@ -10,7 +10,7 @@ import numpy as np
 from exactshap.frames import Table
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.terms import BinnedTerms, TermBlock, coalitions
-from exactshap.readers.responses import Factor
+from exactshap.readers.responses import Factor, HybridScores
 
 
 class TermFactors:
@@ -79,7 +79,7 @@ class TermFactors:
         return out
 
 
-class TermHybrids:
+class TermHybrids(HybridScores):
     """Scores of hybrids, for sampling."""
 
     def __init__(self, factors: TermFactors) -> None:

@@ -40,6 +40,7 @@ from exactshap.readers import (
     rounding_of,
     select_outputs,
 )
+from exactshap.readers.responses import HybridScores
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, player_sets, solve
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_hinges, solve_terms
@@ -441,7 +442,7 @@ class NetworkReader(Reader):
         return held + 2.5 * min(_BLOCK_BYTES, 16.0 * d * n_background * self.n_terms)  # sums, their waves' exponents, waves
 
 
-class NetworkHybrids:
+class NetworkHybrids(HybridScores):
     """Scores of hybrids of a row and the background, for sampling."""
 
     def __init__(self, score: NetworkReader) -> None:

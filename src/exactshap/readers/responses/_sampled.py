@@ -9,9 +9,10 @@ sample of :math:`v - B m`. Scores of hybrids are evaluated here, the model itsel
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,11 +43,22 @@ START_RELEVANCE, STARTED_CALLS = 2.5, 240
 ROUNDING = 64.0
 
 
-class HybridScores(Protocol):
+class HybridScores(ABC):
     """Scores of rows that mix an explained row with every background row."""
 
+    cheap_players: int = 0  # up to which all coalitions cost less than a search from 200 of them
+
+    @abstractmethod
     def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:
         """Return ``scores(masks) -> (n_background, n_outputs, n_masks)`` of one row, and the players that change any of them."""
+
+    def every(self, X: Table, players: list[int]) -> tuple[list[int], Iterable[np.ndarray]] | None:
+        """Return the scores of one row's hybrids for all coalitions of some players; None where :meth:`row` is as fast.
+
+        They are the players, of which the k-th is in the coalitions with bit k, and ``scores (n_some, n_outputs, n_coalitions)`` of some
+        background rows after others.
+        """
+        return None
 
 
 class SampledResponse(LinkedReader):
@@ -112,13 +124,18 @@ class SampledResponse(LinkedReader):
         return Solution.join((self._row(X.take([i]), score, i, semivalue, order) for i in range(X.n_rows)), X.n_rows)
 
     def _row(self, row: Table, score: Solution, i: int, semivalue: Semivalue, order: int) -> Solution:
-        game, live = self._game(row)
+        controlled, live = self._game(row)
+        game: ControlledGame | AllCoalitions = controlled
         settings = {name: value for name, value in self.options.items() if value is not None}
         if "tol" not in settings:
             enough = 2 ** max(len(live), 1)
-            settings["budget"] = settings.get("budget", max(DEFAULT_BUDGET, enough if len(live) <= ENUMERATED else 0))
-            game.is_exact = enough <= settings["budget"]
-            if not game.is_exact and settings["budget"] <= STARTED_CALLS:
+            if len(live) <= self._enumerated_players:
+                settings["budget"] = max(settings.get("budget", DEFAULT_BUDGET), enough)
+            settings.setdefault("budget", DEFAULT_BUDGET)
+            controlled.is_exact = enough <= settings["budget"]
+            if controlled.is_exact:
+                game = self._all_coalitions(row, live) or controlled
+            elif settings["budget"] <= STARTED_CALLS:
                 settings["start_relevance"] = START_RELEVANCE
         found = solve_moving(OracleGame(game.residual, self.n_players), live, semivalue, order, **settings)
         ends = game(np.array([[False], [True]]).repeat(self.n_players, axis=1))
@@ -140,16 +157,40 @@ class SampledResponse(LinkedReader):
         )
         return replace(found, part=part).as_batch()
 
-    def _method(self, found: Solution, game: ControlledGame) -> str:
+    def _all_coalitions(self, row: Table, live: list[int]) -> AllCoalitions | None:
+        """Return the values of all coalitions of the players that matter, where the scores know a short way."""
+        every = self.hybrids.every(row, live)
+        if every is None:
+            return None
+        players, blocks = every
+        values, start = np.zeros((2 ** len(players), self.n_outputs)), 0
+        for scores in blocks:
+            values += _mean(_answered(self._respond, scores), self._row_weights[start : start + len(scores)])
+            start += len(scores)
+        bits = np.zeros(self.n_players, np.int64)
+        bits[players] = 2 ** np.arange(len(players))
+        return AllCoalitions(_finite(values), bits)
+
+    def _method(self, found: Solution, game: ControlledGame | AllCoalitions) -> str:
         if found.std_error is None:
             return f"{found.method}; from scores of hybrids"
         control = "; exact values of the score as control variate" if game.slopes.any() else ""
         return f"{found.method}: {self._why}{control}"
 
+    @property
+    def _enumerated_players(self) -> int:
+        """Players up to which all coalitions are visited. What is no budget at all is left for the solver to refuse."""
+        budget = self.options.get("budget")
+        if budget is None:
+            return ENUMERATED
+        return self.hybrids.cheap_players if isinstance(budget, (int, np.integer)) and budget >= 2 else 0
+
     def _coalitions(self) -> tuple[float, str]:
         """Return how many coalitions of a row are visited at most, and the method."""
         budget, tol = self.options.get("budget"), self.options.get("tol")
-        if budget is None and tol is None and self.n_players > ENUMERATED:
+        if tol is None and self.n_players <= self._enumerated_players:
+            budget = None
+        elif budget is None and tol is None:
             budget = DEFAULT_BUDGET
         method = "regression" if tol is not None else choose(OracleGame(len, self.n_players), budget=budget).method
         return n_calls(self.n_players, budget, method, tol), method
@@ -166,9 +207,13 @@ class SampledResponse(LinkedReader):
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time the scores of a few coalitions, and of one in addition."""
-        (coalitions, method), (game, _) = self._coalitions(), self._game(few.take(slice(0, 1)))
+        row = few.take(slice(0, 1))
+        (coalitions, method), (game, live) = self._coalitions(), self._game(row)
         masks = np.random.default_rng(0).random((TIMED_COALITIONS, self.n_players)) < 0.5
-        seconds = min(clocked(lambda: game(masks)) for _ in range(2)) * coalitions / TIMED_COALITIONS
+        if method == "enumeration" and self.hybrids.every(row, live) is not None:
+            seconds = min(clocked(lambda: self._all_coalitions(row, live)) for _ in range(2))
+        else:
+            seconds = min(clocked(lambda: game(masks)) for _ in range(2)) * coalitions / TIMED_COALITIONS
         seconds += seconds_besides_calls(coalitions, method, self.n_players, order)
         score = self.inner.cost(few, n_rows, semivalue, order, block_rows)
         own = Cost(n_rows * seconds, exact=method == "enumeration", method=method)
@@ -212,14 +257,41 @@ class ControlledGame:
         means: list[np.ndarray] = []
         for start in range(0, len(masks), self.step):
             scores = self.scores(masks[start : start + self.step])
-            with np.errstate(over="ignore", under="ignore"):
-                given = self.respond(scores)
-            for kept, values in ((responses, given), (means, scores)):
-                kept.append(np.einsum("zom,z->mo", values, self.weights))
-        result = np.concatenate(responses), np.concatenate(means)
-        if not np.isfinite(result[0]).all():
-            raise InputError(message("A response overflows", do="Explain the score itself: output='auto'"))
-        return result
+            responses.append(_mean(_answered(self.respond, scores), self.weights))
+            means.append(_mean(scores, self.weights))
+        return _finite(np.concatenate(responses)), np.concatenate(means)
+
+
+@dataclass(frozen=True, eq=False)
+class AllCoalitions:
+    """Mean responses of all coalitions of the players that matter, in place of a :class:`ControlledGame`."""
+
+    values: np.ndarray  # (n_coalitions, n_outputs)
+    bits: np.ndarray  # (n_players,): the bit of each player in the number of a coalition, 0 of those that change nothing
+    slopes: ClassVar[np.ndarray] = np.zeros((1, 1))
+
+    def __call__(self, masks: np.ndarray) -> np.ndarray:
+        return self.values[masks @ self.bits]
+
+    def residual(self, masks: np.ndarray) -> np.ndarray:
+        count_coalitions(len(masks))
+        return self(masks)
+
+
+def _answered(respond: Callable[[np.ndarray], np.ndarray], scores: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", under="ignore"):
+        return respond(scores)
+
+
+def _mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the weighted sums (n_masks, n_outputs) over the background."""
+    return np.einsum("zom,z->mo", values, weights)
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    if not np.isfinite(values).all():
+        raise InputError(message("A response overflows", do="Explain the score itself: output='auto'"))
+    return values
 
 
 def _fitted(responses: np.ndarray, scores: np.ndarray) -> np.ndarray:

@@ -1,12 +1,13 @@
 r"""Boosted trees in the unit that people read: probabilities, rates, hazard ratios.
 
-Where every tree splits on the columns of one player, the margin is a sum over players and its response exact. Other ensembles are
-sampled: margins of all hybrids of a row and the background come from one walk of all coalitions through each tree.
+Where every tree splits on the columns of one player, the margin is a sum over players and its response exact. Of other ensembles
+all coalitions of few players are visited, of many some: margins of the hybrids of a row and the background come from one walk of all these
+coalitions through each tree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -16,11 +17,12 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
 from exactshap.frames import Table
 from exactshap.readers import Offset, OwnCall, Reader, Request, choose_value_function, outputs_of
-from exactshap.readers.responses import Response, ResponseReader, SampledResponse, no_response
+from exactshap.readers.responses import HybridScores, Response, ResponseReader, SampledResponse, no_response
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import FlatTrees, TreeModel, apply
 from exactshap.trees.ensemble import Hybrids, encode, readable
 
+MOST_PLAYERS = 20  # bits of a coalition's number in the kernel
 # Link, call and slope; None: no known response
 Describe = Callable[[TreeModel], tuple[str, OwnCall, float] | None]
 
@@ -131,8 +133,10 @@ class _StumpScores:
         return np.asarray(np.abs(self._leaves(X)).sum(axis=1) + abs(self.intercept))
 
 
-class _TreeHybrids:
+class _TreeHybrids(HybridScores):
     """Margins of hybrids of a row and the background."""
+
+    cheap_players = 10  # benchmarks/bench_probabilities.py
 
     def __init__(self, margin: TreeReader) -> None:
         self._ensemble = ensemble = margin.ensemble
@@ -145,3 +149,10 @@ class _TreeHybrids:
         """Return the margins of one row's hybrids, and the players that send it another way than some background row."""
         row = self._hybrids.row(encode(self._ensemble, X))
         return partial(self._hybrids.margins, row), self._hybrids.moving(row)
+
+    def every(self, X: Table, players: list[int]) -> tuple[list[int], Iterable[np.ndarray]] | None:
+        """Return the margins of all coalitions: of players with few nodes first, so that most leaves hold all of these or none."""
+        if self._ensemble.trees.linear is not None or not 2 <= len(players) <= MOST_PLAYERS:
+            return None
+        players = self._hybrids.by_use(players)
+        return players, self._hybrids.all_margins(self._hybrids.row(encode(self._ensemble, X)), players)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from exactshap.trees.ensemble._kernels import (
     add_leaf_functions,
     fill_decisions,
     fill_leaves,
+    sum_all_hybrids,
     sum_hybrids,
     sum_leaf_values,
 )
@@ -97,6 +99,7 @@ def function_sizes(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
 KEPT_BYTES = 2.0**28  # of the background's ways through all nodes; larger ones are worked out for each call
 CHUNK_ROWS = 256  # background rows at a time
+MARGIN_VALUES = 2**17  # margins of all coalitions at a time: 1 MiB
 BITS = 64
 
 
@@ -176,6 +179,28 @@ class Hybrids:
             sum_hybrids(self._arrays, row.ways, part, members, cells, out[start : start + len(part)])
             start += len(part)
         return out
+
+    def all_margins(self, row: HybridRow, players: Sequence[int]) -> Iterator[np.ndarray]:
+        """Yield the margins (n_some, n_outputs, n_coalitions) of the hybrids of all coalitions, some background rows at a time.
+
+        Bit k of the number of a coalition says whether it holds ``players[k]``: all players that send the row another way, at least two.
+        """
+        bit = np.zeros(self._n_players, np.int32)
+        bit[list(players)] = np.arange(len(players))
+        n_coalitions, n_outputs = 2 ** len(players), self._trees.n_outputs
+        step = max(1, MARGIN_VALUES // (n_coalitions * n_outputs))
+        for part in self._chunks():
+            for start in range(0, len(part), step):
+                some = part[start : start + step]
+                out = np.empty((len(some), n_outputs, n_coalitions))
+                out[...] = self._trees.constant[:, None]
+                sum_all_hybrids(self._arrays, row.ways, some, bit, out)
+                yield out
+
+    def by_use(self, players: Sequence[int]) -> list[int]:
+        """Return players by how many nodes they have, the fewest first."""
+        uses = np.bincount(self._player[self._trees.left >= 0], minlength=self._n_players)
+        return sorted(players, key=lambda player: uses[player])
 
 
 def _no_terms(n_outputs: int) -> LeafTerms:
