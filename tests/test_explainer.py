@@ -2,6 +2,7 @@ import dataclasses
 import pickle
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -124,7 +125,7 @@ def test_no_thread_goes_on_after_an_error():
 
     rows = np.random.default_rng(0).normal(size=(120, 4))
     explainer = Explainer(function, rows[:5], n_jobs=2)
-    explainer.reader.block_rows = 20
+    explainer.reader.traits = replace(explainer.reader.traits, block_rows=20)
     explainer(rows)
     solve = explainer.reader.solve
 
@@ -317,14 +318,14 @@ def test_verify_sees_credit_given_to_the_wrong_column():
     """A reading that swaps two columns still adds up; only the mask check can see it."""
     explainer = Explainer(MODEL, X[:20])
     assert explainer.verify(X[:5]).passed
-    players = list(explainer.reader.players)
+    players = list(explainer.reader.traits.players)
     game = explainer.reader.game
     explainer.reader.game = lambda table: _swapped(game(table))
     verification = explainer.verify(X[:5])
     assert not verification.passed
     assert verification.max_residual < verification.tolerance
     assert verification.max_mask_difference > 1e-3
-    assert players == list(explainer.reader.players)
+    assert players == list(explainer.reader.traits.players)
 
 
 def _swapped(game):

@@ -4,6 +4,7 @@ import functools
 import json
 import pickle
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -302,7 +303,8 @@ def test_weights_of_the_background_are_seen_by_the_mean_prediction():
     explainer = Explainer(MODELS["svr"], X[:20], background_weights=np.arange(1.0, 21.0))
     assert explainer(X[:12]).certificate().passed
     careless = Explainer(MODELS["svr"], X[:20])
-    careless.reader.weights = np.arange(1.0, 21.0) / 210.0  # which its solver does not know of
+    weights = np.arange(1.0, 21.0) / 210.0
+    careless.reader.traits = replace(careless.reader.traits, weights=weights)  # which its solver does not know of
     with pytest.raises(ExactnessError, match="hybrid rows"):
         careless(X[:12])
 

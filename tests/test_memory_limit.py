@@ -133,7 +133,7 @@ def test_the_limit_holds(family):
     background = None if n_background is None else X[:n_background]
     model = make()
     reader = Explainer(model, background, **settings).reader
-    limit = reader.memory(min(40, reader.block_rows), 1)
+    limit = reader.memory(min(40, reader.traits.block_rows), 1)
     explainer = Explainer(model, background, memory_limit=limit, **settings)
     explainer(X[:1])  # loads what is imported on first use
     gc.collect()

@@ -295,6 +295,6 @@ def test_names_of_the_fit_are_not_overruled():
 
     frame = pd.DataFrame(X[:50], columns=list("abcd"))
     model = SVR().fit(frame, X[:50, 0])
-    assert Explainer(model, feature_names=iter("abcd")).reader.feature_names == tuple("abcd")
+    assert Explainer(model, feature_names=iter("abcd")).reader.traits.feature_names == tuple("abcd")
     with pytest.raises(InputError, match="fitted with feature names of its own"):
         Explainer(model, feature_names=list("wxyz"))

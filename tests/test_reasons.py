@@ -123,9 +123,9 @@ def machine(n_background=30, **settings):
 def test_background_values_are_those_of_one_row_at_a_time():
     explainer, rows = machine(4)
     by_row = explainer.background_values(rows)
-    background = explainer.reader.background.numeric()
+    background = explainer.reader.traits.background.numeric()
     for z, values in enumerate(by_row):
-        alone = Explainer(explainer.reader.model, background[z : z + 1])(rows).values
+        alone = Explainer(explainer.reader.traits.model, background[z : z + 1])(rows).values
         assert_close(values, alone, scale=100.0, n_terms=200, n_players=4)
     assert_close(by_row.mean(axis=0), explainer(rows).values, scale=100.0, n_terms=200, n_players=4)
 
@@ -286,7 +286,7 @@ def test_the_command_writes_reasons_and_a_letter(tmp_path, monkeypatch, capsys):
 
     explainer, _ = machine()
     monkeypatch.chdir(tmp_path)
-    joblib.dump(explainer.reader.model, "model.joblib")
+    joblib.dump(explainer.reader.traits.model, "model.joblib")
     names = [f"x{j}" for j in range(4)]
     rows = pandas.DataFrame(RNG.normal(size=(12, 4)), columns=names)
     rows.assign(id=range(100, 112)).to_csv("data.csv", index=False)
@@ -296,7 +296,7 @@ def test_the_command_writes_reasons_and_a_letter(tmp_path, monkeypatch, capsys):
     settings = ["--adverse", "positive", "-k", 2, "--codes", "codes.toml", "--resample", 50]
     assert run(*common, *settings, "--keep", "id", "--rows", "3:9", "-o", "out.csv", "--letter", "letter.html") == 0
     frame = pandas.read_csv("out.csv")
-    explanation = Explainer(explainer.reader.model, rows.head(5).to_numpy())(rows[3:9].to_numpy())
+    explanation = Explainer(explainer.reader.traits.model, rows.head(5).to_numpy())(rows[3:9].to_numpy())
     expected = explanation.reasons(2, adverse="positive", codes={"x0": "R1: the first"})
     assert frame["row"].tolist() == list(range(3, 9))
     assert frame["id"].tolist() == list(range(103, 109))

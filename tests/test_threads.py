@@ -181,7 +181,7 @@ def test_reading_a_methods_owner_lets_other_threads_warn(monkeypatch):
 
     explainer, heard = at_once(lambda: Explainer(_model("linear").predict, X[:5]), other)
     assert heard == 1
-    assert explainer.reader.model_name == "Ridge"
+    assert explainer.reader.traits.model_name == "Ridge"
 
 
 def test_all_threads_see_one_rate_and_none_hears_of_its_file(monkeypatch, tmp_path, hurried):

@@ -125,7 +125,7 @@ def test_frames_that_are_not_computed_yet():
     for lazy in (dask.from_pandas(frame, npartitions=2), pl.LazyFrame(X, schema=list("abc"))):
         text = advice(InputTypeError, lambda: Explainer(total, lazy))  # noqa: B023
         method = re.search(r"Call \.(\w+)\(\)", text).group(1)
-        assert Explainer(lambda rows: rows["a"] * rows["b"], getattr(lazy, method)()).reader.n_players == 3
+        assert Explainer(lambda rows: rows["a"] * rows["b"], getattr(lazy, method)()).reader.traits.n_players == 3
 
 
 def test_a_series_as_background():

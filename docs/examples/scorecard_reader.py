@@ -1,12 +1,13 @@
 """A fast reader: a scorecard, points for the bin of each column. The slow way defines the numbers, the fast one streams them."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame
-from exactshap.readers import Reader, Request, choose_value_function, names_of, players_of, register
+from exactshap.readers import Reader, Request, Rounding, Traits, register
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Part, Solution
 
@@ -28,27 +29,29 @@ class Scorecard:
 class ScorecardReader(Reader):
     """The base plus one term for each column: players outside a coalition take the mean points of the background."""
 
-    value_functions = ("interventional", "baseline")
-    block_rows = 2**14  # a step of progress: a row takes microseconds
-
     def __init__(self, model: Scorecard, request: Request) -> None:
-        self.model, self.model_name, self.unit = model, "Scorecard", "points"
-        self.output_names, self.single_output, self.fitted_names = ("points",), True, None
-        self.feature_names = names_of(request, None, len(model.points), self.model_name)
-        self.players, self.player_names = players_of(request, self.feature_names)
-        self.value_function = choose_value_function(request, self.value_functions, None, owner=self.model_name)
-        self.n_terms = len(model.points)  # numbers added up for a prediction: the tolerance follows
+        self.model = model
+        self.traits = Traits.of(
+            model,
+            request,
+            n_columns=len(model.points),
+            value_functions=("interventional", "baseline"),
+            output_names=("points",),
+            unit="points",
+            rounding=Rounding(n_terms=len(model.points)),  # numbers added up for a prediction: the tolerance follows
+            block_rows=2**14,  # a step of progress: a row takes microseconds
+        )
         self._take_background(request.background, request.weights)
 
     def _take_background(self, background: Table, weights: np.ndarray | None) -> None:
-        self.background, self.weights = background, weights
+        self.traits = replace(self.traits, background=background, weights=weights)
         self._absent = np.average(self._points(background), axis=0, weights=weights)  # once, not for each row
 
     def _points(self, X: Table) -> np.ndarray:
         """Return the points (n_rows, n_players) of each player: its columns' together."""
         cells = X.numeric()
         of_column = [p[np.searchsorted(e, x)] for p, e, x in zip(self.model.points, self.model.edges, cells.T, strict=True)]
-        return np.stack([sum(of_column[c] for c in columns) for columns in self.players], axis=1)
+        return np.stack([sum(of_column[c] for c in columns) for columns in self.traits.players], axis=1)
 
     def predict(self, X: Table) -> np.ndarray:
         return self.model.predict(X.numeric())  # the model's documented call: the certificate compares with it
@@ -72,11 +75,12 @@ class ScorecardReader(Reader):
             method="points of each column",
             scale=np.abs(inside).sum(axis=1) + np.abs(self._absent).sum() + abs(self.model.base),  # rounding is relative to it
         )
-        return part.finish(len(self.players), semivalue, 1, constant=self.model.base, single_output=True)
+        return part.finish(self.traits.n_players, semivalue, 1, constant=self.model.base, single_output=True)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Bytes of a block: they decide how many rows it has. The definition's tables are larger than what `solve` holds."""
-        return 8.0 * n_rows * len(self.players) * (4 if order == 1 else 4 * len(self.players))
+        n_players = self.traits.n_players
+        return 8.0 * n_rows * n_players * (4 if order == 1 else 4 * n_players)
 
     def bind(self, row: Table) -> "ScorecardReader":
         """The same reading with one reference row: the certificate solves hybrids of it."""

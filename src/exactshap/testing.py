@@ -102,16 +102,16 @@ def check_reader(
     game = reader.game(table)
     prediction = np.asarray(reader.predict(table))
     allowed = np.max(explanation.tolerance) + 1e-12 * np.abs(prediction).max(initial=0.0)
-    ends = np.zeros((2, reader.n_players), bool)
+    ends = np.zeros((2, reader.traits.n_players), bool)
     ends[1] = True
     values = game.value(ends)
     assert np.abs(values[:, 1] - prediction).max() <= allowed, "v(D) is not the model's prediction"
     assert np.abs(values[:, 0] - explanation.baseline).max() <= allowed, "v(empty) is not the reported baseline"
-    if reader.value_function in ("interventional", "baseline"):
-        assert reader.background is not None
-        mean = np.average(np.asarray(reader.predict(reader.background)), axis=0, weights=reader.weights)
+    if reader.traits.value_function in ("interventional", "baseline"):
+        assert reader.traits.background is not None
+        mean = np.average(np.asarray(reader.predict(reader.traits.background)), axis=0, weights=reader.traits.weights)
         assert np.abs(explanation.baseline - mean).max() <= allowed, "v(empty) is not the mean prediction over the background"
-    if reader.n_players <= 10:
+    if reader.traits.n_players <= 10:
         _check_values(explainer, game, X, indices, float(allowed))
     _check_rows(explainer, X, explanation.values)
     clone = pickle.loads(pickle.dumps(explainer))
@@ -121,7 +121,7 @@ def check_reader(
 
 def _check_values(explainer: Model, game: Game, X: TableLike, indices: tuple[str, ...], allowed: float) -> None:
     for index in indices:
-        for order in (1, 2) if explainer.reader.n_players > 1 else (1,):
+        for order in (1, 2) if explainer.reader.traits.n_players > 1 else (1,):
             fast = explainer(X, index, order)
             slow = solve(game, index, order, method="enumeration")
             values = fast.values if order == 1 else fast.set_values

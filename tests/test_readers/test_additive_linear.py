@@ -143,17 +143,17 @@ def test_likelihoods_that_cancel_are_rounding(index, n_jobs):
 
 
 def test_names_units_and_outputs():
-    assert Explainer(LogisticRegression().fit(X, LABELS > 0), Z).reader.unit == "log-odds of class True"
+    assert Explainer(LogisticRegression().fit(X, LABELS > 0), Z).reader.traits.unit == "log-odds of class True"
     three = Explainer(LogisticRegression().fit(X, np.array(["low", "mid", "high"])[LABELS]), Z)
-    assert three.reader.output_names == ("high", "low", "mid")
-    assert three.reader.unit == "score before the softmax"
+    assert three.reader.traits.output_names == ("high", "low", "mid")
+    assert three.reader.traits.unit == "score before the softmax"
     everything = three(ROWS)
-    one = Explainer(three.reader.model, Z, output="mid")(ROWS)
+    one = Explainer(three.reader.traits.model, Z, output="mid")(ROWS)
     np.testing.assert_array_equal(one.values, everything.values[..., 2])
-    assert Explainer(TweedieRegressor(power=1.5).fit(X, np.abs(Y)), Z).reader.unit == "log of the target"
-    assert Explainer(GaussianNB().fit(X, LABELS), Z).reader.unit == "joint log-likelihood"
+    assert Explainer(TweedieRegressor(power=1.5).fit(X, np.abs(Y)), Z).reader.traits.unit == "log of the target"
+    assert Explainer(GaussianNB().fit(X, LABELS), Z).reader.traits.unit == "joint log-likelihood"
     with pytest.raises(UnknownNameError, match="LogisticRegression has no output 'chance'"):
-        Explainer(three.reader.model, Z, output="chance")
+        Explainer(three.reader.traits.model, Z, output="chance")
 
 
 def test_thousands_of_columns():

@@ -158,7 +158,7 @@ def test_forecast_and_summary():
     assert explanation.value_function == "interventional"
     assert explanation.unit == "target"
     assert explanation.exact
-    assert pickle.loads(pickle.dumps(explainer)).reader.n_players == 5
+    assert pickle.loads(pickle.dumps(explainer)).reader.traits.n_players == 5
 
 
 def test_nan_is_passed_to_functions_that_know_it():
@@ -257,7 +257,7 @@ def test_a_term_on_too_many_players_is_refused_with_the_number():
     model = AdditiveModel([(tuple(range(24)), square)])
     with pytest.raises(BudgetError, match=r"A term on 24 players is out of reach. It has 2\^24 = 1.68e\+07 coalitions"):
         Explainer(model, rows)
-    assert Explainer(model, rows, groups={"first": list(range(12))}).reader.n_players == 13
+    assert Explainer(model, rows, groups={"first": list(range(12))}).reader.traits.n_players == 13
 
 
 def test_a_model_that_predicts_something_else_is_refused(monkeypatch):

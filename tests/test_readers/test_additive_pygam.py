@@ -84,7 +84,7 @@ def test_logistic_models_are_explained_in_log_odds_far_out_too():
 
 
 def test_units_say_the_link():
-    units = {name: Explainer(case_of(name), Z).reader.unit for name in ("tensor", "logistic", "poisson")}
+    units = {name: Explainer(case_of(name), Z).reader.traits.unit for name in ("tensor", "logistic", "poisson")}
     assert units == {"tensor": "target", "logistic": "log-odds", "poisson": "log of the target"}
 
 

@@ -90,7 +90,7 @@ def test_parts_add_up():
     few = KernelMachine(X, Y, k.RBF(2.0))  # 160 terms
     values = Explainer(few, BACKGROUND)(X[:4])
     parts = Explainer(few, BACKGROUND, memory_limit=300_000)  # a quarter holds the tables of 146 of them
-    assert parts.reader.block_rows == 1024
+    assert parts.reader.traits.block_rows == 1024
     np.testing.assert_allclose(parts(X[:4]).values, values.values, rtol=0, atol=values.tolerance.max())
     forecast = parts.plan(X)
     assert forecast.exact

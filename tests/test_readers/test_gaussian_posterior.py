@@ -403,7 +403,7 @@ def test_memory_stays_under_the_forecast(order, background, components):
     tracemalloc.stop()
     forecast = explainer.plan(points[:2], order=order)
     reader = explainer.reader
-    needed = reader.memory(min(60, reader.block_rows), order)
+    needed = reader.memory(min(60, reader.traits.block_rows), order)
     assert forecast.memory <= needed
     assert needed / 10 < peak < needed + 8 * 60 * 8 * 8 * 6  # and the result itself
 
@@ -417,7 +417,7 @@ def test_what_does_not_fit_is_refused_with_the_number():
 def test_what_does_not_fit_is_left_out_where_nobody_asked():
     def bytes_of_the_posterior(memory_limit):
         reader = Explainer(regressor(KERNELS["ard"]), BACKGROUND, memory_limit=memory_limit).reader
-        return reader.strategy.memory(reader.block_rows, 1) - reader.strategy.mean.memory(reader.block_rows, 1)
+        return reader.strategy.memory(reader.traits.block_rows, 1) - reader.strategy.mean.memory(reader.traits.block_rows, 1)
 
     needed = bytes_of_the_posterior(2.0**26)
     assert 0 < needed <= 2.0**25

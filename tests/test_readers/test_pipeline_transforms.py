@@ -168,6 +168,6 @@ def test_steps_that_write_from_inside_others_leave_the_rows_alone(build):
     found = explainer(rows)
     assert explainer.verify(rows).passed
     np.testing.assert_array_equal(rows, X[:50])
-    np.testing.assert_array_equal(explainer.reader.background.native, FITTED[:20])
+    np.testing.assert_array_equal(explainer.reader.traits.background.native, FITTED[:20])
     wanted = explain(build(StandardScaler()).fit(FITTED, Y), X[:50], FITTED[:20])
     np.testing.assert_array_equal(found.values, wanted.values)

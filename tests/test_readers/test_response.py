@@ -100,7 +100,7 @@ def test_every_index_order_and_background(index, order, one_row):
         for mask in masks:
             mixed = background.copy()
             for name, inside in zip(
-                ["cd", "a", "b"], mask[[explainer.reader.player_names.index(p) for p in ("cd", "a", "b")]], strict=True
+                ["cd", "a", "b"], mask[[explainer.reader.traits.player_names.index(p) for p in ("cd", "a", "b")]], strict=True
             ):
                 for column in name if inside else "":
                     mixed[column] = ROWS[column].iloc[0]
@@ -229,7 +229,7 @@ def test_pairs_are_exact_by_elimination(index, order):
     assert explanation.exact
     assert 0.0 < explanation.error_bound.max() < 1e-12
     assert explanation.certificate().passed
-    game = explainer.reader.game(explainer.reader.background)  # its definition, which ``verify`` holds against the model
+    game = explainer.reader.game(explainer.reader.traits.background)  # its definition, which ``verify`` holds against the model
     assert game.n_players == 11
     own = Explainer(model, rows[:5], output="probability", background_weights=[1.0, 2.0, 3.0, 1.0, 1.0], budget=2**11)
     other = own(rows[100:101], index=index, order=order)

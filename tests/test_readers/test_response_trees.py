@@ -297,7 +297,7 @@ def test_other_questions_groups_and_weights(index, order):
     model, weights = TWO_CLASSES["histograms"](), np.arange(1.0, 21.0)
     explainer = Explainer(model, BACKGROUND, output="probability", groups={"ab": ["a", "b"]}, background_weights=weights)
     explanation = explainer(ROWS[:1], index=index, order=order)
-    columns = [list(members) for members in explainer.reader.players]
+    columns = [list(members) for members in explainer.reader.traits.players]
 
     def value(masks):
         found = []

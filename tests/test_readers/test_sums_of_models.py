@@ -167,7 +167,7 @@ def test_linear_models_side_by_side(name, settings):
 def test_names_that_the_models_do_not_know():
     for model in (LINEAR["targets"], LINEAR["against the rest"]):
         by_name = Explainer(model, FRAME[:9])
-        assert by_name.reader.feature_names == tuple("abcde")
+        assert by_name.reader.traits.feature_names == tuple("abcde")
         np.testing.assert_array_equal(by_name(FRAME[:50]).values, Explainer(model, BACKGROUND)(X[:50]).values)
         bad = FRAME[:50].assign(c=np.nan)
         with pytest.raises(InputError, match=r"row 0, column 'c'.*\n?.*(Ridge|LinearSVC) does not accept"):

@@ -134,7 +134,7 @@ def test_path_dependent_values_by_brute_force(name, groups):
     ensemble = convert(MODELS[name])
     groups = closed_groups(MODELS[name]) if groups else None
     explainer = Explainer(MODELS[name], groups=groups)
-    players = ensemble.tree_players(explainer.reader.players)
+    players = ensemble.tree_players(explainer.reader.traits.players)
     d = len(players)
     from exactshap.frames import as_table
 
@@ -185,7 +185,7 @@ def test_r2_is_the_sum_over_coalitions(name, game):
     from exactshap.frames import as_table
     from exactshap.trees import take_trees
 
-    X, players = encode(ensemble, as_table(rows)), ensemble.tree_players(explainer.reader.players)
+    X, players = encode(ensemble, as_table(rows)), ensemble.tree_players(explainer.reader.traits.players)
     d, n_trees, sst = len(players), ensemble.trees.n_trees, np.sum((target - target.mean()) ** 2)
     zero = np.zeros(1)
     from dataclasses import replace

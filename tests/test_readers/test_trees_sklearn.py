@@ -166,7 +166,7 @@ def test_groups_are_players():
     groups = {"first": [0, 3], "last": [4]}
     check_reader(model, HOLES[:5], HOLES[9:19], groups=groups)
     check_reader(model, HOLES[:5], groups=groups)
-    assert Explainer(model, groups=groups).reader.player_names == ("first", "x1", "x2", "last")
+    assert Explainer(model, groups=groups).reader.traits.player_names == ("first", "x1", "x2", "last")
 
 
 def test_deep_chains():

@@ -126,23 +126,23 @@ def test_units_and_names(name):
     make, unit, names = UNITS[name]
     model = make()
     reader = Explainer(model).reader
-    assert reader.unit == unit
+    assert reader.traits.unit == unit
     assert convert(model).output_names == names
 
 
 def test_an_output_that_was_picked_says_which_it_is():
     uncertain, quantiles = UNITS["catboost uncertainty"][0](), UNITS["xgboost quantiles"][0]()
-    assert Explainer(uncertain, output="mean").reader.unit == "mean of the target"
-    assert Explainer(uncertain, output=1).reader.unit == "log standard deviation of the target"
-    assert Explainer(quantiles, output="quantile 0.9").reader.unit == "quantile 0.9 of the target"
+    assert Explainer(uncertain, output="mean").reader.traits.unit == "mean of the target"
+    assert Explainer(uncertain, output=1).reader.traits.unit == "log standard deviation of the target"
+    assert Explainer(quantiles, output="quantile 0.9").reader.traits.unit == "quantile 0.9 of the target"
     forest = UNITS["forest of two classes"][0]()
-    assert Explainer(forest, output="no").reader.unit == "probability of class no"
+    assert Explainer(forest, output="no").reader.traits.unit == "probability of class no"
 
 
 def test_a_custom_objective_is_a_raw_score_which_may_still_have_an_r2():
     library = pytest.importorskip("lightgbm")
     model = library.train({"objective": custom, "verbose": -1, "num_threads": 1}, library.Dataset(X, Y), 3)
-    assert Explainer(model).reader.unit == "raw score"
+    assert Explainer(model).reader.traits.unit == "raw score"
     assert np.isfinite(decompose_r2(model, X, Y).values).all()
 
 
@@ -159,7 +159,7 @@ def test_files_have_the_same_names():
     for name in ("xgboost quantiles", "xgboost cox"):
         model = UNITS[name][0]()
         loaded = loads(bytes(model.save_raw("json")))
-        assert (Explainer(loaded).reader.unit, loaded.output_names) == UNITS[name][1:]
+        assert (Explainer(loaded).reader.traits.unit, loaded.output_names) == UNITS[name][1:]
     model = UNITS["lightgbm quantile"][0]()
     assert loads(model.model_to_string().encode()).output_names == ("quantile 0.8",)
 

@@ -226,5 +226,5 @@ def test_in_a_partition_the_row_of_a_failed_call_is_named_too(tmp_path):
     with pytest.raises(InputError, match=r"Row 2 of the partition cannot be explained.*with \['a'\] from x. KeyError"):
         part(rows)
     function.broken = False
-    plain = Partition(Explainer(lambda table: function(np.asarray(table)), part.explainer.reader.background.native))
+    plain = Partition(Explainer(lambda table: function(np.asarray(table)), part.explainer.reader.traits.background.native))
     pd.testing.assert_frame_equal(part(rows), plain(rows), check_exact=True)

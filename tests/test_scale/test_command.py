@@ -25,7 +25,7 @@ def files(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     explainer, T = cases.svr(), cases.table()
-    joblib.dump(explainer.reader.model, "model.joblib")
+    joblib.dump(explainer.reader.traits.model, "model.joblib")
     cases.table(40, 9)[cases.NAMES][:10].to_parquet("background.parquet")
     (tmp_path / "in").mkdir()
     T[:35].assign(y=1.0).to_parquet("in/a.parquet")

@@ -388,7 +388,7 @@ def test_another_run_is_refused_by_name(source, tmp_path, change, named):
     before = contents(tmp_path / "out")
     if "explainer" in change:
         X = cases.table(40, 9)[cases.NAMES]
-        model = cases.svr().reader.model
+        model = cases.svr().reader.traits.model
         change = {
             "explainer": {
                 "model": lambda: cases.Explainer(cases.make_pipeline(cases.StandardScaler(), cases.SVR(C=6.0)).fit(X, cases.target(X)), X[:10]),
@@ -606,7 +606,8 @@ def test_a_column_of_offsets_is_in_the_baseline(insured, tmp_path):
     np.testing.assert_array_equal(found[["phi_age", "phi_km", "phi_bonus"]], whole.values)
     np.testing.assert_allclose(found["baseline"], whole.baseline, rtol=roundings(4))
     np.testing.assert_allclose(
-        np.exp(found["prediction"]), explainer.reader.model.predict(T[["age", "km", "bonus"]]) * np.exp(T["log_exposure"])
+        np.exp(found["prediction"]),
+        explainer.reader.traits.model.predict(T[["age", "km", "bonus"]]) * np.exp(T["log_exposure"]),
     )
     assert found["exact"].all()
 
@@ -658,7 +659,7 @@ def test_offsets_that_are_none_are_refused_at_once(insured):
         Partition(explainer, offset=np.zeros(3))
     with pytest.raises(InputError, match="Column 'age' is a feature of the model"):
         Partition(explainer, offset="age")
-    rates = Explainer(explainer.reader.model, T[["age", "km", "bonus"]][:10], output="response")
+    rates = Explainer(explainer.reader.traits.model, T[["age", "km", "bonus"]][:10], output="response")
     with pytest.raises(UnsupportedStructureError, match="An offset is added to a score"):
         Partition(rates, offset="log_exposure")
     with pytest.raises(UnknownNameError, match="no column 'exposure'"):

@@ -36,7 +36,7 @@ def test_the_columns_are_those_of_the_explanation():
 def test_cuts_and_kinds_give_the_same_bits(make):
     explainer = make()
     if make is cases.black_box:
-        T = pd.DataFrame(np.random.default_rng(0).normal(size=(5, 14)), columns=explainer.reader.feature_names).assign(
+        T = pd.DataFrame(np.random.default_rng(0).normal(size=(5, 14)), columns=explainer.reader.traits.feature_names).assign(
             id=range(5)
         )
     else:
@@ -60,7 +60,7 @@ def test_cuts_and_kinds_give_the_same_bits(make):
 
 def test_outputs_and_standard_errors_have_columns():
     names = list(Partition(cases.outputs()).meta.columns)
-    first = cases.outputs().reader.output_names[0]
+    first = cases.outputs().reader.traits.output_names[0]
     assert names[0] == f"phi_{first}_age"
     assert f"baseline_{first}" in names
     assert f"residual_{first}" in names
@@ -147,7 +147,7 @@ def test_text_is_refused_where_no_background_tells_types():
 
 def test_names_given_to_the_explainer_are_kept_to():
     explainer = cases.black_box()
-    T = pd.DataFrame(np.ones((1, 14)), columns=explainer.reader.feature_names)
+    T = pd.DataFrame(np.ones((1, 14)), columns=explainer.reader.traits.feature_names)
     with pytest.raises(UnknownNameError, match="not those of the explainer"):
         Partition(explainer)(T[T.columns[::-1]])
 

@@ -246,13 +246,15 @@ def test_pairs_have_columns():
 @pytest.mark.parametrize("make", [cases.svr, cases.outputs, cases.black_box])
 def test_the_largest_values_and_the_rest_add_up(make):
     explainer = make()
-    names = list(explainer.reader.feature_names)
+    names = list(explainer.reader.traits.feature_names)
     T = pd.DataFrame(np.random.default_rng(0).normal(size=(6, len(names))), columns=names)
     full, part = Partition(explainer)(T), Partition(explainer, top_k=2)
     out = part(T)
     assert list(out.columns) == part.schema.names == list(part.meta.columns)
     assert all(str(dtype) in ("float64", "bool") for name, dtype in out.dtypes.items() if not name.startswith("feature"))
-    for ending in ("",) if explainer.reader.single_output else (f"_{name}" for name in explainer.reader.output_names):
+    for ending in (
+        ("",) if explainer.reader.traits.single_output else (f"_{name}" for name in explainer.reader.traits.output_names)
+    ):
         values = full[[f"phi{ending}_{name}" for name in names]].to_numpy()
         for i, row in enumerate(values):
             first, second = np.argsort(-np.abs(row), kind="stable")[:2]

@@ -58,7 +58,7 @@ class WhatIf:
         self.data = as_table(data, what="data")
         self.background = None if background is None else as_table(background, what="background")
         self._explainers = BoundedCache()
-        self.names = self.data.names or tuple(self.explainer().reader.feature_names)
+        self.names = self.data.names or tuple(self.explainer().reader.traits.feature_names)
         self.explainer()
 
     def explainer(self, where: str = "", baseline_row: int | None = None) -> Any:

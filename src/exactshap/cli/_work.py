@@ -46,7 +46,7 @@ class Task:
         X = take_columns(self.table(), dropped, what=self.data.name)
         if self.offset is not None:
             take_columns(X, (self.offset,), what=self.data.name)  # says if it is not there
-        self._refuse_unknown(X, explainer.reader.fitted_names)
+        self._refuse_unknown(X, explainer.reader.traits.fitted_names)
         return explainer, X
 
     def row_numbers(self, table: Table) -> np.ndarray:

@@ -34,7 +34,7 @@ from exactshap.errors import ExactshapError
 from exactshap.explainer._solve import Cut, predict
 from exactshap.frames import Table, hybrid_cells, hybrid_columns
 from exactshap.games import all_masks
-from exactshap.readers import COARSE, Reader, columns_of, rounding_of, warn_of_rounding
+from exactshap.readers import COARSE, Reader, columns_of, warn_of_rounding
 from exactshap.semivalues import Hierarchy, Semivalue, find
 from exactshap.solvers import Cost, Solution, count_sets, player_sets, sets_by_size
 
@@ -161,13 +161,13 @@ class Certifier:
         self._reader, self._kept = reader, BoundedCache()
         self._rng = np.random.default_rng(0)  # draws of one generator may come from several threads
         self._failed: Check | None = None  # what was wrong once stays wrong
-        self._replaces = reader.background is not None and reader.value_function in ("interventional", "baseline")
-        self._has_hybrids = self._replaces or reader.value_function == "interventional-independent"
-        self._place = 0 if reader.background is None else int(self._rng.integers(reader.background.n_rows))
+        self._replaces = reader.traits.background is not None and reader.traits.value_function in ("interventional", "baseline")
+        self._has_hybrids = self._replaces or reader.traits.value_function == "interventional-independent"
+        self._place = 0 if reader.traits.background is None else int(self._rng.integers(reader.traits.background.n_rows))
 
     def check_rows(self, table: Table) -> CheckRows | None:
         """Return the rows to be predicted together with those of a table; None where there are none."""
-        background = self._reader.background
+        background = self._reader.traits.background
         if background is None or not table.n_rows:
             return None
         self._first()
@@ -175,26 +175,28 @@ class Certifier:
 
     def _n_hybrids(self, n_rows: int) -> int:
         """Return how many hybrids are compared: of small requests, which take less time than that, every now and then."""
-        if not self._has_hybrids or self._reader.asks is not None:
+        if not self._has_hybrids or self._reader.traits.asks is not None:
             return 0
-        assert self._reader.background is not None
-        was_compared = self._reader.background.n_rows > 1  # with other rows of the background, before the first explanation
+        assert self._reader.traits.background is not None
+        was_compared = (
+            self._reader.traits.background.n_rows > 1
+        )  # with other rows of the background, before the first explanation
         if was_compared and n_rows < SEPARATE_CALLS and self._rng.random() * ROWS_BETWEEN > n_rows:
             return 0
         return most_hybrids(n_rows)
 
     def prepare(self) -> None:
         """Predict the background, as the first explanation does otherwise."""
-        if self._reader.background is not None:
+        if self._reader.traits.background is not None:
             self._first()
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int) -> tuple[int, Cost]:
         """Return how many rows are predicted besides those of a request, and what solving hybrids costs."""
-        reader, background = self._reader, self._reader.background
+        reader, background = self._reader, self._reader.traits.background
         if background is None:
             return 0, Cost()
         others = n_predicted_again(background.n_rows, n_rows)
-        if not self._has_hybrids or reader.asks is not None:
+        if not self._has_hybrids or reader.traits.asks is not None:
             return others, Cost()
         reference, n_hybrids, cost = background.take([self._place]), most_hybrids(n_rows), Cost()
         started = time.process_time()
@@ -206,8 +208,8 @@ class Certifier:
             cost += bound.cost(few, n_hybrids, find("shapley"), 1, n_hybrids)
         is_new = self._kept.get(("question", semivalue, order)) is None and not isinstance(semivalue, Hierarchy)
         if is_new and (semivalue.name != "shapley" or order > 1):
-            n = RANDOM_SETS + 2 ** min(order, reader.n_players)
-            piece = max(1, min(n, QUESTION_VALUES // (count_sets(reader.n_players, order) * reader.n_outputs)))
+            n = RANDOM_SETS + 2 ** min(order, reader.traits.n_players)
+            piece = max(1, min(n, QUESTION_VALUES // (count_sets(reader.traits.n_players, order) * reader.traits.n_outputs)))
             solving = bound.cost(few, n, semivalue, order, piece)
             cost = Cost(seconds + cost.seconds + solving.seconds, max(cost.bytes, solving.bytes))
             n_hybrids += n
@@ -235,19 +237,23 @@ class Certifier:
     def _approximation_error(self, solution: Solution, own: np.ndarray, tolerance: np.ndarray) -> np.ndarray | None:
         """Return the tolerance where it leaves too few digits of the largest number, else the solution's own error."""
         reader, limit = self._reader, float(tolerance.max(initial=0.0))
-        if not reader.cancels or not solution.exact or limit <= COARSE * np.abs(own).max(initial=0.0):
+        if not reader.traits.rounding.cancels or not solution.exact or limit <= COARSE * np.abs(own).max(initial=0.0):
             return solution.approximation_error
         numbers = [own, solution.values, solution.empty]
-        numbers += [self._first().prediction] if reader.background is not None else []
+        numbers += [self._first().prediction] if reader.traits.background is not None else []
         largest = max(float(np.abs(part).max(initial=0.0)) for part in numbers)
-        return tolerance if largest and warn_of_rounding(reader.model_name, limit, largest, reader.precision) else None
+        return (
+            tolerance
+            if largest and warn_of_rounding(reader.traits.model_name, limit, largest, reader.traits.rounding.precision)
+            else None
+        )
 
     def _check(
         self, table: Table, empty: np.ndarray, tolerance: np.ndarray, check_rows: CheckRows | None, others: np.ndarray
     ) -> Check:
         """Compare what no sum of an explained row shows."""
         if not self._has_hybrids:
-            name = self._reader.value_function
+            name = self._reader.traits.value_function
             changed = [] if check_rows is None else self._present(check_rows, others, tolerance)
             if changed and not changed[0].passed:
                 return changed[0]
@@ -276,12 +282,12 @@ class Certifier:
         return known or self._kept.get_or_make(("background",), self._predicted_background, keep=1)  # type: ignore[no-any-return]
 
     def _predicted_background(self) -> _Background:
-        reader, background = self._reader, self._reader.background
+        reader, background = self._reader, self._reader.traits.background
         assert background is not None
         with without_warnings, np.errstate(all="ignore"):  # what there is to say of the background was said when it was read
             prediction, check = predict(reader, background), Check()
             if self._has_hybrids and background.n_rows > 1:
-                check_rows = None if reader.asks is not None else self._mixed(background, FIRST, 1)
+                check_rows = None if reader.traits.asks is not None else self._mixed(background, FIRST, 1)
                 try:
                     if check_rows is not None and check_rows.has_hybrids:
                         check = self._hybrids(check_rows, predict(reader, check_rows.table))._replace(rows=())
@@ -289,7 +295,7 @@ class Certifier:
                         check = self._by_hand(background, always=True)._replace(rows=())
                 except (ExactshapError, TypeError, ValueError) as error:
                     check = Check(reason=_refused(error))
-        mean = np.average(prediction, axis=0, weights=reader.weights)
+        mean = np.average(prediction, axis=0, weights=reader.traits.weights)
         rounding = 8.0 * np.finfo(float).eps * np.sqrt(len(prediction)) * np.abs(prediction).max(initial=0.0)
         return _Background(prediction, mean, float(rounding), check)
 
@@ -302,7 +308,7 @@ class Certifier:
 
     def _present(self, check_rows: CheckRows, others: np.ndarray, tolerance: np.ndarray) -> list[Check]:
         """Compare what the model predicts for background rows now with before."""
-        n, background = check_rows.n_present, self._reader.background
+        n, background = check_rows.n_present, self._reader.traits.background
         assert background is not None
         if not n or not len(tolerance):
             return []
@@ -316,13 +322,13 @@ class Certifier:
 
     def _mixed(self, table: Table, n_hybrids: int, n_present: int) -> CheckRows:
         """Return a few background rows, then hybrids of a table's rows where those mix. All mix with the one reference row."""
-        background = self._reader.background
+        background = self._reader.traits.background
         assert background is not None
         n, rng = n_present + n_hybrids, self._rng
-        masks = np.zeros((n, self._reader.n_players), bool)
+        masks = np.zeros((n, self._reader.traits.n_players), bool)
         rows, references = rng.integers(table.n_rows, size=n), np.full(n, self._place)
         references[1:n_present] = rng.integers(background.n_rows, size=n_present - 1)
-        masks[n_present:] = coalitions(rng, n_hybrids, self._reader.n_players)
+        masks[n_present:] = coalitions(rng, n_hybrids, self._reader.traits.n_players)
         mixed = hybrid_cells(table, background, rows, references, columns_of(self._reader, masks)) if n_hybrids else None
         if mixed is None and n_hybrids:
             shares = min(MAX_COALITIONS, n_hybrids)
@@ -345,7 +351,7 @@ class Certifier:
         key = "bound", *reference.dtypes, getattr(reference.native, "dtype", None)
         bound = self._kept.get(key) or self._kept.get_or_make(key, lambda: reader.bind(reference), keep=2)
         if bound is None:
-            return Check(reason=f"{reader.model_name} cannot be bound to one reference row")
+            return Check(reason=f"{reader.traits.model_name} cannot be bound to one reference row")
         solution = bound.solve(check_rows.table.take(slice(n, None)), find("shapley"), 1)
         residual, tolerance = residual_of(bound, solution, own, efficient=True)
         values = solution.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
@@ -358,17 +364,17 @@ class Certifier:
         if isinstance(semivalue, Hierarchy):  # values of nested groups are sums of no one derivative
             return Check()
         compared = self._kept.get(("question", semivalue, order))
-        if not self._has_hybrids or self._reader.asks is not None:
+        if not self._has_hybrids or self._reader.traits.asks is not None:
             return Check()
         if compared and self._rng.random() * ROWS_BETWEEN_QUESTIONS > table.n_rows:
             return Check()
         self._kept.get_or_make(("question", semivalue, order), lambda: True, keep=QUESTIONS)
-        reader, background = self._reader, self._reader.background
+        reader, background = self._reader, self._reader.traits.background
         assert background is not None
-        chosen = self._rng.choice(reader.n_players, min(order, reader.n_players), replace=False)
+        chosen = self._rng.choice(reader.traits.n_players, min(order, reader.traits.n_players), replace=False)
         # Coalitions that hold half of all sets of the largest size: swapped values show where one holds one set and not the other.
-        of_sets = self._rng.random((RANDOM_SETS, reader.n_players)) < 2.0 ** (-1.0 / max(len(chosen), 1))
-        masks = np.concatenate([_subsets(chosen, reader.n_players), of_sets])
+        of_sets = self._rng.random((RANDOM_SETS, reader.traits.n_players)) < 2.0 ** (-1.0 / max(len(chosen), 1))
+        masks = np.concatenate([_subsets(chosen, reader.traits.n_players), of_sets])
         rows = self._rng.integers(table.n_rows, size=len(masks))
         rows[: 2 ** len(chosen)] = rows[0]  # a discrete derivative is of one row
         references = np.full(len(masks), self._rng.integers(background.n_rows))  # another row each time: pairs may be 0 for one
@@ -390,13 +396,13 @@ class Certifier:
         if not (always or table.n_rows >= SEPARATE_CALLS):
             return Check()
         place = int(self._rng.integers(table.n_rows))
-        row, masks = table.take([place]), coalitions(self._rng, 2, reader.n_players)
+        row, masks = table.take([place]), coalitions(self._rng, 2, reader.traits.n_players)
         by_hand = reader.masked_predictions(row, masks)
         if by_hand is None:
-            return Check(reason=f"{reader.model_name} has no rows to be masked by hand")
+            return Check(reason=f"{reader.traits.model_name} has no rows to be masked by hand")
         magnitude = float(np.abs(by_hand).max(initial=0.0))
-        allowed = 16.0 * rounding_of(reader) * magnitude
-        if reader.asks is None:  # terms may cancel in a prediction; a function that is called has none
+        allowed = 16.0 * reader.traits.relative_rounding * magnitude
+        if reader.traits.asks is None:  # terms may cancel in a prediction; a function that is called has none
             allowed += float(tolerance_of(reader, by_hand[0], reader.solve(row, find("shapley"), 1))[0])
         difference, _ = worst_of(np.asarray(reader.game(row).value(masks))[0] - by_hand[0], allowed)
         return Check(difference, allowed, len(masks), (place,))
@@ -417,7 +423,7 @@ def _compared_sets(
     The first hybrid is the reference row and has none. Sets with a player from the reference row have nothing; of the subsets T of
     k players, T itself has its discrete derivative.
     """
-    sets = player_sets(bound.n_players, order)
+    sets = player_sets(bound.traits.n_players, order)
     by_size, flat = sets_by_size(sets, order), own.reshape(len(own), -1)
     missed, tolerance, step = np.zeros(len(masks)), np.zeros(len(masks)), max(1, QUESTION_VALUES // (len(sets) * flat.shape[1]))
     for start in range(1, len(masks), step):
@@ -448,7 +454,7 @@ def tolerance_of(reader: Reader, prediction: np.ndarray, solution: Solution) -> 
     """Return the largest residual (n_rows,) that rounding and error bounds explain."""
     size = np.abs(prediction).max(axis=tuple(range(1, prediction.ndim)), initial=0.0)
     part = solution.part
-    tolerance = rounding_of(reader) * (part.scale + reader.floor + size) + part.error_bound
+    tolerance = reader.traits.relative_rounding * (part.scale + reader.traits.rounding.floor + size) + part.error_bound
     return np.full(len(prediction), tolerance)
 
 

@@ -134,23 +134,21 @@ class Explainer:
 
     def __repr__(self) -> str:
         reader = self.reader
-        background = "" if reader.background is None else f", {reader.background.n_rows} background rows"
-        return (
-            f"Explainer({reader.model_name}, value_function={reader.value_function!r}, {reader.n_players} players{background})"
-        )
+        background = "" if reader.traits.background is None else f", {reader.traits.background.n_rows} background rows"
+        return f"Explainer({reader.traits.model_name}, value_function={reader.traits.value_function!r}, {reader.traits.n_players} players{background})"
 
     def _repr_html_(self) -> str:
-        reader, names = self.reader, self.reader.player_names
-        sentence = value_function_sentence(reader.value_function, has_background=reader.background is not None)
+        reader, names = self.reader, self.reader.traits.player_names
+        sentence = value_function_sentence(reader.traits.value_function, has_background=reader.traits.background is not None)
         facts = {
-            "value function": f"{reader.value_function}. {sentence}",
-            "background": "" if reader.background is None else counted(reader.background.n_rows, "row"),
+            "value function": f"{reader.traits.value_function}. {sentence}",
+            "background": "" if reader.traits.background is None else counted(reader.traits.background.n_rows, "row"),
             "players": f"{len(names)}: {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}",
-            "outputs": "" if reader.single_output else ", ".join(reader.output_names),
-            "unit": reader.unit,
+            "outputs": "" if reader.traits.single_output else ", ".join(reader.traits.output_names),
+            "unit": reader.traits.unit,
             "next": "explainer(X) explains rows, explainer.plan(X) says what that costs, explainer.verify(X) checks the reading",
         }
-        return fields_html(f"Explainer of {reader.model_name}", {name: text for name, text in facts.items() if text})
+        return fields_html(f"Explainer of {reader.traits.model_name}", {name: text for name, text in facts.items() if text})
 
     def __getattr__(self, name: str) -> Any:
         if text := called_here("Explainer", name):
@@ -188,9 +186,9 @@ class Explainer:
             If a residual against the model's own prediction is above its tolerance.
         """
         started = time.perf_counter()
-        if offset is None and self.reader.offset_note:
-            warn(self.reader.offset_note, ExplanationWarning)
-        rows, offsets = (X, None) if offset is None else split_offset(X, offset, self.reader.feature_names)
+        if offset is None and self.reader.traits.offset_note:
+            warn(self.reader.traits.offset_note, ExplanationWarning)
+        rows, offsets = (X, None) if offset is None else split_offset(X, offset, self.reader.traits.feature_names)
         table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
         with using_jobs(self.n_jobs), _refused_beyond_memory("The request"):
@@ -208,7 +206,7 @@ class Explainer:
 
     def plan(self, X: TableLike, index: str | Question = "shapley", order: int = 1, *, offset: Any = None) -> Forecast:
         """Forecast method and cost on ``X`` without explaining a row. The arguments are those of a call."""
-        rows, offsets = split_offset(X, offset, self.reader.feature_names)
+        rows, offsets = split_offset(X, offset, self.reader.traits.feature_names)
         table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
         if offsets is not None:
             check_offsets(reader, table.n_rows, offsets)
@@ -278,7 +276,7 @@ class Explainer:
                     "Only semivalues and interaction indices can be verified", f"Got {question.name!r}", "Pass the name of one"
                 )
             )
-        rows, offsets = split_offset(X, offset, self.reader.feature_names)
+        rows, offsets = split_offset(X, offset, self.reader.traits.feature_names)
         with _refused_beyond_memory("Verifying so many rows"):
             return verify(self.reader, self._checked(rows), n_masks, random_state, question, order, offsets, self.memory_limit)
 
@@ -288,18 +286,18 @@ class Explainer:
         with _refused_beyond_memory("Reading the rows"):  # as where they are converted
             table = as_table(X if self.shape is None else self.shape.flat(X, "X"), allow_empty=True)
         if self.align:
-            table = aligned(table, reader.model)
-        fitted, background = reader.fitted_names, reader.background
+            table = aligned(table, reader.traits.model)
+        fitted, background = reader.traits.fitted_names, reader.traits.background
         if background is not None and (table.was_column or background.was_column):
             table = with_column_of(background, table)
         if background is not None and table.is_sparse != background.is_sparse:
             raise InputTypeError(_kinds_message(table, background))
         if fitted is not None and table.names is None:
-            warn(f"X does not have valid feature names, but {reader.model_name} was fitted with feature names")
+            warn(f"X does not have valid feature names, but {reader.traits.model_name} was fitted with feature names")
         elif fitted is None and table.names is not None and background is not None and background.names is None:
-            warn(f"X has feature names, but {reader.model_name} was fitted without feature names")
+            warn(f"X has feature names, but {reader.traits.model_name} was fitted without feature names")
         names = background.names if fitted is None and background is not None else fitted
-        return check_columns(table, names, len(reader.feature_names), owner=reader.model_name, align=self.align)
+        return check_columns(table, names, len(reader.traits.feature_names), owner=reader.traits.model_name, align=self.align)
 
 
 def explain(

@@ -82,7 +82,7 @@ def certified_with(
     residual = certified.residual + (prediction - certified.prediction - shift)
     size = np.abs(offsets).reshape(len(offsets), -1).max(axis=1, initial=0.0)
     size += np.abs(shift).reshape(len(shift), -1).max(axis=1, initial=0.0)
-    tolerance = certified.tolerance + ROUNDINGS * reader.precision * (size + np.abs(solution.scale))
+    tolerance = certified.tolerance + ROUNDINGS * reader.traits.rounding.precision * (size + np.abs(solution.scale))
     return certified._replace(prediction=prediction, residual=residual, tolerance=tolerance), shift
 
 
@@ -95,10 +95,10 @@ def check_offsets(reader: Reader, n_rows: int, offsets: np.ndarray) -> None:
 
 def require_score(reader: Reader) -> Offset:
     """Return how a model takes offsets."""
-    if reader.offset is None or reader.unit.startswith("probability"):
-        what = f"An offset is added to a score, and {reader.model_name} is explained as {reader.unit}"
+    if reader.traits.offset is None or reader.traits.unit.startswith("probability"):
+        what = f"An offset is added to a score, and {reader.traits.model_name} is explained as {reader.traits.unit}"
         raise UnsupportedStructureError(message(what, do=_way_to_score(reader)))
-    return reader.offset
+    return reader.traits.offset
 
 
 def with_offset(reader: Reader, X: Table, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -107,22 +107,27 @@ def with_offset(reader: Reader, X: Table, offset: np.ndarray) -> tuple[np.ndarra
     The shift is by how much they exceed predictions without.
     """
     how = require_score(reader)
-    every = offset if offset.ndim == 2 or reader.single_output else np.repeat(offset[:, None], reader.n_outputs, axis=1)
-    wanted = (X.n_rows,) if reader.single_output else (X.n_rows, reader.n_outputs)
+    every = (
+        offset
+        if offset.ndim == 2 or reader.traits.single_output
+        else np.repeat(offset[:, None], reader.traits.n_outputs, axis=1)
+    )
+    wanted = (X.n_rows,) if reader.traits.single_output else (X.n_rows, reader.traits.n_outputs)
     if every.shape != wanted:
         raise InputError(message(f"`offset` must have shape {wanted}", f"Got {offset.shape}", "Pass one number for each row"))
-    if np.size(how.replaces) not in (1, reader.n_outputs):
+    if np.size(how.replaces) not in (1, reader.traits.n_outputs):
         do = "Explain all outputs with output='all'; explanation.output(name) picks one"
         raise UnsupportedStructureError(message("An offset is given to all outputs of the model at once", do=do))
-    shift = every - (np.ravel(how.replaces)[0] if reader.single_output else how.replaces)
-    if how.keyword is None or reader.own_call is None:
+    shift = every - (np.ravel(how.replaces)[0] if reader.traits.single_output else how.replaces)
+    if how.keyword is None or reader.traits.own_call is None:
         return np.asarray(reader.predict(X), float) + shift, shift
     offset_reader = copy.copy(reader)
-    offset_reader.own_call = replace(reader.own_call, settings={**reader.own_call.settings, how.keyword: every})
+    call = replace(reader.traits.own_call, settings={**reader.traits.own_call.settings, how.keyword: every})
+    offset_reader.traits = replace(reader.traits, own_call=call)
     return np.asarray(offset_reader.predict(X), float), shift
 
 
 def _way_to_score(reader: Reader) -> str:
-    if reader.offset is None:
+    if reader.traits.offset is None:
         return "Explain the score with output='auto', or make the offset a column of a function's rows"
     return "Explain a function that adds the offset, as a column of its rows, before it turns scores into probabilities"

@@ -101,10 +101,10 @@ def forecast(reader: Reader, certifier: Certifier, table: Table, semivalue: Semi
     n_others, comparing = certifier.cost(few, n_rows, semivalue, order)
     cost = reader.cost(few, n_rows, semivalue, order, block) + _predictions(reader, few, n_rows + n_others, -(-n_rows // block))
     answers = result if n_rows > block else 0.0  # blocks are held until they are joined
-    overhead = _seconds_around(count_sets(reader.n_players, order), n_rows * reader.n_outputs) + comparing.seconds
-    asks = reader.asks
+    overhead = _seconds_around(count_sets(reader.traits.n_players, order), n_rows * reader.traits.n_outputs) + comparing.seconds
+    asks = reader.traits.asks
     advice = "" if asks is None else asks.advice
-    tuples = BYTES_OF_A_SET * count_sets(reader.n_players, order) * (2 if comparing.bytes else 1) if order > 1 else 0.0
+    tuples = BYTES_OF_A_SET * count_sets(reader.traits.n_players, order) * (2 if comparing.bytes else 1) if order > 1 else 0.0
     memory = max(cost.bytes, comparing.bytes) + answers + tuples
     return Forecast(cost.method, cost.exact, cost.seconds + overhead, memory, result, block, advice)
 
@@ -137,7 +137,7 @@ def _odd_cells(rows: Table) -> np.ndarray:
 
 def _predictions(reader: Reader, few: Table, n_rows: int, n_calls: int) -> Cost:
     """Return the cost of the model's own predictions."""
-    timed = clocked if reader.asks is None else clocked_waiting
+    timed = clocked if reader.traits.asks is None else clocked_waiting
     one, each = seconds_by_size(
         lambda n: reader.predict(few.take(np.arange(n) % few.n_rows)), n_rows, patience=PATIENCE, n_units=n_rows, timed=timed
     )
@@ -179,10 +179,10 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
     check_result(reader, n_rows, order)
     step = block_size(reader, n_rows, order, limit)
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-    jobs = 1 if reader.threads_inside or n_rows < 2 else worker_count(n_jobs)
+    jobs = 1 if reader.traits.threads_inside or n_rows < 2 else worker_count(n_jobs)
     if jobs == 1:
         return Cut(blocks, step, 1)
-    piece = min(step, max(-(-n_rows // (PIECES * jobs)), reader.block_rows // SMALLEST, 1))
+    piece = min(step, max(-(-n_rows // (PIECES * jobs)), reader.traits.block_rows // SMALLEST, 1))
     while piece > 1 and jobs * reader.memory(piece, order) > limit:
         piece = -(-piece // 2)
     fits = int(limit // max(1.0, reader.memory(piece, order)))
@@ -191,7 +191,7 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
 
 def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
     """Return how many rows are solved at a time: as many as fit, and as the reader likes."""
-    most = min(reader.block_rows, max(1, n_rows))
+    most = min(reader.traits.block_rows, max(1, n_rows))
     if reader.memory(most, order) <= limit:
         return most
     fits = bisect.bisect_right(range(1, most + 1), limit, key=lambda rows: reader.memory(rows, order))
@@ -201,25 +201,25 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
         message(
             f"Explaining one row at order {order} does not fit in memory_limit",
             f"It would need {memory_needed(reader.memory(1, order), limit)}",
-            reader.memory_advice,
+            reader.traits.memory_advice,
         )
     )
 
 
 def result_bytes(reader: Reader, n_rows: int, order: int) -> float:
     """Return the bytes of the values."""
-    return 8.0 * n_rows * count_sets(len(reader.players), order) * len(reader.output_names)
+    return 8.0 * n_rows * count_sets(len(reader.traits.players), order) * len(reader.traits.output_names)
 
 
 def check_result(reader: Reader, n_rows: int, order: int) -> None:
     """Refuse a result that this machine cannot hold: values, and baseline, prediction, residual and tolerance of each row."""
-    result = result_bytes(reader, n_rows, order) + 8.0 * 4 * n_rows * len(reader.output_names)
+    result = result_bytes(reader, n_rows, order) + 8.0 * 4 * n_rows * len(reader.traits.output_names)
     if result > 0.8 * physical_memory():
-        n_sets = count_sets(reader.n_players, order)
+        n_sets = count_sets(reader.traits.n_players, order)
         raise BudgetError(
             message(
                 f"The result of order {order} does not fit in this machine",
-                f"{n_rows} rows x {n_sets} sets x {reader.n_outputs} outputs are {result / 2**30:.3g} GiB",
+                f"{n_rows} rows x {n_sets} sets x {reader.traits.n_outputs} outputs are {result / 2**30:.3g} GiB",
                 "Explain fewer rows at a time (scale.explain_dataset writes them to files), or group columns with groups=",
             )
         )

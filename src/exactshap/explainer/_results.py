@@ -24,27 +24,27 @@ def wrap(
 ) -> Explanation:
     """Return a certified solution as an explanation."""
     part, posterior = solution.part, solution.posterior
-    n_players, background, groups = len(reader.player_names), reader.background, _groups(reader)
+    n_players, background, groups = len(reader.traits.player_names), reader.traits.background, _groups(reader)
     return Explanation(
         values=part.values[:, :n_players],
         baseline=part.empty,
         prediction=certified.prediction,
         residual=certified.residual,
         tolerance=certified.tolerance,
-        feature_names=reader.player_names,
-        output_names=None if reader.single_output else reader.output_names,
+        feature_names=reader.traits.player_names,
+        output_names=None if reader.traits.single_output else reader.traits.output_names,
         std_error=None if part.std_error is None else part.std_error[:, :n_players],
-        data=table.numeric(absent=reader.absent) if table.is_sparse else table.native,
+        data=table.numeric(absent=reader.traits.absent) if table.is_sparse else table.native,
         index=question.name,
         order=order,
         sets=solution.sets or player_sets(n_players, order),
         set_values=part.values if order > 1 else None,
         set_std_error=part.std_error if order > 1 else None,
         set_std=posterior.set_std,
-        value_function=reader.value_function,
-        unit=reader.unit,
+        value_function=reader.traits.value_function,
+        unit=reader.traits.unit,
         method=part.method,
-        model_name=reader.model_name,
+        model_name=reader.traits.model_name,
         error_bound=np.full(table.n_rows, part.error_bound),
         n_evaluations=solution.n_evaluations,
         approximation_error=certified.approximation_error,
@@ -75,18 +75,18 @@ def _mask_facts(check: Check) -> dict[str, Any]:
 def _columns_in(table: Table, reader: Reader, groups: dict[str, tuple[str, ...]]) -> dict[str, tuple[str | int, ...]]:
     """Return each group's columns: names in the explained rows, else numbers. ``feature_names=`` may name them otherwise."""
     names = table.names or tuple(f"x{j}" for j in range(table.n_columns))
-    if names == reader.feature_names:
+    if names == reader.traits.feature_names:
         return dict(groups)
-    number = {name: j for j, name in enumerate(reader.feature_names)}
+    number = {name: j for j, name in enumerate(reader.traits.feature_names)}
     return {name: tuple(number[column] for column in columns) for name, columns in groups.items()}
 
 
 def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
-    if {*map(len, reader.players)} == {1}:
+    if {*map(len, reader.traits.players)} == {1}:
         return None
     return {
-        name: tuple(reader.feature_names[j] for j in columns)
-        for name, columns in zip(reader.player_names, reader.players, strict=True)
+        name: tuple(reader.traits.feature_names[j] for j in columns)
+        for name, columns in zip(reader.traits.player_names, reader.traits.players, strict=True)
         if len(columns) != 1
     }
 
@@ -111,7 +111,7 @@ def _mask_message(reader: Reader, explanation: Explanation) -> str:
     )
     return message(
         f"v(S) is not what the model predicts for hybrid rows: off by {certificate.mask_difference:.3g} (tolerance {certificate.mask_tolerance:.3g})",
-        f"On {certificate.n_masks} coalitions, for {reader.model_name} with value_function={reader.value_function!r}",
+        f"On {certificate.n_masks} coalitions, for {reader.traits.model_name} with value_function={reader.traits.value_function!r}",
         f"{reason}; on_inexact='warn' returns the explanation with it",
     )
 
@@ -130,7 +130,7 @@ def _sum_message(reader: Reader, explanation: Explanation) -> str:
     certificate = explanation.certificate()
     return message(
         f"Values do not add up: residual {certificate.max_residual:.3g} at row {certificate.row} (tolerance {certificate.tolerance:.3g})",
-        f"Of {certificate.checks}, for {reader.model_name} with value_function={reader.value_function!r}",
+        f"Of {certificate.checks}, for {reader.traits.model_name} with value_function={reader.traits.value_function!r}",
         f"{_reason(reader, explanation)}; on_inexact='warn' returns the explanation with its residuals",
     )
 

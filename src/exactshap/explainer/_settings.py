@@ -78,14 +78,14 @@ def aligned(table: Table, model: Model) -> Table:
 
 def check_names(reader: Reader, request: Request) -> None:
     """Refuse names other than those of the fit. Say where the background's columns are taken by position."""
-    fitted = reader.fitted_names
+    fitted = reader.traits.fitted_names
     if fitted is None:
         return
     if request.feature_names is not None and request.feature_names != tuple(fitted):
         what, got = (
-            f"{reader.model_name} was fitted with feature names of its own",
+            f"{reader.traits.model_name} was fitted with feature names of its own",
             f"Got other `feature_names` than {fitted[:4]}...",
         )
         raise InputError(message(what, got, "Leave feature_names= out, or rename the columns of the explanation's frame"))
     if request.background is not None and not request.background.is_frame:
-        warn(f"background does not have valid feature names, but {reader.model_name} was fitted with feature names")
+        warn(f"background does not have valid feature names, but {reader.traits.model_name} was fitted with feature names")

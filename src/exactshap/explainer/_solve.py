@@ -47,7 +47,7 @@ def solve_rows(
         return _nothing(reader, order)
     rows, predictions, named = Rows(table.n_rows), [], functools.partial(_named, table)
     ahead = _seconds_ahead(reader, table, cut, semivalue, order)
-    with rows_from(0, named), progress_rows(progress, table.n_rows, reader.asks, ahead) as report:
+    with rows_from(0, named), progress_rows(progress, table.n_rows, reader.traits.asks, ahead) as report:
         solved = _on_workers(reader, table, cut, semivalue, order, others)
         if solved is None:
             solved = _in_threads(reader, table, cut, semivalue, order, others)
@@ -66,9 +66,9 @@ TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
 
 def _seconds_ahead(reader: Reader, table: Table, cut: Cut, semivalue: Semivalue, order: int) -> Callable[[], float] | None:
     """Return a forecast of a large request; functions say by their calls how far they are."""
-    n_background = 1 if reader.background is None else reader.background.n_rows
-    n_products = table.n_rows * reader.n_terms * n_background * reader.n_players ** (order - 1)
-    if reader.asks is not None or n_products < LARGE:
+    n_background = 1 if reader.traits.background is None else reader.traits.background.n_rows
+    n_products = table.n_rows * reader.traits.rounding.n_terms * n_background * reader.traits.n_players ** (order - 1)
+    if reader.traits.asks is not None or n_products < LARGE:
         return None
 
     def ahead() -> float:
@@ -141,16 +141,16 @@ def _solve(reader: Reader, rows: Table, semivalue: Semivalue, order: int, start:
 def predict(reader: Reader, rows: Table, start: int = 0) -> np.ndarray:
     """Return the model's own prediction as a copy. Some models return one array again and again."""
     try:
-        with np.errstate(all="ignore"), attributes_needed(reader.model):
+        with np.errstate(all="ignore"), attributes_needed(reader.traits.model):
             prediction = np.array(reader.predict(rows), float)
     except InputError as error:
         error.count_from(start)
         raise
-    wanted = (rows.n_rows,) if reader.single_output else (rows.n_rows, reader.n_outputs)
+    wanted = (rows.n_rows,) if reader.traits.single_output else (rows.n_rows, reader.traits.n_outputs)
     if prediction.shape != wanted:
-        what = "one number" if reader.single_output else f"{reader.n_outputs} numbers"
+        what = "one number" if reader.traits.single_output else f"{reader.traits.n_outputs} numbers"
         got = f"Got shape {prediction.shape} for {rows.n_rows} rows"
-        raise InputError(message(f"{reader.model_name} does not predict {what} for each row", got))
+        raise InputError(message(f"{reader.traits.model_name} does not predict {what} for each row", got))
     return prediction
 
 
@@ -160,25 +160,25 @@ def _named(table: Table, row: int) -> str:
 
 def _nothing(reader: Reader, order: int) -> tuple[Solution, np.ndarray]:
     """Return the solution of no rows."""
-    tail = () if reader.single_output else (reader.n_outputs,)
-    part = Part.zeros(0, count_sets(reader.n_players, order), *tail)
+    tail = () if reader.traits.single_output else (reader.traits.n_outputs,)
+    part = Part.zeros(0, count_sets(reader.traits.n_players, order), *tail)
     return Solution(part), part.empty
 
 
 def values_by_background_row(reader: Reader, table: Table, memory_limit: float, progress: Progress) -> np.ndarray:
     """Return values (n_background, n_rows, n_players[, n_outputs]) of the rows, one background row at a time."""
-    background = reader.background
-    if background is None or reader.value_function != "interventional":
+    background = reader.traits.background
+    if background is None or reader.traits.value_function != "interventional":
         raise InputError(
             message(
                 "Only interventional values are a mean over background rows",
-                f"Got value_function={reader.value_function!r}",
+                f"Got value_function={reader.traits.value_function!r}",
                 "Pass a background, and leave value_function= out",
             )
         )
-    if reader.weights is not None and np.ptp(reader.weights) > 0:
+    if reader.traits.weights is not None and np.ptp(reader.traits.weights) > 0:
         raise InputError(message("Background rows with weights cannot be resampled", "Got background_weights="))
-    tail = (table.n_rows, reader.n_players, *(() if reader.single_output else (reader.n_outputs,)))
+    tail = (table.n_rows, reader.traits.n_players, *(() if reader.traits.single_output else (reader.traits.n_outputs,)))
     size = 8.0 * background.n_rows * np.prod(tail)
     if size > memory_limit:
         raise BudgetError(
@@ -203,7 +203,7 @@ def _of_one(reader: Reader, row: Table, table: Table) -> np.ndarray:
         raise InputError(
             message(
                 "Values by background row must be exact",
-                f"{reader.model_name} is sampled, or cannot be bound to one background row",
+                f"{reader.traits.model_name} is sampled, or cannot be bound to one background row",
                 "Explain it with several backgrounds, Explainer(model, background[rows]), and compare their values",
             )
         )

@@ -118,7 +118,7 @@ def verify(
         raise InputError(message("There is nothing to verify", "`X` has no rows", "Pass some of the rows to be explained"))
     if offsets is not None:
         check_offsets(reader, n_rows, offsets)
-    masks = rng.random((n_masks, reader.n_players)) < rng.random((n_masks, 1))
+    masks = rng.random((n_masks, reader.traits.n_players)) < rng.random((n_masks, 1))
     step, parts = _rows_at_a_time(reader, n_rows, memory_limit), []
     for start in range(0, n_rows, step):
         rows = slice(start, start + step)
@@ -181,8 +181,8 @@ def _compared(
 
 def _rows_at_a_time(reader: Reader, n_rows: int, memory_limit: float) -> int:
     """Return how many rows are compared at a time: as are solved, and as fit where each is masked by hand for each background row."""
-    n_background = 1 if reader.background is None else reader.background.n_rows
-    by_hand = memory_limit / (8.0 * COPIES * n_background * reader.n_features)
+    n_background = 1 if reader.traits.background is None else reader.traits.background.n_rows
+    by_hand = memory_limit / (8.0 * COPIES * n_background * reader.traits.n_features)
     return max(1, min(block_size(reader, n_rows, 1, memory_limit), int(by_hand)))
 
 
@@ -196,12 +196,12 @@ def _values(reader: Reader, table: Table, answer: Solution, semivalue: Semivalue
         return None
     if semivalue.name != "shapley" or order > 1:
         return _sets(reader, some, semivalue, order)
-    return _largest(answer.values[: some.n_rows, : reader.n_players] - expected)
+    return _largest(answer.values[: some.n_rows, : reader.traits.n_players] - expected)
 
 
 def _sets(reader: Reader, some: Table, semivalue: Semivalue, order: int) -> np.ndarray | None:
     """Return the largest difference of another index or order. It is compared with all coalitions; None beyond ten players."""
-    if reader.n_players > ALL_COALITIONS:
+    if reader.traits.n_players > ALL_COALITIONS:
         return None
     expected = solve(reader.game(some), semivalue, order, method="enumeration").values
     values = reader.solve(some, semivalue, order).values
@@ -211,18 +211,20 @@ def _sets(reader: Reader, some: Table, semivalue: Semivalue, order: int) -> np.n
 def _solving(reader: Reader, answer: Solution, tolerance: np.ndarray) -> np.ndarray:
     """Return what rounding explains of values: ours is in float64, whatever the model predicts in."""
     bound = np.asarray(answer.error_bound)
-    return np.asarray((tolerance - bound) * (np.finfo(float).eps / reader.precision) + bound)
+    return np.asarray((tolerance - bound) * (np.finfo(float).eps / reader.traits.rounding.precision) + bound)
 
 
 def _unchecked(reader: Reader, first: _Compared, gap: str) -> tuple[str, ...]:
     """Say in words what could not be compared."""
     texts = []
     if first.masked is None:
-        texts.append(f"v(S), as value_function={reader.value_function!r} of {reader.model_name} cannot be masked by hand")
+        texts.append(
+            f"v(S), as value_function={reader.traits.value_function!r} of {reader.traits.model_name} cannot be masked by hand"
+        )
     if gap:
         texts.append(f"the nodes of the trees, as {gap}")
     if first.values is None:
-        why = f"the coalitions of {reader.n_players} players are out of reach" if first.exact else "they are estimates"
+        why = f"the coalitions of {reader.traits.n_players} players are out of reach" if first.exact else "they are estimates"
         texts.append(f"values one by one, as {why}")
     return tuple(texts)
 

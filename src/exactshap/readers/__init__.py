@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING
 
 from exactshap._runtime.optional import on_first_use
 from exactshap.readers._base import COARSE as COARSE
-from exactshap.readers._base import Offset as Offset
-from exactshap.readers._base import OwnCall as OwnCall
 from exactshap.readers._base import Reader
-from exactshap.readers._base import SecondReading as SecondReading
 from exactshap.readers._base import columns_of as columns_of
 from exactshap.readers._base import is_of_target as is_of_target
-from exactshap.readers._base import joined_outputs as joined_outputs
-from exactshap.readers._base import outputs_of as outputs_of
-from exactshap.readers._base import rounding_of as rounding_of
 from exactshap.readers._base import warn_of_rounding as warn_of_rounding
 from exactshap.readers._delegating import DelegatingReader
 from exactshap.readers._delegating import reader_for as reader_for
@@ -35,6 +29,12 @@ from exactshap.readers._registry import read, register, registered
 from exactshap.readers._registry import require_own_prediction as require_own_prediction
 from exactshap.readers._request import Request, choose_value_function, names_of, players_of, select_outputs
 from exactshap.readers._request import finite_numbers as finite_numbers
+from exactshap.readers._traits import Offset as Offset
+from exactshap.readers._traits import OwnCall as OwnCall
+from exactshap.readers._traits import Rounding, Traits
+from exactshap.readers._traits import SecondReading as SecondReading
+from exactshap.readers._traits import joined_outputs as joined_outputs
+from exactshap.readers._traits import outputs_of as outputs_of
 from exactshap.readers._ways_out import attributes_needed as attributes_needed
 
 __all__ = [
@@ -44,7 +44,9 @@ __all__ = [
     "OneLayerNetwork",
     "Reader",
     "Request",
+    "Rounding",
     "TermScores",
+    "Traits",
     "choose_value_function",
     "explain_terms",
     "names_of",

@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.calibration import clocked
 from exactshap.frames import Table
 from exactshap.games import Game
-from exactshap.readers._base import Reader, SecondReading, rounding_of
+from exactshap.readers._base import Reader, SecondReading
 from exactshap.semivalues import Hierarchy, Question, Semivalue, find
 from exactshap.solvers import Cost, Solution, solve
 
@@ -28,22 +28,20 @@ class DelegatingReader(Reader):
     ----------
     inner : Reader
     **own
-        Attributes of :class:`Reader` that are the wrapper's own (``model``, ``model_name``, ``unit`` ...); the others are inner's.
+        Fields of :class:`Traits` that are the wrapper's own (``model``, ``model_name``, ``unit`` ...); the others are inner's.
 
     Examples
     --------
     >>> from sklearn.svm import SVR
     >>> from exactshap.readers import DelegatingReader, Request, read
     >>> inner = read(SVR().fit([[0.0], [1.0]], [0.0, 1.0]), Request())
-    >>> DelegatingReader(inner, unit="degrees").unit
+    >>> DelegatingReader(inner, unit="degrees").traits.unit
     'degrees'
     """
 
     def __init__(self, inner: Reader, **own: Any) -> None:
-        self.inner, own = inner, {"rounding": rounding_of(inner), **own}
-        for name in Reader.__annotations__:
-            setattr(self, name, own.pop(name) if name in own else getattr(inner, name))
-        assert not own, f"a reader has no attribute {next(iter(own))!r}"
+        self.inner, traits = inner, inner.traits
+        self.traits = replace(traits.with_rounding(relative=traits.relative_rounding), **own)
 
     def rows(self, X: Table) -> Table:
         """Return the rows as the inner reader takes them."""
@@ -77,8 +75,9 @@ class DelegatingReader(Reader):
         inner = self.inner.bind(self.rows(row))
         if inner is None:
             return None
-        bound = self._rebound(row)
-        bound.inner, bound.n_terms, bound.rounding = inner, inner.n_terms, rounding_of(inner)
+        bound, traits = self._rebound(row), inner.traits
+        bound.inner = inner
+        bound.traits = bound.traits.with_rounding(n_terms=traits.rounding.n_terms, relative=traits.relative_rounding)
         return bound
 
 
@@ -93,16 +92,16 @@ class HierarchicalReader(DelegatingReader):
         # The certificate asks for Shapley values of its own rows
         if isinstance(semivalue, Semivalue):
             return self.inner.solve(X, semivalue, order)
-        budget = self.options.get("budget") or DEFAULT_CALLS if self.asks is not None else None
+        budget = self.options.get("budget") or DEFAULT_CALLS if self.traits.asks is not None else None
         found = solve(self.inner.game(X), semivalue, order, budget=budget)
         scale = (
-            self.inner.solve(X, find("shapley"), 1).scale if self.asks is None else found.scale
+            self.inner.solve(X, find("shapley"), 1).scale if self.traits.asks is None else found.scale
         )  # what its own arithmetic adds up
         return replace(found, part=replace(found.part, scale=np.maximum(found.scale, scale)))
 
     def memory(self, n_rows: int, order: int) -> float:
-        background = 1 if self.background is None else self.background.n_rows
-        return WORK_BYTES + 16.0 * (n_rows + background) * self.n_terms * self.n_players
+        background = 1 if self.traits.background is None else self.traits.background.n_rows
+        return WORK_BYTES + 16.0 * (n_rows + background) * self.traits.rounding.n_terms * self.traits.n_players
 
     def cost(self, few: Table, n_rows: int, semivalue: Any, order: int, block_rows: int) -> Cost:
         row, found = few.take(slice(0, 1)), []
@@ -118,5 +117,5 @@ def reader_for(reader: Reader, index: str | Question) -> tuple[Reader, Any]:
     """Return the reader that answers a question, and the question by player number."""
     question = find(index)
     if isinstance(question, Hierarchy):
-        return HierarchicalReader(reader), question.among(reader.player_names)
+        return HierarchicalReader(reader), question.among(reader.traits.player_names)
     return reader, question

@@ -35,7 +35,7 @@ def no_loss(model: Model, reader: Reader, output: str) -> str:
     explained = f"explain(lambda rows: {_loss_of_row(model, reader, output)}, X[i:i + 1], background)"
     return message(
         f"The loss of a row needs its own target, which output={output!r} does not name",
-        f"Outputs of {reader.model_name}: {list(reader.output_names)}",
+        f"Outputs of {reader.traits.model_name}: {list(reader.traits.output_names)}",
         f"Explain one row's loss: {explained}; or split the score of all rows: exactshap.decompose.decompose_loss(model, X, y)",
     )
 
@@ -59,12 +59,12 @@ def _probability_of_class(model: Model, reader: Reader) -> str:
         of_one = not isinstance(model.classes_, list)  # of several targets, the first
         column = "list(model.classes_).index(y[i])" if of_one else "list(model.classes_[0]).index(y[i][0])"
         return f"model.predict_proba(rows){'' if of_one else '[0]'}[:, {column}]"
-    if not reader.unit.startswith(_CLASS_UNITS):
+    if not reader.traits.unit.startswith(_CLASS_UNITS):
         return ""
     if type(model).__module__.startswith("catboost"):
         return "model.predict(rows, prediction_type='Probability')[:, int(y[i])]"
     predicted = f"model{_called(model)}(rows)"
-    if reader.n_outputs == 1:
+    if reader.traits.n_outputs == 1:
         return f"np.abs(1 - y[i] - {predicted})"
     owner = getattr(model, "__self__", None)  # of a method such as model.predict_proba
     return f"{predicted}[:, {'int(y[i])' if owner is None else 'list(model.__self__.classes_).index(y[i])'}]"

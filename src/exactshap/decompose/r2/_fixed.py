@@ -29,7 +29,7 @@ from exactshap.errors import (
 )
 from exactshap.frames import as_table
 from exactshap.games import AdditiveGame, ProductGame
-from exactshap.readers import Reader, Request, is_of_target, read, rounding_of
+from exactshap.readers import Reader, Request, is_of_target, read
 from exactshap.results.decomposition import frame_backend
 from exactshap.solvers import solve
 from exactshap.trees import convert
@@ -62,7 +62,7 @@ def fixed_shares(
     table = as_table(X)
     reference = None if background is None else as_table(background, what="background")
     reader = read(model, Request(background=reference, value_function=value_function, groups=groups))
-    if reader.value_function == "path_dependent":
+    if reader.traits.value_function == "path_dependent":
         convert(model)  # says which part of the model to pass: trees inside others have games of their own
     _require_target(reader)
     target, weights = target_of(model, y, table.n_rows), weights_of(sample_weight, table.n_rows)
@@ -72,7 +72,8 @@ def fixed_shares(
     require_variation(variation, mean, weight)
     blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, table.n_rows, BLOCK_ROWS)]
     parts = [
-        _solve(reader.game(table.take(rows)), target[rows], weights[rows], reader.model_name, table.n_rows) for rows in blocks
+        _solve(reader.game(table.take(rows)), target[rows], weights[rows], reader.traits.model_name, table.n_rows)
+        for rows in blocks
     ]
     prediction = np.asarray(reader.predict(table), float).reshape(-1)
     squared_error = float(weights @ (target - prediction) ** 2)
@@ -80,7 +81,12 @@ def fixed_shares(
     expected = (float(weights @ (target - empty) ** 2) - squared_error) / variation
     values = -np.sum([part.shares for part in parts], axis=0) / variation
     residual = float(values.sum()) - expected
-    tolerance = 16.0 * rounding_of(reader) * float(weights @ (np.abs(target) + sizes + reader.floor) ** 2) / variation
+    tolerance = (
+        16.0
+        * reader.traits.relative_rounding
+        * float(weights @ (np.abs(target) + sizes + reader.traits.rounding.floor) ** 2)
+        / variation
+    )
     if not abs(residual) <= tolerance:
         raise ExactnessError(
             message(
@@ -94,12 +100,12 @@ def fixed_shares(
         statistic="R2",
         values=values,
         total=total,
-        feature_names=reader.player_names,
+        feature_names=reader.traits.player_names,
         drift=float(values.sum()) - total,
-        details={"model": reader.model_name, "n_rows": table.n_rows, "checked_against_model": True},
+        details={"model": reader.traits.model_name, "n_rows": table.n_rows, "checked_against_model": True},
         backend=None if isinstance(table.native, np.ndarray) else frame_backend(table.native),
         game="ensemble",
-        value_function=reader.value_function,
+        value_function=reader.traits.value_function,
         residual=residual,
         tolerance=tolerance,
     )
@@ -107,11 +113,11 @@ def fixed_shares(
 
 def _require_target(reader: Reader) -> None:
     """Refuse what is not on the scale of y."""
-    if not is_of_target(reader.unit) or reader.n_outputs != 1:
-        got = f"Got {reader.n_outputs} outputs, in the unit of {reader.unit}"
+    if not is_of_target(reader.traits.unit) or reader.traits.n_outputs != 1:
+        got = f"Got {reader.traits.n_outputs} outputs, in the unit of {reader.traits.unit}"
         do = "Pass a regression model with one output"
         raise UnsupportedStructureError(
-            message(f"{reader.model_name} does not predict y itself, so that it has no R2", got, do)
+            message(f"{reader.traits.model_name} does not predict y itself, so that it has no R2", got, do)
         )
 
 

@@ -19,7 +19,14 @@ from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
-from exactshap.readers import OwnCall, Reader, Request, choose_value_function, names_of, players_of, warn_of_rounding
+from exactshap.readers import (
+    OwnCall,
+    Reader,
+    Request,
+    Rounding,
+    Traits,
+    warn_of_rounding,
+)
 from exactshap.readers.additive.terms import (
     CHUNK_VALUES,
     BoundLinear,
@@ -46,6 +53,8 @@ from exactshap.solvers.additive import (
 VALUE_FUNCTIONS = ("interventional", "baseline")
 # Rows of a block of a linear model: copying its values takes as long as solving it.
 LINEAR_ROWS = 2**18
+# Rows of a block: its work arrays stay in a core's caches, and threads share 100,000 rows
+BLOCK_ROWS = 2**14
 # Rows of one timed evaluation of a forecast.
 TIMED_ROWS, PATIENCE = 256, 0.01
 # Evaluations up to which a forecast solves rows.
@@ -61,39 +70,45 @@ CHECKED_ROWS = 8
 class AdditiveReader(Reader):
     """Read a sum of small terms; the background is folded in once."""
 
-    value_functions = VALUE_FUNCTIONS
-    # A block's work arrays stay in a core's caches, and threads share 100,000 rows
-    block_rows = 2**14
-
     def __init__(self, model: Model, request: Request, form: AdditiveForm, model_name: str = "") -> None:
-        self.model, self.model_name, self.form = model, model_name or type(model).__name__, form
-        self.own_call = form.own_call
-        request.refuse_options(owner=self.model_name)
-        self.fitted_names = form.fitted_names
-        self.feature_names = names_of(request, form.fitted_names, form.n_columns, self.model_name)
-        self.output_names, self.unit, self.single_output = form.output_names, form.unit, form.single_output
-        self.players, self.player_names = players_of(request, self.feature_names)
-        self.value_function = self._choose(request)
+        self.form = form
+        request.refuse_options(owner=model_name or type(model).__name__)
+        own_rows = form.has_training and request.background is None and request.value_function in ("auto", "interventional")
+        if own_rows and request.weights is not None:
+            raise InputError(message("Weights need a background", "Got background=None", "Pass background="))
+        self.traits = Traits.of(
+            model,
+            replace(request, value_function="auto") if own_rows else request,
+            model_name=model_name,
+            fitted_names=form.fitted_names,
+            n_columns=form.n_columns,
+            value_functions=VALUE_FUNCTIONS,
+            default="interventional" if own_rows else None,
+            output_names=form.output_names,
+            single_output=form.single_output,
+            unit=form.unit,
+            own_call=form.own_call,
+            block_rows=BLOCK_ROWS,
+        )
         owner = self.owners()
         columns = [columns for block in form.blocks for columns in block.columns]
         self._widest = max(map(len, columns), default=0)
         self._widths = [len(players_of_term(term, owner)) for term in columns]
-        self.n_terms, self.precision = 1.0 + len(self._widths), float(np.finfo(form.precision).eps)
+        n_terms, precision = 1.0 + len(self._widths), float(np.finfo(form.precision).eps)
         # k factors at most in a term instead of all columns; what the background adds is added and taken away again
-        self.rounding = float(16.0 * self.precision * (np.sqrt(self.n_terms) + self._widest + 2.0))
-        self.floor = float(np.abs(form.intercept).max(initial=0.0)) + form.floor
+        relative = float(16.0 * precision * (np.sqrt(n_terms) + self._widest + 2.0))
+        floor = float(np.abs(form.intercept).max(initial=0.0)) + form.floor
+        self.traits = replace(self.traits, rounding=Rounding(n_terms, precision, relative, floor))
         reference, self._is_coarse = None, False
-        if request.background is not None:
-            self.background = check_columns(
-                request.background, form.fitted_names, form.n_columns, owner=self.model_name, what="background"
-            )
-            self.weights = normalised_weights(request.weights, self.background.n_rows)
-            reference = Reference(form.encode(self.background, "background"), self.weights)
+        if (background := self.traits.background) is not None:
+            weights = normalised_weights(request.weights, background.n_rows)
+            self.traits = replace(self.traits, weights=weights)
+            reference = Reference(form.encode(background, "background"), weights)
             self._check_terms(reference)
         self._bind(reference)
         self._streams = all(getattr(bound, "streams", False) for bound in self._bound)
         if self._linear is not None:
-            self.block_rows = LINEAR_ROWS
+            self.traits = replace(self.traits, block_rows=LINEAR_ROWS)
 
     def _bind(self, reference: Reference | None) -> None:
         """Fold the background into the terms."""
@@ -102,31 +117,24 @@ class AdditiveReader(Reader):
         alone = self._bound[0] if len(self._bound) == 1 else None
         self._linear: Handle | None = alone.linear if isinstance(alone, BoundLinear) else None
 
-    def _choose(self, request: Request) -> str:
-        if request.background is None and self.form.has_training and request.value_function in ("auto", "interventional"):
-            if request.weights is not None:
-                raise InputError(message("Weights need a background", "Got background=None", "Pass background="))
-            return "interventional"
-        return choose_value_function(request, VALUE_FUNCTIONS, None, owner=self.model_name)
-
     def owners(self) -> list[int]:
         """Return the player of each column."""
-        owner = {column: p for p, columns in enumerate(self.players) for column in columns}
-        missing = [self.feature_names[j] for j in range(self.n_features) if j not in owner]
+        owner = {column: p for p, columns in enumerate(self.traits.players) for column in columns}
+        missing = [self.traits.feature_names[j] for j in range(self.traits.n_features) if j not in owner]
         if missing:
             raise InputError(message("Every column must belong to a player", f"Column {missing[0]!r} does not"))
-        return [owner[j] for j in range(self.n_features)]
+        return [owner[j] for j in range(self.traits.n_features)]
 
     def _check_terms(self, reference: Reference) -> None:
         """Compare the terms with the model's own predictions. A subclass may predict in another way."""
-        assert self.background is not None
-        rows = self.background.take(slice(0, min(CHECKED_ROWS, self.background.n_rows)))
+        assert self.traits.background is not None
+        rows = self.traits.background.take(slice(0, min(CHECKED_ROWS, self.traits.background.n_rows)))
         encoded, own = reference.rows[: rows.n_rows], np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
         limit = self.limit(own, self.form.scale(encoded))
-        self.form.check(encoded, own, limit, owner=self.model_name)
+        self.form.check(encoded, own, limit, owner=self.traits.model_name)
         is_constant = float(np.ptp(own)) == 0.0  # a constant, which may be 0, has no digits that cancelling terms could take
         self._is_coarse = not is_constant and warn_of_rounding(
-            self.model_name, float(limit.max()), float(np.abs(own).max()), self.precision
+            self.traits.model_name, float(limit.max()), float(np.abs(own).max()), self.traits.rounding.precision
         )
 
     def predict(self, X: Table) -> np.ndarray:
@@ -134,15 +142,15 @@ class AdditiveReader(Reader):
 
     def limit(self, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """Return the difference (n_rows,) to predictions that rounding explains."""
-        assert self.rounding is not None
+        assert self.traits.rounding.relative is not None
         size = np.abs(prediction).max(axis=tuple(range(1, prediction.ndim)), initial=0.0)
-        return self.rounding * (scale + size + self.floor)
+        return self.traits.rounding.relative * (scale + size + self.traits.rounding.floor)
 
     def _encode(self, X: Table) -> np.ndarray:
         return self.form.encode(self._named(X), "X")
 
     def _named(self, X: Table) -> Table:
-        return check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.model_name)
+        return check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.traits.model_name)
 
     def _coalition_values(self, rows: np.ndarray) -> list[np.ndarray]:
         """Return all coalition values, to time them."""
@@ -160,17 +168,17 @@ class AdditiveReader(Reader):
             subsets.extend(stack.subsets)
             tables.extend(stack.tables)
         if not tables:
-            subsets, tables = [()], [np.zeros((X.n_rows, 1, self.n_outputs))]
-        if self.single_output:
+            subsets, tables = [()], [np.zeros((X.n_rows, 1, self.traits.n_outputs))]
+        if self.traits.single_output:
             tables = [table[:, :, 0] for table in tables]
-        return AdditiveGame(self.n_players, subsets, tables, self.form.intercept)
+        return AdditiveGame(self.traits.n_players, subsets, tables, self.form.intercept)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Add up what each term gives to its own players."""
         part = self._part(X, semivalue, order)
-        constant, is_single = self.form.intercept, self.single_output
+        constant, is_single = self.form.intercept, self.traits.single_output
         solution = part.finish(
-            self.n_players, semivalue, order, constant=constant, single_output=is_single, with_residual=False
+            self.traits.n_players, semivalue, order, constant=constant, single_output=is_single, with_residual=False
         )
         if not self._is_coarse:
             return solution
@@ -189,20 +197,20 @@ class AdditiveReader(Reader):
         """Return how many rows' coalition values fit into a core's caches."""
         if self._streams or not self._widths:
             return n_rows
-        return max(MIN_PIECE_ROWS, int(CACHED_VALUES / (self.n_outputs * sum(2.0**width for width in self._widths))))
+        return max(MIN_PIECE_ROWS, int(CACHED_VALUES / (self.traits.n_outputs * sum(2.0**width for width in self._widths))))
 
     def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         if self._linear is None:
-            part = solve_stacks(self._stacks(rows), self.n_players, len(rows), self.n_outputs, semivalue, order)
+            part = solve_stacks(self._stacks(rows), self.traits.n_players, len(rows), self.traits.n_outputs, semivalue, order)
         elif self._is_coarse:
             model, means = cast(Linear, self._linear.value), cast(BoundLinear, self._bound[0]).means
-            part = solve_linear_precisely(model, means, rows, self.n_players, semivalue, order)
+            part = solve_linear_precisely(model, means, rows, self.traits.n_players, semivalue, order)
         else:
-            part = solve_linear(self._linear, rows, self.n_players, semivalue, order)
+            part = solve_linear(self._linear, rows, self.traits.n_players, semivalue, order)
         return part if self.form.magnitude is None else replace(part, scale=part.scale + self.form.magnitude(rows))
 
     def bind(self, row: Table) -> AdditiveReader | None:
-        if self.background is None:
+        if self.traits.background is None:
             return None
         bound = self._rebound(row)
         bound._bind(Reference(self.form.encode(row, "background"), np.ones(1)))
@@ -218,21 +226,23 @@ class AdditiveReader(Reader):
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of a block: coalition values, copied once, the result, and one chunk of hybrid rows."""
-        sets = count_sets(self.n_players, order)
+        sets = count_sets(self.traits.n_players, order)
         # Values, rows as numbers, their cells or numbers once more, and a dozen numbers of each row
         if self._streams:
             n_rows += 0 if self._linear is not None else Monomials.TILE_ROWS
-            return 8.0 * n_rows * (self.n_outputs * (sets + 12.0) + self.n_features + len(self._widths))
+            return 8.0 * n_rows * (self.traits.n_outputs * (sets + 12.0) + self.traits.n_features + len(self._widths))
         coalition_values = sum(2.0**width for width in self._widths)
         calls = max((calls_of_row(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)
         chunk = 3.0 * min(float(CHUNK_VALUES), self._widest * n_rows * calls)
-        return 8.0 * (n_rows * (self.n_outputs * (2.0 * coalition_values + 3.0 * sets) + 2.0 * self.n_features) + chunk)
+        return 8.0 * (
+            n_rows * (self.traits.n_outputs * (2.0 * coalition_values + 3.0 * sets) + 2.0 * self.traits.n_features) + chunk
+        )
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time some rows, or some calls of functions on the whole background."""
         rows, n_blocks = self._encode(few), -(-n_rows // block_rows)
         many = rows[np.arange(TIMED_ROWS) % len(rows)]
-        solving = stacks_cost(self._widths, n_rows, self.n_outputs, order)
+        solving = stacks_cost(self._widths, n_rows, self.traits.n_outputs, order)
         if len(many) * sum(map(calls_of_row, self._bound)) > TIMED_CALLS:
             pairs = zip([block for block in self.form.blocks if len(block.columns)], self._bound, strict=True)
             seconds = solving.seconds + n_rows * sum(seconds_of_row(*pair, many) for pair in pairs)

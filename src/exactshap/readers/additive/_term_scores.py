@@ -113,19 +113,19 @@ def explain_terms(model: Model, X: TableLike, *, output: Any = "auto") -> TermSc
         )
     encoded, blocks = reader._encode(table), [block for block in reader.form.blocks if len(block.columns)]
     values = np.concatenate(
-        [np.zeros((table.n_rows, 0, reader.n_outputs)), *(block.evaluate(encoded) for block in blocks)], axis=1
+        [np.zeros((table.n_rows, 0, reader.traits.n_outputs)), *(block.evaluate(encoded) for block in blocks)], axis=1
     )
     prediction = np.asarray(reader.predict(table), float)
     _check(reader, encoded, values, prediction.reshape(table.n_rows, -1))
     columns = tuple(tuple(map(int, members)) for block in blocks for members in block.columns)
     return TermScores(
-        values[:, :, 0] if reader.single_output else values,
-        tuple(" & ".join(reader.feature_names[j] for j in dict.fromkeys(members)) for members in columns),
+        values[:, :, 0] if reader.traits.single_output else values,
+        tuple(" & ".join(reader.traits.feature_names[j] for j in dict.fromkeys(members)) for members in columns),
         columns,
-        float(reader.form.intercept[0]) if reader.single_output else reader.form.intercept,
+        float(reader.form.intercept[0]) if reader.traits.single_output else reader.form.intercept,
         prediction,
-        reader.unit,
-        None if reader.single_output else reader.output_names,
+        reader.traits.unit,
+        None if reader.traits.single_output else reader.traits.output_names,
     )
 
 
@@ -136,4 +136,4 @@ def _check(reader: AdditiveReader, encoded: np.ndarray, values: np.ndarray, pred
     if np.any(~(residual <= limit)):
         i = int(np.argmax(~(residual <= limit)))
         got = f"Row {i} is off by {residual[i]:.3g}, rounding explains {limit[i]:.3g}"
-        raise ExactnessError(message(f"The terms of {reader.model_name} do not add up to its prediction", got))
+        raise ExactnessError(message(f"The terms of {reader.traits.model_name} do not add up to its prediction", got))

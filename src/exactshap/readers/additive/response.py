@@ -37,7 +37,7 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
             score = read(model, replace(request, output="auto", options=options))
             response = request.output.response if is_calibrated else describe(model)
             if request.output == "probability" and not response.unit.startswith("probability"):
-                raise UnknownNameError(no_output(score.model_name, request.output, score.output_names))
+                raise UnknownNameError(no_output(score.traits.model_name, request.output, score.traits.output_names))
             return score if response.link is None else _response_of(score, response, request)
 
         return read_either
@@ -62,25 +62,27 @@ def _response_of(score: AdditiveReader, response: Response, request: Request) ->
     )
     from exactshap.solvers.product import eliminate
 
-    if score.background is None:
+    if score.traits.background is None:
         raise needs_rows(response.unit)
     members = _members(score)
     if response.pieces is not None:
-        if not score.single_output or max(map(len, members), default=0) > 1:
-            raise no_response(score.model, "Its terms join players, and a piecewise linear function of them has no exact form")
+        if not score.traits.single_output or max(map(len, members), default=0) > 1:
+            raise no_response(
+                score.traits.model, "Its terms join players, and a piecewise linear function of them has no exact form"
+            )
         return PiecewiseReader(score, _PlayerScores(score, members), response)
-    expands = score.single_output and response.link in links()
+    expands = score.traits.single_output and response.link in links()
     if expands and max(map(len, members), default=0) <= 1:
-        request.refuse_options(owner=f"The {response.unit} of {score.model_name}")
+        request.refuse_options(owner=f"The {response.unit} of {score.traits.model_name}")
         return ResponseReader(score, _PlayerScores(score, members), response)
-    factors, why = TermFactors(score, score.background), f"the {response.link} joins the scores of all classes"
-    if score.single_output:
+    factors, why = TermFactors(score, score.traits.background), f"the {response.link} joins the scores of all classes"
+    if score.traits.single_output:
         why = f"the {response.link} has no short sum of exponentials"
     if expands:
-        width, why = eliminate(score.n_players, members).width, "terms join players"
+        width, why = eliminate(score.traits.n_players, members).width, "terms join players"
         if width > MAX_WIDTH:
             why = f"terms join players in a graph of width {width}, above {MAX_WIDTH}"
-        elif score.n_players > ALL_COALITIONS and not any(name in request.options for name in SAMPLING_OPTIONS):
+        elif score.traits.n_players > ALL_COALITIONS and not any(name in request.options for name in SAMPLING_OPTIONS):
             return FactorReader(score, factors, response)
     return SampledResponse(score, TermHybrids(factors), response, request, why)
 
@@ -89,7 +91,7 @@ class _PlayerScores:
     """The terms of an additive model, each of which belongs to one player."""
 
     def __init__(self, inner: AdditiveReader, members: list[tuple[int, ...]]) -> None:
-        self._form, self._n_players = inner.form, inner.n_players
+        self._form, self._n_players = inner.form, inner.traits.n_players
         self._player_of_term = [players[0] if players else 0 for players in members]
         self.intercept = float(inner.form.intercept[0])
 

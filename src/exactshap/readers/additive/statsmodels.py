@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,14 +68,14 @@ def read(model: Model, request: Request) -> AdditiveReader:
         # Terms may cancel, as a year and an intercept do; results without data do not know
         size = 0.0 if fitted.exog is None else float((np.abs(fitted.exog) @ np.abs(params)).max(initial=0.0))
         reader = read_formula(model, request, terms, linear, unit=_unit(model), way="predict", training=training, floor=size)
-        reader.offset_note = _offset_note(fitted)
+        reader.traits = replace(reader.traits, offset_note=_offset_note(fitted))
         return reader
     inside = np.array([not (by_formula and name == _CONSTANT) for name in columns])
     names = tuple(name for name, kept in zip(columns, inside, strict=True) if kept)
     call: OwnCall = FrameCall("predict", settings, names=names) if by_formula else OwnCall("predict", settings)
     parts = LinearParts(params[inside][:, None], np.array([params[~inside].sum()]), ("output",), _unit(model))
     reader = read_parts(model, request, parts, names if by_formula or hasattr(fitted.data.orig_exog, "columns") else None, call)
-    reader.offset_note = _offset_note(fitted)
+    reader.traits = replace(reader.traits, offset_note=_offset_note(fitted))
     return reader
 
 

@@ -29,15 +29,14 @@ from exactshap.games import OracleGame
 from exactshap.readers import (
     Reader,
     Request,
+    Rounding,
     RowGames,
+    Traits,
     choose_value_function,
     columns_of,
     is_own_method,
     joined_outputs,
     known_class,
-    names_of,
-    players_of,
-    rounding_of,
     select_outputs,
     solve_moving,
 )
@@ -94,7 +93,7 @@ def read(model: Model, request: Request) -> Reader:
             logger.info(
                 "%s is a method of %s, which is known exactly: its own reader is used. Pass exact_owner=False to sample the function.",
                 name_of(model),
-                reader.model_name,
+                reader.traits.model_name,
             )
             return reader
     return BlackBox(model, request)
@@ -108,88 +107,90 @@ class BlackBox(Reader):
     per background row; see :func:`exactshap.solvers.solve` for the rest. The seed defaults to 0 and is the same for every row.
     """
 
-    value_functions = ("interventional", "baseline")
-    # A row costs many calls: small blocks give progress something to say, and threads enough to share
-    block_rows = 4
-
     def __init__(self, function: Callable[..., Any], request: Request) -> None:
-        self.model, self.model_name = function, name_of(function)
-        self.value_function = choose_value_function(request, self.value_functions, None, owner=self.model_name)
-        assert request.background is not None
-        self.background = request.background
-        if self.background.was_column:
-            self.model = OfColumn(function)
-        if self.background.is_sparse:
+        name, background = name_of(function), request.background
+        value_functions = ("interventional", "baseline")
+        choose_value_function(request, value_functions, None, owner=name)
+        assert background is not None
+        if background.is_sparse:
             do = "Pass dense rows, and a function that makes them sparse: lambda rows: f(scipy.sparse.csr_matrix(rows))"
             raise InputTypeError(message("Functions are called with dense rows", "Got a sparse `background`", do))
-        self.weights = request.weights
         self.options = _checked_options(dict(request.options))
-        self.fitted_names = None
-        self.feature_names = names_of(request, None, self.background.n_columns, self.model_name)
-        self.players, self.player_names = players_of(request, self.feature_names)
-        self.unit = "probability" if self.model_name.endswith(".predict_proba") else "output of the function"
-        self._outputs: list[int] | None = None
-        self._fixed = single_values(self.background)
-        self._check_function(request)
-        self.n_terms = float(self.background.n_rows)
-        self.rounding = BATCH_ROUNDINGS * rounding_of(self)
+        self._fixed = single_values(background)
+        traits = Traits.of(
+            OfColumn(function) if background.was_column else function,
+            request,
+            model_name=name,
+            n_columns=background.n_columns,
+            value_functions=value_functions,
+            unit="probability" if name.endswith(".predict_proba") else "output of the function",
+            # A row costs many calls: small blocks give progress something to say, and threads enough to share
+            block_rows=4,
+        )
+        self.traits, self._outputs = self._of_first_call(traits, request.output)
+        self.traits = self.traits.with_rounding(relative=BATCH_ROUNDINGS * self.traits.relative_rounding)
+        self.traits = replace(self.traits, asks=calls_forecast(self))
 
-    @functools.cached_property
-    def asks(self) -> Asks:  # type: ignore[override]
-        """What a row asks of the function."""
-        return calls_forecast(self)
-
-    def _check_function(self, request: Request) -> None:
+    def _of_first_call(self, traits: Traits, output: Any) -> tuple[Traits, list[int] | None]:
         """Call a few background rows twice, for the number of outputs, the precision and whether other batches change answers."""
-        assert self.background is not None
-        rows = self.background.take(slice(0, CHECKED_ROWS))
-        first, names = first_call(self.model, rows, self.model_name)
-        self.single_output = first.ndim == 1
-        names = _named(self.options["output_names"], ("output",) if self.single_output else names, self.model_name)
-        chosen, single = select_outputs(names, request.output, owner=self.model_name)
-        if not self.single_output:
-            self._outputs, self.single_output = chosen, single
-        self.output_names = tuple(names[k] for k in chosen)
-        if self.single_output:
-            self.unit = _unit_of_one(self.unit, self.output_names[0])
-        if (mode := self.options["deterministic"]) == "skip":
-            self.precision = precision(first)
-        else:
-            self.precision = rounding(self.model, rows, first, self.model_name, refuse=mode == "raise")
+        assert traits.background is not None
+        function, name, unit = traits.model, traits.model_name, traits.unit
+        rows = traits.background.take(slice(0, CHECKED_ROWS))
+        first, names = first_call(function, rows, name)
+        is_vector = first.ndim == 1
+        names = _named(self.options["output_names"], ("output",) if is_vector else names, name)
+        chosen, single = select_outputs(names, output, owner=name)
+        output_names, single = tuple(names[k] for k in chosen), is_vector or single
+        if single:
+            unit = _unit_of_one(unit, output_names[0])
+        mode = self.options["deterministic"]
+        eps = precision(first) if mode == "skip" else rounding(function, rows, first, name, refuse=mode == "raise")
+        traits = replace(
+            traits,
+            output_names=output_names,
+            single_output=single,
+            unit=unit,
+            rounding=Rounding(float(traits.background.n_rows), eps),
+        )
+        return traits, None if is_vector else chosen
 
     def predict(self, X: Table) -> np.ndarray:
         if X.n_rows == 0:
-            return np.zeros((0,) if self.single_output else (0, self.n_outputs))
-        return self._select(call(self.model, self._like_background(X), self.model_name))
+            return np.zeros((0,) if self.traits.single_output else (0, self.traits.n_outputs))
+        return self._select(call(self.traits.model, self._like_background(X), self.traits.model_name))
 
     def _select(self, values: np.ndarray) -> np.ndarray:
         values = values.astype(float, copy=False)
         if self._outputs is None:
             if values.ndim != 1:
-                raise InputError(message(f"{self.model_name} returned shape {values.shape}", "It returned one output before"))
+                raise InputError(
+                    message(f"{self.traits.model_name} returned shape {values.shape}", "It returned one output before")
+                )
             return values
         if values.ndim != 2 or values.shape[1] <= max(self._outputs):
-            raise InputError(message(f"{self.model_name} returned shape {values.shape}", "It returned several outputs before"))
+            raise InputError(
+                message(f"{self.traits.model_name} returned shape {values.shape}", "It returned several outputs before")
+            )
         values = values[:, self._outputs]
-        return values[:, 0] if self.single_output else values
+        return values[:, 0] if self.traits.single_output else values
 
     def game(self, X: Table) -> Any:
         return RowGames(
             tuple(self.row_game(X.take(slice(i, i + 1)), i) for i in range(X.n_rows)),
-            self.n_players,
-            self.n_outputs,
-            self.single_output,
+            self.traits.n_players,
+            self.traits.n_outputs,
+            self.traits.single_output,
         )
 
     def row_game(self, row: Table, number: int | None = None) -> OracleGame:
         """Return the game of one row: the weighted mean prediction over the background, players outside S from there."""
-        return OracleGame(RowFunction(self, row, number), self.n_players)
+        return OracleGame(RowFunction(self, row, number), self.traits.n_players)
 
     @functools.cached_property
     def batch_coalitions(self) -> int:
         """How many coalitions the function gets at once."""
-        assert self.background is not None
-        return max(self.batch_rows() // self.background.n_rows, 1)
+        assert self.traits.background is not None
+        return max(self.batch_rows() // self.traits.background.n_rows, 1)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         X = self._like_background(X)
@@ -201,28 +202,28 @@ class BlackBox(Reader):
 
         def solve_row(i: int) -> Solution:
             row = X.take(slice(i, i + 1))
-            moving = moving_players(self.players, self._fixed, row)
+            moving = moving_players(self.traits.players, self._fixed, row)
             return solve_moving(self.row_game(row, i), moving, semivalue, order, **settings).as_batch()
 
         return Solution.join(map(solve_row, range(X.n_rows)), X.n_rows)
 
     def _like_background(self, X: Table) -> Table:
         """Return rows in the background's dtypes; refuse those of another library, on a mix of which the function would be called."""
-        assert self.background is not None
-        mine, theirs = (type(table.native).__module__.split(".")[0] for table in (X, self.background))
-        if X.is_frame and self.background.is_frame and mine != theirs:
+        assert self.traits.background is not None
+        mine, theirs = (type(table.native).__module__.split(".")[0] for table in (X, self.traits.background))
+        if X.is_frame and self.traits.background.is_frame and mine != theirs:
             raise InputTypeError(
                 message("X and the background must be tables of one kind", f"Got {mine} and {theirs}", "Convert one of them")
             )
-        return with_dtypes_of(self.background, X)
+        return with_dtypes_of(self.traits.background, X)
 
     def memory(self, n_rows: int, order: int) -> float:
-        return calls_memory(self, self.batch_rows() * self.n_features, order) + super().memory(n_rows, order)
+        return calls_memory(self, self.batch_rows() * self.traits.n_features, order) + super().memory(n_rows, order)
 
     def batch_rows(self) -> int:
         """Return the most rows that the function gets at once. A single coalition may need more."""
-        assert self.background is not None
-        most = min(BATCH_CELLS // max(self.n_features, 1), BATCH_ROWS, BATCH_COALITIONS * self.background.n_rows)
+        assert self.traits.background is not None
+        most = min(BATCH_CELLS // max(self.traits.n_features, 1), BATCH_ROWS, BATCH_COALITIONS * self.traits.background.n_rows)
         return self.options["batch_size"] or max(most, 1)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
@@ -259,16 +260,16 @@ class RowFunction:
         return np.concatenate([self._means(columns[i : i + step]) for i in range(0, len(masks), step)])
 
     def _means(self, columns: np.ndarray) -> np.ndarray:
-        reader, background = self.reader, self.reader.background
+        reader, background = self.reader, self.reader.traits.background
         assert background is not None
         rows = hybrid_rows(self.row, background, columns)
-        returned = call(reader.model, rows, reader.model_name, columns, reader.feature_names, self.number)
+        returned = call(reader.traits.model, rows, reader.traits.model_name, columns, reader.traits.feature_names, self.number)
         predicted = reader._select(returned)
         count_coalitions(len(columns))
         predicted = predicted.reshape(len(columns), background.n_rows, *predicted.shape[1:])
-        if reader.weights is None:
+        if reader.traits.weights is None:
             return np.asarray(predicted.mean(axis=1))
-        return np.einsum("cm...,m->c...", predicted, reader.weights)
+        return np.einsum("cm...,m->c...", predicted, reader.traits.weights)
 
 
 def _unit_of_one(unit: str, name: str) -> str:
@@ -361,7 +362,7 @@ def owner_reader(model: Model, request: Request) -> Reader | None:
         expected, got = joined_outputs(model(rows.native)), np.asarray(reader.predict(rows), float)
     except Exception:  # whatever keeps the owner from being read exactly, the function itself can still be sampled
         return None
-    if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.precision, atol=0.0):
+    if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.traits.rounding.precision, atol=0.0):
         return None
     return reader
 
@@ -391,10 +392,10 @@ def calls_cost(reader: Reader, row: OracleGame, n_rows: int, order: int) -> Cost
     """Return the cost of ``n_rows`` rows: the function is timed on one coalition, and on batches of them while that is quick."""
     coalitions, method = _coalitions(reader)
     most = int(min(coalitions, reader.batch_coalitions))  # type: ignore[attr-defined]
-    masks = np.random.default_rng(0).random((most, reader.n_players)) < 0.5
+    masks = np.random.default_rng(0).random((most, reader.traits.n_players)) < 0.5
     n_units = n_rows * coalitions
     one, each = seconds_by_size(lambda n: row.value(masks[:n]), most, patience=PATIENCE, n_units=n_units, timed=clocked_waiting)
-    seconds = one + (coalitions - 1) * each + seconds_besides_calls(coalitions, method, reader.n_players, order)
+    seconds = one + (coalitions - 1) * each + seconds_besides_calls(coalitions, method, reader.traits.n_players, order)
     seconds += seconds_per_unit("function, row", _row)
     return Cost(n_rows * seconds, exact=method == "enumeration", method=method)
 
@@ -412,14 +413,12 @@ def _row() -> Sample:
 
 def calls_forecast(reader: Reader) -> Asks:
     """Return the coalitions that a row takes, and how to take fewer. The latter only where nobody chose how many."""
-    assert reader.background is not None
+    assert reader.traits.background is not None
     coalitions, method = _coalitions(reader)
-    options, fewer = reader.options, fewer_coalitions(reader.n_players)  # type: ignore[attr-defined]
+    options, fewer = reader.options, fewer_coalitions(reader.traits.n_players)  # type: ignore[attr-defined]
     if options.get("tol") is not None:
-        return Asks(f"{reader.model_name} is called until standard errors are below tol={options['tol']:g}", None)
-    sentence = (
-        f"{method}: {coalitions:,.0f} coalitions for each row, {reader.background.n_rows:,} background rows for each of them"
-    )
+        return Asks(f"{reader.traits.model_name} is called until standard errors are below tol={options['tol']:g}", None)
+    sentence = f"{method}: {coalitions:,.0f} coalitions for each row, {reader.traits.background.n_rows:,} background rows for each of them"
     chosen = options.get("budget") is not None or fewer >= coalitions or method == "enumeration"
     return Asks(sentence, coalitions, "" if chosen else f"budget={fewer} asks for fewer, tol= for as few as an error allows")
 
@@ -431,13 +430,13 @@ def calls_memory(reader: Reader, cells: int, order: int) -> float:
 
     Where a tolerance decides, the solver's are those of the usual number of calls.
     """
-    assert reader.background is not None
-    (coalitions, method), each = _coalitions(reader), float(reader.background.n_rows) * reader.n_features
+    assert reader.traits.background is not None
+    (coalitions, method), each = _coalitions(reader), float(reader.traits.background.n_rows) * reader.traits.n_features
     batch = min(max(cells, each), coalitions * each)
-    held = 8.0 * (2.5 * batch + 3.0 * coalitions * (reader.n_players + reader.n_outputs))
+    held = 8.0 * (2.5 * batch + 3.0 * coalitions * (reader.traits.n_players + reader.traits.n_outputs))
     by_process = reader.options.get("estimator") in (None, "auto", "process")  # type: ignore[attr-defined]
-    usual = n_calls(reader.n_players, reader.options.get("budget"), method)  # type: ignore[attr-defined]
-    return held + (bytes_besides_calls(usual, method, reader.n_players, order) if by_process else 0.0)
+    usual = n_calls(reader.traits.n_players, reader.options.get("budget"), method)  # type: ignore[attr-defined]
+    return held + (bytes_besides_calls(usual, method, reader.traits.n_players, order) if by_process else 0.0)
 
 
 def _coalitions(reader: Reader) -> tuple[float, str]:
@@ -446,5 +445,5 @@ def _coalitions(reader: Reader) -> tuple[float, str]:
     budget, method = options.get("budget"), options.get("method", "auto")
     if method == "auto" and any(options.get(name) is not None for name in SAMPLED):
         method = "regression"
-    method = choose(OracleGame(len, reader.n_players), budget=budget, method=method).method
-    return n_calls(reader.n_players, budget, method, options.get("tol")), method
+    method = choose(OracleGame(len, reader.traits.n_players), budget=budget, method=method).method
+    return n_calls(reader.traits.n_players, budget, method, options.get("tol")), method

@@ -141,7 +141,9 @@ class BoundCopula:
         for place, j in enumerate(np.flatnonzero(~inside)):
             cells[:, j] = copula.order[np.searchsorted(copula.cumulated[:-1, j], shares[:, place], "right"), j]
         drawn = X.repeat(len(noise)).hybrid(copula.background, inside, cells)
-        predicted = self._outputs(copula.reader.predict(drawn)).reshape(X.n_rows, REPLICATES, -1, copula.reader.n_outputs)
+        predicted = self._outputs(copula.reader.predict(drawn)).reshape(
+            X.n_rows, REPLICATES, -1, copula.reader.traits.n_outputs
+        )
         return np.moveaxis(predicted.mean(axis=2), 1, 2).reshape(X.n_rows, -1)
 
     def _outputs(self, predicted: np.ndarray) -> np.ndarray:

@@ -69,7 +69,7 @@ class ConditionalReader(DelegatingReader):
             asks=None,
             memory_advice="Raise memory_limit=, or pass fewer rows as background=",
         )
-        self.coalitions = Coalitions.of(inner.n_players, settings)
+        self.coalitions = Coalitions.of(inner.traits.n_players, settings)
         rows, weights = request.background.take(np.flatnonzero(weights > 0)), weights[weights > 0]
         targets = np.asarray(inner.predict(rows), float).reshape(rows.n_rows, -1)
         self.empty = weights @ targets
@@ -78,13 +78,13 @@ class ConditionalReader(DelegatingReader):
 
     def _means(self, rows: Table, targets: np.ndarray, weights: np.ndarray, settings: dict[str, Any]) -> Any:
         seed = self.coalitions.random_state
-        if self.value_function == "observational-copula":
+        if self.traits.value_function == "observational-copula":
             return GaussianCopula(self.inner, rows, weights, settings.get("n_samples", DRAWS), seed)
-        if self.value_function == "observational-forest":
+        if self.traits.value_function == "observational-forest":
             way: Any = ForestRegression(settings.get("n_trees", TREES), seed)
         else:
             way = RidgeRegression(settings.get("eta", "auto"))
-        coordinates = Coordinates.of(rows, weights, self.players)
+        coordinates = Coordinates.of(rows, weights, self.traits.players)
         return RegressedMeans(way, coordinates, coordinates(rows), targets, weights)
 
     def game(self, X: Table) -> ConditionalGame:
@@ -93,9 +93,9 @@ class ConditionalReader(DelegatingReader):
             function=self.means.bound_to(X),
             empty=np.repeat(self.empty, self.replicates),
             full=np.repeat(full, self.replicates, axis=1),
-            intercept=np.zeros(self.n_outputs * self.replicates),
-            n_players=self.n_players,
-            single_output=self.single_output and self.replicates == 1,
+            intercept=np.zeros(self.traits.n_outputs * self.replicates),
+            n_players=self.traits.n_players,
+            single_output=self.traits.single_output and self.replicates == 1,
             size=self.means.bytes(X.n_rows) / 48.0,
         )
 
@@ -103,11 +103,11 @@ class ConditionalReader(DelegatingReader):
         game = self.game(X)
         found = self.coalitions.solve(game, semivalue, order)
         found = found.renamed(f"{found.method} of {game.function.describe()}")
-        return found if self.replicates == 1 else _averaged(found, self.replicates, self.single_output)
+        return found if self.replicates == 1 else _averaged(found, self.replicates, self.traits.single_output)
 
     def memory(self, n_rows: int, order: int) -> float:
-        table, each = self.coalitions.table_values() * self.n_outputs * self.replicates, self.means.bytes(n_rows)
-        return each * n_threads(each / 48.0) + 8.0 * n_rows * (table + 4.0 * self.n_features)
+        table, each = self.coalitions.table_values() * self.traits.n_outputs * self.replicates, self.means.bytes(n_rows)
+        return each * n_threads(each / 48.0) + 8.0 * n_rows * (table + 4.0 * self.traits.n_features)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         blocks = -(-n_rows // max(block_rows, 1))

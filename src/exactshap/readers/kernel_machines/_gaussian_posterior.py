@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap.errors import BudgetError, ExactnessError, InputError, UnknownNameError, did_you_mean, message
 from exactshap.kernels import Component, Kernel
-from exactshap.readers import Reader, Request
+from exactshap.readers import Request, Traits
 from exactshap.readers.kernel_machines.machine import Strategy
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Posterior, Solution
@@ -174,7 +174,7 @@ class WithPosterior(Strategy):
             return self.operations(order) <= MAX_OPERATIONS
         return (
             self.operations(order) <= self._automatic_limit(order)
-            and self._bytes(self.block_rows or Reader.block_rows) <= self.posterior.memory_limit / 2.0
+            and self._bytes(self.block_rows or Traits.block_rows) <= self.posterior.memory_limit / 2.0
         )
 
     def _automatic_limit(self, order: int) -> float:

@@ -12,9 +12,16 @@ import numpy as np
 from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
-from exactshap.frames import Table, check_columns
+from exactshap.frames import Table
 from exactshap.games import Game, normalised_weights
-from exactshap.readers import OwnCall, Reader, Request, choose_value_function, finite_numbers, names_of, players_of
+from exactshap.readers import (
+    OwnCall,
+    Reader,
+    Request,
+    Rounding,
+    Traits,
+    finite_numbers,
+)
 from exactshap.readers.kernel_machines._folded_background import FoldedBackground
 from exactshap.readers.kernel_machines._gaussian_posterior import GaussianPosterior, WithPosterior
 from exactshap.readers.kernel_machines._streamed import Streamed
@@ -34,9 +41,6 @@ class KernelReader(Reader):
     model's own arithmetic.
     """
 
-    value_functions = VALUE_FUNCTIONS
-    cancels = True
-
     def __init__(
         self,
         model: Model,
@@ -52,51 +56,57 @@ class KernelReader(Reader):
         posterior: GaussianPosterior | None = None,
         epsilon: float = float(np.finfo(np.float64).eps),
     ) -> None:
-        self.model, self.model_name, self.own_call = model, type(model).__name__, own_call
-        self.fitted_names = feature_names
-        self.feature_names = names_of(request, feature_names, expansion.n_columns, self.model_name)
-        self._given_names = None if request.feature_names is None else self.feature_names
-        self.output_names, self.unit, self.single_output = output_names, unit, single_output
-        self.expansion, self._predict, self.precision = expansion, predict, epsilon
+        self.expansion, self._predict = expansion, predict
+        traits = Traits.of(
+            model,
+            request,
+            fitted_names=feature_names,
+            n_columns=expansion.n_columns,
+            value_functions=VALUE_FUNCTIONS,
+            default="functional",
+            output_names=output_names,
+            single_output=single_output,
+            unit=unit,
+            own_call=own_call,
+            rounding=Rounding(precision=epsilon, cancels=True),
+        )
+        if traits.background is not None:
+            traits = replace(traits, weights=normalised_weights(request.weights, traits.background.n_rows))
+        self.traits = traits
+        self._given_names = None if request.feature_names is None else self.traits.feature_names
         self._refuse_bad_fit()
-        self.players, self.player_names = players_of(request, self.feature_names)
-        self.value_function = choose_value_function(request, VALUE_FUNCTIONS, "functional", owner=self.model_name)
-        if request.background is not None:
-            self.background = check_columns(
-                request.background, self.fitted_names, self.n_features, owner=self.model_name, what="background"
-            )
-            self.weights = normalised_weights(request.weights, self.background.n_rows)
         self.strategy = self._strategy(request, posterior)
-        self.n_terms = _n_terms(self.strategy.machine)
-        self.memory_advice = self.strategy.memory_advice() or self.memory_advice
-        self.threads_inside = self.strategy.threads_inside
-        if self.strategy.block_rows is not None:
-            self.block_rows = self.strategy.block_rows
+        self.traits = replace(
+            traits.with_rounding(n_terms=_n_terms(self.strategy.machine)),
+            memory_advice=self.strategy.memory_advice() or traits.memory_advice,
+            threads_inside=self.strategy.threads_inside,
+            block_rows=self.strategy.block_rows or traits.block_rows,
+        )
 
     def _strategy(self, request: Request, posterior: GaussianPosterior | None) -> Strategy:
         """Choose how the games will be solved."""
-        rows = None if self.background is None else self._float_rows(self.background, "background")
+        rows = None if self.traits.background is None else self._float_rows(self.traits.background, "background")
         machine = BoundMachine(
-            self.model_name,
+            self.traits.model_name,
             self.expansion,
-            self.players,
-            self.value_function,
-            self.single_output,
+            self.traits.players,
+            self.traits.value_function,
+            self.traits.single_output,
             rows,
-            self.weights,
+            self.traits.weights,
             request.memory_limit,
-            self.precision,
+            self.traits.rounding.precision,
         )
-        if self.value_function == "observational":
+        if self.traits.value_function == "observational":
             from exactshap.readers.kernel_machines.observational import bind
 
             if posterior is not None:
-                posterior.refuse_unless_linear(self.value_function)
+                posterior.refuse_unless_linear(self.traits.value_function)
             return bind(machine, request, self._mean_prediction)
-        request.refuse_options(owner=self.model_name)
+        request.refuse_options(owner=self.traits.model_name)
         if not machine.replaces_columns:
             self._refuse_unnormalised()
-        joint = self.value_function == "interventional"
+        joint = self.traits.value_function == "interventional"
         mean: Strategy = FoldedBackground(machine) if joint else Streamed(machine)
         return mean if posterior is None else WithPosterior(mean, posterior)
 
@@ -104,7 +114,7 @@ class KernelReader(Reader):
         if not np.isfinite(self.expansion.magnitude):
             raise InputError(
                 message(
-                    f"{self.model_name} has coefficients that are not finite: it predicts NaN or infinity for every row",
+                    f"{self.traits.model_name} has coefficients that are not finite: it predicts NaN or infinity for every row",
                     "Its kernel overflowed on its own training rows",
                     "Fit it again with length scales of the size of the columns' differences",
                 )
@@ -115,7 +125,7 @@ class KernelReader(Reader):
         if parts or (self.expansion.monomials is not None and np.any(self.expansion.monomials.powers)):
             raise UnsupportedStructureError(
                 message(
-                    f"value_function={self.value_function!r} sets kernel factors to 1, which is only defined for factors that are 1 at x = x'",
+                    f"value_function={self.traits.value_function!r} sets kernel factors to 1, which is only defined for factors that are 1 at x = x'",
                     "The kernel has linear, polynomial or user-given factors of arbitrary scale",
                     "Pass background= for interventional values, or one reference row with value_function='baseline'",
                 )
@@ -126,9 +136,9 @@ class KernelReader(Reader):
 
         It is over ``rows`` where there is no background.
         """
-        table = Table(rows, None, *rows.shape) if self.background is None else self.background
-        shares = weights if self.weights is None else self.weights
-        total = np.zeros(self.n_outputs)
+        table = Table(rows, None, *rows.shape) if self.traits.background is None else self.traits.background
+        shares = weights if self.traits.weights is None else self.traits.weights
+        total = np.zeros(self.traits.n_outputs)
         # The training rows come as an array, also where the model was fitted with names
         with without_warnings:
             for start in range(0, table.n_rows, PREDICTED_ROWS):
@@ -139,7 +149,7 @@ class KernelReader(Reader):
 
     def _float_rows(self, X: Table, what: str = "X") -> np.ndarray:
         """Return the rows as float64 (n_rows, n_columns); NaN and infinity are refused by row and column."""
-        return finite_numbers(X, what, self.model_name, names=self._given_names)
+        return finite_numbers(X, what, self.traits.model_name, names=self._given_names)
 
     def predict(self, X: Table) -> np.ndarray:
         return self._predict(X)
@@ -153,11 +163,11 @@ class KernelReader(Reader):
 
     def bind(self, row: Table) -> KernelReader | None:
         machine = self.strategy.machine
-        if not machine.replaces_columns or self.value_function == "observational":
+        if not machine.replaces_columns or self.traits.value_function == "observational":
             return None
         bound = self._rebound(row)
         bound.strategy = Streamed(replace(machine, background=self._float_rows(row), weights=np.ones(1)))
-        bound.n_terms = _n_terms(bound.strategy.machine)
+        bound.traits = bound.traits.with_rounding(n_terms=_n_terms(bound.strategy.machine))
         return bound
 
     # -- forecasts ---------------------------------------------------------------------------------------------------
@@ -171,13 +181,15 @@ class KernelReader(Reader):
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
         """Return the bound of Theorem 6 of RKHS-SHAP where it holds."""
-        return self.strategy.stability(functools.partial(finite_numbers, X, "X", self.model_name, names=self._given_names))
+        return self.strategy.stability(
+            functools.partial(finite_numbers, X, "X", self.traits.model_name, names=self._given_names)
+        )
 
     # -- masked by hand ----------------------------------------------------------------------------------------------
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         """Mask by hand: columns replaced for the usual value functions; for "functional" columns moved onto each training row."""
-        if self.value_function != "functional":
+        if self.traits.value_function != "functional":
             return super().masked_predictions(X, masks)
         machine, values = self.strategy.machine, self._float_rows(X)
         return np.stack([machine.functional_value(values, np.asarray(mask, bool)) for mask in masks], axis=1)

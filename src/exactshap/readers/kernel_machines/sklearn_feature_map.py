@@ -16,11 +16,10 @@ from exactshap.readers import (
     OwnCall,
     Reader,
     Request,
-    choose_value_function,
+    Rounding,
+    Traits,
     fitted_names,
-    names_of,
     outputs_of,
-    players_of,
     select_outputs,
     sklearn_name,
 )
@@ -69,8 +68,6 @@ class FourierReader(Reader):
     .. math:: \cos\Bigl(\sum_j w_{jl} x_j + \beta_l\Bigr) = \mathrm{Re}\; e^{i \beta_l} \prod_j e^{i w_{jl} x_j}
     """
 
-    value_functions = ("interventional", "baseline")
-
     def __init__(
         self,
         feature_map: Model,
@@ -84,25 +81,30 @@ class FourierReader(Reader):
         unit: str,
         single_output: bool,
     ) -> None:
-        self.model, self.model_name, self.own_call = feature_map, type(feature_map).__name__, own_call
-        request.refuse_options(owner=self.model_name)
-        self.frequencies = np.asarray(feature_map.random_weights_, float)
-        self.fitted_names = fitted_names(feature_map)
-        self.feature_names = names_of(request, self.fitted_names, len(self.frequencies), self.model_name)
-        self.players, self.player_names = players_of(request, self.feature_names)
-        self.value_function = choose_value_function(request, self.value_functions, None, owner=self.model_name)
-        self.background, self.weights = request.background, request.weights
-        self.output_names, self.unit, self.single_output, self._own_predict = output_names, unit, single_output, predict
+        request.refuse_options(owner=type(feature_map).__name__)
+        self.frequencies, self._own_predict = np.asarray(feature_map.random_weights_, float), predict
+        self.traits = Traits.of(
+            feature_map,
+            request,
+            fitted_names=fitted_names(feature_map),
+            n_columns=len(self.frequencies),
+            value_functions=("interventional", "baseline"),
+            output_names=output_names,
+            single_output=single_output,
+            unit=unit,
+            own_call=own_call,
+            rounding=Rounding(float(self.frequencies.shape[1])),
+        )
         amplitude = np.sqrt(2.0 / self.frequencies.shape[1])
         self.coefficients = amplitude * coefficients * np.exp(1j * np.asarray(feature_map.random_offset_, float))
-        self.intercept, self.n_terms = intercept, float(self.frequencies.shape[1])
-        assert self.background is not None
-        self._absent = self._factors(self.background.numeric(what="background"))
+        self.intercept = intercept
+        assert self.traits.background is not None
+        self._absent = self._factors(self.traits.background.numeric(what="background"))
 
     def _factors(self, X: np.ndarray) -> np.ndarray:
         """Return exp(i sum of the player's columns w_jl x_j), (n_rows, n_terms, n_players)."""
-        phases = np.zeros((len(X), self.frequencies.shape[1], self.n_players))
-        for p, columns in enumerate(self.players):
+        phases = np.zeros((len(X), self.frequencies.shape[1], self.traits.n_players))
+        for p, columns in enumerate(self.traits.players):
             # A matrix product would give a row other bits alone than in a batch
             for j in columns:
                 phases[:, :, p] += X[:, j, None] * self.frequencies[j]
@@ -117,8 +119,8 @@ class FourierReader(Reader):
         return bound
 
     def game(self, X: Table) -> ProductGame:
-        c = self.coefficients[0] if self.single_output else self.coefficients.T
-        return ProductGame(c, self._factors(X.numeric()), self._absent, weights=self.weights, constant=self.intercept)
+        c = self.coefficients[0] if self.traits.single_output else self.coefficients.T
+        return ProductGame(c, self._factors(X.numeric()), self._absent, weights=self.traits.weights, constant=self.intercept)
 
     def memory(self, n_rows: int, order: int) -> float:
-        return 16.0 * 4 * n_rows * self.frequencies.shape[1] * self.n_players + super().memory(n_rows, order)
+        return 16.0 * 4 * n_rows * self.frequencies.shape[1] * self.traits.n_players + super().memory(n_rows, order)

@@ -91,7 +91,8 @@ def _one_versus_rest(model: Model, request: Request) -> Reader:
     options = {**request.options, "exact_owner": False}
     function = functools.partial(_decision_function, model, "ovr")
     reader = read_any(function, replace(request, output="auto", options=options))
-    reader.output_names, reader.unit = tuple(str(c) for c in model.classes_), "one-vs-rest decision function"
+    names = tuple(str(c) for c in model.classes_)
+    reader.traits = replace(reader.traits, output_names=names, unit="one-vs-rest decision function")
     return reader
 
 

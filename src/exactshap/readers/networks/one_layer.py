@@ -25,19 +25,17 @@ from exactshap._runtime.calibration import clocked
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnsupportedStructureError, message
 from exactshap.expansions import expand
-from exactshap.frames import Table, as_table, check_columns
+from exactshap.frames import Table, as_table
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, normalised_weights
 from exactshap.readers import (
     OwnCall,
     Reader,
     Request,
+    Rounding,
     RowGames,
-    choose_value_function,
+    Traits,
     finite_numbers,
-    names_of,
     outputs_of,
-    players_of,
-    rounding_of,
     select_outputs,
 )
 from exactshap.readers.responses import HybridScores
@@ -228,8 +226,6 @@ class NetworkReader(Reader):
     ``odds_rounding`` is what a prediction is off by for each unit of exp(prediction), where log-odds are worked out from probabilities.
     """
 
-    value_functions = ("interventional", "baseline")
-
     def __init__(
         self,
         model: Model,
@@ -244,82 +240,92 @@ class NetworkReader(Reader):
         precision: Any,
         odds_rounding: float = 0.0,
     ) -> None:
-        self.model, self.model_name, self.layer, self.own_call = model, type(model).__name__, layer, own_call
-        request.refuse_options(owner=self.model_name)
-        self.fitted_names = fitted_names
-        self.feature_names = names_of(request, fitted_names, len(layer.weights), self.model_name)
-        self.output_names, self.single_output, self.unit = output_names, single_output, unit
-        self.players, self.player_names = players_of(request, self.feature_names)
-        self.value_function = choose_value_function(request, self.value_functions, None, owner=self.model_name)
-        self.precision = float(np.finfo(precision).eps)
-        # waves of a unit, or coalitions of a half of the players
-        each = 2.0 ** (min(self.n_players, MAX_HINGE_PLAYERS) / 2) if layer.activation == "relu" else 100.0
-        self.n_terms = each * max(1, len(layer.bias))
-        self.floor = float(np.abs(layer.out_bias).max(initial=0.0))
-        assert request.background is not None
-        self.background = check_columns(
-            request.background, fitted_names, self.n_features, owner=self.model_name, what="background"
+        request.refuse_options(owner=type(model).__name__)
+        traits = Traits.of(
+            model,
+            request,
+            fitted_names=fitted_names,
+            n_columns=len(layer.weights),
+            value_functions=("interventional", "baseline"),
+            output_names=output_names,
+            single_output=single_output,
+            unit=unit,
+            own_call=own_call,
         )
-        self.weights = normalised_weights(request.weights, self.background.n_rows)
-        self._absent = self._sums(self.background, "background")
-        self._odds_rounding = odds_rounding / rounding_of(self)
+        assert traits.background is not None
+        # waves of a unit, or coalitions of a half of the players
+        each = 2.0 ** (min(traits.n_players, MAX_HINGE_PLAYERS) / 2) if layer.activation == "relu" else 100.0
+        floor = float(np.abs(layer.out_bias).max(initial=0.0))
+        rounding = Rounding(each * max(1, len(layer.bias)), float(np.finfo(precision).eps), floor=floor)
+        weights = normalised_weights(request.weights, traits.background.n_rows)
+        self.layer, self.traits = layer, replace(traits, rounding=rounding, weights=weights)
+        self._absent = self._sums(traits.background, "background")
+        self._odds_rounding = odds_rounding / self.traits.relative_rounding
         if odds_rounding:
-            self.floor += self._odds_rounding * float(np.exp(np.maximum(self.predict(self.background), 0.0)).max())
+            floor += self._odds_rounding * float(np.exp(np.maximum(self.predict(traits.background), 0.0)).max())
+            self.traits = self.traits.with_rounding(floor=floor)
 
     def _sums(self, X: Table, what: str = "X") -> np.ndarray:
         """Return what each player adds to the sum of each unit, of shape (n_rows, n_players, n_units)."""
-        rows = finite_numbers(X, what, self.model_name)
-        sums = np.zeros((len(rows), self.n_players, len(self.layer.bias)))
-        for player, columns in enumerate(self.players):
+        rows = finite_numbers(X, what, self.traits.model_name)
+        sums = np.zeros((len(rows), self.traits.n_players, len(self.layer.bias)))
+        for player, columns in enumerate(self.traits.players):
             for j in columns:  # one by one: a row has the same bits in every batch
                 sums[:, player] += rows[:, j, None] * self.layer.weights[j]
         return sums
 
     def predict(self, X: Table) -> np.ndarray:
         """Return the model's own prediction."""
-        assert self.own_call is not None
-        return self.own_call.of_table(self.model, X)
+        assert self.traits.own_call is not None
+        return self.traits.own_call.of_table(self.traits.model, X)
 
     def game(self, X: Table) -> Game:
         """Return the rows' games, by expansions that hold for all of them."""
         sums = self._sums(X)
         if self.layer.activation == "identity":
             return self._linear_game(sums)
-        if self.layer.activation == "relu" or self.n_players <= ENUMERATED:
+        if self.layer.activation == "relu" or self.traits.n_players <= ENUMERATED:
             return self._games_by_definition(sums)
         terms = self._terms(sums)
         inside, absent = (
             np.exp(np.take(one, terms.unit, axis=2) * terms.rates).transpose(0, 2, 1) for one in (sums, self._absent)
         )
         constant = terms.constant
-        c = terms.c[:, 0] if self.single_output else terms.c
-        return ProductGame(c, inside, absent, self.weights, constant[0] if self.single_output else constant)
+        c = terms.c[:, 0] if self.traits.single_output else terms.c
+        return ProductGame(c, inside, absent, self.traits.weights, constant[0] if self.traits.single_output else constant)
 
     def _linear_game(self, sums: np.ndarray) -> AdditiveGame:
         """Return the games of a network without activation: each player adds its own part."""
         out = self.layer.out_weights
-        inside, outside = sums @ out, np.einsum("z,zju->ju", np.array(self.weights), self._absent) @ out
+        inside, outside = sums @ out, np.einsum("z,zju->ju", np.array(self.traits.weights), self._absent) @ out
         tables = [
-            np.stack([np.broadcast_to(outside[j], inside[:, j].shape), inside[:, j]], axis=1) for j in range(self.n_players)
+            np.stack([np.broadcast_to(outside[j], inside[:, j].shape), inside[:, j]], axis=1)
+            for j in range(self.traits.n_players)
         ]
         constant = self.layer.out_bias + self.layer.bias @ out
-        if self.single_output:
-            return AdditiveGame(self.n_players, [(j,) for j in range(self.n_players)], [t[:, :, 0] for t in tables], constant)
-        return AdditiveGame(self.n_players, [(j,) for j in range(self.n_players)], tables, constant)
+        if self.traits.single_output:
+            return AdditiveGame(
+                self.traits.n_players, [(j,) for j in range(self.traits.n_players)], [t[:, :, 0] for t in tables], constant
+            )
+        return AdditiveGame(self.traits.n_players, [(j,) for j in range(self.traits.n_players)], tables, constant)
 
     def _games_by_definition(self, sums: np.ndarray) -> RowGames:
-        games = tuple(OracleGame(self._value(row), self.n_players) for row in sums)
-        return RowGames(games, self.n_players, self.n_outputs, self.single_output)
+        games = tuple(OracleGame(self._value(row), self.traits.n_players) for row in sums)
+        return RowGames(games, self.traits.n_players, self.traits.n_outputs, self.traits.single_output)
 
     def _value(self, row: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         units, constant = self._units(row), self.layer.out_bias
         return (
-            (lambda masks: units(masks)[:, 0] + constant[0]) if self.single_output else (lambda masks: units(masks) + constant)
+            (lambda masks: units(masks)[:, 0] + constant[0])
+            if self.traits.single_output
+            else (lambda masks: units(masks) + constant)
         )
 
     def _units(self, row: np.ndarray) -> Units:
         layer = self.layer
-        return Units(row, self._absent, np.asarray(self.weights), layer.bias, layer.out_weights, ACTIVATIONS[layer.activation])
+        return Units(
+            row, self._absent, np.asarray(self.traits.weights), layer.bias, layer.out_weights, ACTIVATIONS[layer.activation]
+        )
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Solve one row after the other, each with the expansions that its own sums ask for."""
@@ -327,18 +333,18 @@ class NetworkReader(Reader):
         if self.layer.activation == "identity":
             return solve(self._linear_game(sums), semivalue, order)
         if not len(sums):
-            sets = player_sets(self.n_players, order)
-            return Solution(Part.zeros(0, len(sets), *(() if self.single_output else (self.n_outputs,))), sets)
+            sets = player_sets(self.traits.n_players, order)
+            return Solution(Part.zeros(0, len(sets), *(() if self.traits.single_output else (self.traits.n_outputs,))), sets)
         return Solution.join((self._row(row, semivalue, order) for row in sums), len(sums))
 
     def _row(self, row: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Solve one row: rectified units meet in the middle, of few players all coalitions are visited, else by expansions."""
         if self.layer.activation == "relu":
-            part = self._units(row).meet_in_the_middle(semivalue, order, self.model_name)
+            part = self._units(row).meet_in_the_middle(semivalue, order, self.traits.model_name)
             return self._finished(part, row[None], self.layer.out_bias, semivalue, order)
-        if self.n_players > ENUMERATED:
+        if self.traits.n_players > ENUMERATED:
             return self._expanded(row[None], semivalue, order)
-        found = solve(OracleGame(self._value(row), self.n_players), semivalue, order, method="enumeration")
+        found = solve(OracleGame(self._value(row), self.traits.n_players), semivalue, order, method="enumeration")
         part = replace(found.part, scale=found.scale + self._sizes(row[None])[0])
         return replace(found, part=part).as_batch()
 
@@ -347,7 +353,12 @@ class NetworkReader(Reader):
         odds = np.exp(np.maximum(part.full[:, 0] + constant[0], 0.0)) if self._odds_rounding else 0.0
         part = replace(part, scale=part.scale + self._sizes(sums) + self._odds_rounding * odds)
         return part.finish(
-            self.n_players, semivalue, order, constant=constant, single_output=self.single_output, with_residual=False
+            self.traits.n_players,
+            semivalue,
+            order,
+            constant=constant,
+            single_output=self.traits.single_output,
+            with_residual=False,
         )
 
     def _expanded(self, sums: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
@@ -358,7 +369,7 @@ class NetworkReader(Reader):
         total = None
         for unit, rates, c in terms.blocks(width):
             inside, absent = (np.exp(np.take(one, unit, axis=2) * rates) for one in (sums, self._absent))
-            part = solve_terms(inside, absent, np.ascontiguousarray(c.T), np.array(self.weights), semivalue, order)
+            part = solve_terms(inside, absent, np.ascontiguousarray(c.T), np.array(self.traits.weights), semivalue, order)
             total = part if total is None else total + part
         assert total is not None
         bound = np.asarray(total.error_bound) + 2.0**order * terms.error
@@ -394,7 +405,7 @@ class NetworkReader(Reader):
         except BudgetError as error:
             do = "Explain its predict method, sampled beyond 13 players: explain(model.predict, X, background)"
             got = f"Its sum reaches {limit:.3g}, with both signs"
-            raise BudgetError(message(f"A unit of {self.model_name} is too steep to be expanded", got, do)) from error
+            raise BudgetError(message(f"A unit of {self.traits.model_name} is too steep to be expanded", got, do)) from error
 
     def _ranges(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the least and the largest sum (n_units,) of any hybrid of these rows and the background."""
@@ -416,19 +427,18 @@ class NetworkReader(Reader):
 
     def bind(self, row: Table) -> NetworkReader:
         """Return this reading with one reference row."""
-        bound = self._rebound(row)
-        bound.weights = np.ones(1)
+        bound = self._rebound(row, np.ones(1))
         bound._absent = self._sums(row, "background")
         return bound
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time one row with one background row, and multiply."""
         meets = self.layer.activation == "relu"
-        if self.layer.activation == "identity" or (not meets and self.n_players <= ENUMERATED):
+        if self.layer.activation == "identity" or (not meets and self.traits.n_players <= ENUMERATED):
             return super().cost(few, n_rows, semivalue, order, block_rows)
-        assert self.background is not None
-        row, bound = few.take(slice(0, 1)), self.bind(self.background.take(slice(0, 1)))
-        seconds = clocked(lambda: bound.solve(row, semivalue, order)) * self.background.n_rows
+        assert self.traits.background is not None
+        row, bound = few.take(slice(0, 1)), self.bind(self.traits.background.take(slice(0, 1)))
+        seconds = clocked(lambda: bound.solve(row, semivalue, order)) * self.traits.background.n_rows
         return Cost(n_rows * seconds, self.memory(block_rows, order), method="meet in the middle" if meets else "quadrature")
 
     def memory(self, n_rows: int, order: int) -> float:
@@ -439,7 +449,9 @@ class NetworkReader(Reader):
             return held + 4.0 * _BLOCK_BYTES
         if d <= ENUMERATED:
             return held + 8.0 * n_background * (d + 3.0) * n_units
-        return held + 2.5 * min(_BLOCK_BYTES, 16.0 * d * n_background * self.n_terms)  # sums, their waves' exponents, waves
+        return held + 2.5 * min(
+            _BLOCK_BYTES, 16.0 * d * n_background * self.traits.rounding.n_terms
+        )  # sums, their waves' exponents, waves
 
 
 class NetworkHybrids(HybridScores):

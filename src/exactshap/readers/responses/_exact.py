@@ -50,18 +50,19 @@ class ResponseReader(LinkedReader):
 
     def __init__(self, inner: Reader, scores: PlayerScores, response: Response) -> None:
         super().__init__(inner, response)
-        assert inner.background is not None
+        assert inner.traits.background is not None
         # waves of scores up to 16; rounding grows with their root
-        self.n_terms, self.rounding = max(100.0, inner.n_terms), None
-        self.scores, self.weights = scores, normalised_weights(inner.weights, inner.background.n_rows)
+        traits = self.traits.with_rounding(n_terms=max(100.0, inner.traits.rounding.n_terms), relative=None)
+        self.traits = replace(traits, weights=normalised_weights(inner.traits.weights, inner.traits.background.n_rows))
+        self.scores = scores
         self._intercept = self._slope * scores.intercept + self._shift
         # s_j(z), of shape (n_background, n_players)
-        self._absent = self._scores(inner.background, "background")
+        self._absent = self._scores(inner.traits.background, "background")
 
     @property
     def _is_enumerated(self) -> bool:
         """Whether all coalitions cost less than the waves of an expansion; an exponential is one product."""
-        return self.n_players <= ALL_COALITIONS and self._link != "exponential"
+        return self.traits.n_players <= ALL_COALITIONS and self._link != "exponential"
 
     def _scores(self, X: Table, what: str = "X") -> np.ndarray:
         scores = self.scores.of(X, what)
@@ -71,11 +72,11 @@ class ResponseReader(LinkedReader):
         """Return the rows' product games, by one expansion that holds for all of them; those of few players by their definition."""
         scores = self._scores(X)
         if self._is_enumerated:
-            games = tuple(OracleGame(self._value(row), self.n_players) for row in scores)
-            return RowGames(games, self.n_players, 1, True)
+            games = tuple(OracleGame(self._value(row), self.traits.n_players) for row in scores)
+            return RowGames(games, self.traits.n_players, 1, True)
         expansion = expand(self._link, float(self._limits(scores).max(initial=0.0)))
         inside, absent = (_waves(expansion.rates, one).transpose(0, 2, 1) for one in (scores, self._absent))
-        return ProductGame(self._coefficients(expansion), inside, absent, self.weights, expansion.constant)
+        return ProductGame(self._coefficients(expansion), inside, absent, self.traits.weights, expansion.constant)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Solve the rows of each expansion; a row's own scores say which one is its."""
@@ -99,7 +100,7 @@ class ResponseReader(LinkedReader):
 
         def value(masks: np.ndarray) -> np.ndarray:
             parts = (masks[start : start + step] for start in range(0, len(masks), step))
-            return np.concatenate([link(base + part.astype(float) @ steps.T) @ self.weights for part in parts])
+            return np.concatenate([link(base + part.astype(float) @ steps.T) @ self.traits.weights for part in parts])
 
         return value
 
@@ -107,7 +108,7 @@ class ResponseReader(LinkedReader):
         """Return what solves one row by all of its coalitions."""
 
         def solved(row: np.ndarray, size: float) -> Solution:
-            found = solve(OracleGame(self._value(row), self.n_players), semivalue, order, method="enumeration")
+            found = solve(OracleGame(self._value(row), self.traits.n_players), semivalue, order, method="enumeration")
             return replace(found, part=replace(found.part, scale=found.scale + size)).as_batch()
 
         return solved
@@ -116,7 +117,7 @@ class ResponseReader(LinkedReader):
         self, expansion: Expansion, scores: np.ndarray, sizes: np.ndarray, semivalue: Semivalue, order: int
     ) -> Solution:
         """Add up blocks of terms, each over blocks of rows."""
-        coefficients, weights = self._coefficients(expansion), np.array(self.weights)
+        coefficients, weights = self._coefficients(expansion), np.array(self.traits.weights)
         n_terms, (n_background, d) = len(expansion.rates), self._absent.shape
         width = int(np.clip(_BLOCK_BYTES / (16.0 * d * n_background), 1, n_terms))
         step = int(np.clip(_BLOCK_BYTES / (16.0 * d * width), 1, max(len(scores), 1)))
@@ -157,8 +158,7 @@ class ResponseReader(LinkedReader):
         return limits
 
     def bind(self, row: Table) -> ResponseReader:
-        bound = self._rebound(row)
-        bound.weights = np.ones(1)
+        bound = self._rebound(row, np.ones(1))
         bound._absent = self._scores(row, "background")
         return bound
 
@@ -184,7 +184,7 @@ class ResponseReader(LinkedReader):
             return super().cost(few, n_rows, semivalue, order, block_rows)
         bound, n_background = copy.copy(self), len(self._absent)
         bound._absent = self._absent[:TIMED_BACKGROUND]
-        bound.weights = np.full(len(bound._absent), 1.0 / len(bound._absent))
+        bound.traits = replace(self.traits, weights=np.full(len(bound._absent), 1.0 / len(bound._absent)))
         seconds = clocked(lambda: bound.solve(few.take([0]), semivalue, order)) * n_background / len(bound._absent)
         return Cost(n_rows * seconds, self.memory(block_rows, order), method="quadrature")
 

@@ -56,20 +56,19 @@ class FactorScores(Protocol):
 class FactorReader(LinkedReader):
     """An inverse link of a score of one output that is a sum of factors, bound to a background."""
 
-    block_rows = 16
-
     def __init__(self, inner: Reader, factors: FactorScores, response: Response) -> None:
-        super().__init__(inner, response)
-        assert inner.background is not None
-        self.factors, self.weights = factors, normalised_weights(inner.weights, inner.background.n_rows)
-        members = [factor.players for factor in factors.row(inner.background.take([0]))]
-        plan = eliminate(self.n_players, members)
+        super().__init__(inner, response, block_rows=16)
+        assert inner.traits.background is not None
+        self.factors = factors
+        self.traits = replace(self.traits, weights=normalised_weights(inner.traits.weights, inner.traits.background.n_rows))
+        members = [factor.players for factor in factors.row(inner.traits.background.take([0]))]
+        plan = eliminate(self.traits.n_players, members)
         self._width, self._n_states = plan.width, sum(2 ** len(clique) for clique in plan.cliques)
 
     def game(self, X: Table) -> RowGames:
         """Return the games of the rows, by their definition."""
-        games = tuple(OracleGame(self._value(self.factors.row(X.take([i]))), self.n_players) for i in range(X.n_rows))
-        return RowGames(games, self.n_players, 1, True)
+        games = tuple(OracleGame(self._value(self.factors.row(X.take([i]))), self.traits.n_players) for i in range(X.n_rows))
+        return RowGames(games, self.traits.n_players, 1, True)
 
     def _value(self, factors: list[Factor]) -> _Value:
         return _Value(self, factors)
@@ -78,7 +77,7 @@ class FactorReader(LinkedReader):
         """Solve row by row; a row's own scores say how long its expansion is."""
         sizes = self.factors.sizes(X)
         rows = (self._row(self.factors.row(X.take([i])), float(sizes[i]), semivalue, order) for i in range(X.n_rows))
-        sets = player_sets(self.n_players, order)
+        sets = player_sets(self.traits.n_players, order)
         return Solution.join(rows, X.n_rows) if X.n_rows else Solution(Part.zeros(0, len(sets)), sets)
 
     def _row(self, factors: list[Factor], size: float, semivalue: Semivalue, order: int) -> Solution:
@@ -88,15 +87,15 @@ class FactorReader(LinkedReader):
         expansion = expand(self._link, _limit(constant, tables))
         if isinstance(constant, np.ndarray):  # terms without columns
             tables, constant = [*tables, ((0,), np.repeat(constant[:, None], 2, axis=1))], 0.0
-        coefficients, weights = expansion.coefficients * np.exp(expansion.rates * constant), np.asarray(self.weights)
-        part = solve_factors(self.n_players, tables, expansion.rates, coefficients, weights, semivalue, order)
+        coefficients, weights = expansion.coefficients * np.exp(expansion.rates * constant), np.asarray(self.traits.weights)
+        part = solve_factors(self.traits.n_players, tables, expansion.rates, coefficients, weights, semivalue, order)
         steep = steepest(self._link)
         full = float(part.full[0, 0]) + expansion.constant
         size = abs(self._slope) * size * (abs(full) if steep is None else steep)
         return replace(
             part, error_bound=part.error_bound + 2.0**order * expansion.error, scale=part.scale + size, method=self._method
         ).finish(
-            self.n_players,
+            self.traits.n_players,
             semivalue,
             order,
             constant=np.array([expansion.constant]),
@@ -109,22 +108,22 @@ class FactorReader(LinkedReader):
         return f"variable elimination of width {self._width}"
 
     def bind(self, row: Table) -> FactorReader:
-        bound = self._rebound(row)
-        bound.weights, bound.factors = np.ones(1), self.factors.bound(row)
+        bound = self._rebound(row, np.ones(1))
+        bound.factors = self.factors.bound(row)
         return bound
 
     def memory(self, n_rows: int, order: int) -> float:
-        assert self.background is not None
+        assert self.traits.background is not None
         # four tables of complex numbers for at least one background row and 200 waves
         tables = 64.0 * max(2.0**17, 200.0 * self._n_states)
-        return super().memory(n_rows, order) + tables + 8.0 * self.background.n_rows * self.n_players**2
+        return super().memory(n_rows, order) + tables + 8.0 * self.traits.background.n_rows * self.traits.n_players**2
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time one row with one background row, and multiply."""
         row = few.take(slice(0, 1))
-        assert self.background is not None
-        bound = self.bind(self.background.take(slice(0, 1)))
-        seconds = clocked(lambda: bound.solve(row, semivalue, order)) * max(1.0, self.background.n_rows / 16.0)
+        assert self.traits.background is not None
+        bound = self.bind(self.traits.background.take(slice(0, 1)))
+        seconds = clocked(lambda: bound.solve(row, semivalue, order)) * max(1.0, self.traits.background.n_rows / 16.0)
         return Cost(n_rows * seconds, self.memory(block_rows, order), method=self._method)
 
 
@@ -138,7 +137,7 @@ class _Value:
         reader, means = self._reader, []
         for start in range(0, len(masks), 256):
             scores = reader._shift + reader._slope * reader.factors.scores(self._factors, masks[start : start + 256])
-            means.append(np.asarray(reader.weights) @ link_of(reader._link)(scores)[:, 0])
+            means.append(np.asarray(reader.traits.weights) @ link_of(reader._link)(scores)[:, 0])
         return np.concatenate(means) if means else np.zeros(0)
 
 

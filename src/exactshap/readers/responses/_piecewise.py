@@ -35,19 +35,20 @@ class PiecewiseReader(LinkedReader):
 
     def __init__(self, inner: Reader, scores: PlayerScores, response: Response) -> None:
         super().__init__(inner, response)
-        assert inner.background is not None
+        assert inner.traits.background is not None
         assert response.pieces is not None
         self.pieces: Isotonic = response.pieces
         # knots, and coalitions of a half of the players; rounding grows with their root
-        self.n_terms = len(self.pieces.knots) * 2.0 ** (min(self.n_players, MAX_HINGE_PLAYERS) / 2)
-        self.rounding, self.floor = None, 1.0
-        self.scores, self.weights = scores, normalised_weights(inner.weights, inner.background.n_rows)
-        self._absent = scores.of(inner.background, "background")
+        n_terms = len(self.pieces.knots) * 2.0 ** (min(self.traits.n_players, MAX_HINGE_PLAYERS) / 2)
+        traits = self.traits.with_rounding(n_terms=n_terms, relative=None, floor=1.0)
+        self.traits = replace(traits, weights=normalised_weights(inner.traits.weights, inner.traits.background.n_rows))
+        self.scores = scores
+        self._absent = scores.of(inner.traits.background, "background")
 
     def game(self, X: Table) -> RowGames:
         """Return the rows' games, by their definition."""
-        games = tuple(OracleGame(self._value(row), self.n_players) for row in self.scores.of(X))
-        return RowGames(games, self.n_players, 1, True)
+        games = tuple(OracleGame(self._value(row), self.traits.n_players) for row in self.scores.of(X))
+        return RowGames(games, self.traits.n_players, 1, True)
 
     def _value(self, row: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         steps, base = row - self._absent, self.scores.intercept + self._absent.sum(axis=1)
@@ -55,14 +56,14 @@ class PiecewiseReader(LinkedReader):
 
         def value(masks: np.ndarray) -> np.ndarray:
             parts = (masks[start : start + step].astype(float) for start in range(0, max(len(masks), 1), step))
-            return np.concatenate([self.pieces(base + part @ steps.T) @ np.asarray(self.weights) for part in parts])
+            return np.concatenate([self.pieces(base + part @ steps.T) @ np.asarray(self.traits.weights) for part in parts])
 
         return value
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Solve row by row."""
         if not X.n_rows:
-            sets = player_sets(self.n_players, order)
+            sets = player_sets(self.traits.n_players, order)
             return Solution(Part.zeros(0, len(sets)), sets)
         scores = self.scores.of(X)
         sizes = np.abs(self.pieces.slopes).max() * self.scores.sizes(X)
@@ -72,30 +73,35 @@ class PiecewiseReader(LinkedReader):
 
     def _row(self, row: np.ndarray, size: float, semivalue: Semivalue, order: int) -> Solution:
         steps = row - self._absent
-        hinges = _hinges(self.pieces, steps, self.scores.intercept + self._absent.sum(axis=1), np.asarray(self.weights))
+        hinges = _hinges(self.pieces, steps, self.scores.intercept + self._absent.sum(axis=1), np.asarray(self.traits.weights))
         try:
             part = solve_hinges(steps, hinges.starts, hinges.shifts, hinges.coefficients[:, None], semivalue, order)
         except BudgetError as error:
             got = f"More than {MAX_HINGE_PLAYERS} players move a score across a knot"
             do = "Join columns with groups=, or sample: explain(model.predict_proba, X, background)"
             raise BudgetError(
-                message(f"{self.model_name} has too many players for its isotonic calibration", got, do)
+                message(f"{self.traits.model_name} has too many players for its isotonic calibration", got, do)
             ) from error
         part = replace(part, scale=part.scale + size)
         return part.finish(
-            self.n_players, semivalue, order, constant=np.array([hinges.constant]), single_output=True, with_residual=False
+            self.traits.n_players,
+            semivalue,
+            order,
+            constant=np.array([hinges.constant]),
+            single_output=True,
+            with_residual=False,
         )
 
     def bind(self, row: Table) -> PiecewiseReader:
-        bound = self._rebound(row)
-        bound.weights, bound._absent = np.ones(1), self.scores.of(row, "background")
+        bound = self._rebound(row, np.ones(1))
+        bound._absent = self.scores.of(row, "background")
         return bound
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time one row with one background row, and multiply."""
-        assert self.background is not None
-        row, bound = few.take(slice(0, 1)), self.bind(self.background.take(slice(0, 1)))
-        seconds = clocked(lambda: bound.solve(row, semivalue, order)) * self.background.n_rows
+        assert self.traits.background is not None
+        row, bound = few.take(slice(0, 1)), self.bind(self.traits.background.take(slice(0, 1)))
+        seconds = clocked(lambda: bound.solve(row, semivalue, order)) * self.traits.background.n_rows
         return Cost(n_rows * seconds, self.memory(block_rows, order), method="meet in the middle")
 
 

@@ -21,7 +21,7 @@ from exactshap._runtime.progress import Asks, count_coalitions
 from exactshap.errors import ExactnessError, InputError, message
 from exactshap.frames import Table
 from exactshap.games import OracleGame, normalised_weights
-from exactshap.readers import Reader, Request, RowGames, rounding_of, solve_moving
+from exactshap.readers import Reader, Request, RowGames, solve_moving
 from exactshap.readers.responses._links import Response, link_of, steepest
 from exactshap.readers.responses._reader import CHUNK_VALUES, LinkedReader
 from exactshap.semivalues import Semivalue
@@ -67,39 +67,43 @@ class SampledResponse(LinkedReader):
     The options of the request are ``budget``, ``tol`` and ``random_state``; ``why`` is what keeps the values from being exact, for ``method``.
     """
 
-    block_rows = 16
-
     def __init__(self, inner: Reader, hybrids: HybridScores, response: Response, request: Request, why: str) -> None:
-        request.refuse_options(OPTIONS, owner=f"The {response.unit} of {inner.model_name}")
-        super().__init__(inner, response)
-        assert inner.background is not None
+        request.refuse_options(OPTIONS, owner=f"The {response.unit} of {inner.traits.model_name}")
+        super().__init__(inner, response, block_rows=16)
+        assert inner.traits.background is not None
         self.hybrids, self._why = hybrids, why
         self.options = {"random_state": 0, **request.options}
-        self._row_weights = normalised_weights(inner.weights, inner.background.n_rows)
+        self._row_weights = normalised_weights(inner.traits.weights, inner.traits.background.n_rows)
         coalitions, method = self._coalitions()
-        sentence = f"{method}: {coalitions:,.0f} coalitions for each row, {inner.background.n_rows:,} background rows for each"
-        self.asks = Asks(sentence, None if "tol" in self.options else coalitions)
+        sentence = (
+            f"{method}: {coalitions:,.0f} coalitions for each row, {inner.traits.background.n_rows:,} background rows for each"
+        )
+        self.traits = replace(self.traits, asks=Asks(sentence, None if "tol" in self.options else coalitions))
         self._check_link()
 
     def _check_link(self) -> None:
         """Compare the response of a few background rows with the model's own."""
-        assert self.background is not None
-        rows = self.background.take(slice(0, min(8, self.background.n_rows)))
+        assert self.traits.background is not None
+        rows = self.traits.background.take(slice(0, min(8, self.traits.background.n_rows)))
         own = self.predict(rows).reshape(rows.n_rows, -1)
-        ours = np.stack([self._game(rows.take([i]))[0](np.ones((1, self.n_players), bool))[0] for i in range(rows.n_rows)])
+        ours = np.stack(
+            [self._game(rows.take([i]))[0](np.ones((1, self.traits.n_players), bool))[0] for i in range(rows.n_rows)]
+        )
         scores = np.abs(self.inner.predict(rows)).reshape(rows.n_rows, -1).max(axis=1, initial=1.0)
-        allowed = ROUNDING * rounding_of(self.inner) * (1.0 + scores) * np.abs(own).max(axis=1, initial=1e-300)
+        allowed = ROUNDING * self.inner.traits.relative_rounding * (1.0 + scores) * np.abs(own).max(axis=1, initial=1e-300)
         worst = np.abs(own - ours).max(axis=1)
         if not np.all(worst <= allowed):
             i = int(np.argmax(worst - allowed))
             got = f"Background row {i}: {ours[i].tolist()} against its own {own[i].tolist()}"
-            do = f"Call the model: explain(model.{self.own_call.method}, X, background)"  # type: ignore[union-attr]
-            raise ExactnessError(message(f"The {self.unit} of {self.model_name} is not the {self._link} of its score", got, do))
+            do = f"Call the model: explain(model.{self.traits.own_call.method}, X, background)"  # type: ignore[union-attr]
+            raise ExactnessError(
+                message(f"The {self.traits.unit} of {self.traits.model_name} is not the {self._link} of its score", got, do)
+            )
 
     def _game(self, row: Table) -> tuple[ControlledGame, list[int]]:
         scores, live = self.hybrids.row(row)
-        assert self.background is not None
-        step = int(np.clip(CHUNK_VALUES // (self.background.n_rows * self.n_outputs), 1, MOST_COALITIONS))
+        assert self.traits.background is not None
+        step = int(np.clip(CHUNK_VALUES // (self.traits.background.n_rows * self.traits.n_outputs), 1, MOST_COALITIONS))
         return ControlledGame(scores, self._respond, self._row_weights, step), live
 
     def _respond(self, scores: np.ndarray) -> np.ndarray:
@@ -108,17 +112,17 @@ class SampledResponse(LinkedReader):
 
     def game(self, X: Table) -> RowGames:
         """Return the games of the rows, by their definition."""
-        games = tuple(OracleGame(self._output(self._game(X.take([i]))[0]), self.n_players) for i in range(X.n_rows))
-        return RowGames(games, self.n_players, self.n_outputs, self.single_output)
+        games = tuple(OracleGame(self._output(self._game(X.take([i]))[0]), self.traits.n_players) for i in range(X.n_rows))
+        return RowGames(games, self.traits.n_players, self.traits.n_outputs, self.traits.single_output)
 
     def _output(self, game: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-        return (lambda masks: game(masks)[:, 0]) if self.single_output else game
+        return (lambda masks: game(masks)[:, 0]) if self.traits.single_output else game
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Solve row by row what the exact values of the score leave over."""
         if X.n_rows == 0:
-            shape = () if self.single_output else (self.n_outputs,)
-            sets = player_sets(self.n_players, order)
+            shape = () if self.traits.single_output else (self.traits.n_outputs,)
+            sets = player_sets(self.traits.n_players, order)
             return Solution(Part.zeros(0, len(sets), *shape), sets)
         score = self.inner.solve(X, semivalue, order)
         return Solution.join((self._row(X.take([i]), score, i, semivalue, order) for i in range(X.n_rows)), X.n_rows)
@@ -137,11 +141,11 @@ class SampledResponse(LinkedReader):
                 game = self._all_coalitions(row, live) or controlled
             elif settings["budget"] <= STARTED_CALLS:
                 settings["start_relevance"] = START_RELEVANCE
-        found = solve_moving(OracleGame(game.residual, self.n_players), live, semivalue, order, **settings)
-        ends = game(np.array([[False], [True]]).repeat(self.n_players, axis=1))
-        values = found.values.reshape(len(found.sets), self.n_outputs)
+        found = solve_moving(OracleGame(game.residual, self.traits.n_players), live, semivalue, order, **settings)
+        ends = game(np.array([[False], [True]]).repeat(self.traits.n_players, axis=1))
+        values = found.values.reshape(len(found.sets), self.traits.n_outputs)
         if game.slopes.any():
-            values = values + score.values[i].reshape(len(found.sets), self.n_outputs) @ game.slopes
+            values = values + score.values[i].reshape(len(found.sets), self.traits.n_outputs) @ game.slopes
         steep = steepest(self._link)
         steep = abs(self._slope) * (steep if steep is not None else float(np.abs(ends[1]).max()))
         shape = found.values.shape
@@ -163,11 +167,11 @@ class SampledResponse(LinkedReader):
         if every is None:
             return None
         players, blocks = every
-        values, start = np.zeros((2 ** len(players), self.n_outputs)), 0
+        values, start = np.zeros((2 ** len(players), self.traits.n_outputs)), 0
         for scores in blocks:
             values += _mean(_answered(self._respond, scores), self._row_weights[start : start + len(scores)])
             start += len(scores)
-        bits = np.zeros(self.n_players, np.int64)
+        bits = np.zeros(self.traits.n_players, np.int64)
         bits[players] = 2 ** np.arange(len(players))
         return AllCoalitions(_finite(values), bits)
 
@@ -188,33 +192,33 @@ class SampledResponse(LinkedReader):
     def _coalitions(self) -> tuple[float, str]:
         """Return how many coalitions of a row are visited at most, and the method."""
         budget, tol = self.options.get("budget"), self.options.get("tol")
-        if tol is None and self.n_players <= self._enumerated_players:
+        if tol is None and self.traits.n_players <= self._enumerated_players:
             budget = None
         elif budget is None and tol is None:
             budget = DEFAULT_BUDGET
-        method = "regression" if tol is not None else choose(OracleGame(len, self.n_players), budget=budget).method
-        return n_calls(self.n_players, budget, method, tol), method
+        method = "regression" if tol is not None else choose(OracleGame(len, self.traits.n_players), budget=budget).method
+        return n_calls(self.traits.n_players, budget, method, tol), method
 
     def memory(self, n_rows: int, order: int) -> float:
         coalitions, _ = self._coalitions()
-        assert self.background is not None
+        assert self.traits.background is not None
         return (
             self.inner.memory(n_rows, order)
             + super().memory(n_rows, order)
-            + 24.0 * min(CHUNK_VALUES, coalitions * self.background.n_rows * self.n_outputs)
-            + 8.0 * coalitions * (3.0 * self.n_players + 4.0 * self.n_outputs)
+            + 24.0 * min(CHUNK_VALUES, coalitions * self.traits.background.n_rows * self.traits.n_outputs)
+            + 8.0 * coalitions * (3.0 * self.traits.n_players + 4.0 * self.traits.n_outputs)
         )
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time the scores of a few coalitions, and of one in addition."""
         row = few.take(slice(0, 1))
         (coalitions, method), (game, live) = self._coalitions(), self._game(row)
-        masks = np.random.default_rng(0).random((TIMED_COALITIONS, self.n_players)) < 0.5
+        masks = np.random.default_rng(0).random((TIMED_COALITIONS, self.traits.n_players)) < 0.5
         if method == "enumeration" and self.hybrids.every(row, live) is not None:
             seconds = min(clocked(lambda: self._all_coalitions(row, live)) for _ in range(2))
         else:
             seconds = min(clocked(lambda: game(masks)) for _ in range(2)) * coalitions / TIMED_COALITIONS
-        seconds += seconds_besides_calls(coalitions, method, self.n_players, order)
+        seconds += seconds_besides_calls(coalitions, method, self.traits.n_players, order)
         score = self.inner.cost(few, n_rows, semivalue, order, block_rows)
         own = Cost(n_rows * seconds, exact=method == "enumeration", method=method)
         return replace(own, seconds=own.seconds + score.seconds, bytes=self.memory(block_rows, order))

@@ -52,7 +52,7 @@ def read_trees(
     unit = _unit(ensemble, link)
     if request.output == "probability" and not unit.startswith("probability"):
         raise no_such_output
-    choose_value_function(request, SampledResponse.value_functions, None, owner=f"The {unit} of {ensemble.name}")
+    choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {unit} of {ensemble.name}")
     margin = TreeReader(model, replace(request, output="all", options={}), ensemble, own_call, refuse)
     finish = partial(_finished, call.finish, len(ensemble.output_names), ensemble.single_output)
     response = Response(link, replace(call, finish=finish), unit, slope, partial(readable, margin.ensemble))
@@ -85,7 +85,7 @@ def _unit(ensemble: TreeModel, link: str) -> str:
 def _owners(margin: TreeReader) -> np.ndarray | None:
     """Return the player (n_trees,) of each tree; None where a tree may have several, or trees several outputs."""
     trees = margin.ensemble.trees
-    if not margin.single_output or trees.linear is not None:
+    if not margin.traits.single_output or trees.linear is not None:
         return None
     player, owners = _player_of_node(margin), np.zeros(trees.n_trees, int)
     for k in range(trees.n_trees):
@@ -114,7 +114,7 @@ class _StumpScores:
     """Trees of one player each."""
 
     def __init__(self, margin: TreeReader, owners: np.ndarray) -> None:
-        self._ensemble, self._owners, self._n_players = margin.ensemble, owners, margin.n_players
+        self._ensemble, self._owners, self._n_players = margin.ensemble, owners, margin.traits.n_players
         self.intercept = float(margin.ensemble.trees.constant[0])
 
     def _leaves(self, X: Table) -> np.ndarray:
@@ -140,9 +140,9 @@ class _TreeHybrids(HybridScores):
 
     def __init__(self, margin: TreeReader) -> None:
         self._ensemble = ensemble = margin.ensemble
-        assert margin.background is not None
-        background = encode(ensemble, margin.background)
-        players = _player_of_node(margin), margin.n_players
+        assert margin.traits.background is not None
+        background = encode(ensemble, margin.traits.background)
+        players = _player_of_node(margin), margin.traits.n_players
         self._hybrids = Hybrids(ensemble.trees, *players, background, ensemble.tree_output, _player_of_column(margin))
 
     def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:

@@ -15,17 +15,16 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import BudgetError, ExactnessError, UnknownNameError, UnsupportedStructureError, message, no_output
-from exactshap.frames import Table, check_columns
+from exactshap.frames import Table
 from exactshap.games import ProductGame
 from exactshap.readers import (
     Offset,
     OwnCall,
     Reader,
     Request,
+    Rounding,
     SecondReading,
-    choose_value_function,
-    names_of,
-    players_of,
+    Traits,
 )
 from exactshap.readers.trees._dump import Node, dump_difference, own_trees, walked_values
 from exactshap.semivalues import Semivalue
@@ -36,6 +35,7 @@ from exactshap.trees.ensemble import encode, function_sizes, largest_sum, readab
 
 # Bytes of the game written out; beyond, ``game`` refuses.
 MAX_GAME_BYTES = 2.0**32
+VALUE_FUNCTIONS = ("path_dependent", "interventional", "baseline")
 
 
 class TreeReader(Reader):
@@ -46,9 +46,6 @@ class TreeReader(Reader):
     ``own_call`` is the library's documented call for all outputs of the margin; ``refuse(table)`` names the cell for which that raised a
     ValueError; ``offset`` says how it takes an offset of each row.
     """
-
-    value_functions = ("path_dependent", "interventional", "baseline")
-    block_rows = 4096  # rows are cheap here: calls would cost more
 
     def __init__(
         self,
@@ -65,41 +62,53 @@ class TreeReader(Reader):
                 raise UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
             # What the trees add up is the response
             request = replace(request, output="auto")
-        self.model, self.model_name = model, ensemble.name
         self._column = ensemble.output_number(request.output)
-        self.unit = _unit(ensemble, self._column)
+        unit = _unit(ensemble, self._column)
         self._n_model_outputs = len(ensemble.output_names)
         self.ensemble = ensemble = ensemble.pick(request.output)
-        self.n_terms, self.precision = float(max(len(ensemble.trees.tree_start) - 1, 1)), ensemble.epsilon
-        self.own_call, self._refuse = replace(own_call, finish=partial(_finished, own_call, self._column)), refuse
-        self.offset, self.offset_note, self.absent = offset or Offset(), ensemble.offset_note, ensemble.absent
-        self.fitted_names = _checkable_names(ensemble)
-        self.feature_names = names_of(request, ensemble.feature_names, ensemble.n_features, ensemble.name)
-        self.output_names, self.single_output = ensemble.output_names, ensemble.single_output
-        self.value_function = choose_value_function(request, self.value_functions, "path_dependent", owner=ensemble.name)
-        if self.value_function == "path_dependent" and ensemble.trees.linear is not None:
-            raise UnsupportedStructureError(no_path_dependent(f"The trees of {ensemble.name}"))
-        self.players, self.player_names = players_of(request, self.feature_names)
-        self.tree_players = ensemble.tree_players(self.players, self.feature_names)
+        self._refuse = refuse
+        traits = Traits.of(
+            model,
+            request,
+            model_name=ensemble.name,
+            fitted_names=_checkable_names(ensemble),
+            names=ensemble.feature_names,
+            n_columns=ensemble.n_features,
+            value_functions=VALUE_FUNCTIONS,
+            default="path_dependent",
+            output_names=ensemble.output_names,
+            single_output=ensemble.single_output,
+            unit=unit,
+            rounding=Rounding(float(max(len(ensemble.trees.tree_start) - 1, 1)), ensemble.epsilon),
+            own_call=replace(own_call, finish=partial(_finished, own_call, self._column)),
+            offset=offset or Offset(),
+            offset_note=ensemble.offset_note,
+            absent=ensemble.absent,
+            block_rows=4096,  # rows are cheap here: calls would cost more
+        )
+        if traits.value_function == "path_dependent":
+            traits = replace(traits, background=None, weights=None)
+            if ensemble.trees.linear is not None:
+                raise UnsupportedStructureError(no_path_dependent(f"The trees of {ensemble.name}"))
+        self.traits = traits
+        self.tree_players = ensemble.tree_players(self.traits.players, self.traits.feature_names)
         rows, self._largest_sum = None, largest_sum(ensemble.trees)
-        if self.value_function == "path_dependent":
+        if self.traits.value_function == "path_dependent":
             ensemble.require_covers("value function", "Pass background=X_reference for the interventional one")
         else:
-            assert request.background is not None
-            self.background = check_columns(
-                request.background, self.fitted_names, self.n_features, owner=self.model_name, what="background"
-            )
-            self.weights = request.weights
-            rows = encode(ensemble, self.background)
+            assert self.traits.background is not None
+            rows = encode(ensemble, self.traits.background)
             check_cells(ensemble.trees, rows, "background")
-            self._check_background(self.predict(self.background), rows)
-        self._prepared = prepare_trees(ensemble.trees, self.tree_players, rows, self.weights, memory_limit=request.memory_limit)
+            self._check_background(self.predict(self.traits.background), rows)
+        self._prepared = prepare_trees(
+            ensemble.trees, self.tree_players, rows, self.traits.weights, memory_limit=request.memory_limit
+        )
 
     def predict(self, X: Table) -> np.ndarray:
-        assert self.own_call is not None
+        assert self.traits.own_call is not None
         try:
             with np.errstate(over="ignore"):
-                return self.own_call(self.model, readable(self.ensemble, X).native)
+                return self.traits.own_call(self.traits.model, readable(self.ensemble, X).native)
         except ValueError:
             if self._refuse is not None:
                 self._refuse(X)
@@ -111,12 +120,12 @@ class TreeReader(Reader):
         return solution.renamed(f"{solution.method}; {reading}") if reading else solution
 
     def game(self, X: Table) -> ProductGame:
-        rows = None if self.background is None else encode(self.ensemble, self.background)
-        return _leaf_game(self.ensemble.trees, self.tree_players, encode(self.ensemble, X), rows, self.weights)
+        rows = None if self.traits.background is None else encode(self.ensemble, self.traits.background)
+        return _leaf_game(self.ensemble.trees, self.tree_players, encode(self.ensemble, X), rows, self.traits.weights)
 
     def bind(self, row: Table) -> TreeReader | None:
         """Leave the tables away: one reference row is not worth them."""
-        if self.background is None:
+        if self.traits.background is None:
             return None
         bound = self._rebound(row)
         bound._prepared = prepare_trees(self.ensemble.trees, self.tree_players, encode(self.ensemble, row), memory_limit=0.0)
@@ -124,23 +133,23 @@ class TreeReader(Reader):
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         """Mask by hand; where nodes split by cover instead, walk over the library's own dump."""
-        if self.value_function != "path_dependent":
+        if self.traits.value_function != "path_dependent":
             return super().masked_predictions(X, masks)
         own = self._own_trees()
         if own is None:
             return None
         trees, outputs = self.ensemble.trees, self.ensemble.tree_output
         present = np.zeros((len(masks) + 1, trees.n_features), bool)
-        for player, columns in enumerate(self.players):
+        for player, columns in enumerate(self.traits.players):
             present[:-1, list(columns)] = np.asarray(masks)[:, player : player + 1]
         present[-1] = True
-        rows = X.numeric(absent=self.absent)
+        rows = X.numeric(absent=self.traits.absent)
         rows = rows.astype(np.float32).astype(float) if trees.single_precision else rows
         rows = np.where(rows == self.ensemble.missing_value, np.nan, rows)
-        sums = walked_values(own, rows, present, self.n_outputs, outputs)
+        sums = walked_values(own, rows, present, self.traits.n_outputs, outputs)
         constant = np.median(self.predict(X).reshape(X.n_rows, -1) - sums[:, -1], axis=0)  # the dump may not tell it
         values = sums[:, :-1] + constant
-        return values[:, :, 0] if self.single_output else values
+        return values[:, :, 0] if self.traits.single_output else values
 
     def second_reading(self) -> SecondReading:
         """Compare the trees, node by node, with the library's dump."""
@@ -152,17 +161,19 @@ class TreeReader(Reader):
     def _no_dump(self) -> str:
         """Return what keeps the trees from being compared with a dump."""
         if self.ensemble.hashed is not None or any(self.ensemble.categories):
-            return f"{self.model_name} splits on categories, which its dump writes in another form"
-        if isinstance(self.model, TreeModel):
+            return f"{self.traits.model_name} splits on categories, which its dump writes in another form"
+        if isinstance(self.traits.model, TreeModel):
             return "they come from a file, without the library that could dump them"
         if self.ensemble.library == "treelite":
             return "they are read from treelite's dump itself"
-        return f"the library has no dump of {self.model_name} with every number that it predicts by"
+        return f"the library has no dump of {self.traits.model_name} with every number that it predicts by"
 
     def _own_trees(self) -> list[Node] | None:
         """Return the explained outputs' trees by the library's own dump."""
         ensemble = self.ensemble
-        own = None if ensemble.hashed is not None or any(ensemble.categories) else own_trees(self.model, ensemble.library)
+        own = (
+            None if ensemble.hashed is not None or any(ensemble.categories) else own_trees(self.traits.model, ensemble.library)
+        )
         if own is None:
             return None
         every = self._n_model_outputs
@@ -179,12 +190,12 @@ class TreeReader(Reader):
         own = predicted.reshape(len(rows), -1)
         ours = margin(self.ensemble.trees, rows)
         sizes = self._largest_sum + function_sizes(self.ensemble.trees, rows)
-        allowed = 64.0 * self.precision * (np.sqrt(self.n_terms) + 1.0) * sizes
+        allowed = 64.0 * self.traits.rounding.precision * (np.sqrt(self.traits.rounding.n_terms) + 1.0) * sizes
         worst = np.abs(own - ours).max(axis=1)
         if (i := int(np.argmax(worst - allowed))) >= 0 and not worst[i] <= allowed[i]:
             raise ExactnessError(
                 message(
-                    f"The trees of {self.model_name} were not read as the library reads them",
+                    f"The trees of {self.traits.model_name} were not read as the library reads them",
                     f"Background row {i}: {ours[i].tolist()} against its own {own[i].tolist()}",
                     "Please report this with exactshap.show_versions()",
                 )
@@ -198,7 +209,7 @@ class TreeReader(Reader):
         return solving + Cost(bytes=block_rows * self._row_bytes(order))
 
     def _row_bytes(self, order: int) -> float:
-        sets = count_sets(self.n_players, order) * self.n_outputs
+        sets = count_sets(self.traits.n_players, order) * self.traits.n_outputs
         return 8.0 * (3.0 * sets + 4.0 * self.ensemble.trees.n_features)
 
 

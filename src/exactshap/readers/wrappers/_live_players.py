@@ -66,14 +66,14 @@ class LivePlayers(DelegatingReader):
         self.live = live
 
     def game(self, X: Table) -> Game:
-        return LiveGame(super().game(X), self.n_players, self.live)
+        return LiveGame(super().game(X), self.traits.n_players, self.live)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         return self._among_all(super().solve(X, semivalue, order), order)
 
     def _among_all(self, solution: Solution, order: int) -> Solution:
         """Return the solution for all players, 0 where one has no columns."""
-        sets = player_sets(self.n_players, order)
+        sets = player_sets(self.traits.n_players, order)
         number = {members: place for place, members in enumerate(sets)}
         places = [number[tuple(self.live[j] for j in members)] for members in solution.sets]
 
@@ -82,7 +82,7 @@ class LivePlayers(DelegatingReader):
 
         covariance, live = solution.covariance, list(self.live)
         if covariance is not None:
-            covariance = _spread(_spread(covariance, 1, self.n_players, live), 2, self.n_players, live)
+            covariance = _spread(_spread(covariance, 1, self.traits.n_players, live), 2, self.traits.n_players, live)
         values = _spread(solution.values, 1, len(sets), places)
         return replace(
             solution,

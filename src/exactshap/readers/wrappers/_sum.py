@@ -13,7 +13,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.games import Game
-from exactshap.readers import Reader, Request, SecondReading, names_of, players_of, rounding_of
+from exactshap.readers import Reader, Request, Rounding, SecondReading, Traits
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._live_players import read_live
 from exactshap.semivalues import Semivalue
@@ -40,7 +40,7 @@ class Member:
     def add_to(self, total: np.ndarray, values: np.ndarray) -> None:
         """Add the member's weighted ``values`` to ``total (..., n_outputs)``."""
         for target, source, weight in self._shares:
-            given = values if self.reader.single_output else values[source]
+            given = values if self.reader.traits.single_output else values[source]
             total[target] += given if weight == 1.0 else weight * given
 
     @functools.cached_property
@@ -65,7 +65,7 @@ def total_of(members: Sequence[Member], arrays: Iterable[np.ndarray], constant: 
     total: np.ndarray | None = None
     for member, array in zip(members, arrays, strict=True):
         if total is None:
-            shape = array.shape if member.reader.single_output else array.shape[:-1]
+            shape = array.shape if member.reader.traits.single_output else array.shape[:-1]
             total = np.full((*shape, member.weights.shape[1]), 0.0)
         member.add_to(total, array)
     assert total is not None
@@ -76,7 +76,7 @@ def total_of(members: Sequence[Member], arrays: Iterable[np.ndarray], constant: 
 
 def name_of_sum(model: Model, readers: Iterable[Reader]) -> str:
     """Return what a sum is called: its class, with the kinds of its models."""
-    return f"{type(model).__name__}({', '.join(dict.fromkeys(reader.model_name for reader in readers))})"
+    return f"{type(model).__name__}({', '.join(dict.fromkeys(reader.traits.model_name for reader in readers))})"
 
 
 def read_member(model: Model, request: Request, owner: str, columns: Sequence[int] | None = None) -> Reader:
@@ -169,36 +169,47 @@ class SumReader(Reader):
         n_columns: int,
         single_output: bool,
     ) -> None:
-        self.model, self.members, self.constant = model, tuple(members), constant
-        self._own = own
-        self.model_name = name_of_sum(model, [member.reader for member in self.members])
-        self.fitted_names, self.output_names, self.unit = fitted_names, output_names, unit
-        self.feature_names = names_of(request, fitted_names, n_columns, self.model_name)
-        self.players, self.player_names = players_of(request, self.feature_names)
-        self.single_output = single_output
-        self.background, self.weights = request.background, request.weights
-        self.value_function = self._one_value_function()
-        self.offset_note = next(filter(None, (member.reader.offset_note for member in self.members)), "")
-        self.block_rows = min(MAX_BLOCK_ROWS, *(member.reader.block_rows for member in self.members))
-        self.threads_inside = any(member.reader.threads_inside for member in self.members)
-        self._round()
+        self.members, self.constant, self._own = tuple(members), constant, own
+        parts = [member.reader.traits for member in self.members]
+        name = name_of_sum(model, [member.reader for member in self.members])
+        self.traits = Traits.of(
+            model,
+            request,
+            model_name=name,
+            fitted_names=fitted_names,
+            n_columns=n_columns,
+            value_functions=(self._one_value_function(name),),
+            default=parts[0].value_function,
+            output_names=output_names,
+            single_output=single_output,
+            unit=unit,
+            rounding=self._rounding(),
+            offset_note=next(filter(None, (part.offset_note for part in parts)), ""),
+            block_rows=min(MAX_BLOCK_ROWS, *(part.block_rows for part in parts)),
+            threads_inside=any(part.threads_inside for part in parts),
+        )
 
-    def _round(self) -> None:
-        r"""Set what rounding explains: the largest of the members', and 4 eps sqrt(M) of the M terms that are added up here.
+    def _rounding(self) -> Rounding:
+        r"""Return what rounding explains: the largest of the members', and 4 eps sqrt(M) of the M terms that are added up here.
 
         All of the members' magnitudes are in the scale of the sum.
         """
-        readers = [member.reader for member in self.members]
-        self.n_terms, self.precision = sum(reader.n_terms for reader in readers), max(reader.precision for reader in readers)
-        self.rounding = max(map(rounding_of, readers)) + 4.0 * float(np.finfo(float).eps) * len(readers) ** 0.5
-        self.floor, self.cancels = max(reader.floor for reader in readers), any(reader.cancels for reader in readers)
+        parts = [member.reader.traits for member in self.members]
+        added = 4.0 * float(np.finfo(float).eps) * len(parts) ** 0.5
+        return Rounding(
+            n_terms=sum(part.rounding.n_terms for part in parts),
+            precision=max(part.rounding.precision for part in parts),
+            relative=max(part.relative_rounding for part in parts) + added,
+            floor=max(part.rounding.floor for part in parts),
+            cancels=any(part.rounding.cancels for part in parts),
+        )
 
-    def _one_value_function(self) -> str:
-        names = list(dict.fromkeys(member.reader.value_function for member in self.members))
+    def _one_value_function(self, name: str) -> str:
+        names = list(dict.fromkeys(member.reader.traits.value_function for member in self.members))
         if len(names) > 1:
             raise UnsupportedStructureError(
                 message(
-                    f"The models of {self.model_name} have no value function in common without a background",
+                    f"The models of {name} have no value function in common without a background",
                     f"Got {' and '.join(map(repr, names))}",
                     "Pass background=X_reference for the interventional one",
                 )
@@ -216,7 +227,7 @@ class SumReader(Reader):
 
     def game(self, X: Table) -> Any:
         games = tuple(member.reader.game(member.rows(X)) for member in self.members)
-        return SumGame(self.members, games, self.constant, self.single_output)
+        return SumGame(self.members, games, self.constant, self.traits.single_output)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Add up the solutions of the members."""
@@ -243,7 +254,7 @@ class SumReader(Reader):
         return Solution(total, parts[0].sets, n_evaluations=calls, approximation_error=error)
 
     def _squeezed(self, array: np.ndarray) -> np.ndarray:
-        return array[..., 0] if self.single_output else array
+        return array[..., 0] if self.traits.single_output else array
 
     def _largest(self, errors: Iterable[np.ndarray | float]) -> np.ndarray | float:
         """Return a bound on the sum's error from the members' errors (n_rows,)."""
@@ -262,7 +273,7 @@ class SumReader(Reader):
     def _std_error(self, parts: list[Solution]) -> np.ndarray | None:
         """Add standard errors in squares: members are sampled on their own."""
         squares = [
-            (np.square(part.std_error)[..., None] if member.reader.single_output else np.square(part.std_error))
+            (np.square(part.std_error)[..., None] if member.reader.traits.single_output else np.square(part.std_error))
             @ member.weights**2
             for member, part in zip(self.members, parts, strict=True)
             if part.std_error is not None
@@ -281,7 +292,7 @@ class SumReader(Reader):
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of a block: of one member at a time, of the rows as it takes them, and of what each member predicts."""
         predictions = sum(len(member.weights) for member in self.members)
-        once = super().memory(n_rows, order) + 8.0 * n_rows * (predictions + self.n_features)
+        once = super().memory(n_rows, order) + 8.0 * n_rows * (predictions + self.traits.n_features)
         return once + max(member.reader.memory(n_rows, order) for member in self.members)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
@@ -313,5 +324,5 @@ class SumReader(Reader):
         )
         if len(bound.members) < len(self.members):
             return None
-        bound._round()
+        bound.traits = replace(bound.traits, rounding=bound._rounding())
         return bound

@@ -73,19 +73,27 @@ class FlamlReader(PipelineReader):
     def __init__(self, around: list[Model], inside: Model, classes: list[str], request: Request) -> None:
         front = [FlamlPreparation(part) for part in around]
         super().__init__(make_pipeline(*front, inside), front, [inside], request)
-        self.model, self._inside = around[0], inside
-        self.model_name = f"{type(self.model).__name__}({self.inner.model_name})"
-        self.own_call = None  # neither AutoML nor its estimators answer scores
         numbered = {str(k): label for k, label in enumerate(classes)}
-        self.output_names = tuple(numbered.get(name, name) for name in self.output_names)
-        before, word, number = self.unit.rpartition(" class ")
-        self.unit = before + word + numbered.get(number, number)
+        before, word, number = self.traits.unit.rpartition(" class ")
+        self._inside, self.traits = (
+            inside,
+            replace(
+                self.traits,
+                model=around[0],
+                model_name=f"{type(around[0]).__name__}({self.inner.traits.model_name})",
+                own_call=None,  # neither AutoML nor its estimators answer scores
+                output_names=tuple(numbered.get(name, name) for name in self.traits.output_names),
+                unit=before + word + numbered.get(number, number),
+            ),
+        )
         assert request.background is not None
         self._require_same_answers(inside, request.background.take(slice(0, CHECKED_ROWS)))
 
     def predict(self, X: Table) -> np.ndarray:
-        if _layers(self.model)[1] is not self._inside:
-            raise ExactnessError(message(f"{self.model_name} was fitted again after it was read", do="Make a new Explainer"))
+        if _layers(self.traits.model)[1] is not self._inside:
+            raise ExactnessError(
+                message(f"{self.traits.model_name} was fitted again after it was read", do="Make a new Explainer")
+            )
         return self.inner.predict(self.rows(X))
 
     def _require_same_answers(self, inside: Model, rows: Table) -> None:
@@ -93,8 +101,8 @@ class FlamlReader(PipelineReader):
         called = _answering(inside)
         if called == "predict" and len(getattr(inside, "classes_", ())):
             return  # labels, in other words outside than inside
-        outside = joined_outputs(getattr(self.model, called)(rows.native))
+        outside = joined_outputs(getattr(self.traits.model, called)(rows.native))
         own = joined_outputs(getattr(inside, called)(self.rows(rows).native))
         if outside.shape != own.shape or not np.allclose(outside, own, rtol=1e-12, atol=0.0):
             do = f"Pass its function: explain(model.{called}, X, background)"
-            raise ExactnessError(message(f"{self.model_name} does not predict what the model inside predicts", do=do))
+            raise ExactnessError(message(f"{self.traits.model_name} does not predict what the model inside predicts", do=do))

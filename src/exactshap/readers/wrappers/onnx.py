@@ -97,10 +97,10 @@ class OnnxReader(DelegatingReader):
 
     def predict(self, X: Table) -> np.ndarray:
         """Return the file's own answer; where that is a transform of the score, the answer without it."""
-        if self._is_transformed or self.inner.own_call is None:
+        if self._is_transformed or self.inner.traits.own_call is None:
             return self.inner.predict(self.rows(X))
         answers = self._parts.whole.run(self._feeds(X)).astype(float).reshape(X.n_rows, -1)
-        return self.inner.own_call.finish(answers)
+        return self.inner.traits.own_call.finish(answers)
 
     def _feeds(self, X: Table) -> dict[str, np.ndarray]:
         return feeds_of([X.column(j) for j in range(X.n_columns)], self._parts.inputs)
@@ -113,7 +113,7 @@ class OnnxReader(DelegatingReader):
         return SecondReading(gap="they come from a file, without the library that could dump them")
 
     def memory(self, n_rows: int, order: int) -> float:
-        return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.n_features
+        return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.traits.n_features
 
     def stability(self, X: Table) -> None:
         """Return None: the inner bound is for moves of the model's own columns."""
@@ -131,7 +131,8 @@ class OnnxReader(DelegatingReader):
         if answers.shape != parts.shape or not np.allclose(answers, parts, rtol=TRANSFORM_TOLERANCE, atol=TRANSFORM_TOLERANCE):
             raise ExactnessError(
                 message(
-                    f"{self.model_name} does not return what its parts return", do="Explain it as a function over onnxruntime"
+                    f"{self.traits.model_name} does not return what its parts return",
+                    do="Explain it as a function over onnxruntime",
                 )
             )
 

@@ -14,7 +14,15 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedModelError, message
 from exactshap.frames import Table
 from exactshap.games import ProductGame
-from exactshap.readers import Reader, Request, fitted_names, names_of, players_of, require_fitted, select_outputs
+from exactshap.readers import (
+    Reader,
+    Request,
+    Rounding,
+    Traits,
+    fitted_names,
+    require_fitted,
+    select_outputs,
+)
 from exactshap.readers.kernel_machines import KernelReader, expand
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Posterior, Solution
@@ -86,33 +94,37 @@ def _fanova(model: Model, request: Request) -> Reader:
 class FanovaReader(Reader):
     """v(S) is the sum of all components of columns in S: factors 1 + c k~_j inside, 1 outside; values have a covariance."""
 
-    value_functions = ("functional",)
-
     def __init__(self, model: Model, request: Request) -> None:
-        self.model, self.model_name, self.unit = model, type(model).__name__, "target"
-        self.output_names, self.single_output, self.fitted_names = ("target",), True, fitted_names(model)
-        request.refuse_options(owner=self.model_name)
-        self.feature_names = names_of(request, self.fitted_names, model.X_fit_.shape[1], self.model_name)
-        self.players, self.player_names = players_of(request, self.feature_names)
-        self.value_function, self.n_terms = "functional", float(len(model.dual_coef_))
+        request.refuse_options(owner=type(model).__name__)
+        self.traits = Traits.of(
+            model,
+            request,
+            fitted_names=fitted_names(model),
+            n_columns=model.X_fit_.shape[1],
+            value_functions=("functional",),
+            default="functional",
+            output_names=("target",),
+            unit="target",
+            rounding=Rounding(float(len(model.dual_coef_))),
+        )
 
     def predict(self, X: Table) -> np.ndarray:
-        return np.asarray(self.model.predict(X.native), float)
+        return np.asarray(self.traits.model.predict(X.native), float)
 
     def game(self, X: Table) -> ProductGame:
-        factors = self.model.factors(X.numeric())
-        inside = np.stack([factors[list(columns)].prod(axis=0) for columns in self.players], axis=2)
-        return ProductGame(self.model.dual_coef_, inside, constant=self.model.intercept_)
+        factors = self.traits.model.factors(X.numeric())
+        inside = np.stack([factors[list(columns)].prod(axis=0) for columns in self.traits.players], axis=2)
+        return ProductGame(self.traits.model.dual_coef_, inside, constant=self.traits.model.intercept_)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         solution = super().solve(X, semivalue, order)
-        if semivalue.name != "shapley" or order != 1 or any(len(columns) != 1 for columns in self.players):
+        if semivalue.name != "shapley" or order != 1 or any(len(columns) != 1 for columns in self.traits.players):
             return solution
-        own = self.model.shapley_values(X.numeric())
+        own = self.traits.model.shapley_values(X.numeric())
         return replace(solution, posterior=Posterior(own.covariance, own.covariance_residual))
 
     def memory(self, n_rows: int, order: int) -> float:
-        return 8.0 * 6 * n_rows * len(self.model.dual_coef_) * self.n_features + super().memory(n_rows, order)
+        return 8.0 * 6 * n_rows * len(self.traits.model.dual_coef_) * self.traits.n_features + super().memory(n_rows, order)
 
 
 def _elsewhere(module: str) -> Callable[[Any, Request], Reader]:

@@ -35,11 +35,11 @@ def read(model: Model, request: Request) -> Reader:
         )
     parts = [read_any(model.estimators_[k], inner) for k in chosen]
     for k, part in zip(chosen, parts, strict=True):
-        if not part.single_output or not _adds_up_to_output(model.estimators_[k], part):
+        if not part.traits.single_output or not _adds_up_to_output(model.estimators_[k], part):
             raise UnsupportedStructureError(
                 message(
                     f"{type(model).__name__} can be read only where each of its parts has one output, which is exact in the unit that it predicts",
-                    f"Got {part.model_name} as {part.unit}",
+                    f"Got {part.traits.model_name} as {part.traits.unit}",
                     "Explain model.estimators_[k] one at a time",
                 )
             )
@@ -50,16 +50,16 @@ def read(model: Model, request: Request) -> Reader:
         request,
         merge([part.expansion for part in parts]),  # type: ignore[attr-defined]
         functools.partial(_predict, model, chosen, single),
-        feature_names=fitted_names(model) or parts[0].fitted_names,
+        feature_names=fitted_names(model) or parts[0].traits.fitted_names,
         output_names=tuple(names[k] for k in chosen),
-        unit=parts[0].unit.split(" of class ")[0],
+        unit=parts[0].traits.unit.split(" of class ")[0],
         single_output=single,
     )
 
 
 def _adds_up_to_output(inner: Model, part: Reader) -> bool:
     """Return whether a part's values sum to its decision function. Or to its prediction, if it is a regressor."""
-    return hasattr(inner, "decision_function") or (part.unit == "target" and not hasattr(inner, "classes_"))
+    return hasattr(inner, "decision_function") or (part.traits.unit == "target" and not hasattr(inner, "classes_"))
 
 
 def _side_by_side(model: Model, request: Request, parts: list[Reader], chosen: list[int], single: bool) -> Reader:
@@ -67,15 +67,15 @@ def _side_by_side(model: Model, request: Request, parts: list[Reader], chosen: l
     names, predict = _names(model), functools.partial(_predict, model, chosen, single)
     facts: dict[str, Any] = {
         "output_names": tuple(names[k] for k in chosen),
-        "unit": parts[0].unit.split(" of class ")[0],
-        "fitted_names": fitted_names(model) or parts[0].fitted_names,
+        "unit": parts[0].traits.unit.split(" of class ")[0],
+        "fitted_names": fitted_names(model) or parts[0].traits.fitted_names,
         "single_output": single,
     }
     linear = read_side_by_side(model, request, parts, predict, model_name=name_of_sum(model, parts), **facts)
     if linear is not None:
         return linear
     members = [Member(part, unit_row[None]) for part, unit_row in zip(parts, np.eye(len(parts)), strict=True)]
-    n_columns = parts[0].n_features
+    n_columns = parts[0].traits.n_features
     return SumReader(model, request, members, predict, constant=np.zeros(len(parts)), n_columns=n_columns, **facts)
 
 
@@ -113,11 +113,11 @@ def _part_of_code(part: Model, request: Request, model: Model) -> Reader:
     """Read one part as it answers: by its decision function, else its probability."""
     wanted = "auto" if hasattr(part, "decision_function") else "probability"
     reader = read_member(part, replace(request, output=wanted), type(model).__name__)
-    if reader.single_output and (wanted == "probability" or _adds_up_to_output(part, reader)):
+    if reader.traits.single_output and (wanted == "probability" or _adds_up_to_output(part, reader)):
         return reader
     do = "Explain model.estimators_[k] one at a time"
     what = f"{type(model).__name__} adds up the outputs of its parts"
-    raise UnsupportedStructureError(message(what, f"Got {reader.model_name} as {reader.unit}", do))
+    raise UnsupportedStructureError(message(what, f"Got {reader.traits.model_name} as {reader.traits.unit}", do))
 
 
 def _closeness(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:

@@ -166,7 +166,7 @@ class OneStepReader(DelegatingReader):
         self._as_read = _AsRead(model)
 
     def predict(self, X: Table) -> np.ndarray:
-        self._as_read.require_unchanged(self.model)
+        self._as_read.require_unchanged(self.traits.model)
         return self.inner.predict(X)
 
 
@@ -224,9 +224,9 @@ class PipelineReader(DelegatingReader):
         return follow, owners, maps
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        self._as_read.require_unchanged(self.model)
-        if self._owners_seen is not None and self.background is not None:
-            require_apart(self.rows, X, self.background, self.players, self._owners_seen)
+        self._as_read.require_unchanged(self.traits.model)
+        if self._owners_seen is not None and self.traits.background is not None:
+            require_apart(self.rows, X, self.traits.background, self.traits.players, self._owners_seen)
         return super().solve(X, semivalue, order)
 
     def rows(self, X: Table) -> Table:
@@ -252,12 +252,12 @@ class PipelineReader(DelegatingReader):
 
     def predict(self, X: Table) -> np.ndarray:
         """Return the pipeline's own prediction; a latent value, which no pipeline gives, is its last step's."""
-        if self.own_call is not None:
-            return self.own_call(self.model, self._readable(X))
+        if self.traits.own_call is not None:
+            return self.traits.own_call(self.traits.model, self._readable(X))
         return self.inner.predict(self.rows(X))
 
     def memory(self, n_rows: int, order: int) -> float:
-        return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.n_features
+        return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.traits.n_features
 
     def stability(self, X: Table) -> None:
         """Return None: the inner bound is for moves of transformed columns."""

@@ -59,12 +59,12 @@ def member_of_probabilities(
     owner = type(model).__name__
     try:
         reader = read_member(inner, replace(request, output="all"), owner, columns)
-        if reader.unit.startswith("probability") and reader.n_outputs == len(weights):
+        if reader.traits.unit.startswith("probability") and reader.traits.n_outputs == len(weights):
             return Member(reader, weights, columns), 0.0
         if len(weights) == 2:
             second = read_member(inner, replace(request, output="probability"), owner, columns)
             return Member(second, weights[1:] - weights[:1], columns), weights[0]
-        why = f"Those of {reader.model_name} are exact only as {reader.unit}"
+        why = f"Those of {reader.traits.model_name} are exact only as {reader.traits.unit}"
     except ExactshapError as error:
         why = str(error)
     do = "Call it: explain(model.predict_proba, X, background), exact up to 13 players"

@@ -40,21 +40,21 @@ class HolderReader(DelegatingReader):
     """Explain the model in an attribute of another by ``inner``; whatever is there at the moment predicts."""
 
     def __init__(self, model: Model, inside: str, inner: Reader) -> None:
-        names = fitted_names(model) or inner.fitted_names
-        super().__init__(inner, model=model, model_name=inner.model_name, fitted_names=names)
+        names = fitted_names(model) or inner.traits.fitted_names
+        super().__init__(inner, model=model, model_name=inner.traits.model_name, fitted_names=names)
         self.inside = inside
 
     def rows(self, X: Table) -> Table:
-        return _as_fitted(self.model, getattr(self.model, self.inside), X)
+        return _as_fitted(self.traits.model, getattr(self.traits.model, self.inside), X)
 
     def predict(self, X: Table) -> np.ndarray:
         """Ask the model itself, or the one that is inside now: searches and thresholds hand no settings of a call through."""
-        held = getattr(self.model, self.inside)
-        if self.own_call is None:
+        held = getattr(self.traits.model, self.inside)
+        if self.traits.own_call is None:
             return self.inner.predict(self.rows(X))
-        hands_on = not self.own_call.settings and hasattr(self.model, self.own_call.method)
-        model, X = (self.model, X) if hands_on else (held, self.rows(X))
-        return self.own_call(model, readable(held, X.copy() if writes_to_rows(held) else X))
+        hands_on = not self.traits.own_call.settings and hasattr(self.traits.model, self.traits.own_call.method)
+        model, X = (self.traits.model, X) if hands_on else (held, self.rows(X))
+        return self.traits.own_call(model, readable(held, X.copy() if writes_to_rows(held) else X))
 
 
 def _as_fitted(model: Model, held: Model, X: Table) -> Table:

@@ -63,8 +63,8 @@ def _member(
         raise _refused(model, f"It takes the labels of {type(inner).__name__}")
     reader = read_member(inner, replace(request, output="auto"), type(model).__name__)
     classes = tuple(map(str, inner.classes_))[-len(weights) :]
-    if reader.output_names != classes or reader.unit.startswith("probability"):
-        raise _refused(model, f"Got {reader.model_name} as {reader.unit}")
+    if reader.traits.output_names != classes or reader.traits.unit.startswith("probability"):
+        raise _refused(model, f"Got {reader.traits.model_name} as {reader.traits.unit}")
     return Member(reader, weights), 0.0
 
 

@@ -81,7 +81,7 @@ def _bagging(model: Model, request: Request) -> Reader:
     chosen = [tuple(int(c) for c in columns) for columns in model.estimators_features_]
     pairs = list(zip(model.estimators_, chosen, strict=True))
     readers = [_regressor(inner, replace(request, output="all"), model, columns) for inner, columns in pairs]
-    names, single_model = readers[0].output_names, readers[0].single_output
+    names, single_model = readers[0].traits.output_names, readers[0].traits.single_output
     outputs, single = select_outputs(names, request.output, owner=type(model).__name__)
     share = np.eye(len(names))[:, outputs] / len(readers)
     members = [Member(reader, share, columns) for reader, columns in zip(readers, chosen, strict=True)]
@@ -109,10 +109,10 @@ def _regressor(inner: Model, request: Request, model: Model, columns: tuple[int,
     """Read one regressor; what is added up must be what it predicts, not something before a link."""
     owner = type(model).__name__
     reader = read_member(inner, request, owner, columns)
-    if not is_of_target(reader.unit):
+    if not is_of_target(reader.traits.unit):
         raise UnsupportedStructureError(
             message(
-                f"{owner} adds up predictions, and those of {reader.model_name} are exact only as {reader.unit}",
+                f"{owner} adds up predictions, and those of {reader.traits.model_name} are exact only as {reader.traits.unit}",
                 do="Sample with Explainer(model.predict, background)",
             )
         )
@@ -130,7 +130,7 @@ def _sum(
 ) -> Reader:
     """Return the reader of a sum that predicts by ``model.predict``."""
     chosen = outputs or [0]
-    names = members[0].reader.output_names
+    names = members[0].reader.traits.output_names
     return SumReader(
         model,
         request,

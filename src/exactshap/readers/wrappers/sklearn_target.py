@@ -56,14 +56,14 @@ def read(model: Model, request: Request) -> Reader:
             )
         )
     inner = read_any(model.regressor_, request)
-    if inner.n_outputs > 1:
+    if inner.traits.n_outputs > 1:
         raise UnsupportedStructureError(
-            message("Several transformed targets cannot be read", f"Got {inner.n_outputs}", "Explain one of them")
+            message("Several transformed targets cannot be read", f"Got {inner.traits.n_outputs}", "Explain one of them")
         )
-    if not is_of_target(inner.unit):
+    if not is_of_target(inner.traits.unit):
         raise UnsupportedStructureError(
             message(
-                f"{type(model).__name__} transforms predictions, and those of {inner.model_name} are exact only as {inner.unit}",
+                f"{type(model).__name__} transforms predictions, and those of {inner.traits.model_name} are exact only as {inner.traits.unit}",
                 do="Sample with Explainer(model.predict, background)",
             )
         )
@@ -78,21 +78,24 @@ class AffineReader(DelegatingReader):
 
     def __init__(self, model: Model, inner: Reader, *, factor: float, shift: float) -> None:
         self.factor, self.shift = factor, shift
-        call = OwnCall("predict", finish=functools.partial(outputs_of, list(range(inner.n_outputs)), inner.single_output))
-        name = f"{type(model).__name__}({inner.model_name})"
-        floor = abs(factor) * inner.floor + (inner.n_players + 2.0) * abs(
+        call = OwnCall(
+            "predict", finish=functools.partial(outputs_of, list(range(inner.traits.n_outputs)), inner.traits.single_output)
+        )
+        name = f"{type(model).__name__}({inner.traits.model_name})"
+        floor = abs(factor) * inner.traits.rounding.floor + (inner.traits.n_players + 2.0) * abs(
             shift
         )  # of prediction, baseline and the sum of the values
-        super().__init__(inner, model=model, model_name=name, unit="target", own_call=call, floor=floor, offset=Offset())
+        super().__init__(inner, model=model, model_name=name, unit="target", own_call=call, offset=Offset())
+        self.traits = self.traits.with_rounding(floor=floor)
 
     def predict(self, X: Table) -> np.ndarray:
-        rows = X.copy() if writes_to_rows(self.model.regressor_) else X
-        assert self.own_call is not None
-        return self.own_call(self.model, readable(self.model, rows))
+        rows = X.copy() if writes_to_rows(self.traits.model.regressor_) else X
+        assert self.traits.own_call is not None
+        return self.traits.own_call(self.traits.model, readable(self.traits.model, rows))
 
     def game(self, X: Table) -> Game:
         """Return factor * v(S) + shift; where v(empty) is 0 by definition, each player brings an equal share of the shift."""
-        if self.value_function != "normalized":
+        if self.traits.value_function != "normalized":
             return _affine(self.inner.game(X), self.factor, self.shift)
         game = _affine(self.inner.game(X), self.factor, 0.0)
         assert isinstance(game, ProductGame)
@@ -105,8 +108,8 @@ class AffineReader(DelegatingReader):
         """Return the inner solution in units of the target."""
         solution = solution * self.factor
         part = solution.part.shifted(self.shift)
-        if self.value_function == "normalized":
-            part = part.with_shared_baseline(self.n_players)
+        if self.traits.value_function == "normalized":
+            part = part.with_shared_baseline(self.traits.n_players)
         return replace(solution, part=replace(part, scale=part.scale + abs(self.shift)))
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
@@ -123,16 +126,17 @@ class LogarithmReader(DelegatingReader):
     """Explain the logarithm of the predictions by ``inner``, which predicts it."""
 
     def __init__(self, model: Model, inner: Reader, logarithm: np.ufunc, unit: str) -> None:
-        call = OwnCall("predict", finish=functools.partial(_logarithms, logarithm, inner.single_output))
-        name = f"{type(model).__name__}({inner.model_name})"
+        call = OwnCall("predict", finish=functools.partial(_logarithms, logarithm, inner.traits.single_output))
+        name = f"{type(model).__name__}({inner.traits.model_name})"
         # A logarithm undoes an exponential: their rounding is that of numbers about 1
-        floor = inner.floor + 1.0
-        super().__init__(inner, model=model, model_name=name, unit=unit, own_call=call, floor=floor, offset=Offset())
+        floor = inner.traits.rounding.floor + 1.0
+        super().__init__(inner, model=model, model_name=name, unit=unit, own_call=call, offset=Offset())
+        self.traits = self.traits.with_rounding(floor=floor)
 
     def predict(self, X: Table) -> np.ndarray:
-        rows = X.copy() if writes_to_rows(self.model.regressor_) else X
-        assert self.own_call is not None
-        return self.own_call(self.model, readable(self.model, rows))
+        rows = X.copy() if writes_to_rows(self.traits.model.regressor_) else X
+        assert self.traits.own_call is not None
+        return self.traits.own_call(self.traits.model, readable(self.traits.model, rows))
 
 
 def _logarithms(logarithm: np.ufunc, single: bool, values: np.ndarray) -> np.ndarray:

@@ -242,7 +242,7 @@ def _nothing(part: Partition) -> GlobalImportance:
 
 def _with_wanted_keys(file: StoredFile, part: Partition) -> StoredFile:
     """Return a file with those folder keys that the run names. Others are not columns."""
-    wanted = {*part.layout.keep, *part.drop, part.offset, *part.explainer.reader.feature_names}
+    wanted = {*part.layout.keep, *part.drop, part.offset, *part.explainer.reader.traits.feature_names}
     return dataclasses.replace(file, keys=tuple(pair for pair in file.keys if pair[0] in wanted))
 
 
@@ -284,7 +284,7 @@ def _check_schemas(part: Partition, files: list[StoredFile]) -> None:
                 *part.layout.keep,
                 *part.drop,
                 part.offset,
-                *part.explainer.reader.feature_names,
+                *part.explainer.reader.traits.feature_names,
             }:
                 schema = schema.remove(schema.get_field_index(name))
         first = schema if first is None else first
@@ -316,7 +316,7 @@ def _check_type(field: Any, before: Any, name: str, first: str, part: Partition)
 
 def _checked_batch_rows(part: Partition, batch_rows: int | None) -> int:
     if batch_rows is None:
-        width = 8.0 * _COPIES * (part.explainer.reader.n_features + len(part.layout.keep) + len(part.layout.computed))
+        width = 8.0 * _COPIES * (part.explainer.reader.traits.n_features + len(part.layout.keep) + len(part.layout.computed))
         return int(max(1, min(_MAX_BATCH_ROWS, part.explainer.memory_limit / 4 // width)))
     if isinstance(batch_rows, bool) or not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1:
         raise InputError(message("The 'batch_rows' parameter must be a positive int", f"Got {batch_rows!r}"))

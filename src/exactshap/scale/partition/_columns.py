@@ -158,9 +158,9 @@ def layout_of(
     for name, number in (("order", order), ("top_k", 1 if top_k is None else top_k)):
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
             raise InputError(message(f"The {name!r} parameter must be a positive int", f"Got {number!r}"))
-    endings = ("",) if reader.single_output else tuple(f"_{name}" for name in reader.output_names)
+    endings = ("",) if reader.traits.single_output else tuple(f"_{name}" for name in reader.traits.output_names)
     sizes = range(1, order + 1)  # in the order of explanation.sets
-    players = tuple(" & ".join(names) for size in sizes for names in combinations(reader.player_names, size))
+    players = tuple(" & ".join(names) for size in sizes for names in combinations(reader.traits.player_names, size))
     if dtype not in _DTYPES:
         raise UnknownNameError(message(f"Unknown type dtype={dtype!r}", do=did_you_mean(str(dtype), _DTYPES)))
     layout = Layout(tuple(keep), endings, players, sampled, None if top_k is None else min(int(top_k), len(players)), dtype)

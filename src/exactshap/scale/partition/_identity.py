@@ -19,14 +19,14 @@ def explainer_identity(explainer: Explainer, index: str) -> dict[str, Any]:
     from exactshap import __version__
 
     reader = explainer.reader
-    background = reader.background
+    background = reader.traits.background
     return {
-        "model": object_digest(reader.model),
+        "model": object_digest(reader.traits.model),
         "background": None if background is None else fingerprint(background.native),
-        "weights of the background": None if reader.weights is None else object_digest(reader.weights),
-        "value function": reader.value_function,
-        "players": [[name, *columns] for name, columns in zip(reader.player_names, reader.players, strict=True)],
-        "outputs": list(reader.output_names),
+        "weights of the background": None if reader.traits.weights is None else object_digest(reader.traits.weights),
+        "value function": reader.traits.value_function,
+        "players": [[name, *columns] for name, columns in zip(reader.traits.player_names, reader.traits.players, strict=True)],
+        "outputs": list(reader.traits.output_names),
         "index": index,
         "version of exactshap": __version__,
     }

@@ -235,13 +235,17 @@ class Partition:
         for name in (*self.types, *outside):
             if name not in names:
                 raise UnknownNameError(message(f"The table has no column {name!r}", do=did_you_mean(name, names)))
-        own = set(reader.feature_names)
+        own = set(reader.traits.feature_names)
         left_out = {name for name in names if name in outside or ((name in self.types or is_index(name)) and name not in own)}
-        table = with_categories(table.select([j for j, name in enumerate(names) if name not in left_out]), reader.background)
-        check_types(table, reader.background)
-        if reader.fitted_names is not None or (reader.background is not None and reader.background.is_frame):
+        table = with_categories(
+            table.select([j for j, name in enumerate(names) if name not in left_out]), reader.traits.background
+        )
+        check_types(table, reader.traits.background)
+        if reader.traits.fitted_names is not None or (
+            reader.traits.background is not None and reader.traits.background.is_frame
+        ):
             return table
-        given = tuple(reader.feature_names)
+        given = tuple(reader.traits.feature_names)
         if given != tuple(f"x{j}" for j in range(len(given))) and table.names != given:
             what, got = "The columns are not those of the explainer", f"Got {list(table.names or ())}"
             raise UnknownNameError(message(what, got, f"Pass {list(given)}, in this order"))
@@ -318,7 +322,7 @@ def _check_offset(explainer: Explainer, offset: str) -> None:
     if not isinstance(offset, str):
         do = "Make them a column of every table: offset='log_exposure'"
         raise InputTypeError(message("`offset` must name a column", f"Got {type(offset).__name__}", do))
-    if offset in explainer.reader.feature_names:
+    if offset in explainer.reader.traits.feature_names:
         do = "Fit the model without that column"
         raise InputError(message(f"Column {offset!r} is a feature of the model", "Got it as offset= too", do))
     require_score(explainer.reader)
@@ -326,5 +330,5 @@ def _check_offset(explainer: Explainer, offset: str) -> None:
 
 def _is_sampled(explainer: Explainer, index: Any, order: int) -> bool:
     """Say whether values will have standard errors; models that need no background are never sampled."""
-    background = explainer.reader.background
+    background = explainer.reader.traits.background
     return background is not None and not explainer.plan(background.take(slice(0, 1)).native, index, order).exact

@@ -1,0 +1,268 @@
+"""The facts of a reader: names, players, value function, background, rounding, the model's own call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.progress import Asks
+from exactshap._runtime.types import Foreign, Model, TableLike
+from exactshap.errors import InputTypeError, message
+from exactshap.frames import Table, check_columns, with_unique_index
+from exactshap.readers._request import Request, choose_value_function, names_of, players_of
+
+
+def outputs_of(chosen: list[int], single: bool, values: np.ndarray) -> np.ndarray:
+    """Return the explained outputs of predictions (n_rows,) or (n_rows, n_model_outputs)."""
+    values = values.reshape(len(values), -1)[:, chosen]
+    return values[:, 0] if single else values
+
+
+def joined_outputs(values: Foreign) -> np.ndarray:
+    """Return predictions as one array: of several targets some classifiers answer a list, a table of class shares for each.
+
+    >>> joined_outputs([[[0.25, 0.75]], [[1.0, 0.0]]])
+    array([[0.25, 0.75, 1.  , 0.  ]])
+    """
+    if isinstance(values, list) and all(np.ndim(table) == 2 for table in values):
+        return np.concatenate([np.asarray(table, float) for table in values], axis=1)
+    return np.asarray(values, float)
+
+
+def _unchanged(values: np.ndarray) -> np.ndarray:
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class OwnCall:
+    """Call a documented method of a model and shape its result. The result becomes the explained output.
+
+    Parameters
+    ----------
+    settings : mapping, default={}
+        Keyword arguments of the call, which scikit-learn's pipelines hand to their last step.
+    finish : callable, default: unchanged
+        ``finish(values) -> (n_rows,) or (n_rows, n_outputs)`` in the explained unit.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVR
+    >>> model = SVR().fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> OwnCall("predict")(model, [[0.0]]).shape
+    (1,)
+    """
+
+    method: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    finish: Callable[[np.ndarray], np.ndarray] = _unchanged
+
+    def __call__(self, model: Model, rows: TableLike) -> np.ndarray:
+        """Return the prediction of ``model``, or of whatever wraps it. The rows are of the kind that it was fitted with."""
+        try:
+            values = getattr(model, self.method)(with_unique_index(rows), **self.settings)
+        except (TypeError, ValueError) as error:
+            if type(rows).__module__.startswith("scipy.sparse"):  # of a model that was fitted on dense rows
+                raise InputTypeError(
+                    message(f"{type(model).__name__} refuses sparse rows", f"{error}", "Pass X.toarray()")
+                ) from error
+            raise
+        # A copy: some models return one array again and again
+        return np.array(self.finish(joined_outputs(values)), float)
+
+    def of_table(self, model: Model, X: Table) -> np.ndarray:
+        """Return the same of a table."""
+        return self(model, X.native)
+
+    def in_double(self, model: Model, X: Table) -> np.ndarray:
+        """Return the same of a table in double precision, as the terms: many models compute in the precision of their rows."""
+        return self(model, X.in_double().native)
+
+
+@dataclass(frozen=True, eq=False)
+class Offset:
+    """How a model takes an offset of each row."""
+
+    keyword: str | None = None  # of the model's own call; None where it has none, so that the offset is added to its answer
+    # number or (n_model_outputs,): what the model leaves out where an offset is given: XGBoost's base_score
+    replaces: np.ndarray | float = 0.0
+
+
+@dataclass(frozen=True)
+class SecondReading:
+    """State how another way of reading a model differs from its reader's."""
+
+    difference: float | None = None  # the largest relative difference; None where there is no second reading
+    gap: str = ""  # why there is none, where the family has one
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Say what a prediction may be off by. The tolerance of the certificate follows.
+
+    Parameters
+    ----------
+    n_terms : float, default=1
+        Added up for one prediction.
+    precision : float, default: that of float64
+        Rounding unit of the model's own predictions.
+    relative : float, default=None
+        Relative error of a prediction; None: that of ``n_terms`` products of one factor for each column.
+    floor : float, default=0
+        Magnitude that rounding is relative to besides the scale of a solution and the prediction.
+    cancels : bool, default=False
+        Whether terms may be so much larger than their sum that the certificate counts the digits left.
+
+    Examples
+    --------
+    >>> Rounding(n_terms=100.0).floor
+    0.0
+    """
+
+    n_terms: float = 1.0
+    precision: float = float(np.finfo(np.float64).eps)
+    relative: float | None = None
+    floor: float = 0.0
+    cancels: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Traits:
+    r"""Hold the facts of a reader. They are all that is known without a row.
+
+    ``relative_rounding`` is the relative error of a prediction, where the reader does not say it:
+
+    .. math:: 4\, \epsilon\, (\sqrt{n_\mathrm{terms}} + d)
+
+    A product of d factors is off by at most d eps relative (Higham 2002, Lemma 3.1), a sum of n rounded terms by
+    sqrt(n) eps with overwhelming probability (Higham & Mary 2019); 4 = 2 sides (ours and the model's) x 2 for its constant.
+
+    Parameters
+    ----------
+    model, model_name : object and str
+        The object that the user holds.
+    feature_names, fitted_names : tuple of str
+        Of the columns; and what the model itself knows, None if it was fitted without names.
+    players, player_names : tuple of tuple of int, and tuple of str
+        The columns of each player.
+    output_names, single_output, unit : tuple of str, bool and str
+        Of what is explained; a single output has no axis.
+    value_function : str
+    background, weights : Table and array, or None
+    rounding : Rounding
+    own_call : OwnCall or None
+        The call that a pipeline or a search answers as well; None where no single call predicts.
+    offset, offset_note : Offset or None, and str
+        How the model takes one, None where no offset of a row is a sum in the explained unit; and what to warn of where rows come
+        without, of a model that was fitted with offsets.
+    absent : float
+        What a cell that a sparse matrix leaves out is to the model.
+    block_rows : int
+        Rows of one block at most: what a thread solves at a time, and a step of progress.
+    threads_inside : bool
+        Whether ``solve`` takes the threads itself, so that blocks follow one another.
+    asks : Asks or None
+        What a row takes of a model that is called for each coalition.
+    memory_advice : str
+        What to do where a row does not fit.
+
+    Examples
+    --------
+    >>> from exactshap.readers import Request, Traits
+    >>> traits = Traits.of(abs, Request(), n_columns=2, value_functions=("functional",), default="functional", unit="metres")
+    >>> traits.players, traits.player_names, traits.unit
+    (((0,), (1,)), ('x0', 'x1'), 'metres')
+    """
+
+    model: Any
+    model_name: str
+    feature_names: tuple[str, ...]
+    fitted_names: tuple[str, ...] | None = None
+    players: tuple[tuple[int, ...], ...]
+    player_names: tuple[str, ...]
+    output_names: tuple[str, ...] = ("output",)
+    single_output: bool = True
+    unit: str
+    value_function: str
+    background: Table | None = None
+    weights: np.ndarray | None = None
+    rounding: Rounding = Rounding()
+    own_call: OwnCall | None = None
+    offset: Offset | None = Offset()
+    offset_note: str = ""
+    absent: float = 0.0
+    block_rows: int = 256
+    threads_inside: bool = False
+    asks: Asks | None = None
+    memory_advice: str = "Raise memory_limit=, lower the order, or group columns with groups="
+    n_features: int = field(init=False)
+    n_players: int = field(init=False)
+    n_outputs: int = field(init=False)
+    relative_rounding: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        rounding, n_features = self.rounding, len(self.feature_names)
+        relative = rounding.relative
+        if relative is None:
+            relative = 4.0 * rounding.precision * (math.sqrt(rounding.n_terms) + n_features)
+        derived = {"n_features": n_features, "n_players": len(self.players), "n_outputs": len(self.output_names)}
+        for name, number in {**derived, "relative_rounding": relative}.items():
+            object.__setattr__(self, name, number)
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        request: Request,
+        *,
+        n_columns: int,
+        value_functions: tuple[str, ...],
+        default: str | None = None,
+        fitted_names: tuple[str, ...] | None = None,
+        names: tuple[str, ...] | None = None,
+        model_name: str = "",
+        **facts: Any,
+    ) -> Traits:
+        """Return the facts of a model under the user's settings.
+
+        Parameters
+        ----------
+        model, request
+        n_columns : int
+            Of the rows.
+        value_functions : tuple of str
+            Those that the reader can play, and ``default`` without a background; None if the family needs one.
+        fitted_names : tuple of str, default=None
+            What the model itself knows, and a frame must have.
+        names : tuple of str, default: ``fitted_names``
+            What the model calls its columns, where frames may have others.
+        model_name : str, default: that of its class
+        **facts
+            Other fields: ``unit``, ``output_names``, ``rounding`` ...
+        """
+        name = model_name or type(model).__name__
+        feature_names = names_of(request, names or fitted_names, n_columns, name)
+        players, player_names = players_of(request, feature_names)
+        value_function = choose_value_function(request, value_functions, default, owner=name)
+        background = request.background
+        if background is not None:
+            background = check_columns(background, fitted_names, n_columns, owner=name, what="background")
+        return cls(
+            model=model,
+            model_name=name,
+            feature_names=feature_names,
+            fitted_names=fitted_names,
+            players=players,
+            player_names=player_names,
+            value_function=value_function,
+            background=background,
+            weights=request.weights,
+            **facts,
+        )
+
+    def with_rounding(self, **changes: Any) -> Traits:
+        """Return the facts with other rounding."""
+        return replace(self, rounding=replace(self.rounding, **changes))
