@@ -39,12 +39,15 @@ def first_installed(modules: tuple[str, ...]) -> str | None:
 
 
 def on_first_use(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a door's ``__getattr__``, which imports names on first use: for each module below ``package``, the names that it holds.
+    """Return a door's ``__getattr__``, which imports names on first use.
+
+    ``names`` are, for each module below ``package`` or with a full name, those that it holds.
 
     >>> on_first_use("os", {"path": "join split"})("join")("a", "b")
     'a/b'
     """
-    places = {name: f"{package}.{module}" for module, of_module in names.items() for name in of_module.split()}
+    full = {module: module if module.startswith("exactshap.") else f"{package}.{module}" for module in names}
+    places = {name: full[module] for module, of_module in names.items() for name in of_module.split()}
 
     def get(name: str) -> Any:
         if name not in places:

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-_PUBLIC = {
-    "Decomposition": "exactshap.results.decomposition._decomposition",
-    "PairwiseSettings": "exactshap.decompose.pairwise._estimate",
-    "decompose_conditional_hsic": "exactshap.decompose.conditional",
-    "decompose_hsic": "exactshap.decompose.pairwise._hsic",
-    "decompose_loss": "exactshap.decompose.r2._loss",
-    "decompose_mmd": "exactshap.decompose.pairwise._mmd",
-    "decompose_r2": "exactshap.decompose.r2._decompose",
-}
+from exactshap._runtime.optional import on_first_use
 
 __all__ = [
     "Decomposition",
@@ -27,14 +19,19 @@ __all__ = [
 if TYPE_CHECKING:
     from exactshap.results.decomposition import Decomposition
 
-
-def __getattr__(name: str) -> Any:
-    """Import public names on first use."""
-    import importlib
-
-    if name in _PUBLIC:
-        return getattr(importlib.import_module(_PUBLIC[name]), name)
-    raise AttributeError(f"module 'exactshap.decompose' has no attribute {name!r}")
+# Imported on first use: each of them needs libraries of its own
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "exactshap.results.decomposition": "Decomposition",
+        "conditional": "decompose_conditional_hsic",
+        "pairwise._estimate": "PairwiseSettings",
+        "pairwise._hsic": "decompose_hsic",
+        "pairwise._mmd": "decompose_mmd",
+        "r2._decompose": "decompose_r2",
+        "r2._loss": "decompose_loss",
+    },
+)
 
 
 def __dir__() -> list[str]:

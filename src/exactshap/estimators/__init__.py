@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-_PUBLIC = {
-    "ExponentialSign": "exactshap.estimators.rkhs_weighting._instantiations",
-    "FanovaEffects": "exactshap.estimators.fanova_process",
-    "FanovaGaussianProcess": "exactshap.estimators.fanova_process",
-    "FanovaValues": "exactshap.estimators.fanova_process",
-    "HSICSelector": "exactshap.estimators.hsic_selector",
-    "Instantiation": "exactshap.estimators.rkhs_weighting._instantiation",
-    "MonteCarlo": "exactshap.estimators.rkhs_weighting._instantiation",
-    "PolynomialSign": "exactshap.estimators.rkhs_weighting._instantiations",
-    "RKHSWeightingCV": "exactshap.estimators.rkhs_weighting._cross_validation",
-    "RKHSWeightingClassifier": "exactshap.estimators.rkhs_weighting._classifier",
-    "RKHSWeightingRegressor": "exactshap.estimators.rkhs_weighting._regressor",
-    "ShadowSelector": "exactshap.estimators.shadow_selector",
-    "ShapleyKernelClassifier": "exactshap.estimators.shapley_ridge._classifier",
-    "ShapleyKernelRidge": "exactshap.estimators.shapley_ridge._regressor",
-    "UniformStump": "exactshap.estimators.rkhs_weighting._instantiations",
-    "connected_subsets": "exactshap.estimators.rkhs_weighting._subsets",
-    "grid_edges": "exactshap.estimators.rkhs_weighting._subsets",
-}
+from exactshap._runtime.optional import on_first_use
 
 __all__ = [
     "ExponentialSign",
@@ -62,14 +44,18 @@ if TYPE_CHECKING:
     from exactshap.estimators.shadow_selector import ShadowSelector
     from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier, ShapleyKernelRidge
 
-
-def __getattr__(name: str) -> Any:
-    """Import an estimator on first use: scikit-learn is not needed before."""
-    import importlib
-
-    if name in _PUBLIC:
-        return getattr(importlib.import_module(_PUBLIC[name]), name)
-    raise AttributeError(f"module 'exactshap.estimators' has no attribute {name!r}")
+# Imported on first use: scikit-learn is not needed before
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "fanova_process": "FanovaEffects FanovaGaussianProcess FanovaValues",
+        "hsic_selector": "HSICSelector",
+        "rkhs_weighting": "ExponentialSign Instantiation MonteCarlo PolynomialSign RKHSWeightingCV RKHSWeightingClassifier "
+        "RKHSWeightingRegressor UniformStump connected_subsets grid_edges",
+        "shadow_selector": "ShadowSelector",
+        "shapley_ridge": "ShapleyKernelClassifier ShapleyKernelRidge",
+    },
+)
 
 
 def __dir__() -> list[str]:

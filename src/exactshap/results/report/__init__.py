@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-_PUBLIC = {
-    "Scale": "exactshap.results.report._svg",
-    "check_report_path": "exactshap.results.report._page",
-    "colour_variables": "exactshap.results.report._template",
-    "difference_bars": "exactshap.results.report._figures",
-    "marginal_panel": "exactshap.results.report.shares",
-    "minus_signs": "exactshap.results.report._svg",
-    "now": "exactshap.results.report._template",
-    "render": "exactshap.results.report._page",
-    "render_interactive": "exactshap.results.report._interactive",
-    "template": "exactshap.results.report._template",
-    "write_card": "exactshap.results.report._card",
-    "write_page": "exactshap.results.report._template",
-    "write_report": "exactshap.results.report._page",
-    "write_shares_report": "exactshap.results.report.shares",
-}
+from exactshap._runtime.optional import on_first_use
 
 if TYPE_CHECKING:
     from exactshap.results.report._card import write_card as write_card
@@ -37,15 +22,16 @@ if TYPE_CHECKING:
     from exactshap.results.report.shares import marginal_panel as marginal_panel
     from exactshap.results.report.shares import write_shares_report as write_shares_report
 
-
-def __getattr__(name: str) -> Any:
-    """Import a kind of report on first use: a static one needs neither the interactive one's parts nor the plots."""
-    import importlib
-
-    if name in _PUBLIC:
-        return getattr(importlib.import_module(_PUBLIC[name]), name)
-    raise AttributeError(f"module 'exactshap.results.report' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(_PUBLIC)
+# A static report needs neither the interactive one's parts nor the plots
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "_card": "write_card",
+        "_figures": "difference_bars",
+        "_interactive": "render_interactive",
+        "_page": "check_report_path render write_report",
+        "_svg": "Scale minus_signs",
+        "_template": "colour_variables now template write_page",
+        "shares": "marginal_panel write_shares_report",
+    },
+)
