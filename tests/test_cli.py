@@ -123,7 +123,7 @@ def test_report_of_a_model_and_of_a_saved_explanation(files, capsys):
     assert "exact; prediction - baseline - sum of values: residual at most" in capsys.readouterr().out
     assert "values.npz, 40 rows" in (files / "b.html").read_text()
     assert run("report", "model.joblib") == 2
-    assert "A report of a model needs rows" in capsys.readouterr().err
+    assert "The values of a model need rows. DATA is missing" in capsys.readouterr().err
 
 
 def test_the_report_says_the_command(files, monkeypatch):

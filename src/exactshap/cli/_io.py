@@ -127,7 +127,7 @@ def write_table(frame: TableLike, path: Path) -> None:
     Spreadsheets take a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. In CSV files such a *text* (a name of
     a column, a cell of a text column) gets an apostrophe in front; numbers stay as they are, and so do Parquet files.
     """
-    from exactshap.results.data import frame_kind
+    from exactshap.results.data import frame_kind, write_parquet
 
     suffix, kind = _suffix(path), frame_kind(frame)
     if suffix not in _TABLES:
@@ -135,15 +135,14 @@ def write_table(frame: TableLike, path: Path) -> None:
     if suffix == ".csv":
         frame = _without_formulas(frame)
     with atomic_write(path) as draft:
-        if kind == "pyarrow":
-            writer = require("pyarrow.csv" if suffix == ".csv" else "pyarrow.parquet", "frames", purpose="Writing values")
-            (writer.write_csv if suffix == ".csv" else writer.write_table)(frame, draft)
+        if suffix == ".parquet":
+            write_parquet(frame, draft)
+        elif kind == "pyarrow":
+            require("pyarrow.csv", "frames", purpose="Writing values").write_csv(frame, draft)
         elif kind == "polars":
-            (frame.write_csv if suffix == ".csv" else frame.write_parquet)(draft)
-        elif suffix == ".csv":
-            frame.to_csv(draft, index=False)
+            frame.write_csv(draft)
         else:
-            frame.to_parquet(draft)
+            frame.to_csv(draft, index=False)
 
 
 def _without_formulas(frame: TableLike) -> Any:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+
+from exactshap.errors import InputError, ModelFormatError, message
+
+if TYPE_CHECKING:
+    from exactshap.cli._work import Task
 
 # Bytes: names of some million columns.
 _MAX_TOML = 2**26
@@ -13,6 +22,8 @@ _MAX_TOML = 2**26
 Model = Annotated[Path, typer.Argument(help="Fitted model: .skops, a booster's file, or a pickle with --allow-pickle.")]
 Data = Annotated[Path, typer.Argument(help="Rows to explain: .csv or .parquet.")]
 DataOrFolder = Annotated[Path, typer.Argument(help="Rows to explain: .csv or .parquet, or a folder or pattern of such files.")]
+ModelOrSaved = Annotated[Path, typer.Argument(help="Fitted model, or an explanation saved as .npz.")]
+DataOfModel = Annotated[Path | None, typer.Argument(help="Rows: .csv or .parquet; not for a saved explanation.")]
 Background = Annotated[Path | None, typer.Option(help="Reference rows (.csv or .parquet); all of them are used.")]
 Target = Annotated[str | None, typer.Option(help="Column of the data that is the target, not a feature.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column of the data that is not a feature; may be repeated.")]
@@ -34,6 +45,7 @@ Rows = Annotated[
     str | None, typer.Option(help="Which rows: 7, 0:100, 3,5,8, or a filter such as 'age > 40 and sex = F'; all by default.")
 ]
 Jobs = Annotated[int | None, typer.Option(help="Threads; results are the same bits for every number.")]
+Keep = Annotated[list[str] | None, typer.Option(help="Column to copy to what is written; may be repeated.")]
 Seed = Annotated[int, typer.Option(help="Seed of random choices.")]
 Stages = Annotated[
     int | None,
@@ -68,12 +80,82 @@ _LINES = {
 EXAMPLES = {name: "\n\n".join(("Examples:", *lines)) for name, lines in _LINES.items()}
 
 
-def explainer_settings(
-    value_function: str, model_output: str, align: bool, groups: Path | None, budget: int | None, **others: Any
-) -> dict[str, Any]:
-    """Return the keyword arguments of ``Explainer``; readers refuse a budget that they have no use for, so that none is no keyword."""
-    settings = {"value_function": value_function, "output": output_choice(model_output), "align": align}
-    return {**settings, "groups": read_groups(groups), **({} if budget is None else {"budget": budget}), **others}
+Shared = Mapping[str, tuple[Any, Any]]  # name of an option -> its type and default
+Command = Callable[..., None]
+
+# Of every command about a model on rows
+_OF_MODEL: Shared = {
+    "model": (Model, Parameter.empty),
+    "data": (Data, Parameter.empty),
+    "background": (Background, None),
+    "target": (Target, None),
+    "drop": (Drop, None),
+    "value_function": (ValueFunction, "auto"),
+    "model_output": (ModelOutput, "auto"),
+    "allow_pickle": (AllowPickle, False),
+    "trust": (Trust, False),
+    "n_stages": (Stages, None),
+    "align": (Align, False),
+    "groups": (Groups, None),
+    "budget": (Budget, None),
+}
+# Of some of them
+_FURTHER: Shared = {"offset": (Offset, None), "jobs": (Jobs, None), "rows": (Rows, None), "keep": (Keep, None)}
+# In the place of model and data where more is taken
+FOLDER: Shared = {"data": (DataOrFolder, Parameter.empty)}
+SAVED: Shared = {"model": (ModelOrSaved, Parameter.empty), "data": (DataOfModel, None)}
+
+
+def takes_task(*further: str, instead: Shared = MappingProxyType({})) -> Callable[[Command], Command]:
+    """Give a command the options of a model on rows. Its argument ``task`` is what they describe.
+
+    ``further`` are the names of options that not all such commands have; ``instead`` replaces some.
+    """
+    return takes("task", {**_OF_MODEL, **{name: _FURTHER[name] for name in further}, **instead}, _task)
+
+
+def takes(argument: str, shared: Shared, make: Callable[..., Any]) -> Callable[[Command], Command]:
+    """Give a command options that others have as well. Its ``argument`` is what ``make`` returns for them."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def run(**typed: Any) -> None:
+            made = make(**{name: typed.pop(name) for name in shared})
+            command(**typed, **{argument: made})
+
+        # Typer reads the signature; the type of the argument itself is none that it knows
+        types = get_type_hints(command, localns={"Task": object}, include_extras=True)
+        own = [one.replace(annotation=types[name]) for name, one in Signature.from_callable(command).parameters.items()]
+        others = [Parameter(name, Parameter.KEYWORD_ONLY, default=one[1], annotation=one[0]) for name, one in shared.items()]
+        of_command = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own if one.name != argument]
+        run.__signature__ = Signature([*others, *of_command])  # type: ignore[attr-defined]
+        run.__annotations__ = {}
+        return run
+
+    return decorate
+
+
+def _task(
+    *,
+    value_function: str,
+    model_output: str,
+    align: bool,
+    groups: Path | None,
+    budget: int | None,
+    target: str | None,
+    drop: list[str] | None,
+    jobs: int | None = None,
+    rows: str | None = None,
+    keep: list[str] | None = None,
+    **others: Any,
+) -> Task:
+    from exactshap.cli._work import Task
+
+    settings = {"value_function": value_function, "output": output_choice(model_output), "align": align, "n_jobs": jobs}
+    # Readers refuse a budget that they have no use for
+    settings |= {"groups": read_groups(groups)} | ({} if budget is None else {"budget": budget})
+    choice = {"drop": dropped(target, drop), "rows": row_choice(rows), "keep": tuple(keep or ())}
+    return Task(settings=settings, target=target, **choice, **others)
 
 
 def dropped(target: str | None, drop: list[str] | None) -> tuple[str, ...]:
@@ -85,8 +167,6 @@ def read_groups(path: Path | None) -> dict[str, list[str]] | None:
     """Return the groups of a TOML file: a list of columns for each name."""
     if path is None:
         return None
-    from exactshap.errors import InputError, message
-
     groups = read_toml(path)
     wrong = next((name for name, columns in groups.items() if not isinstance(columns, list)), None)
     if wrong is not None:
@@ -99,7 +179,6 @@ def read_toml(path: Path) -> dict[str, Any]:
     import tomllib
 
     from exactshap._runtime.files import read_bounded
-    from exactshap.errors import InputError, ModelFormatError, message
 
     try:
         return tomllib.loads(read_bounded(path, _MAX_TOML).decode())
@@ -115,8 +194,6 @@ def row_choice(text: str | None) -> slice | list[int] | str | None:
     >>> row_choice("0:100"), row_choice("3,5"), row_choice("7"), row_choice("age > 40")
     (slice(0, 100, None), [3, 5], [7], 'age > 40')
     """
-    from exactshap.errors import InputError, message
-
     if text is None or any(sign not in "0123456789:,- " for sign in text):
         return text
     try:

@@ -1,4 +1,4 @@
-"""What ``explain``, ``report`` and ``check`` share: model and data in, an Explainer out."""
+"""What all commands on a model share: model and data in, an Explainer out."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 class Task:
     """Files and settings of one run."""
 
-    # model, data, background: files; ``background`` may be None
+    # model, data, background: files; ``data`` is None for an explanation that was saved
     model: Path
-    data: Path
+    data: Path | None
     background: Path | None = None
+    target: str | None = None
     drop: tuple[str, ...] = ()  # columns of the files that are not features: the target, identifiers
     allow_pickle: bool = False
     trust: bool = False
@@ -39,13 +40,26 @@ class Task:
     keep: tuple[str, ...] = ()  # columns of the data that are written with the values
     offset: str | None = None  # column of the data that holds the offsets of its rows
 
+    @property
+    def file(self) -> Path:
+        """The file of the rows."""
+        if self.data is None:
+            do = "Pass a .csv or .parquet file after the model"
+            raise InputError(message("The values of a model need rows", "DATA is missing", do))
+        return self.data
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the model is an explanation that was saved."""
+        return self.model.suffix.lower() == ".npz"
+
     def explainer(self) -> tuple[Explainer, Any]:
         """Read the files; return the bound Explainer and the rows."""
+        rows = self.file.name  # before the model is read, which takes longer
         explainer = self.without_data()
-        dropped = tuple(name for name in self.drop if name != self.offset)
-        X = take_columns(self.table(), dropped, what=self.data.name)
+        X = take_columns(self.table(), tuple(name for name in self.drop if name != self.offset), what=rows)
         if self.offset is not None:
-            take_columns(X, (self.offset,), what=self.data.name)  # says if it is not there
+            take_columns(X, (self.offset,), what=rows)  # says if it is not there
         self._refuse_unknown(X, explainer.reader.traits.fitted_names)
         return explainer, X
 
@@ -55,14 +69,14 @@ class Task:
         if isinstance(self.rows, str):
             kept = filtered_rows(table, table.names or (), self.rows)
             if not kept.any():
-                raise InputError(message(f"No row of {self.data.name} has {self.rows}", do="Widen the filter of --rows"))
+                raise InputError(message(f"No row of {self.file.name} has {self.rows}", do="Widen the filter of --rows"))
             return everything[kept]
         if self.rows is None or isinstance(self.rows, slice):
             return everything[self.rows or slice(None)]
         outside = next((i for i in self.rows if not -table.n_rows <= i < table.n_rows), None)
         if outside is not None:
             raise InputError(
-                message(f"There is no row {outside}", f"{self.data.name} has {table.n_rows} rows, numbered from 0")
+                message(f"There is no row {outside}", f"{self.file.name} has {table.n_rows} rows, numbered from 0")
             )
         return everything[self.rows]
 
@@ -74,7 +88,7 @@ class Task:
     def _whole(self) -> Table:
         from exactshap.frames import as_table
 
-        return as_table(read_table(self.data), what=self.data.name, allow_empty=True)
+        return as_table(read_table(self.file), what=self.file.name, allow_empty=True)
 
     def labelled(self, explanation: Explanation) -> Any:
         """Return the values as a frame: row, kept columns, ``phi_<feature>``, baseline, prediction, residual, standard errors."""
@@ -89,22 +103,25 @@ class Task:
         table = as_table(self.table())
         numbers = self.row_numbers(self._whole())
         names = table.names or ()
-        take_columns(table.native, self.keep, what=self.data.name)  # says which one is not there
+        take_columns(table.native, self.keep, what=self.file.name)  # says which one is not there
         return {"row": numbers, **{name: table.column(names.index(name)) for name in self.keep}}
 
     def without_data(self) -> Explainer:
         """Read model and background; return the bound Explainer."""
         from exactshap.explainer import Explainer
 
-        model = load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust, n_stages=self.n_stages)
-        background = None if self.background is None else self.read_background()
-        return Explainer(model, background, **self.settings)
+        return Explainer(self.read_model(), self.read_background(), **self.settings)
+
+    def read_model(self) -> Any:
+        """Read the model."""
+        return load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust, n_stages=self.n_stages)
 
     def read_background(self) -> Any:
-        """Read the background; columns to drop need not be in it."""
+        """Read the background, if there is one; columns to drop need not be in it."""
         from exactshap.frames import as_table
 
-        assert self.background is not None
+        if self.background is None:
+            return None
         table = read_table(self.background)
         names = as_table(table).names or ()
         there = tuple(name for name in dict.fromkeys((*self.drop, self.offset)) if name in names)
@@ -119,7 +136,7 @@ class Task:
         if unknown:
             raise InputError(
                 message(
-                    f"{self.data.name} has columns that the model was not fitted with",
+                    f"{self.file.name} has columns that the model was not fitted with",
                     f"Got {', '.join(map(repr, unknown[:10]))}",
                     "Name the target with --target and other columns with --drop",
                 )
@@ -132,7 +149,7 @@ class Task:
         native = self.table()
         if type(native).__module__.startswith(("pandas.", "polars.")) and name in native.columns:
             return native[name]
-        table = as_table(native, what=self.data.name)
+        table = as_table(native, what=self.file.name)
         return table.column((table.names or ()).index(name))
 
     def explain(self, index: str, order: int) -> Explanation:

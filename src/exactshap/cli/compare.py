@@ -9,6 +9,7 @@ import typer
 
 from exactshap.cli import _options as options
 from exactshap.cli import shares
+from exactshap.errors import InputError, message
 
 if TYPE_CHECKING:
     from exactshap.results.comparison import Cohorts, Comparison
@@ -49,7 +50,6 @@ def _write_report(
     result: Comparison | Cohorts, report: Path, threshold: float | None, first: Path, second: Path | None
 ) -> None:
     from exactshap.cli._screen import console
-    from exactshap.errors import InputError, message
     from exactshap.results.comparison import Comparison
 
     if not isinstance(result, Comparison):
@@ -62,7 +62,6 @@ def _write_report(
 
 
 def _compared(first: Path, second: Path | None, by: str | None, settings: dict[str, object]) -> Comparison | Cohorts:
-    from exactshap.errors import InputError, message
     from exactshap.results.explanation import Explanation
 
     if (second is None) == (by is None):

@@ -15,18 +15,12 @@ if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
 
 
+@options.takes_task("offset", "jobs", "rows", "keep", instead=options.FOLDER)
 def command(
-    model: options.Model,
-    data: options.DataOrFolder,
+    task: Task,
     *,
-    background: options.Background = None,
-    target: options.Target = None,
-    drop: options.Drop = None,
-    offset: options.Offset = None,
     index: options.Index = "shapley",
     order: options.Order = 1,
-    value_function: options.ValueFunction = "auto",
-    model_output: options.ModelOutput = "auto",
     output: Annotated[
         Path | None,
         typer.Option(
@@ -37,16 +31,7 @@ def command(
         ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report: .html.")] = None,
-    allow_pickle: options.AllowPickle = False,
-    trust: options.Trust = False,
-    n_stages: options.Stages = None,
-    align: options.Align = False,
-    jobs: options.Jobs = None,
     seed: options.Seed = 0,
-    groups: options.Groups = None,
-    budget: options.Budget = None,
-    rows: options.Rows = None,
-    keep: Annotated[list[str] | None, typer.Option(help="Column to copy to the values; may be repeated.")] = None,
     batch_rows: Annotated[int | None, typer.Option(min=1, help="Rows of one file in a folder of results.")] = None,
     resume: Annotated[bool, typer.Option("--resume/--no-resume", help="Go on with a folder of results, or refuse it.")] = True,
     on_bad_rows: Annotated[
@@ -58,29 +43,16 @@ def command(
     """Explain a table or a folder of tables; print the largest values."""
     from exactshap.cli._io import check_target
     from exactshap.cli._screen import console, show_explanation
-    from exactshap.cli._work import Task, command_line
+    from exactshap.cli._work import command_line
     from exactshap.results.report import check_report_path
 
-    task = Task(
-        model=model,
-        data=data,
-        background=background,
-        drop=options.dropped(target, drop),
-        allow_pickle=allow_pickle,
-        trust=trust,
-        n_stages=n_stages,
-        settings=options.explainer_settings(value_function, model_output, align, groups, budget, n_jobs=jobs),
-        rows=options.row_choice(rows),
-        keep=tuple(keep or ()),
-        offset=offset,
-    )
     of_folders = {"batch_rows": batch_rows, "resume": resume, "on_bad_rows": on_bad_rows, "top_k": top_k, "dtype": dtype}
-    if data.is_dir() or (output is not None and not output.suffix):
-        if rows is not None:
+    if task.file.is_dir() or (output is not None and not output.suffix):
+        if task.rows is not None:
             raise InputError(
                 message("--rows is for one file of results", f"Got --out {output}", "Name a file: --out values.csv")
             )
-        stream_files(task, output, report, keep=task.keep, index=index, order=order, **of_folders)
+        stream_files(task, output, report, index=index, order=order, **of_folders)
         return
     _refuse_settings_of_folders(of_folders, task.keep, output)
     for path, suffixes in ((output, (".csv", ".parquet", ".npz")), (report, None)):
@@ -94,7 +66,7 @@ def command(
         write_values(task, explanation, output)
         screen.print(f"\nvalues written to {output}")
     if report is not None:
-        explanation.report(report, data_name=data.name, command=command_line(), seed=seed)
+        explanation.report(report, data_name=task.file.name, command=command_line(), seed=seed)
         screen.print(f"\nreport written to {report}")
 
 
@@ -119,8 +91,8 @@ def stream_files(task: Task, output: Path | None, report: Path | None, **setting
     if report is not None:
         what = "A folder of files has no report"
         raise InputError(message(what, f"Got --report {report}", "Explain one file"))
-    settings |= {"drop": task.drop, "offset": task.offset}
-    console().print(repr(explain_dataset(task.without_data(), task.data, output, **settings)))
+    settings |= {"keep": task.keep, "drop": task.drop, "offset": task.offset}
+    console().print(repr(explain_dataset(task.without_data(), task.file, output, **settings)))
 
 
 def write_values(task: Task, explanation: Explanation, path: Path) -> None:

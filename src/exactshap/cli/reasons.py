@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from exactshap.cli import _options as options
+from exactshap.errors import InputError, message
+
+if TYPE_CHECKING:
+    from exactshap.cli._work import Task
 
 
+@options.takes_task("jobs", "rows", "keep", instead=options.SAVED)
 def command(
-    model: Annotated[Path, typer.Argument(help="Fitted model, or an explanation saved as .npz.")],
-    data: Annotated[Path | None, typer.Argument(help="Rows: .csv or .parquet; not for a saved explanation.")] = None,
+    task: Task,
     *,
     adverse: Annotated[
         str, typer.Option(help="What speaks against a row: positive values (of a risk) or negative (of a score).")
@@ -22,26 +26,11 @@ def command(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the reasons: .csv or .parquet.")] = None,
     letter: Annotated[Path | None, typer.Option(help="Write the letter of one row (--rows 7): .html or .pdf.")] = None,
     resample: Annotated[int, typer.Option(min=0, help="Resamples of the background, for intervals of the reasons.")] = 0,
-    background: options.Background = None,
-    target: options.Target = None,
-    drop: options.Drop = None,
-    keep: Annotated[list[str] | None, typer.Option(help="Column to copy to the reasons; may be repeated.")] = None,
-    value_function: options.ValueFunction = "auto",
-    model_output: options.ModelOutput = "auto",
-    allow_pickle: options.AllowPickle = False,
-    trust: options.Trust = False,
-    n_stages: options.Stages = None,
-    align: options.Align = False,
-    jobs: options.Jobs = None,
     seed: options.Seed = 0,
-    groups: options.Groups = None,
-    budget: options.Budget = None,
-    rows: options.Rows = None,
 ) -> None:
     """Name the strongest adverse reasons of each row, with the hash that repeats them."""
     from exactshap.cli._io import check_target, write_table
     from exactshap.cli._screen import console
-    from exactshap.cli._work import Task
     from exactshap.results.data import frame_of
     from exactshap.results.explanation import Explanation
 
@@ -49,26 +38,14 @@ def command(
     check_target(letter, (".html", ".htm", ".pdf"))
     settings: dict[str, Any] = {"adverse": adverse, "codes": read_codes(codes), "random_state": seed}
     before: dict[str, Any] = {}
-    if model.suffix.lower() == ".npz":
+    if task.is_saved:
         _refuse_resampling(resample)
-        reasons = Explanation.load(model).reasons(k, **settings)
+        reasons = Explanation.load(task.model).reasons(k, **settings)
     else:
-        task = Task(
-            model=model,
-            data=_needed(data),
-            background=background,
-            drop=options.dropped(target, drop),
-            allow_pickle=allow_pickle,
-            trust=trust,
-            n_stages=n_stages,
-            settings=options.explainer_settings(value_function, model_output, align, groups, budget, n_jobs=jobs),
-            rows=options.row_choice(rows),
-            keep=tuple(keep or ()),
-        )
         explainer, X = task.explainer()
         if resample:
             settings |= {"background_values": explainer.background_values(X), "n_bootstrap": resample}
-        reasons = explainer(X).reasons(k, model_digest=file_digest(model), **settings)
+        reasons = explainer(X).reasons(k, model_digest=file_digest(task.model), **settings)
         before = task.kept_columns()
     screen = console()
     screen.print(repr(reasons))
@@ -83,8 +60,6 @@ def read_codes(path: Path | None) -> dict[str, str] | None:
     """Return the codes of a TOML file: a text for each column."""
     if path is None:
         return None
-    from exactshap.errors import InputError, message
-
     codes = options.read_toml(path)
     wrong = next((name for name, text in codes.items() if not isinstance(text, str)), None)
     if wrong is not None:
@@ -102,18 +77,7 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _needed(data: Path | None) -> Path:
-    from exactshap.errors import InputError, message
-
-    if data is None:
-        do = "Pass a .csv or .parquet file after the model"
-        raise InputError(message("Reasons of a model need rows", "DATA is missing", do))
-    return data
-
-
 def _refuse_resampling(resample: int) -> None:
-    from exactshap.errors import InputError, message
-
     if resample:
         do = "Pass the model, the rows and --background"
         raise InputError(message("A saved explanation holds no background rows to resample", f"Got --resample {resample}", do))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import typer
 
 from exactshap._runtime.types import Foreign
 from exactshap.cli import _options as options
+from exactshap.errors import InputError, message
 from exactshap.results.data import counted
 
 if TYPE_CHECKING:
@@ -42,6 +44,22 @@ Game = Annotated[
 Background = Annotated[Path | None, typer.Option(help="Reference rows, for linear, additive and kernel models.")]
 Bootstrap = Annotated[int, typer.Option(min=0, help="Resamples of the rows for intervals, with --game refit.")]
 Weights = Annotated[str | None, typer.Option("--sample-weight", help="Column of the data that holds row weights.")]
+
+# What MMD and HSIC have in common
+_OF_SAMPLES: options.Shared = {
+    "drop": (options.Drop, None),
+    "kernel": (Kernel, "rbf"),
+    "bandwidth": (Bandwidth, "column-median"),
+    "permutations": (Permutations, 199),
+    "correction": (Correction, "max"),
+    "index": (options.Index, "shapley"),
+    "out": (Out, None),
+    "picture": (Picture, None),
+    "report": (Report, None),
+    "method": (Method, "auto"),
+    "jobs": (options.Jobs, None),
+    "seed": (options.Seed, 0),
+}
 
 
 def r2(
@@ -89,86 +107,62 @@ def r2(
     write_outputs(shares, out, picture, _figure)
 
 
+@options.takes("chosen", _OF_SAMPLES, SimpleNamespace)
 def mmd(
     first: Annotated[Path, typer.Argument(metavar="A", help="One sample: .csv or .parquet.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="The other sample, with the same columns.")],
     *,
-    drop: options.Drop = None,
-    kernel: Kernel = "rbf",
-    bandwidth: Bandwidth = "column-median",
-    permutations: Permutations = 199,
-    correction: Correction = "max",
-    index: options.Index = "shapley",
-    out: Out = None,
-    picture: Picture = None,
-    report: Report = None,
-    method: Method = "auto",
-    jobs: options.Jobs = None,
-    seed: options.Seed = 0,
+    chosen: SimpleNamespace,
 ) -> None:
     """Say which columns make two samples differ (maximum mean discrepancy)."""
     from exactshap.cli._io import read_table, take_columns
-    from exactshap.decompose import PairwiseSettings, decompose_mmd
+    from exactshap.decompose import decompose_mmd
 
-    names = tuple(drop or ())
+    names = tuple(chosen.drop or ())
     one, other = (take_columns(read_table(path), names, what=path.name) for path in (first, second))
-    result = decompose_mmd(
-        one,
-        other,
-        kernel=kernel,
-        bandwidth=_bandwidth_choice(bandwidth),
-        index=index,
-        n_permutations=permutations,
-        random_state=seed,
-        n_jobs=jobs,
-        settings=PairwiseSettings(correction=correction, method=method),
-    )
-    labels = (first.stem, second.stem)
-    title = f"What differs between {first.name} and {second.name}"
-    _finish(result, (one, other), labels, title=title, out=out, picture=picture, report=report)
+    result = decompose_mmd(one, other, kernel=chosen.kernel, **_settings(chosen))
+    _finish(result, chosen, f"What differs between {first.name} and {second.name}", (one, other), (first.stem, second.stem))
 
 
+@options.takes("chosen", _OF_SAMPLES, SimpleNamespace)
 def hsic(
     data: Annotated[Path, typer.Argument(help="Rows: .csv or .parquet.")],
     *,
+    chosen: SimpleNamespace,
     target: Annotated[str, typer.Option(help="Column that the others may depend on.")],
-    drop: options.Drop = None,
-    kernel: Kernel = "rbf",
     kernel_target: Annotated[str, typer.Option(help="Kernel of the target: rbf, laplacian, cauchy or categorical.")] = "rbf",
-    bandwidth: Bandwidth = "column-median",
-    permutations: Permutations = 199,
-    correction: Correction = "max",
-    index: options.Index = "shapley",
-    out: Out = None,
-    picture: Picture = None,
-    report: Report = None,
-    method: Method = "auto",
-    jobs: options.Jobs = None,
-    seed: options.Seed = 0,
 ) -> None:
     """Say which columns a target depends on (Hilbert-Schmidt independence criterion, unbiased)."""
     from exactshap.cli._io import read_table, take_columns
-    from exactshap.decompose import PairwiseSettings, decompose_hsic
+    from exactshap.decompose import decompose_hsic
     from exactshap.frames import as_table
 
     table = read_table(data)
-    features = take_columns(table, options.dropped(target, drop), what=data.name)
+    features = take_columns(table, options.dropped(target, chosen.drop), what=data.name)
     others = tuple(name for name in as_table(table).names or () if name != target)
     result = decompose_hsic(
         features,
         take_columns(table, others, what=data.name),
-        kernel_x=kernel,
+        kernel_x=chosen.kernel,
         kernel_y=kernel_target,
-        bandwidth=_bandwidth_choice(bandwidth),
         estimator="unbiased",
-        index=index,
-        n_permutations=permutations,
-        random_state=seed,
-        n_jobs=jobs,
-        settings=PairwiseSettings(correction=correction, method=method),
+        **_settings(chosen),
     )
-    title = f"What {target} depends on in {data.name}"
-    _finish(result, None, ("", ""), title=title, out=out, picture=picture, report=report)
+    _finish(result, chosen, f"What {target} depends on in {data.name}")
+
+
+def _settings(chosen: SimpleNamespace) -> dict[str, Any]:
+    """Return the keyword arguments that MMD and HSIC have in common."""
+    from exactshap.decompose import PairwiseSettings
+
+    return {
+        "bandwidth": _bandwidth_choice(chosen.bandwidth),
+        "index": chosen.index,
+        "n_permutations": chosen.permutations,
+        "random_state": chosen.seed,
+        "n_jobs": chosen.jobs,
+        "settings": PairwiseSettings(correction=chosen.correction, method=chosen.method),
+    }
 
 
 def _bandwidth_choice(text: str) -> str | float:
@@ -197,26 +191,23 @@ def _rows_of_r2(shares: R2Decomposition) -> list[tuple[str, ...]]:
 
 def _finish(
     shares: PairwiseDecomposition,
-    samples: tuple[Any, Any] | None,
-    labels: tuple[str, str],
-    *,
+    chosen: SimpleNamespace,
     title: str,
-    out: Path | None,
-    picture: Path | None,
-    report: Path | None,
+    samples: tuple[Any, Any] | None = None,
+    labels: tuple[str, str] = ("", ""),
 ) -> None:
     """Print the shares and write what the options ask for."""
     from exactshap.cli._screen import console
     from exactshap.results.decomposition import facts_of, rows_of
 
     _show("; ".join(facts_of(shares)), *rows_of(shares), "column")
-    write_outputs(shares, out, picture, lambda shares: _figure(shares, samples, labels))
-    if report is not None:
+    write_outputs(shares, chosen.out, chosen.picture, lambda shares: _figure(shares, samples, labels))
+    if chosen.report is not None:
         from exactshap.cli._work import command_line
         from exactshap.results.report import write_shares_report
 
-        write_shares_report(shares, report, title=title, samples=samples, labels=labels, command=command_line())
-        console().print(f"report written to {report}")
+        write_shares_report(shares, chosen.report, title=title, samples=samples, labels=labels, command=command_line())
+        console().print(f"report written to {chosen.report}")
 
 
 def _show(facts: str, headings: Sequence[str], rows: Sequence[Sequence[str]], noun: str) -> None:
@@ -274,7 +265,6 @@ def _figure(shares: Foreign, samples: tuple[Any, Any] | None = None, labels: tup
 
 def _write_picture(figure: Foreign, path: Path) -> None:
     from exactshap._runtime.files import atomic_write
-    from exactshap.errors import InputError, message
 
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg", "pdf"):
