@@ -81,3 +81,37 @@ def table_html(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     body = "".join(line(row, "td") for row in rows)
     return printable(f"<table><thead>{line(headings, 'th')}</thead><tbody>{body}</tbody></table>")
+
+
+class PrintedTable:
+    """Print a table between facts and lines, as text and in notebooks: what ``_head``, ``_table`` and ``_more`` return."""
+
+    def _head(self) -> tuple[str, Mapping[str, str]] | None:
+        """Return a title and facts, if there are such."""
+        return None
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Return headings and rows."""
+        raise NotImplementedError
+
+    def _more(self) -> str:
+        """Return what stands below the table."""
+        return ""
+
+    def __repr__(self) -> str:
+        head = self._head()
+        above = "" if head is None else f"{fields_text(*head)}\n"
+        return above + table_text(*self._table()) + "".join(f"\n  {line}" for line in self._more().splitlines())
+
+    def _repr_html_(self) -> str:
+        head, below = self._head(), table_html(*self._table()) + self._more()
+        return below if head is None else fields_html(*head, below)
+
+
+def more_than(n_shown: int, n: int, words: str = "more") -> str:
+    """Return how many are not shown, if any.
+
+    >>> more_than(10, 12), more_than(10, 3)
+    ('(2 more)', '')
+    """
+    return f"({n - n_shown} {words})" if n > n_shown else ""

@@ -17,7 +17,34 @@ from exactshap.errors import InputError, message
 MAX_CLASSES = 20
 
 
-class HSICSelector(SelectorMixin, BaseEstimator):
+class ColumnSelector(SelectorMixin, BaseEstimator):
+    """What selectors of columns by exact values have in common: they take missing numbers and need a target."""
+
+    support_: np.ndarray
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def ranks(strength: np.ndarray) -> np.ndarray:
+    """Return 1 for the largest number, 2 for the next; equal ones by their order.
+
+    >>> ranks(np.array([0.5, 2.0, 0.5]))
+    array([2, 1, 3])
+    """
+    ranking = np.empty(len(strength), dtype=int)
+    ranking[np.argsort(-strength, kind="stable")] = np.arange(1, len(strength) + 1)
+    return ranking
+
+
+class HSICSelector(ColumnSelector):
     r"""Keep the columns with the largest exact Shapley shares of HSIC(X, y).
 
     .. math:: \mathrm{HSIC}(X, y) = \sum_j \phi_j
@@ -120,11 +147,9 @@ class HSICSelector(SelectorMixin, BaseEstimator):
                 self, X, y, multi_output=True, ensure_min_samples=2, dtype=np.float64, ensure_all_finite="allow-nan"
             )
         keep = self._n_kept(X.shape[1])
-        kernel_y = (
-            ("categorical" if _is_classes(y) else "rbf")
-            if isinstance(self.kernel_y, str) and self.kernel_y == "auto"
-            else self.kernel_y
-        )
+        kernel_y = self.kernel_y
+        if isinstance(kernel_y, str) and kernel_y == "auto":
+            kernel_y = "categorical" if are_classes(y) else "rbf"
         self.decomposition_ = decompose_hsic(
             X,
             y,
@@ -138,9 +163,7 @@ class HSICSelector(SelectorMixin, BaseEstimator):
             n_jobs=self.n_jobs,
         )
         self.shares_ = np.array(self.decomposition_.values)
-        order = np.argsort(-self.shares_, kind="stable")
-        self.ranking_ = np.empty(len(order), dtype=int)
-        self.ranking_[order] = np.arange(1, len(order) + 1)
+        self.ranking_ = ranks(self.shares_)
         self.support_ = self.ranking_ <= keep
         return self
 
@@ -160,21 +183,11 @@ class HSICSelector(SelectorMixin, BaseEstimator):
             )
         )
 
-    def _get_support_mask(self) -> np.ndarray:
-        check_is_fitted(self)
-        return self.support_
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.allow_nan = True
-        return tags
-
-
-def _is_classes(y: np.ndarray) -> bool:
+def are_classes(y: np.ndarray) -> bool:
     """Say whether a target looks like class labels.
 
-    >>> _is_classes(np.array(["a", "b"])), _is_classes(np.array([0, 1, 1])), _is_classes(np.array([0.5, 1.0]))
+    >>> are_classes(np.array(["a", "b"])), are_classes(np.array([0, 1, 1])), are_classes(np.array([0.5, 1.0]))
     (True, True, False)
     """
     if y.dtype.kind in "bOUS":

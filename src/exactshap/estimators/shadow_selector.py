@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
+from exactshap._runtime.checks import check_parameters, is_number
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.errors import InputError, message
+from exactshap.estimators.hsic_selector import MAX_CLASSES, ColumnSelector, ranks
 from exactshap.explainer import Explainer
 
-# Distinct numbers of a target that is taken for class labels, at most.
-MAX_CLASSES = 20
 
-
-class ShadowSelector(SelectorMixin, BaseEstimator):
+class ShadowSelector(ColumnSelector):
     r"""Keep columns that matter more to a model than permuted copies.
 
     Each trial permutes the rows of a copy of X, fits the model on columns and copies (the shadows), and takes the mean magnitude of
@@ -121,8 +118,7 @@ class ShadowSelector(SelectorMixin, BaseEstimator):
         beaten = (self.shadow_importances_[:, None] >= means).sum(axis=0)
         self.p_values_ = (1 + beaten) / (1 + self.n_trials)
         self.support_ = self.p_values_ <= self.level
-        self.ranking_ = np.empty(d, dtype=int)
-        self.ranking_[np.argsort(-means, kind="stable")] = np.arange(1, d + 1)
+        self.ranking_ = ranks(means)
         return self
 
     def _trial(self, model: Model, X: np.ndarray, y: np.ndarray, generator: np.random.RandomState) -> np.ndarray:
@@ -148,30 +144,15 @@ class ShadowSelector(SelectorMixin, BaseEstimator):
         return RandomForestRegressor(max_leaf_nodes=50, max_features=1 / 3)
 
     def _check_settings(self) -> None:
-        if not isinstance(self.n_trials, Integral) or isinstance(self.n_trials, bool) or self.n_trials < 1:
-            raise InputError(
-                message("The 'n_trials' parameter of ShadowSelector must be an int >= 1", f"Got {self.n_trials!r}")
-            )
-        if not isinstance(self.level, Real) or not 0 < self.level < 1:
-            raise InputError(
-                message("The 'level' parameter of ShadowSelector must be a float in (0, 1)", f"Got {self.level!r}")
-            )
+        most = self.max_rows
+        checks = [
+            ("n_trials", is_number(self.n_trials, 1, whole=True), "an int >= 1"),
+            ("level", is_number(self.level, above=True) and self.level < 1, "a float in (0, 1)"),
+            ("max_rows", most is None or is_number(most, 2, whole=True), "an int >= 2 or None"),
+        ]
+        check_parameters(self, checks)
         if self.level * (1 + self.n_trials) < 1:
             got = f"Got level={self.level!r} and n_trials={self.n_trials!r}: no p-value is below {1 / (1 + self.n_trials):.2g}"
             raise InputError(
                 message("Too few trials for the level", got, f"Pass n_trials={int(np.ceil(1 / self.level)) - 1}, or more")
             )
-        if self.max_rows is not None and (not isinstance(self.max_rows, Integral) or self.max_rows < 2):
-            raise InputError(
-                message("The 'max_rows' parameter of ShadowSelector must be an int >= 2 or None", f"Got {self.max_rows!r}")
-            )
-
-    def _get_support_mask(self) -> np.ndarray:
-        check_is_fitted(self)
-        return self.support_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.allow_nan = True
-        return tags

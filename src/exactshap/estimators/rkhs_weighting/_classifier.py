@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
-
 from typing import Any
 
 import numpy as np
@@ -16,11 +11,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from exactshap._runtime.estimator_checks import check_parameters, sample_weights
+from exactshap._runtime.checks import check_parameters, sample_weights
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.errors import InputError, message
+from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
 from exactshap.estimators.rkhs_weighting._instantiations import instantiation
-from exactshap.estimators.rkhs_weighting._problem import WeightingProblem
+from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, sum_of_terms
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
 from exactshap.estimators.rkhs_weighting._subsets import subset_distribution
 
@@ -188,10 +184,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         """Return f(x) (n_rows,). It is the log-odds of the second class for the logistic loss, a margin for the hinge."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        total = np.full(len(X), self.intercept_)
-        for term in self.terms_:
-            total += term(X[:, list(term.subset)])
-        return total
+        return sum_of_terms(self, X)
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: TableLike) -> np.ndarray:

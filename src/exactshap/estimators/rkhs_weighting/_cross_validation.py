@@ -14,22 +14,26 @@ Submatrices of K serve all folds; G is block-diagonal over the subsets.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
-
+import functools
+import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from exactshap._runtime.estimator_checks import is_number
+from exactshap._runtime.checks import is_number
 from exactshap._runtime.types import RandomState
 from exactshap.errors import InputError, message
-from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, least_squares, moments_of, row_kernel
+from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
+from exactshap.estimators.rkhs_weighting._problem import (
+    NormalEquations,
+    WeightingProblem,
+    least_squares,
+    r2,
+    row_kernel,
+    solve_rows,
+)
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
 
 Fold = tuple[np.ndarray, np.ndarray]
@@ -57,83 +61,32 @@ def path_scores(problem: WeightingProblem, alphas: Sequence[float], folds: Seque
     return _by_terms(problem, alphas, folds, intercept)
 
 
-# -- by terms: fewer terms than rows -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Moments:
-    """Sums over some rows: Phi'WPhi, Phi'Wy, Phi'W1, y'Wy, y'W1 and the weights'."""
-
-    left: np.ndarray
-    right: np.ndarray
-    means: np.ndarray
-    squares: float
-    sums: float
-    total: float
-
-    def __add__(self, other: _Moments) -> _Moments:
-        return _Moments(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
-
-    def __sub__(self, other: _Moments) -> _Moments:
-        return _Moments(*(a - b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
-
-
-def _moments(problem: WeightingProblem, rows: np.ndarray) -> _Moments:
-    part = problem.take(rows)
-    left, right, means = moments_of(part)
-    w, y = part.weights, part.y
-    return _Moments(left, right, means, float(w @ y**2), float(w @ y), float(w.sum()))
-
-
 def _by_terms(problem: WeightingProblem, alphas: Sequence[float], folds: Sequence[Fold], intercept: bool) -> np.ndarray:
-    parts = [_moments(problem, out) for _, out in folds]
-    everything = sum(parts[1:], parts[0])
+    """Return the scores from sums over the rows of each fold: fewer terms than rows."""
+    parts = [NormalEquations.of(problem.take(out)) for _, out in folds]
+    everything = functools.reduce(operator.add, parts)
     scores = np.empty((len(alphas), len(folds)))
     for f, part in enumerate(parts):
         used = everything - part
         for i, alpha in enumerate(alphas):
-            center = used.sums / used.total if intercept else 0.0
-            a = problem.with_alpha(alpha).solve(used.left, used.right - center * used.means, used.total)
-            offset = (used.sums - used.means @ a) / used.total if intercept else 0.0
-            scores[i, f] = _score(part, a, float(offset))
+            scores[i, f] = part.score(*used.solve(problem.with_alpha(alpha), centred=intercept))
     return scores
 
 
-def _score(part: _Moments, a: np.ndarray, offset: float) -> float:
-    """Return the R2 of Phi a + offset on the rows of ``part``."""
-    squares = part.squares - 2.0 * offset * part.sums + offset**2 * part.total
-    errors = squares - 2.0 * a @ (part.right - offset * part.means) + a @ (part.left @ a)
-    return _r2(float(errors), part.squares - part.sums**2 / part.total)
-
-
-def _r2(errors: float, squares: float) -> float:
-    """Return 1 - errors / squares; 0 for constant targets, as scikit-learn."""
-    return 1.0 - errors / squares if squares > 0.0 else 0.0
-
-
-# -- by rows: fewer rows than terms --------------------------------------------------------------------------------------
-
-
 def _by_rows(problem: WeightingProblem, folds: Sequence[Fold], intercept: bool) -> Iterator[float]:
+    """Yield the score of each fold from kernel values of the rows: fewer rows than terms."""
     root = np.sqrt(problem.weights)
     K = row_kernel((Z for _, _, Z in problem.whitened()), len(problem.X))
     for train, out in folds:
         total = float(problem.weights[train].sum())
         center = float(problem.weights[train] @ problem.y[train]) / total if intercept else 0.0
-        c = _solve_rows(K[np.ix_(train, train)], root[train] * (problem.y[train] - center), total)
+        c = solve_rows(K[np.ix_(train, train)], root[train] * (problem.y[train] - center), total)
         # Residuals are m c: their mean is added, as in fit
         offset = center + float(root[train] @ c) if intercept else 0.0
         predicted = K[np.ix_(out, train)] @ c  # times the root of its weight
         y, w = problem.y[out], problem.weights[out]
         errors = ((root[out] * (y - offset) - predicted) ** 2).sum()
-        yield _r2(float(errors), float(w @ (y - np.average(y, weights=w)) ** 2))
-
-
-def _solve_rows(K: np.ndarray, y: np.ndarray, total: float) -> np.ndarray:
-    from scipy.linalg import solve
-
-    K[np.diag_indices_from(K)] += total
-    return np.asarray(solve(K, y, assume_a="pos", overwrite_a=True))
+        yield r2(float(errors), float(w @ (y - np.average(y, weights=w)) ** 2))
 
 
 ALPHAS = tuple(10.0**power for power in range(-9, -1))

@@ -6,11 +6,6 @@ instantiation is in :class:`Instantiation`; users can write their own, with ``Mo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
-
 import math
 from dataclasses import dataclass, fields
 from typing import Any

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from exactshap._runtime.types import Model
 from exactshap.estimators.rkhs_weighting._instantiation import BLOCK_VALUES, Instantiation, checked
 
 
@@ -75,17 +76,9 @@ class WeightingProblem:
             start = stop
         return features
 
-    @functools.cached_property
-    def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Phi' W Phi (T, T) and Phi' W y (T,)."""
-        return moments_of(self)[:2]
-
     def with_alpha(self, alpha: float) -> WeightingProblem:
-        """Return the problem with another penalty; what does not depend on it is shared."""
-        other = replace(self, alpha=alpha)
-        if "moments" in self.__dict__:
-            other.__dict__["moments"] = self.moments
-        return other
+        """Return the problem with another penalty."""
+        return replace(self, alpha=alpha)
 
     def take(self, rows: np.ndarray) -> WeightingProblem:
         """Return the problem of some rows."""
@@ -139,17 +132,55 @@ class WeightingProblem:
         return sums / self.total
 
 
-def moments_of(problem: WeightingProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return Phi' W Phi (T, T), Phi' W y (T,) and Phi' W 1 (T,). Half of the symmetric product is computed."""
-    from scipy.linalg.blas import dsyrk
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """Hold sums over some rows, which add up: of a weighted least squares problem all that its solution needs."""
 
-    left, right, sums = np.zeros((problem.n_terms, problem.n_terms), order="F"), *np.zeros((2, problem.n_terms))
-    for features, y, weights in problem.blocks():
-        right += features.T @ (weights * y)
-        sums += features.T @ weights
-        features *= np.sqrt(weights)[:, None]
-        left = dsyrk(1.0, features.T, beta=1.0, c=left, overwrite_c=1, lower=1)
-    return np.ascontiguousarray(left + np.tril(left, -1).T), right, sums
+    left: np.ndarray  # Phi' W Phi (T, T)
+    right: np.ndarray  # Phi' W y (T,)
+    means: np.ndarray  # Phi' W 1 (T,)
+    squares: float  # y' W y
+    target: float  # y' W 1
+    total: float  # 1' W 1
+
+    @classmethod
+    def of(cls, problem: WeightingProblem) -> NormalEquations:
+        """Return those of all rows of a problem; half of the symmetric product is computed."""
+        from scipy.linalg.blas import dsyrk
+
+        left, right, means = np.zeros((problem.n_terms, problem.n_terms), order="F"), *np.zeros((2, problem.n_terms))
+        for features, y, weights in problem.blocks():
+            right += features.T @ (weights * y)
+            means += features.T @ weights
+            features *= np.sqrt(weights)[:, None]
+            left = dsyrk(1.0, features.T, beta=1.0, c=left, overwrite_c=1, lower=1)
+        left = np.ascontiguousarray(left + np.tril(left, -1).T)
+        w, y = problem.weights, problem.y
+        return cls(left, right, means, float(w @ y**2), float(w @ y), problem.total)
+
+    def __add__(self, other: NormalEquations) -> NormalEquations:
+        return NormalEquations(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+    def __sub__(self, other: NormalEquations) -> NormalEquations:
+        return NormalEquations(*(a - b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+    def solve(self, problem: WeightingProblem, *, centred: bool) -> tuple[np.ndarray, float]:
+        """Return the coefficients and the intercept, 0 unless ``centred``: the mean of y, then of what is left."""
+        center = self.target / self.total if centred else 0.0
+        a = problem.solve(self.left, self.right - center * self.means, self.total)
+        rest = (self.target - center * self.total - self.means @ a) / self.total if centred else 0.0
+        return a, center + float(rest)
+
+    def score(self, a: np.ndarray, intercept: float) -> float:
+        """Return the R2 of Phi a + intercept on these rows."""
+        squares = self.squares - 2.0 * intercept * self.target + intercept**2 * self.total
+        errors = squares - 2.0 * a @ (self.right - intercept * self.means) + a @ (self.left @ a)
+        return r2(float(errors), self.squares - self.target**2 / self.total)
+
+
+def r2(errors: float, squares: float) -> float:
+    """Return 1 - errors / squares; 0 for constant targets, as scikit-learn."""
+    return 1.0 - errors / squares if squares > 0.0 else 0.0
 
 
 def row_kernel(whitened: Iterable[np.ndarray], n_rows: int) -> np.ndarray:
@@ -177,7 +208,7 @@ def least_squares(problem: WeightingProblem) -> np.ndarray:
             return _by_rows(problem)
         except LinAlgError:  # the penalty is numerically semi-definite
             pass
-    return problem.solve(*problem.moments, problem.total)
+    return NormalEquations.of(problem).solve(problem, centred=False)[0]
 
 
 def _by_rows(problem: WeightingProblem) -> np.ndarray:
@@ -185,23 +216,30 @@ def _by_rows(problem: WeightingProblem) -> np.ndarray:
 
     It solves :math:`(K + m I)\, c = W^{1/2} y`, :math:`a = L^{-\top} Z c`.
     """
-    from scipy.linalg import solve, solve_triangular
+    from scipy.linalg import solve_triangular
 
     parts = list(problem.whitened())
     K = row_kernel((Z for _, _, Z in parts), len(problem.X))
-    K[np.diag_indices_from(K)] += problem.total
-    c = solve(K, np.sqrt(problem.weights) * problem.y, assume_a="pos", overwrite_a=True)
+    c = solve_rows(K, np.sqrt(problem.weights) * problem.y, problem.total)
     a = np.empty(problem.n_terms)
     for rows, factor, Z in parts:
         a[rows] = solve_triangular(factor, Z @ c, lower=True, trans="T")
     return a
 
 
+def solve_rows(K: np.ndarray, y: np.ndarray, total: float) -> np.ndarray:
+    """Solve (K + total I) c = y for c; K is overwritten."""
+    from scipy.linalg import solve
+
+    K[np.diag_indices_from(K)] += total
+    return np.asarray(solve(K, y, assume_a="pos", overwrite_a=True))
+
+
 def lasso(problem: WeightingProblem) -> np.ndarray:
     """Minimise the squared error / (2 m) + alpha |a|_1, without intercept. The features are the random ones."""
     from sklearn.linear_model import Lasso
 
-    left = problem.moments[0]
+    left = NormalEquations.of(problem).left
     model = Lasso(
         alpha=max(problem.alpha, 1e-12), fit_intercept=False, precompute=left / problem.total * len(problem.X), max_iter=5000
     )
@@ -307,3 +345,11 @@ class WeightingTerm:
             for i in range(0, len(X), step)
         ]
         return np.concatenate(blocks) if blocks else np.zeros(0)
+
+
+def sum_of_terms(model: Model, X: np.ndarray) -> np.ndarray:
+    """Return f(x) (n_rows,) of a fitted weighting: its intercept and its functions of some columns."""
+    total = np.full(len(X), model.intercept_)
+    for term in model.terms_:
+        total += term(X[:, list(term.subset)])
+    return total

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
-
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,53 +12,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from exactshap._runtime.estimator_checks import check_parameters, is_number, sample_weights
+from exactshap._runtime.checks import check_parameters, is_number, sample_weights
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.errors import InputError, message
 from exactshap.estimators.rkhs_weighting._instantiation import evaluation_constant, largest_norms
 from exactshap.estimators.rkhs_weighting._instantiations import Instantiation, MonteCarlo, checked, instantiation
-from exactshap.estimators.rkhs_weighting._problem import SOLVERS, Group, WeightingProblem, WeightingTerm, moments_of
+from exactshap.estimators.rkhs_weighting._problem import (
+    SOLVERS,
+    Group,
+    NormalEquations,
+    WeightingProblem,
+    WeightingTerm,
+    sum_of_terms,
+)
 from exactshap.estimators.rkhs_weighting._pruning import prune, targets_of
 from exactshap.estimators.rkhs_weighting._subsets import SubsetDistribution, subset_distribution
 
 __all__ = ["PartialFit", "RKHSWeightingRegressor", "WeightingTerm"]
-
-
-@dataclass(frozen=True, eq=False)
-class NormalEquations:
-    """Hold the sums of the normal equations and the largest norms.
-
-    The sums are Phi' W Phi, Phi' W y, Phi' W 1, of w and of w y; the norms are those of any k columns of a row.
-    """
-
-    left: np.ndarray
-    right: np.ndarray
-    sums: np.ndarray
-    total: float
-    target: float
-    largest: np.ndarray
-
-    @classmethod
-    def of(cls, problem: WeightingProblem) -> NormalEquations:
-        target = float(problem.weights @ problem.y)
-        return cls(*moments_of(problem), problem.total, target, largest_norms(problem.X))
-
-    def __add__(self, other: NormalEquations) -> NormalEquations:
-        return NormalEquations(
-            left=self.left + other.left,
-            right=self.right + other.right,
-            sums=self.sums + other.sums,
-            total=self.total + other.total,
-            target=self.target + other.target,
-            largest=np.maximum(self.largest, other.largest),
-        )
-
-    def solve(self, problem: WeightingProblem, *, centred: bool) -> tuple[np.ndarray, float]:
-        """Return the coefficients and the intercept, 0 unless ``centred``: the mean of y, then of what is left."""
-        center = self.target / self.total if centred else 0.0
-        a = problem.solve(self.left, self.right - center * self.sums, self.total)
-        rest = (self.target - center * self.total - self.sums @ a) / self.total if centred else 0.0
-        return a, center + float(rest)
 
 
 def _adds_up(model: Model) -> bool:
@@ -96,11 +61,12 @@ class PartialFit:
             self._drawn = self._drawn_anew()
         base, distribution, groups, rng = self._drawn
         problem = WeightingProblem(groups, X, y, weights, self._first_alpha(), self.ridge, rng)
-        part = NormalEquations.of(problem)
+        part, norms = NormalEquations.of(problem), largest_norms(X)
         self._equations = part if begins else self._equations + part
+        self._largest = norms if begins else np.maximum(self._largest, norms)
         coefficients, self.intercept_ = self._equations.solve(replace(problem, X=X[:0]), centred=self.fit_intercept)
         self._keep(groups, coefficients)
-        largest, d = self._equations.largest, self.n_features_in_
+        largest, d = self._largest, self.n_features_in_
         self.theta_ = evaluation_constant(base.theta, distribution.squared_masses(d), largest)
         self.kappa_ = evaluation_constant(base.kappa, distribution.masses(d), largest)
         return self
@@ -225,7 +191,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         weights = sample_weights(sample_weight, len(X))
         check_parameters(self, self._checks())
-        for name in ("_drawn", "_equations"):  # rows of earlier calls of partial_fit
+        for name in ("_drawn", "_equations", "_largest"):  # rows of earlier calls of partial_fit
             self.__dict__.pop(name, None)
         base, distribution, groups, rng = self._drawn_anew()
         center = float(np.average(y, weights=weights)) if self.fit_intercept else 0.0
@@ -301,10 +267,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         """Return f(x), of shape (n_rows,)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        total = np.full(len(X), self.intercept_)
-        for term in self.terms_:
-            total += term(X[:, list(term.subset)])
-        return total
+        return sum_of_terms(self, X)
 
     def monte_carlo_error(self, X: TableLike) -> np.ndarray:
         r"""Return the standard error (n_rows,) of predictions that average over draws.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap.errors import BudgetError, InputError, message
 
 # Subsets of columns: as many as anyone could draw terms for.
@@ -218,8 +219,7 @@ def connected_subsets(edges: Iterable[tuple[int, int]], size: int) -> list[tuple
     >>> len(connected_subsets(grid_edges(3, 3), 3))  # L and I shapes in a square of nine
     22
     """
-    if size < 1:
-        raise InputError(message("The 'size' parameter must be an int >= 1", f"Got {size!r}"))
+    check_count("size", size)
     neighbours: dict[int, set[int]] = {}
     for i, j in edges:
         neighbours.setdefault(int(i), set()).add(int(j))

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from exactshap._runtime.estimator_checks import check_parameters, is_number, sample_weights
+from exactshap._runtime.checks import check_parameters, is_number, sample_weights
 from exactshap._runtime.types import Column, Foreign, RandomState, TableLike
 from exactshap.errors import InputError, message
 from exactshap.estimators.shapley_ridge._penalised_basis import (

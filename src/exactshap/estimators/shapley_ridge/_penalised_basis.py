@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from exactshap._runtime.estimator_checks import is_number
+from exactshap._runtime.checks import is_number
 from exactshap._runtime.types import Model
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed, message
 from exactshap.kernels import Component, Kernel, from_pairwise

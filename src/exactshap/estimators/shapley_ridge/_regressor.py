@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from exactshap._runtime.estimator_checks import check_parameters, sample_weights
+from exactshap._runtime.checks import check_parameters, sample_weights
 from exactshap._runtime.types import Column, Foreign, RandomState, TableLike
 from exactshap.errors import InputError, message
 from exactshap.estimators.shapley_ridge._penalised_basis import (
