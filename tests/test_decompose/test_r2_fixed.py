@@ -121,7 +121,7 @@ def test_refusals():
         decompose_r2(Ridge().fit(X, y), X, y, background=Z, per_row=True)
     rng = np.random.default_rng(0)
     wide = SVR().fit(rng.normal(size=(200, 40)), rng.normal(size=200))
-    with pytest.raises(BudgetError, match="more than a day"):
+    with pytest.raises(BudgetError, match="More than a day"):
         decompose_r2(wide, rng.normal(size=(50, 40)), rng.normal(size=50), background=rng.normal(size=(200, 40)))
 
 

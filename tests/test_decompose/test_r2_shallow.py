@@ -93,8 +93,7 @@ def test_covers_and_empty_values_agree_with_the_slow_ones():
 
 @pytest.mark.parametrize("rows", [7, 8192])
 def test_same_bits_for_threads_and_for_every_kind_of_array(rows, by_pairs, monkeypatch):
-    for module in ("_games.SHALLOW_ROWS", "_input.WORTH_THREADS", "_layout.WORTH_THREADS"):
-        monkeypatch.setattr(f"exactshap.decompose.r2.{module}", rows)
+    monkeypatch.setattr("exactshap.decompose.r2._games.SHALLOW_ROWS", rows)
     model = random_model(3, n_trees=150)
     X, y, weights = random_rows()
     assert_close_r2(

@@ -21,7 +21,7 @@ from exactshap.decompose.pairwise import (
 )
 from exactshap.errors import InputError, message
 from exactshap.frames import Table, as_table
-from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_backend
+from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_kind
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.product import set_sums
 
@@ -149,7 +149,7 @@ def decompose_conditional_hsic(
             "correction": correction,
             "level": level,
         },
-        backend=frame_backend(tables[0].native),
+        backend=frame_kind(tables[0].native),
         **_inference(values, null, correction, float(tolerance), efficient),
     )
 

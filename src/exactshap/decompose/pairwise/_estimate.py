@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise import _inference as inference
 from exactshap.decompose.pairwise._factors import Factors
@@ -106,6 +107,18 @@ class Question:
         inference.check_inference(n_permutations, settings.correction, settings.level)
         return cls(estimator, find(index), order, n_permutations, settings.correction, settings.level, n_jobs)
 
+    def details(self, method: str, n_blocks: int, n_rows: Any, estimate: Estimate) -> dict[str, Any]:
+        """Return what the result says of how it was computed."""
+        return {
+            "estimator": self.estimator,
+            "level": self.level,
+            "correction": self.correction,
+            "method": method,
+            "n_blocks": n_blocks,
+            "n_rows": n_rows,
+            "error_bound": estimate.error_bound,
+        }
+
     def sets(self, n_players: int) -> tuple[tuple[int, ...], ...]:
         """Return the sets that get a value, by size; refuse more than fit."""
         if self.order > n_players:
@@ -187,8 +200,7 @@ def choose_method(method: str, n_rows: int, n_columns: int, block_size: int, que
                 "Pass estimator='unbiased', or method='exact'",
             )
         )
-    if block_size < 8:
-        raise InputError(message("The 'block_size' parameter must be an int >= 8", f"Got {block_size!r}"))
+    check_count("block_size", block_size, 8)
     n_blocks = int(n_rows // block_size)
     if n_blocks < 2:
         raise InputError(

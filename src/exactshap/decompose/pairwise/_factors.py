@@ -238,7 +238,7 @@ def _bandwidths(
 
 def _warn_of_unseen(common: list[int], sigmas: np.ndarray, names: tuple[str, ...], medians: _Medians, what: str) -> None:
     """Warn of columns that a bandwidth of all columns together cannot see: their kernel factor is 1 whatever they hold."""
-    unseen = [j for j in common if medians.varies(j) and medians.are_below(j, UNSEEN * sigmas[j])]
+    unseen = [j for j in common if medians.varies(j) and medians.own(j) < UNSEEN * sigmas[j]]
     if not unseen:
         return
     first = unseen[0]
@@ -322,13 +322,6 @@ class _Medians:
     def own(self, j: int) -> float:
         """Return a column's median distance, estimated from at most 200 rows."""
         return _median_distance(self._at_most_200(j), "euclidean")
-
-    def are_below(self, j: int, least: float) -> bool:
-        """Return whether :meth:`own` is below ``least``; most often the number of pairs that are tells."""
-        values = np.sort(self._at_most_200(j)[0])
-        n = len(values)
-        n_below = np.searchsorted(values, values + least).sum() - n * (n + 1) // 2
-        return bool(n_below >= n * (n - 1) // 4 - 1) and self.own(j) < least
 
     def _at_most_200(self, j: int) -> np.ndarray:
         return self._sample[[j], :: -(-self._sample.shape[1] // 200)]

@@ -19,13 +19,13 @@ from exactshap.decompose.pairwise._estimate import (
     rows_of_blocks,
 )
 from exactshap.decompose.pairwise._factors import Factors, read_factors
-from exactshap.decompose.pairwise._hsic_estimate import estimate_by_tasks, estimate_hsic, estimate_joint
+from exactshap.decompose.pairwise._hsic_estimate import estimate_hsic, estimate_joint
 from exactshap.decompose.pairwise._inference import permutations
 from exactshap.decompose.pairwise._panels import run_in_waves, showing
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored import StoredTable, as_rows
-from exactshap.results.decomposition import PairwiseDecomposition, frame_backend
+from exactshap.results.decomposition import PairwiseDecomposition, frame_kind
 from exactshap.semivalues import Semivalue
 
 
@@ -152,16 +152,10 @@ def decompose_hsic(
         "x": x.describe(),
         "y": y.describe(),
         "joint": joint,
-        "estimator": estimator,
-        "level": settings.level,
-        "correction": settings.correction,
-        "method": chosen,
-        "n_blocks": n_blocks,
-        "n_rows": first.n_rows,
-        "error_bound": estimate.error_bound,
+        **question.details(chosen, n_blocks, first.n_rows, estimate),
     }
     return PairwiseDecomposition(
-        statistic="HSIC", feature_names=names, backend=frame_backend(X), details=details, **fields_of(estimate, question, sets)
+        statistic="HSIC", feature_names=names, backend=frame_kind(X), details=details, **fields_of(estimate, question, sets)
     )
 
 
@@ -174,7 +168,7 @@ def _estimated(
             got = "Got joint=True" if joint else f"Got n_permutations={question.n_permutations}"
             do = "Leave map= out, or pass method='blocks' with estimator='unbiased'"
             raise UnsupportedStructureError(message("map= supports the shares of one game only", got, do))
-        return estimate_by_tasks(x, y, question, run)
+        return estimate_hsic((x, y, question, np.empty((0, x.n_rows), np.int32)), run)
     blocks = rows_of_blocks(x.n_rows, n_blocks, generator) if n_blocks > 1 else [slice(None)]
     sides = ((x.take(rows), y.take(rows)) for rows in blocks)
     tasks = ((x, y, question, permutations(x.n_rows, question.n_permutations, generator)) for x, y in sides)

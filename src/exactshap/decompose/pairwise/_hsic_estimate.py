@@ -25,6 +25,7 @@ from exactshap.decompose.pairwise._kernels import (
     fill_products,
 )
 from exactshap.decompose.pairwise._panels import (
+    BlockPair,
     Rules,
     Sweep,
     block_pairs,
@@ -104,10 +105,6 @@ class CentredKernel:
         fill_permuted_weights(self.factors.arrays, self.offsets, orders, block, out)
         return out.reshape(len(orders), -1)
 
-    def times(self, vectors: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        """Return the centred kernel matrix times each vector (n_vectors, n_rows). The diagonal is included."""
-        return self.off_diagonal(vectors, n_jobs) + vectors * self.diagonal
-
     def off_diagonal(self, vectors: np.ndarray, n_jobs: int | None, begin: int = 0) -> np.ndarray:
         """Return the product without the diagonal; with ``begin``, of rows before it with those from it on, both ways."""
         n = self.factors.n_rows
@@ -126,11 +123,6 @@ class CentredKernel:
         for part in map_in_threads(panel_product, panels_of(begin or n), n_jobs):
             total += part
         return total[:, :n]
-
-
-def centred_kernel(y: Factors, estimator: str, n_jobs: int | None) -> CentredKernel:
-    """Centre the kernel of Y: one pass over its pairs for the row sums."""
-    return CentredKernel(y, offsets_of(row_sums_of(y, n_jobs), estimator), estimator)
 
 
 def row_sums_of(y: Factors, n_jobs: int | None, begin: int = 0) -> np.ndarray:
@@ -157,51 +149,50 @@ class _PairSums:
     permuted: np.ndarray
 
 
-def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estimate:
-    """Return the shares of the columns of ``x``; the last of the task are permutations of the rows of ``y``."""
-    x, y, question, orders = task
-    rules = rule_table(question.semivalue, x.n_players, question.order)
-    target = centred_kernel(y, question.estimator, question.n_jobs)
-    sums = _pair_sums(x, rules, target, orders, question.n_jobs)
-    joint = joint_values(x, target.block, None, question, len(question.sets(x.n_players)) - x.n_players)
-    products = target.times(sums.plain, question.n_jobs)
-    direct = direct_hsic(x, y, question.estimator, question.n_jobs)
-    return _finished(x, target, question, rules, (sums, products, *joint, direct))
+def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run | None = None) -> Estimate:
+    """Return the shares of the columns of ``x``; the last of the task are permutations of the rows of ``y``.
 
-
-def estimate_by_tasks(x: Factors, y: Factors, question: Question, run: Run) -> Estimate:
-    """Return the same shares from tasks that may run anywhere.
-
-    There are three rounds of tasks over pairs of blocks of rows, for any ordered map.
-
-    The kernel of Y is centred by its row sums over all rows (first round), the contributions of pairs are weighted with it
-    (second), and their row sums are multiplied with it for the jackknife (third).
+    With an ordered map there are three rounds of tasks over pairs of blocks of rows, which may run anywhere; without one the pairs
+    of all rows are the only task. The kernel of Y is centred by its row sums over all rows (first round), the contributions of pairs
+    are weighted with it (second), and their row sums are multiplied with it for the jackknife (third).
     """
-    rules, alone = rule_table(question.semivalue, x.n_players, question.order), replace(question, n_jobs=None)
-    pairs, n = block_pairs(x.n_rows), x.n_rows
+    x, y, question, orders = task
+    n, d, rules = x.n_rows, x.n_players, rule_table(question.semivalue, x.n_players, question.order)
+    pairs = [BlockPair((0, n), (0, n))] if run is None else block_pairs(n)
+    of_task = question if run is None else replace(question, n_jobs=None)
 
-    def tasks(*vectors: np.ndarray) -> Iterable[_Task]:
-        for pair in pairs:
-            rows = pair.rows
-            some = tuple(np.ascontiguousarray(vector[..., rows]) for vector in vectors)
-            yield _Task(x.take(rows), y.take(rows), pair.begin, some, rules, alone)
+    def rounds(function: Callable[[_Task], Any], *vectors: np.ndarray) -> Iterable[tuple[np.ndarray, Any]]:
+        """Yield the rows of each pair of blocks and what a function returns for them."""
+        tasks = (
+            _Task(
+                x.take(rows),
+                y.take(rows),
+                pair.begin,
+                tuple(np.ascontiguousarray(v[..., rows]) for v in vectors),
+                rules,
+                of_task,
+                orders,
+            )
+            for pair, rows in ((pair, pair.rows) for pair in pairs)
+        )
+        return zip((pair.rows for pair in pairs), run_in_waves(run or map, function, tasks), strict=True)
 
     product, k_rows, l_rows, row_sums = 0.0, np.zeros(n), np.zeros(n), np.zeros(n)
-    for pair, (more, k, kernel, fast) in zip(pairs, run_in_waves(run, _row_sums, tasks()), strict=True):
+    for rows, (more, k, kernel, fast) in rounds(_row_sums):
         product += more
         for total, part in ((k_rows, k), (l_rows, kernel), (row_sums, fast)):
-            total[pair.rows] += part
+            total[rows] += part
     target = CentredKernel(y, offsets_of(row_sums, question.estimator), question.estimator)
-    weighted, plain = np.zeros((2, x.n_players + 1, n))
-    joint, truncation = np.zeros(len(question.sets(x.n_players)) - x.n_players), 0.0
-    for pair, (sums, more, relative) in zip(pairs, run_in_waves(run, _contributions, tasks(target.offsets)), strict=True):
-        weighted[:, pair.rows] += sums.weighted
-        plain[:, pair.rows] += sums.plain
+    sums = _PairSums(*np.zeros((2, d + 1, n)), np.zeros((d + 1, len(orders))))
+    joint, truncation = np.zeros(len(question.sets(d)) - d), 0.0
+    for rows, (part, more, relative) in rounds(_contributions, target.offsets):
+        sums.weighted[:, rows] += part.weighted
+        sums.plain[:, rows] += part.plain
+        sums.permuted[...] += part.permuted
         joint, truncation = joint + more, max(truncation, relative)
-    products = plain * target.diagonal
-    for pair, part in zip(pairs, run_in_waves(run, _products, tasks(target.offsets, plain)), strict=True):
-        products[:, pair.rows] += part
-    sums = _PairSums(weighted, plain, np.empty((len(plain), 0)))
+    products = sums.plain * target.diagonal
+    for rows, part in rounds(_products, target.offsets, sums.plain):
+        products[:, rows] += part
     direct = hsic_of_sums((product, k_rows, l_rows), question.estimator)
     return _finished(x, target, question, rules, (sums, products, joint, truncation, direct))
 
@@ -216,22 +207,24 @@ class _Task:
     vectors: tuple[np.ndarray, ...]
     rules: Rules
     question: Question
+    orders: np.ndarray
 
 
 def _row_sums(task: _Task) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    return (*direct_sums(task.x, task.y, task.begin), row_sums_of(task.y, None, task.begin))
+    n_jobs = task.question.n_jobs
+    return (*direct_sums(task.x, task.y, task.begin, n_jobs), row_sums_of(task.y, n_jobs, task.begin))
 
 
 def _contributions(task: _Task) -> tuple[_PairSums, np.ndarray, float]:
     target = CentredKernel(task.y, task.vectors[0], task.question.estimator)
-    sums = _pair_sums(task.x, task.rules, target, np.empty((0, task.x.n_rows), np.int32), None, task.begin)
+    sums = _pair_sums(task.x, task.rules, target, task.orders, task.question.n_jobs, task.begin)
     n_sets = len(task.question.sets(task.x.n_players)) - task.x.n_players
     return (sums, *joint_values(task.x, target.block, None, task.question, n_sets, task.begin))
 
 
 def _products(task: _Task) -> np.ndarray:
     offsets, plain = task.vectors
-    return CentredKernel(task.y, offsets, task.question.estimator).off_diagonal(plain, None, task.begin)
+    return CentredKernel(task.y, offsets, task.question.estimator).off_diagonal(plain, task.question.n_jobs, task.begin)
 
 
 def _finished(x: Factors, target: CentredKernel, question: Question, rules: Rules, found: tuple[Any, ...]) -> Estimate:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, did_you_mean, message, warn
+from exactshap._runtime.checks import check_count, check_share
+from exactshap.errors import ExplanationWarning, UnknownNameError, did_you_mean, message, warn
 
 CORRECTIONS = ("max", "holm", "fdr_bh", "fdr_by", "none")
 
 
 def check_inference(n_permutations: int, correction: str, level: float) -> None:
     """Refuse impossible settings of the inference before anything is computed."""
-    if not isinstance(n_permutations, (int, np.integer)) or n_permutations < 0:
-        raise InputError(message("The 'n_permutations' parameter must be an int >= 0", f"Got {n_permutations!r}"))
+    check_count("n_permutations", n_permutations, 0)
     if correction not in CORRECTIONS:
         raise UnknownNameError(message(f"Unknown `correction` {correction!r}", do=did_you_mean(str(correction), CORRECTIONS)))
-    if not 0 < level < 1:
-        raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
+    check_share("level", level)
 
 
 def check_reach(n_permutations: int, correction: str, n_values: int, level: float) -> None:

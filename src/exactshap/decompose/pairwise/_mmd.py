@@ -16,7 +16,7 @@ from exactshap.decompose.pairwise._panels import run_in_waves, showing
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable, as_rows
-from exactshap.results.decomposition import PairwiseDecomposition, frame_backend
+from exactshap.results.decomposition import PairwiseDecomposition, frame_kind
 from exactshap.semivalues import Semivalue
 
 
@@ -130,18 +130,9 @@ def decompose_mmd(
         else:
             estimate = estimate_by_tasks(*next(tasks), settings.map)
     fields = fields_of(estimate, question, sets)
-    details = {
-        **factors.describe(),
-        "estimator": estimator,
-        "level": settings.level,
-        "correction": settings.correction,
-        "method": chosen,
-        "n_blocks": n_blocks,
-        "n_rows": (first.n_rows, second.n_rows),
-        "error_bound": estimate.error_bound,
-    }
+    details = factors.describe() | question.details(chosen, n_blocks, (first.n_rows, second.n_rows), estimate)
     return PairwiseDecomposition(
-        statistic="MMD2", feature_names=factors.names, backend=frame_backend(X), details=details, **fields
+        statistic="MMD2", feature_names=factors.names, backend=frame_kind(X), details=details, **fields
     )
 
 

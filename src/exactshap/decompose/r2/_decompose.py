@@ -8,8 +8,6 @@ import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import numpy as np
-
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._fixed import fixed_shares
 from exactshap.decompose.r2._input import is_trees, prepare_problem, prepare_rows
@@ -19,7 +17,7 @@ from exactshap.decompose.r2._solving import check_game, forecast, solve, solve_s
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable, as_rows
-from exactshap.results.decomposition import frame_backend
+from exactshap.results.decomposition import frame_kind
 
 
 class PartialR2:
@@ -70,7 +68,7 @@ class PartialR2:
     ) -> None:
         check_game(game)
         problem = prepare_rows(model, X, y, sample_weight, groups, n_jobs)
-        self._backend = frame_backend(problem.native)
+        self._backend = frame_kind(problem.table.native)
         self._sums: R2Sums = solve_sums(problem, game, n_jobs, memory_limit)
 
     def __add__(self, other: PartialR2) -> PartialR2:
@@ -236,7 +234,7 @@ def decompose_r2(
     seconds = forecast(problem, game, per_row, memory_limit)
     solved = solve(problem, game, per_row, n_jobs)
     problem.check_prediction(solved.prediction)
-    backend = None if isinstance(problem.native, np.ndarray) else frame_backend(problem.native)
+    backend = frame_kind(problem.table.native)
     return sums(problem, game, solved, seconds).result(solved.rows, backend)
 
 

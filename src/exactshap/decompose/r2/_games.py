@@ -209,37 +209,28 @@ def _pair_adder(layout: EnsembleLayout, weights: np.ndarray, averaged: bool) -> 
         rows = Rows(_decisions(layout, first, last), weights, averaged)
         left_over = add_residual_trees(first, last, arrays, units, rows, half_weights, met, residual_sums, out)
         if left_over:
-            chosen = (first, last)
-            out += _residual_rows(layout, chosen, before, weights, averaged, layout.n_rows).sum(axis=0)
+            more = {"chosen": (first, last), "fallback_rows": layout.n_rows}
+            out += residual_rows(layout, before, weights, averaged, **more).sum(axis=0)
 
     return add_trees
 
 
 def residual_rows(
-    layout: EnsembleLayout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
-) -> np.ndarray:
-    """Return each row's part of :func:`residual_shares`, of shape (n_rows, n_players)."""
-    n_trees = layout.trees.n_trees
-    return _residual_rows(layout, (0, n_trees), residual, weights, averaged, 0, n_jobs)
-
-
-def residual_rows_of(layout: EnsembleLayout, tree: int, residual: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return each row's part of Shapley(w_i (r_i - f_S(x_i))^2) of one tree, of shape (n_rows, n_players)."""
-    return _residual_rows(layout, (tree, tree + 1), residual, weights, False, 0)
-
-
-def _residual_rows(
     layout: EnsembleLayout,
-    chosen: tuple[int, int],
     residual: np.ndarray,
     weights: np.ndarray,
     averaged: bool,
-    fallback_rows: int,
     n_jobs: int | None = None,
+    *,
+    chosen: tuple[int, int] | None = None,
+    fallback_rows: int = 0,
 ) -> np.ndarray:
-    """Return each row's shares of some trees by quadrature; see :func:`add_tree_rows`."""
+    """Return each row's part (n_rows, n_players) of :func:`residual_shares` by quadrature; see :func:`add_tree_rows`.
+
+    ``chosen`` are the first of some trees and the one after their last, None for all; ``fallback_rows`` as of :func:`ensemble_rows`.
+    """
     arrays, units = layout.handles
-    rules = _rules(layout.units)
+    rules, chosen = _rules(layout.units), chosen or (0, layout.trees.n_trees)
     out = np.zeros((layout.n_rows, layout.n_players))
 
     def run(start: int) -> None:
@@ -270,19 +261,17 @@ def ensemble_shares(layout: EnsembleLayout, target: np.ndarray, weights: np.ndar
         total += part
         left_over += missed
     if left_over:
-        total += _ensemble_rows(layout, target, weights, n_jobs, layout.n_rows).sum(axis=0)
+        total += ensemble_rows(layout, target, weights, n_jobs, fallback_rows=layout.n_rows).sum(axis=0)
     return total
 
 
-def ensemble_rows(layout: EnsembleLayout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
-    """Return each row's part of :func:`ensemble_shares`, of shape (n_rows, n_players)."""
-    return _ensemble_rows(layout, target, weights, n_jobs, 0)
-
-
-def _ensemble_rows(
-    layout: EnsembleLayout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None, fallback_rows: int
+def ensemble_rows(
+    layout: EnsembleLayout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None, *, fallback_rows: int = 0
 ) -> np.ndarray:
-    """Return each row's shares of all pairs by quadrature, or only of those that a table of ``fallback_rows`` rows does not win."""
+    """Return each row's part of :func:`ensemble_shares` by quadrature, of shape (n_rows, n_players).
+
+    With ``fallback_rows`` only of those pairs that a table of so many rows does not win.
+    """
     units, n_units = layout.handles[1], len(layout.units.node) - 1
     rules, player_of_node = _rules(layout.units), layout.arrays.player_of_node
     out = np.zeros((layout.n_rows, layout.n_players))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.process_settings import without_lost_threads
-from exactshap._runtime.threads import map_in_threads, worker_count
 from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
 from exactshap.decompose.r2._result import EPS, require_variation
@@ -39,7 +38,6 @@ TREE_MODULES = (
     "lightgbm",
     "catboost",
 )
-WORTH_THREADS = 2**20  # rows times trees, some milliseconds of predictions
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +45,7 @@ class R2Problem:
     """A checked request: single-output trees, numeric rows, target, weights, players."""
 
     ensemble: TreeModel  # with one output
-    native: Any  # array or DataFrame: X as it came in
+    table: Table  # X, its columns in the order of the model
     numbers: np.ndarray  # float64 (n_rows, n_features)
     # y, weights: float64 (n_rows,)
     y: np.ndarray
@@ -55,7 +53,7 @@ class R2Problem:
     players: tuple[tuple[int, ...], ...]  # columns of each player
     player_names: tuple[str, ...]
     # float64 (n_rows,): the model's own prediction; None for a ``TreeModel``, which has none of its own
-    own_prediction: np.ndarray | None
+    own_prediction: np.ndarray | None = None
     n_jobs: int | None = None
 
     @property
@@ -150,21 +148,32 @@ def prepare_rows(
     require_own_prediction(model)
     ensemble = _single_output(convert(model))
     warn_of_offset(ensemble)
-    table = as_table(X)
-    fitted = ensemble.feature_names
+    problem = problem_of(model, ensemble, X, y, sample_weight, groups, "R2")
+    own = None if isinstance(model, TreeModel) else _own_prediction(model, readable(ensemble, problem.table), ensemble)
+    return dataclasses.replace(problem, own_prediction=own, n_jobs=n_jobs)
+
+
+def problem_of(
+    model: Model,
+    ensemble: TreeModel,
+    X: TableLike,
+    y: Column,
+    sample_weight: Column,
+    groups: Mapping[str, Any] | None,
+    statistic: str,
+) -> R2Problem:
+    """Return a model's trees, which have one output, with rows that fit them."""
+    table, fitted = as_table(X), ensemble.feature_names
     checkable = None if ensemble.library == "lightgbm" else fitted
     table = check_columns(table, checkable, ensemble.n_features, owner=ensemble.name)
     names = names_of(Request(), fitted or table.names, ensemble.n_features, ensemble.name)
     players, player_names = players_of(Request(groups=groups), names)
-    target = target_of(model, y, table.n_rows)
-    weights = weights_of(sample_weight, table.n_rows)
-    ensemble.require_constant_leaves(
-        "game of R2", "Refit with constant leaves, or explain predictions: Explainer(model, background)"
-    )
-    ensemble.require_covers("game of R2", "Save the model with its node statistics")
+    target, weights = target_of(model, y, table.n_rows), weights_of(sample_weight, table.n_rows)
+    do = "Refit with constant leaves, or explain predictions: Explainer(model, background)"
+    ensemble.require_constant_leaves(f"game of {statistic}", do)
+    ensemble.require_covers(f"game of {statistic}", "Save the model with its node statistics")
     numbers = encode_rows(ensemble, table)  # first: it refuses by name what the library refuses in words of its own
-    own = None if isinstance(model, TreeModel) else _own_predictions(model, readable(ensemble, table), ensemble, n_jobs)
-    return R2Problem(ensemble, table.native, numbers, target, weights, players, player_names, own, n_jobs)
+    return R2Problem(ensemble, table, numbers, target, weights, players, player_names)
 
 
 def is_trees(model: Model) -> bool:
@@ -208,16 +217,6 @@ def encode_rows(ensemble: TreeModel, table: Table) -> np.ndarray:
     plain = not any(known is not None for known in ensemble.categories) and np.isnan(ensemble.missing_value)
     plain &= ensemble.library != "lightgbm"  # its frames have categories of their own, and it reads tiny numbers as zero
     return table.numeric() if plain else encode(ensemble, table)
-
-
-def _own_predictions(model: Model, table: Table, ensemble: TreeModel, n_jobs: int | None) -> np.ndarray:
-    """Return the model's own prediction of each row (n_rows,), some of them from each thread where there are many."""
-    workers = 1 if table.n_rows * ensemble.trees.n_trees < WORTH_THREADS else worker_count(n_jobs)
-    if workers == 1:
-        return _own_prediction(model, table, ensemble)
-    ends = np.linspace(0, table.n_rows, workers + 1).astype(int)
-    parts = (table.take(slice(*rows)) for rows in itertools.pairwise(ends))
-    return np.concatenate(list(map_in_threads(lambda part: _own_prediction(model, part, ensemble), parts, workers)))
 
 
 def _own_prediction(model: Model, table: Table, ensemble: TreeModel) -> np.ndarray:

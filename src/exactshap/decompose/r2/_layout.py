@@ -19,14 +19,12 @@ neither (``shallow.cpp``).
 from __future__ import annotations
 
 import functools
-import itertools
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from exactshap._native import Handle, kernel
-from exactshap._runtime.threads import map_in_threads, worker_count
 from exactshap.trees import FlatTrees, parents, prepared
 from exactshap.trees.ensemble import NodeArrays
 
@@ -101,8 +99,6 @@ add_tree_rows = kernel("r2.add_tree_rows(first, last, trees, units, rows, losers
 add_ensemble_tree = kernel("r2.add_ensemble_tree(k, codes, weights, linear, units, player_of_node, half_weights, out)")
 add_ensemble_rows = kernel("r2.add_ensemble_rows(alphas, weights, linear, units, player_of_node, losers_of, rules, out)")
 
-WORTH_THREADS = 2**20  # numbers of the columns, a millisecond
-
 
 @dataclass(frozen=True, eq=False)
 class EnsembleLayout:
@@ -120,7 +116,7 @@ class EnsembleLayout:
     @functools.cached_property
     def columns(self) -> np.ndarray:
         """The columns that are split on, (n_used, n_rows), contiguous, at the model's precision. The shallow kernels do without."""
-        return _columns(self.trees, self.X, self.used, self.n_jobs)
+        return _columns(self.trees, self.X, self.used)
 
     @functools.cached_property
     def units(self) -> Units:
@@ -165,21 +161,12 @@ def lay_out(
     return EnsembleLayout(trees, arrays, nodes, used, X, depth, n_players, n_jobs)
 
 
-def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray, n_jobs: int | None) -> np.ndarray:
+def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray) -> np.ndarray:
     """Return columns ``used`` of ``X`` (n_rows, n_features), contiguous, at the model's precision."""
     if not X.flags.c_contiguous:
         return prepared(trees, X.T[used])
     out = np.empty((len(used), len(X)))
-    if out.size < WORTH_THREADS:
-        fill_columns(X, used, trees.single_precision, out)
-        return out
-
-    def fill(places: tuple[int, int]) -> None:
-        fill_columns(X, used[slice(*places)], trees.single_precision, out[slice(*places)])
-
-    workers = worker_count(n_jobs)
-    for _ in map_in_threads(fill, itertools.pairwise(np.linspace(0, len(used), workers + 1).astype(int)), workers):
-        pass
+    fill_columns(X, used, trees.single_precision, out)
     return out
 
 

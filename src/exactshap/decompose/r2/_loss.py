@@ -21,16 +21,15 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Column, Model, TableLike
-from exactshap.decompose.r2._games import residual_rows_of, tree_decisions
-from exactshap.decompose.r2._input import R2Problem, encode_rows, target_of, warn_of_offset, weights_of
+from exactshap.decompose.r2._games import residual_rows, tree_decisions
+from exactshap.decompose.r2._input import R2Problem, problem_of, warn_of_offset
 from exactshap.decompose.r2._layout import EnsembleLayout
 from exactshap.decompose.r2._losses import LOSSES, Loss, loss_form
 from exactshap.decompose.r2._result import EPS
 from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError, did_you_mean, message
-from exactshap.frames import as_table, check_columns
 from exactshap.games import all_masks
-from exactshap.readers import Request, names_of, players_of, require_own_prediction
-from exactshap.results.decomposition import Decomposition, frame_backend
+from exactshap.readers import require_own_prediction
+from exactshap.results.decomposition import Decomposition, check_residual, frame_kind
 from exactshap.semivalues import find
 from exactshap.solvers.core import set_values
 from exactshap.trees import TreeModel, convert, cover_shares
@@ -104,7 +103,7 @@ def parabola_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) ->
     curvature = (at[:, 0] - 2.0 * at[:, 1] + at[:, 2]) / (2.0 * points[0] ** 2)
     flattest = FLAT * np.abs(slope) / half + np.finfo(float).tiny
     weight = np.where(np.abs(curvature) < flattest, flattest, curvature)  # a residual is slope over curvature
-    shares = residual_rows_of(game.layout, game.tree, middle - slope / (2.0 * weight), weight)
+    shares = residual_rows(game.layout, middle - slope / (2.0 * weight), weight, False, chosen=(game.tree, game.tree + 1))
     off = loss.missed(y, met + game.low, met + game.high) + np.abs(weight - curvature) * half**2
     return shares, off
 
@@ -122,16 +121,10 @@ class LossDecomposition(Decomposition):
     loss : str
     error_bound : float
         A-priori bound on the error of each share, in units of the score: 0.0 where every tree was solved by its table.
-    residual : float
-        ``sum(values)`` less what the definition of the game says of it.
-    tolerance : float
-        Largest residual that rounding and the bound can explain; a larger one raises.
     """
 
     loss: str
     error_bound: float = 0.0
-    residual: float = 0.0
-    tolerance: float = 0.0
 
 
 def decompose_loss(
@@ -229,9 +222,7 @@ def decompose_loss(
     residual = float(values.sum() - expected)
     magnitude = np.sum(weights * (np.abs(form.value(target, margin)) + np.abs(margin))) + null
     tolerance = 64.0 * EPS * (problem.ensemble.trees.n_trees + 16.0) * magnitude / null + 2.0 * error / null
-    if not abs(residual) <= tolerance:
-        text = f"The shares of {form.statistic} are {residual:.3g} off what their game says"
-        raise ExactnessError(message(text, f"Tolerance {tolerance:.3g}", "Please report this with exactshap.show_versions()"))
+    check_residual(form.statistic, residual, tolerance, "what their game says of their sum")
     return LossDecomposition(
         statistic=form.statistic,
         values=values,
@@ -243,7 +234,7 @@ def decompose_loss(
         residual=residual,
         tolerance=tolerance,
         details={"game": "residual", "value_function": "path_dependent", "method": method, "model": problem.ensemble.name},
-        backend=None if isinstance(problem.native, np.ndarray) else frame_backend(problem.native),
+        backend=frame_kind(problem.table.native),
     )
 
 
@@ -287,22 +278,12 @@ def _prepare(
     ensemble = ensemble.pick("auto") if ensemble.trees.n_trees else ensemble
     name = _loss_of(ensemble, loss)
     form = loss_form(name, *parameters)
-    table = as_table(X)
-    fitted = ensemble.feature_names
-    table = check_columns(table, None if ensemble.library == "lightgbm" else fitted, ensemble.n_features, owner=ensemble.name)
-    names = names_of(Request(), fitted or table.names, ensemble.n_features, ensemble.name)
-    players, player_names = players_of(Request(groups=groups), names)
-    target, weights = target_of(model, y, table.n_rows), weights_of(sample_weight, table.n_rows)
-    ensemble.require_constant_leaves(
-        "game of a loss", "Refit with constant leaves, or explain predictions: Explainer(model, background)"
-    )
-    ensemble.require_covers("game of a loss", "Save the model with its node statistics")
-    bad = np.flatnonzero(~form.valid(target))
+    problem = problem_of(model, ensemble, X, y, sample_weight, groups, "a loss")
+    bad = np.flatnonzero(~form.valid(problem.y))
     if bad.size:
         text = f"`y` must be {form.needs} for loss={name!r}"
-        raise InputError(message(text, f"Got {target[bad[0]]:.6g} at row {bad[0]}"))
-    numbers = encode_rows(ensemble, table)
-    return R2Problem(ensemble, table.native, numbers, target, weights, players, player_names, None), name, form
+        raise InputError(message(text, f"Got {problem.y[bad[0]]:.6g} at row {bad[0]}"))
+    return problem, name, form
 
 
 def _loss_of(ensemble: TreeModel, loss: str) -> str:
@@ -330,9 +311,9 @@ def _check_margin(model: Model, problem: R2Problem, form: Loss, margin: np.ndarr
     if isinstance(model, TreeModel):
         return
     if hasattr(model, "predict_proba"):
-        own = np.asarray(model.predict_proba(problem.native), float)[:, -1]
+        own = np.asarray(model.predict_proba(problem.table.native), float)[:, -1]
     elif hasattr(model, "predict") and not hasattr(model, "inplace_predict"):
-        own = np.asarray(model.predict(problem.native), float).reshape(-1)
+        own = np.asarray(model.predict(problem.table.native), float).reshape(-1)
     else:
         return
     ours, ensemble = form.response(margin), problem.ensemble

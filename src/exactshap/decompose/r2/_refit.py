@@ -20,24 +20,19 @@ from exactshap._native import kernel
 from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._input import target_of, weights_of
-from exactshap.decompose.r2._result import EPS, R2Decomposition, require_variation
+from exactshap.decompose.r2._result import EPS, R2Decomposition, check_seconds, require_variation
 from exactshap.errors import (
-    BudgetError,
-    ExactnessError,
-    ExplanationWarning,
     InputError,
     UnsupportedModelError,
     message,
-    warn,
 )
 from exactshap.frames import as_table
 from exactshap.readers import Request, finite_numbers, names_of, players_of
-from exactshap.results.decomposition import frame_backend
+from exactshap.results.decomposition import check_residual, frame_kind
 
 EXACT_PLAYERS = 25  # 2^25 subsets are some 20 s
 ORDERS = 2000  # drawn beyond, half of them reverses of the others
 SUBSET_SECONDS = 6e-7  # of one core for each subset, with its rotations
-WARN_SECONDS, REFUSE_SECONDS = 60.0, 86_400.0
 SPLIT_PLAYERS = 14  # from here on the subsets of the first players are threads' tasks
 FIXED_PLAYERS = 4  # first players of a task
 
@@ -178,14 +173,7 @@ def refit_shares(
     values, std_error, by_size = _values(factor, orders, n_jobs)
     total, tolerance = _own_r2(model, problem, factor)
     residual = float(values.sum()) + factor.empty - total
-    if not abs(residual) <= tolerance:
-        raise ExactnessError(
-            message(
-                f"The shares of R2 sum to {values.sum() + factor.empty:.17g}, the model's own R2 is {total:.17g}",
-                f"The tolerance is {tolerance:.3g}",
-                "Please report this with exactshap.show_versions()",
-            )
-        )
+    check_residual("R2", residual, tolerance, "that of the model's own fit")
     details = {
         "model": type(model).__name__,
         "method": "subsets" if exact else "orders",
@@ -205,7 +193,7 @@ def refit_shares(
         std_error=std_error,
         intervals=_intervals(problem, orders, resampling, rng, n_jobs),
         details={key: value for key, value in details.items() if value is not None},
-        backend=None if isinstance(native, np.ndarray) else frame_backend(native),
+        backend=frame_kind(native),
         game="refit",
         value_function="refit",
         residual=residual,
@@ -242,10 +230,7 @@ def _variation(y: np.ndarray, weights: np.ndarray) -> float:
 def _check_time(seconds: float) -> None:
     what = f"Refits on all subsets are forecast to take {seconds:.2g} s on one core"
     do = "Pass n_jobs=, a smaller n_bootstrap=, n_orders= (sampled), or join columns with groups="
-    if seconds > REFUSE_SECONDS:
-        raise BudgetError(message(what, "More than a day", do))
-    if seconds > WARN_SECONDS:
-        warn(message(what, do=do), ExplanationWarning)
+    check_seconds(seconds, what, do)
 
 
 def _orders(m: int, n_orders: int, rng: np.random.Generator) -> np.ndarray:

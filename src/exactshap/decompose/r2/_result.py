@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ExactnessError, InputError, message
-from exactshap.results.decomposition import Decomposition
+from exactshap.errors import BudgetError, ExplanationWarning, InputError, message, warn
+from exactshap.results.decomposition import Decomposition, check_residual
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -26,17 +26,10 @@ class R2Decomposition(Decomposition):
     value_function : str
         ``"path_dependent"``: features out of a coalition are averaged over the cover of the trees; ``"refit"``: they are left out of
         the fit; else as in :func:`exactshap.explain`.
-    residual : float
-        ``sum(values)`` minus what it must be by definition of the game, from the predictions with all and with no features;
-        of the size of rounding errors.
-    tolerance : float
-        Largest residual that rounding can explain; a larger one raises.
     """
 
     game: str
     value_function: str = "path_dependent"
-    residual: float = 0.0
-    tolerance: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,8 +53,10 @@ class R2Sums:
     weight, mean, variation : float
         Sum of the weights, weighted mean of y, and the weighted sum of (y - mean)^2.
     n_rows : int
-    seconds : float
-        That the work was forecast to take.
+    seconds : float or None
+        That the work was forecast to take; None where it was not forecast.
+    value_function : str
+        As in the result.
     """
 
     facts: Mapping[str, Any]
@@ -76,20 +71,17 @@ class R2Sums:
     mean: float
     variation: float
     n_rows: int
-    seconds: float
+    seconds: float | None = None
+    value_function: str = "path_dependent"
 
     def __add__(self, other: R2Sums) -> R2Sums:
         if (dict(self.facts), self.feature_names, self.game) != (dict(other.facts), other.feature_names, other.game):
             got = f"Got {self.game!r} of {self.facts['model']} and {other.game!r} of {other.facts['model']}"
             raise InputError(message("Parts of R2 must be of one model, its columns and one game", got))
         weight, between = self.weight + other.weight, other.mean - self.mean
-        added = ("expected", "rounding", "squared_error", "n_rows", "seconds")
-        return R2Sums(
-            facts=self.facts,
-            statistic=self.statistic,
-            feature_names=self.feature_names,
-            game=self.game,
-            shares=self.shares + other.shares,
+        added = ("shares", "expected", "rounding", "squared_error", "n_rows", "seconds")
+        return replace(
+            self,
             weight=weight,
             mean=self.mean + between * other.weight / weight,
             # the variation of two parts: within both, and between their means
@@ -102,14 +94,7 @@ class R2Sums:
         sst = self.variation
         total, values = 1.0 - self.squared_error / sst, -self.shares / sst
         residual, tolerance = float(values.sum()) - self.expected / sst, self.rounding / sst
-        if not abs(residual) <= tolerance:
-            raise ExactnessError(
-                message(
-                    f"The shares of R2 sum to {values.sum():.17g}, {residual:.3g} off what their game says",
-                    f"The tolerance is {tolerance:.3g}",
-                    "Please report this with exactshap.show_versions()",
-                )
-            )
+        check_residual("R2", residual, tolerance, "what their game says of their sum")
         return R2Decomposition(
             statistic=self.statistic,
             values=values,
@@ -117,9 +102,11 @@ class R2Sums:
             feature_names=self.feature_names,
             drift=float(values.sum()) - total,
             per_row=None if rows is None else -rows / sst,
-            details={**self.facts, "n_rows": self.n_rows, "forecast_seconds": self.seconds},
+            details={**self.facts, "n_rows": self.n_rows}
+            | ({} if self.seconds is None else {"forecast_seconds": self.seconds}),
             backend=backend,
             game=self.game,
+            value_function=self.value_function,
             residual=residual,
             tolerance=tolerance,
         )
@@ -129,3 +116,15 @@ def require_variation(variation: float, mean: float, weight: float) -> None:
     """Refuse a constant y: its sum of squares about the mean is rounding."""
     if not variation > (8.0 * EPS * mean) ** 2 * weight:
         raise InputError(message("`y` does not vary, so that R2 is not defined", f"All weighted values are {mean:.6g}"))
+
+
+# Seconds of one core: a minute is said beforehand, a day refused.
+WARN_SECONDS, REFUSE_SECONDS = 60.0, 86_400.0
+
+
+def check_seconds(seconds: float, what: str, do: str) -> None:
+    """Warn of a minute and refuse a day. ``what`` says what is forecast."""
+    if seconds > REFUSE_SECONDS:
+        raise BudgetError(message(what, "More than a day", do))
+    if seconds > WARN_SECONDS:
+        warn(message(what, do=do), ExplanationWarning)

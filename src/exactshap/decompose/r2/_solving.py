@@ -24,13 +24,12 @@ from exactshap.decompose.r2._games import (
 )
 from exactshap.decompose.r2._input import R2Problem
 from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
-from exactshap.decompose.r2._result import R2Sums
-from exactshap.errors import BudgetError, ExplanationWarning, UnknownNameError, did_you_mean, memory_needed, message, warn
+from exactshap.decompose.r2._result import R2Sums, check_seconds
+from exactshap.errors import BudgetError, UnknownNameError, did_you_mean, memory_needed, message
 from exactshap.solvers import Cost
 from exactshap.trees.ensemble import complete_forest
 
 GAMES = ("residual", "ensemble")
-WARN_SECONDS, REFUSE_SECONDS = 60.0, 86_400.0  # of one core: a minute is said beforehand, a day refused
 
 
 def forecast(problem: R2Problem, game: str, per_row: bool, memory_limit: float | None) -> float:
@@ -40,10 +39,7 @@ def forecast(problem: R2Problem, game: str, per_row: bool, memory_limit: float |
     seconds = cost.seconds
     what = f"The {game!r} game of {problem.ensemble.name} is forecast to take {seconds:.2g} s on one core"
     do = "Pass n_jobs=, fewer rows, or game='residual'" if game == "ensemble" else "Pass n_jobs= or fewer rows"
-    if seconds > REFUSE_SECONDS:
-        raise BudgetError(message(what, "More than a day", do))
-    if seconds > WARN_SECONDS:
-        warn(message(what, do=do), ExplanationWarning)
+    check_seconds(seconds, what, do)
     return seconds
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from exactshap.results.data import frame_kind as frame_kind
 from exactshap.results.decomposition._decomposition import Decomposition as Decomposition
-from exactshap.results.decomposition._decomposition import frame_backend as frame_backend
 from exactshap.results.decomposition._pairwise import PairwiseDecomposition as PairwiseDecomposition
 from exactshap.results.decomposition._pairwise import check_residual as check_residual
 from exactshap.results.decomposition._pairwise import facts_of as facts_of

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed
-from exactshap._runtime.types import Axes, TableLike
+from exactshap._runtime.types import Axes
 from exactshap._runtime.words import fields_html, table_html
-from exactshap.errors import InputError, MissingDependencyError, message
-from exactshap.results.data import bibtex, cited_by_decomposition, without_noise
+from exactshap.errors import InputError, message
+from exactshap.results.data import bibtex, cited_by_decomposition, frame_of, without_noise
 from exactshap.results.plots import ShareBars, draw_shares, prepare_shares
 
 _ARRAY_SHAPES = {
@@ -48,6 +47,10 @@ class Decomposition:
         Lower and upper end of an interval for each share; ``details["level"]`` says at which level.
     details : mapping
         Settings and facts worth keeping (game, method, forecast, kernel, bandwidth ...). Read-only.
+    residual : float or None
+        ``sum(values)`` and what it must be by another computation, less each other; None where they were not compared.
+    tolerance : float
+        Largest residual that rounding can explain; a larger one raises.
     backend : str or None
         Kind of frame that :meth:`to_frame` returns ("pandas", "polars", "pyarrow"); None takes what is installed.
 
@@ -71,6 +74,8 @@ class Decomposition:
     p_values: np.ndarray | None = None
     intervals: np.ndarray | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    residual: float | None = None
+    tolerance: float = 0.0
     backend: str | None = None
 
     def __post_init__(self) -> None:
@@ -126,21 +131,19 @@ class Decomposition:
         Columns: ``feature``, ``value``, ``fraction`` (of the total), and ``std_error``, ``p_value``, ``lower``, ``upper``
         where they are known.
         """
-        import narwhals.stable.v2 as nw
+        return frame_of(None, self._columns(), self.backend)
 
+    def _columns(self) -> dict[str, Any]:
         columns: dict[str, Any] = {"feature": list(self.feature_names), "value": self.values, "fraction": self.fractions}
         optional = {"std_error": self.std_error, "p_value": self.p_values}
-        columns.update({name: values for name, values in optional.items() if values is not None})
+        columns |= {name: values for name, values in optional.items() if values is not None}
         if self.intervals is not None:
-            columns.update(lower=self.intervals[:, 0], upper=self.intervals[:, 1])
-        backend: Any = self.backend or first_installed(FRAME_LIBRARIES)
-        if backend is None:
-            raise MissingDependencyError(message("`to_frame` needs a frame library", "None is installed", INSTALL_FRAMES))
-        return nw.from_dict(columns, backend=backend).to_native()
+            columns |= {"lower": self.intervals[:, 0], "upper": self.intervals[:, 1]}
+        return columns
 
     def readable(self, numbers: np.ndarray | float) -> np.ndarray:
         """Return numbers with 0 for those within the certificate's tolerance."""
-        return without_noise(numbers, getattr(self, "tolerance", 0.0))
+        return without_noise(numbers, self.tolerance)
 
     def __repr__(self) -> str:
         drift = (
@@ -211,11 +214,3 @@ def _half_width(one: Decomposition) -> np.ndarray | None:
     if one.intervals is not None:
         return np.stack([one.values - one.intervals[:, 0], one.intervals[:, 1] - one.values])
     return None if one.std_error is None else np.stack([one.std_error, one.std_error])
-
-
-def frame_backend(native: TableLike) -> str | None:
-    """Return the user's frame library ("pandas", "polars", ...), or None. None for an array."""
-    import narwhals.stable.v2 as nw
-
-    frame = nw.from_native(native, eager_only=True, pass_through=True)
-    return frame.implementation.value if isinstance(frame, nw.DataFrame) else None

@@ -25,8 +25,6 @@ class PairwiseDecomposition(Decomposition):
     residual : float or None
         For efficient indices the statistic by its textbook formula minus the sum of all values; for others that statistic
         minus its value by the fast path. None for sampled (block) estimates of several blocks, which are all checked.
-    tolerance : float
-        Largest residual that rounding can explain; a larger one raises.
     total_std_error : float or None
         Standard error of ``total`` as an estimate of the population's value.
     p_value : float or None
@@ -43,8 +41,6 @@ class PairwiseDecomposition(Decomposition):
 
     index: str = "shapley"
     order: int = 1
-    residual: float | None = None
-    tolerance: float = 0.0
     total_std_error: float | None = None
     p_value: float | None = None
     p_adjusted: np.ndarray | None = None
@@ -78,16 +74,9 @@ class PairwiseDecomposition(Decomposition):
                 matrix[players], matrix[players[::-1]] = value, value
         return matrix
 
-    def to_frame(self) -> Any:
-        """Return one row per feature; besides the base columns ``p_adjusted`` where p-values were computed."""
-        frame = super().to_frame()
-        if self.p_adjusted is None:
-            return frame
-        import narwhals.stable.v2 as nw
-
-        table = nw.from_native(frame, eager_only=True)
-        series = nw.new_series("p_adjusted", self.p_adjusted, backend=table.implementation)
-        return table.with_columns(series).to_native()
+    def _columns(self) -> dict[str, Any]:
+        columns = super()._columns()
+        return columns if self.p_adjusted is None else {**columns, "p_adjusted": self.p_adjusted}
 
     def __repr__(self) -> str:
         head, *lines = super().__repr__().split("\n")
@@ -111,14 +100,14 @@ def pair_tolerance(scale: float, n_rows: int, n_columns: int) -> float:
     return 16.0 * float(np.finfo(float).eps) * (n_rows + n_columns) * scale
 
 
-def check_residual(name: str, residual: float, tolerance: float) -> None:
+def check_residual(name: str, residual: float, tolerance: float, other: str = "its direct computation") -> None:
     """Raise if two independent computations of a statistic disagree: then no number may be trusted."""
     if not abs(residual) <= tolerance:
         raise ExactnessError(
             message(
-                f"The shares of {name} do not add up to its direct computation",
+                f"The shares of {name} do not add up to {other}",
                 f"They differ by {residual:.3g} (tolerance {tolerance:.3g})",
-                "This is a bug of exactshap: please report it",
+                "This is a bug of exactshap: please report it, with exactshap.show_versions()",
             )
         )
 
