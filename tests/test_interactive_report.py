@@ -13,7 +13,8 @@ import browser as browsers
 from exactshap.errors import InputError
 from exactshap.results.data import as_days
 from exactshap.results.report import render_interactive
-from exactshap.results.report.interactive import charts, own_script, pack
+from exactshap.results.report._interactive import own_script
+from exactshap.results.report.interactive import charts, pack
 from exactshap.results.report.interactive._data import rounded
 from explanation_factory import bilinear, linear
 from tolerances import FOUR_DIGITS, FOUR_DIGITS_ADDED, PIXELS, roundings

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactshap.results.data import cells, readable, response, value_function_sentence
+from exactshap.results.data import cells, game_sentence, readable, response
+from exactshap.results.explanation import Explanation
 from exactshap.results.report import Scale, minus_signs
-
-if TYPE_CHECKING:
-    from exactshap.results.explanation import Explanation
 
 _OUTPUTS_SHOWN, _PLAYERS_SHOWN = 4, 30
 
@@ -46,7 +43,7 @@ def _facts(explanation: Explanation, milliseconds: float, i: int, baseline_row: 
     certificate = explanation.certificate()
     verdict = "" if certificate.passed else " class='failed'"
     against = f"row {baseline_row}" if baseline_row is not None else f"{explanation.background_size or 'no'} background rows"
-    sentence = value_function_sentence(explanation.value_function, has_background=explanation.background_size is not None)
+    sentence = game_sentence(explanation)
     return (
         f"<details class='fact' id='facts'><summary>row {i} against {against}; certificate "
         f"<span{verdict}>{'passed' if certificate.passed else 'FAILED'}</span></summary>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.frames import Table, as_table
 from exactshap.results.data import filtered_rows
-
-if TYPE_CHECKING:
-    from exactshap.results.explanation import Explanation
+from exactshap.results.explanation import Explanation
 
 # Explainers of other backgrounds and baseline rows: each is read once.
 _KEPT = 8

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.optional import require
-from exactshap._runtime.types import Foreign, Model, TableLike
+from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import InputError, message
 
 if TYPE_CHECKING:
@@ -131,22 +131,14 @@ def _files(explanation: Explanation, folder: Path, report: bool, settings: Mappi
     paths = [folder / "explanation.npz"]
     explanation.save(paths[0])
     if explanation.order == 1:
+        from exactshap.results.data import write_parquet
         from exactshap.scale import output_columns
 
         paths.append(folder / "values.parquet")
-        _write_parquet(output_columns(explanation), paths[-1])
+        write_parquet(output_columns(explanation), paths[-1])
     if report:
         paths.append(explanation.report(folder / "report.html", **settings))
     return paths
-
-
-def _write_parquet(table: TableLike, path: Path) -> None:
-    if hasattr(table, "write_parquet"):  # polars
-        table.write_parquet(path)
-        return
-    arrow = require("pyarrow", "frames", purpose="A Parquet file")
-    parquet = require("pyarrow.parquet", "frames", purpose="A Parquet file")
-    parquet.write_table(table if isinstance(table, arrow.Table) else arrow.Table.from_pandas(table), path)
 
 
 def _certificate(explanation: Explanation) -> dict[str, Any]:

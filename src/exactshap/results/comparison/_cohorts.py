@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
+from exactshap._runtime.checks import check_count
 from exactshap._runtime.types import Axes
-from exactshap._runtime.words import fields_html, fields_text, table_html, table_text
-from exactshap.errors import InputError, InputTypeError, MissingDependencyError, UnknownNameError, did_you_mean, message
+from exactshap._runtime.words import PrintedTable
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.results.comparison._comparison import Comparison, compare
-from exactshap.results.data import ExplanationData, cell_text, counted, player_columns
+from exactshap.results.data import ExplanationData, cell_text, counted, frame_of, player_columns
 
 MAX_COHORTS = 30
 # Distinct numbers of a column up to which each is a group of its own.
@@ -22,7 +22,7 @@ MISSING = "missing"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cohorts(Mapping[str, Comparison]):
+class Cohorts(PrintedTable, Mapping[str, Comparison]):
     """Mean values of the groups of an explanation; made by :meth:`exactshap.Explanation.by`.
 
     Attributes
@@ -88,17 +88,11 @@ class Cohorts(Mapping[str, Comparison]):
         ----------
         kind : {"pandas", "polars", "pyarrow"} or None, default=None
         """
-        import narwhals.stable.v2 as nw
-
         parts = {label: one.columns() for label, one in self.comparisons.items()}
         names = [name for name in next(iter(parts.values())) if all(name in part for part in parts.values())]
         columns: dict[str, Any] = {"group": [label for label, part in parts.items() for _ in part["feature"]]}
         columns |= {name: np.concatenate([np.asarray(part[name]) for part in parts.values()]) for name in names}
-        backend: Any = kind or next(iter(self.comparisons.values())).backend or first_installed(FRAME_LIBRARIES)
-        if backend is None:
-            raise MissingDependencyError(message("`to_frame` needs a frame library", "None is installed", INSTALL_FRAMES))
-        require(backend, "frames", purpose=f"A {backend} frame")
-        return nw.from_dict({name: list(column) for name, column in columns.items()}, backend=backend).to_native()
+        return frame_of(None, columns, kind or next(iter(self.comparisons.values())).backend)
 
     def rows(self, most: int = 10) -> tuple[list[str], list[list[str]]]:
         """Return headings and rows of text. Means that differ most between groups come first."""
@@ -128,18 +122,14 @@ class Cohorts(Mapping[str, Comparison]):
 
         return draw_cohorts(self, ax, output=output, max_display=max_display)
 
-    def _facts(self) -> dict[str, str]:
+    def _head(self) -> tuple[str, dict[str, str]]:
         sizes = (f"{label}: {counted(n, 'row')}" for label, n in zip(self.labels, self.n_rows, strict=True))
-        return {"groups": ", ".join(sizes), "each": "cohorts[label] compares a group with all other rows, with intervals"}
+        facts = {"groups": ", ".join(sizes), "each": "cohorts[label] compares a group with all other rows, with intervals"}
+        unit = next(iter(self.comparisons.values())).unit
+        return f"Mean values ({unit}) by {self.name}, {len(self)} groups", facts
 
-    def _title(self) -> str:
-        return f"Mean values ({next(iter(self.comparisons.values())).unit}) by {self.name}, {len(self)} groups"
-
-    def __repr__(self) -> str:
-        return f"{fields_text(self._title(), self._facts())}\n{table_text(*self.rows())}"
-
-    def _repr_html_(self) -> str:
-        return fields_html(self._title(), self._facts(), table_html(*self.rows()))
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        return self.rows()
 
 
 def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool = False, **settings: Any) -> Cohorts:
@@ -202,9 +192,7 @@ def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[st
 
 def _numbers(cells: np.ndarray) -> np.ndarray | None:
     """Return cells as numbers where all that are there are numbers."""
-    if cells.dtype.kind not in "fiu":
-        return None
-    return cells.astype(float)
+    return cells.astype(float) if cells.dtype.kind in "fiu" else None
 
 
 def _labels(cells: np.ndarray, bins: int) -> list[str]:
@@ -215,8 +203,7 @@ def _labels(cells: np.ndarray, bins: int) -> list[str]:
     known = numbers[~np.isnan(numbers)]
     if len(np.unique(known)) <= MAX_VALUES_UNBINNED:
         return [MISSING if np.isnan(number) else f"{number:g}" for number in numbers]
-    if not isinstance(bins, (int, np.integer)) or bins < 2:
-        raise InputError(message("The 'bins' parameter must be an int >= 2", f"Got {bins!r}"))
+    check_count("bins", bins, 2)
     edges = np.unique(np.quantile(known, np.linspace(0.0, 1.0, bins + 1)))
     last = len(edges) - 2
     names = [f"{edges[k]:.4g} to {edges[k + 1]:.4g}" for k in range(last + 1)]

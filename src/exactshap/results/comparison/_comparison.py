@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
+from exactshap._runtime.checks import check_count, check_share
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, InputTypeError, MissingDependencyError, message
+from exactshap._runtime.words import PrintedTable, more_than
+from exactshap.errors import InputError, InputTypeError, message
 from exactshap.results.comparison import _words as words
 from exactshap.results.comparison._drift import data_drift
-from exactshap.results.data import ExplanationData, bootstrap_deviations, frame_kind, interval_around
+from exactshap.results.data import ExplanationData, bootstrap_deviations, frame_kind, frame_of, interval_around
+from exactshap.results.decomposition import PairwiseDecomposition
 
-if TYPE_CHECKING:
-    from exactshap.results.decomposition import PairwiseDecomposition
-
+# Differences of a printed table.
+_SHOWN = 10
 _SAME = {"feature_names": "the same features", "output_names": "the same outputs", "value_function": "the same value function"}
 _SAME |= {"index": "the same index", "unit": "the same unit"}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Comparison:
+class Comparison(PrintedTable):
     r"""Hold two groups' mean values and by how much they differ. :meth:`exactshap.Explanation.compare` returns it.
 
     .. math:: \Delta_j = \bar\phi_j^{(2)} - \bar\phi_j^{(1)}, \qquad
@@ -101,13 +102,7 @@ class Comparison:
         kind : {"pandas", "polars", "pyarrow"} or None, default=None
             None: as the data; for arrays the first of these that is installed.
         """
-        import narwhals.stable.v2 as nw
-
-        backend: Any = kind or self.backend or first_installed(FRAME_LIBRARIES)
-        if backend is None:
-            raise MissingDependencyError(message("`to_frame` needs a frame library", "None is installed", INSTALL_FRAMES))
-        require(backend, "frames", purpose=f"A {backend} frame")
-        return nw.from_dict(self.columns(), backend=backend).to_native()
+        return frame_of(None, self.columns(), kind or self.backend)
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of :meth:`to_frame`, outputs within players."""
@@ -212,11 +207,14 @@ class Comparison:
         settings: dict[str, Any] = {"threshold": threshold, "title": title, "command": command}
         return write_comparison(self, path, max_display=max_display, **settings)
 
-    def __repr__(self) -> str:
-        return words.text(self)
+    def _head(self) -> tuple[str, Mapping[str, str]]:
+        return words.title_of(self), words.facts_of(self)
 
-    def _repr_html_(self) -> str:
-        return words.html(self)
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        return words.rows_of(self, _SHOWN)
+
+    def _more(self) -> str:
+        return more_than(_SHOWN, self.difference.size, "more with smaller differences")
 
 
 def compare(
@@ -279,7 +277,5 @@ def _check(first: ExplanationData, second: Any, level: float, n_bootstrap: int) 
             raise InputError(message(f"Two explanations are compared with {question}", f"Got {one!r} and {other!r}"))
     if not first.n_rows or not second.n_rows:
         raise InputError(message("A mean needs at least one row", f"Got {first.n_rows} and {second.n_rows} rows"))
-    if not 0 < level < 1:
-        raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
-    if not isinstance(n_bootstrap, (int, np.integer)) or n_bootstrap < 0:
-        raise InputError(message("The 'n_bootstrap' parameter must be an int >= 0", f"Got {n_bootstrap!r}"))
+    check_share("level", level)
+    check_count("n_bootstrap", n_bootstrap, 0)

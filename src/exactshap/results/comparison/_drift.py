@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap.errors import ExactshapError, InputError, InputTypeError
-from exactshap.results.data import cell_text, player_columns
-
-if TYPE_CHECKING:
-    from exactshap.frames import Table
-    from exactshap.results.data import ExplanationData
-    from exactshap.results.decomposition import PairwiseDecomposition
+from exactshap.frames import Table
+from exactshap.results.data import ExplanationData, cell_text, player_columns
+from exactshap.results.decomposition import PairwiseDecomposition
 
 # Rows of both samples together: the statistic is quadratic in them.
 MAX_EXACT_ROWS = 5000

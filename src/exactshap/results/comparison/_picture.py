@@ -8,8 +8,9 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.plots import current_palette, displayed, escape, new_axes
+from exactshap.errors import InputError, message
+from exactshap.results.data import place_of
+from exactshap.results.plots import current_palette, displayed, escape, name_lines, new_axes, without_frame
 
 
 def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_display: int) -> Any:
@@ -34,7 +35,7 @@ def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_
         f"mean value, {second} minus {first}\n({escape(comparison.unit)}; bars: {100 * comparison.level:g} % intervals over rows)"
     )
     ax.set_title("attribution", fontsize="medium")
-    _finish(ax, place, [comparison.feature_names[j] for j in order])
+    _finish(ax, [comparison.feature_names[j] for j in order])
     if drift_axes is not None and comparison.drift is not None:
         _draw_drift(drift_axes, comparison, order)
     return ax
@@ -50,7 +51,7 @@ def _draw_drift(ax: Axes, comparison: Any, order: np.ndarray) -> None:
     p = "" if drift.p_value is None else f", p = {drift.p_value:.3g}"
     ax.set_title("data", fontsize="medium")
     ax.set_xlabel(f"contributions to MMD2 = {drift.total:.3g}{p}")
-    _finish(ax, place, None)
+    _finish(ax, None)
 
 
 def draw_cohorts(cohorts: Any, ax: Axes, *, output: int | str | None, max_display: int) -> Any:
@@ -72,18 +73,16 @@ def draw_cohorts(cohorts: Any, ax: Axes, *, output: int | str | None, max_displa
         ax.errorbar(means[g, order], place, fmt="o", color=colours[g], markersize=4, capsize=2, label=name, **shown)
     ax.set_xlabel(f"mean value ({escape(first.unit)}; bars: {100 * first.level:g} % intervals over rows)")
     ax.legend(title=escape(cohorts.name), frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    _finish(ax, np.arange(len(order)), [first.feature_names[j] for j in order])
+    _finish(ax, [first.feature_names[j] for j in order])
     return ax
 
 
-def _finish(ax: Axes, place: np.ndarray, names: list[str] | None) -> None:
+def _finish(ax: Axes, names: list[str] | None) -> None:
     if names is not None:
-        ax.set_yticks(place, [escape(name) for name in names])
-        ax.set_ylim(len(place) - 0.5, -0.5)
+        name_lines(ax, names)
     ax.axvline(0.0, color="black", linewidth=0.8)
     ax.grid(axis="x", color="#e5e5e5", zorder=0)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    without_frame(ax, "top", "right")
 
 
 def _output(names: tuple[str, ...] | None, output: int | str | None) -> int | None:
@@ -91,10 +90,4 @@ def _output(names: tuple[str, ...] | None, output: int | str | None) -> int | No
         return None
     if output is None:
         raise InputError(message("A picture shows one output", f"There are {list(names)}", "Pass output= (a number or a name)"))
-    if isinstance(output, str):
-        if output not in names:
-            raise UnknownNameError(message(f"Unknown output {output!r}", do=did_you_mean(output, names)))
-        return names.index(output)
-    if not -len(names) <= output < len(names):
-        raise InputError(message(f"There is no output {output!r}", f"There are {len(names)}: {list(names)}"))
-    return int(output) % len(names)
+    return place_of(output, names, "output")

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.words import fields_html, fields_text, table_html, table_text
 from exactshap.results.data import ExplanationData, counted, without_noise
-
-if TYPE_CHECKING:
-    from exactshap.results.decomposition import PairwiseDecomposition
-
-_SHOWN = 10
+from exactshap.results.decomposition import PairwiseDecomposition
 
 
-def text(comparison: Any) -> str:
-    """Return what a terminal shows."""
-    hidden = comparison.difference.size - _SHOWN
-    more = f"\n  ({hidden} more with smaller differences)" if hidden > 0 else ""
-    table = table_text(*rows_of(comparison, _SHOWN))
-    return f"{fields_text(_title(comparison), facts_of(comparison))}\n{table}{more}"
-
-
-def html(comparison: Any) -> str:
-    """Return what a notebook shows."""
-    return fields_html(_title(comparison), facts_of(comparison), table_html(*rows_of(comparison, _SHOWN)))
-
-
-def _title(comparison: Any) -> str:
+def title_of(comparison: Any) -> str:
+    """Return which means are compared."""
     return f"Comparison of mean values ({comparison.unit}): {comparison.labels[1]} minus {comparison.labels[0]}"
 
 

@@ -25,20 +25,23 @@ from exactshap.results.data._facts import cited_by_decomposition as cited_by_dec
 from exactshap.results.data._facts import cited_by_values as cited_by_values
 from exactshap.results.data._facts import counted as counted
 from exactshap.results.data._facts import facts as facts
+from exactshap.results.data._facts import game_sentence as game_sentence
 from exactshap.results.data._facts import game_title as game_title
 from exactshap.results.data._facts import headline as headline
 from exactshap.results.data._facts import index_title as index_title
 from exactshap.results.data._facts import readable as readable
 from exactshap.results.data._facts import value_function_sentence as value_function_sentence
+from exactshap.results.data._frames import frame_kind as frame_kind
+from exactshap.results.data._frames import frame_of as frame_of
+from exactshap.results.data._frames import write_parquet as write_parquet
 from exactshap.results.data._named_values import NamedValues as NamedValues
 from exactshap.results.data._names_elsewhere import answers_keywords as answers_keywords
 from exactshap.results.data._names_elsewhere import called_here as called_here
 from exactshap.results.data._names_elsewhere import keyword_here as keyword_here
+from exactshap.results.data._validation import place_of as place_of
 
 if TYPE_CHECKING:
     from exactshap.results.data._concat import concat as concat
-    from exactshap.results.data._conversion import frame_kind as frame_kind
-    from exactshap.results.data._conversion import frame_of as frame_of
     from exactshap.results.data._conversion import of_solution as of_solution
     from exactshap.results.data._conversion import shap_of_columns as shap_of_columns
     from exactshap.results.data._conversion import to_frame as to_frame
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from exactshap.results.data._importance import checked_background_values as checked_background_values
     from exactshap.results.data._importance import importance as importance
     from exactshap.results.data._importance import interval_around as interval_around
+    from exactshap.results.data._importance import normal_reach as normal_reach
     from exactshap.results.data._observed import Observed as Observed
     from exactshap.results.data._observed import named_target as named_target
     from exactshap.results.data._observed import observe as observe
@@ -60,9 +64,9 @@ __getattr__ = on_first_use(
     __name__,
     {
         "_concat": "concat",
-        "_conversion": "frame_kind frame_of of_solution shap_of_columns to_frame to_shap to_shapiq",
+        "_conversion": "of_solution shap_of_columns to_frame to_shap to_shapiq",
         "_filter": "filter_grammar filtered_rows",
-        "_importance": "Importance bootstrap_deviations checked_background_values importance interval_around",
+        "_importance": "Importance bootstrap_deviations checked_background_values importance interval_around normal_reach",
         "_observed": "Observed named_target observe response",
     },
 )

@@ -7,24 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
-from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, InputTypeError, MissingDependencyError, UnknownNameError, did_you_mean, message
+from exactshap._runtime.optional import require
+from exactshap.errors import InputError, InputTypeError, MissingDependencyError, UnknownNameError, message
 from exactshap.results.data._cells import cells
+from exactshap.results.data._frames import frame_kind, frame_of
 from exactshap.results.data._names_elsewhere import SHAPIQ_NAMES
 
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
-
-
-def frame_kind(data: TableLike) -> str | None:
-    """Return which of three frame libraries a table comes from, or None. None for arrays.
-
-    >>> frame_kind([[1.0]]) is None
-    True
-    """
-    root = type(data).__module__.partition(".")[0]
-    return root if root in FRAME_LIBRARIES else None
 
 
 def to_frame(explanation: ExplanationData, kind: str | None, *, std: bool, baseline: bool, prediction: bool) -> Any:
@@ -53,25 +43,6 @@ def _new(columns: Mapping[str, np.ndarray], name: str, column: np.ndarray) -> np
     if name in columns:
         raise InputError(message(f"A feature is called {name!r}, as the column would be", do="Rename the feature"))
     return np.ascontiguousarray(column)
-
-
-def frame_of(data: TableLike, columns: Mapping[str, np.ndarray], kind: str | None) -> Any:
-    """Return columns as a frame of a kind, or of the kind of the data, with the data's pandas index.
-
-    >>> import numpy as np
-    >>> frame_of(None, {"value": np.zeros(1)}, "pandas").to_dict("records")
-    [{'value': 0.0}]
-    """
-    if kind is not None and kind not in FRAME_LIBRARIES:
-        raise UnknownNameError(message(f"Unknown kind of frame {kind!r}", do=did_you_mean(kind, FRAME_LIBRARIES)))
-    kind = kind or frame_kind(data) or first_installed(FRAME_LIBRARIES)
-    if kind is None:
-        raise MissingDependencyError(message("A frame needs pandas, polars or pyarrow", do=INSTALL_FRAMES))
-    library = require(kind, "frames", purpose=f"A {kind} frame")
-    if kind == "pandas":
-        index = data.index if frame_kind(data) == "pandas" else None
-        return library.DataFrame(dict(columns), index=index, columns=list(columns))
-    return library.DataFrame(dict(columns)) if kind == "polars" else library.table(dict(columns))
 
 
 def _spread(explanation: ExplanationData) -> list[tuple[str, np.ndarray]]:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, message
 from exactshap.results.data import _validation as validation
 from exactshap.results.data._certificate import Certificate, all_within, largest_of_rows, within
 from exactshap.results.data._named_values import NamedValues
@@ -114,20 +114,10 @@ class ExplanationData:
             if which in (0, -1):
                 return self
             raise InputError(message("This explanation has a single output", f"Got output {which!r}", "Use it as it is"))
-        k = self._output_number(which)
+        k = validation.place_of(which, self.output_names, "output")
         changes: dict[str, Any] = {name: array[..., k] for name, array in self._arrays(_PER_OUTPUT)}
         unit = self.unit if not self.output_names[k] else f"{self.unit} of {self.output_names[k]}"
         return replace(self, **changes, output_names=None, unit=unit)
-
-    def _output_number(self, which: int | str) -> int:
-        assert self.output_names is not None
-        if isinstance(which, str):
-            if which in self.output_names:
-                return self.output_names.index(which)
-            raise UnknownNameError(message(f"Unknown output {which!r}", do=did_you_mean(which, self.output_names)))
-        if not isinstance(which, (int, np.integer)) or not -self.n_outputs <= which < self.n_outputs:
-            raise InputError(message(f"There is no output {which!r}", f"There are {self.n_outputs}: {list(self.output_names)}"))
-        return int(which) % self.n_outputs
 
     def _arrays(self, names: Sequence[str]) -> list[tuple[str, np.ndarray]]:
         return [(name, getattr(self, name)) for name in names if getattr(self, name) is not None]

@@ -37,7 +37,7 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
     found = {
         "model": explanation.model_name or "not named",
         "unit": _unit(explanation.unit, explanation.model_name or ""),
-        "value function": f"{explanation.value_function}. {_sentence(explanation)}",
+        "value function": f"{explanation.value_function}. {game_sentence(explanation)}",
         "background": _background(explanation),
         "baseline": _range(readable(explanation).baseline),
         "residual": f"at most {certificate.max_residual:.2g} (tolerance {certificate.tolerance:.2g}), "
@@ -74,7 +74,8 @@ def _unit(unit: str, model_name: str) -> str:
     return ""
 
 
-def _sentence(explanation: ExplanationData) -> str:
+def game_sentence(explanation: ExplanationData) -> str:
+    """Say in words what v(S) is in an explanation."""
     return value_function_sentence(explanation.value_function, has_background=explanation.background_size is not None)
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.words import table_html, table_text
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap._runtime.words import PrintedTable, more_than
+from exactshap.errors import InputError, message
 from exactshap.results.data._certificate import without_noise
-from exactshap.results.data._conversion import frame_kind, frame_of
+from exactshap.results.data._frames import frame_kind, frame_of
+from exactshap.results.data._validation import place_of
 
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
@@ -29,7 +30,7 @@ _CUT, _WHOLE, _FAR = 3.0, 0.5, 12.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Importance:
+class Importance(PrintedTable):
     """Hold mean magnitudes of values with their intervals. :meth:`exactshap.Explanation.importance` returns it.
 
     Attributes
@@ -78,9 +79,7 @@ class Importance:
     data: Any = None
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.names:
-            raise UnknownNameError(message(f"Unknown player {name!r}", do=did_you_mean(str(name), self.names)))
-        return self.values[self.names.index(name)]
+        return self.values[place_of(name, self.names, "player")]
 
     def to_frame(self, kind: str | None = None) -> Any:
         """Return one row per player (and output), in column order.
@@ -114,14 +113,7 @@ class Importance:
         return [*headings, "mean |value|", *ends], rows
 
     def _more(self) -> str:
-        hidden = self.values.size - _SHOWN
-        return "\n".join(text for text in (f"({hidden} more)" if hidden > 0 else "", self.method) if text)
-
-    def __repr__(self) -> str:
-        return table_text(*self._table()) + "".join(f"\n  {line}" for line in self._more().splitlines())
-
-    def _repr_html_(self) -> str:
-        return table_html(*self._table()) + self._more()
+        return "\n".join(text for text in (more_than(_SHOWN, self.values.size), self.method) if text)
 
 
 def importance(
@@ -233,10 +225,15 @@ def _error_of_mean(magnitudes: np.ndarray, slopes: np.ndarray, by_row: np.ndarra
     return np.sqrt(variance)
 
 
-def _normal(estimate: np.ndarray, error: np.ndarray, level: float) -> np.ndarray:
+def normal_reach(level: float) -> float:
+    """Return how many standard errors a normal interval of this level reaches to either side."""
     from scipy.special import ndtri
 
-    reach = ndtri((1.0 + level) / 2.0) * error
+    return float(ndtri((1.0 + level) / 2.0))
+
+
+def _normal(estimate: np.ndarray, error: np.ndarray, level: float) -> np.ndarray:
+    reach = normal_reach(level) * error
     return np.stack([estimate - reach, estimate + reach], axis=-1)
 
 

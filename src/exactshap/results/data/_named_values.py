@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed
-from exactshap._runtime.words import table_html, table_text
-from exactshap.errors import InputError, MissingDependencyError, UnknownNameError, did_you_mean, message
+from exactshap._runtime.words import PrintedTable, more_than
+from exactshap.errors import InputError, message
 from exactshap.results.data._certificate import without_noise
+from exactshap.results.data._frames import frame_of
+from exactshap.results.data._validation import place_of
 
 _SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NamedValues:
+class NamedValues(PrintedTable):
     """Values of players: of every row, or one for all of them, as :meth:`exactshap.Explanation.mean` returns.
 
     NumPy takes it for the array ``values``; ``named["age"]`` is the part of one player.
@@ -66,9 +67,8 @@ class NamedValues:
         return iter(self.values)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.names:
-            raise UnknownNameError(message(f"Unknown player {name!r}", do=did_you_mean(str(name), self.names)))
-        return self.values[(slice(None), self.names.index(name)) if self.per_row else self.names.index(name)]
+        j = place_of(name, self.names, "player")
+        return self.values[(slice(None), j) if self.per_row else j]
 
     def abs(self) -> NamedValues:
         """Return the magnitudes."""
@@ -118,12 +118,7 @@ class NamedValues:
 
     def to_frame(self) -> Any:
         """Return a frame: a column per player (and output), or columns ``player`` and ``value`` where there are no rows."""
-        import narwhals.stable.v2 as nw
-
-        backend: Any = first_installed(FRAME_LIBRARIES)
-        if backend is None:
-            raise MissingDependencyError(message("`to_frame` needs a frame library", "None is installed", INSTALL_FRAMES))
-        return nw.from_dict(self._columns(), backend=backend).to_native()
+        return frame_of(None, self._columns(), None)
 
     def _columns(self) -> dict[str, Any]:
         if not self.per_row:
@@ -153,11 +148,4 @@ class NamedValues:
         return list(columns), rows
 
     def _more(self) -> str:
-        hidden = len(self.values) - _SHOWN
-        return f"({hidden} more)" if hidden > 0 else ""
-
-    def __repr__(self) -> str:
-        return table_text(*self._table()) + (f"\n  {self._more()}" if self._more() else "")
-
-    def _repr_html_(self) -> str:
-        return table_html(*self._table()) + self._more()
+        return more_than(_SHOWN, len(self.values))

@@ -69,12 +69,14 @@ def response(explanation: ExplanationData) -> tuple[str, np.ndarray] | None:
     >>> response(explanation)
     ('probability', array([0.5]))
     """
+    from scipy.special import expit, softmax
+
     unit = explanation.unit
     of_class = _OF_CLASS.fullmatch(unit)
     if of_class is not None and of_class[1] == "log-odds":
-        return "probability", _sigmoid(explanation.prediction)
+        return "probability", np.asarray(expit(explanation.prediction))
     if unit in _SOFTMAX and explanation.output_names is not None:
-        return "probability", _softmax(explanation.prediction)
+        return "probability", np.asarray(softmax(explanation.prediction, axis=1))
     return ("predicted target", np.exp(explanation.prediction)) if unit == "log of the target" else None
 
 
@@ -219,15 +221,3 @@ def _are_labels(numbers: np.ndarray) -> bool:
 def _are_probabilities(numbers: np.ndarray) -> bool:
     # A regression on labels leaves [0, 1] by a little
     return bool(np.all((numbers >= -0.5) & (numbers <= 1.5)))
-
-
-def _sigmoid(score: np.ndarray) -> np.ndarray:
-    from scipy.special import expit
-
-    return np.asarray(expit(score))
-
-
-def _softmax(scores: np.ndarray) -> np.ndarray:
-    from scipy.special import softmax
-
-    return np.asarray(softmax(scores, axis=1))

@@ -257,16 +257,26 @@ def player_numbers(players: Any, names: tuple[str, ...]) -> list[int]:
         if len(wanted) != len(names):
             raise InputError(message("A mask of players must have one entry per player", f"Got {len(wanted)} for {len(names)}"))
         return [j for j, chosen in enumerate(wanted) if chosen]
-    return [_player_number(item, names) for item in wanted]
+    return [place_of(item, names, "player") for item in wanted]
 
 
-def _player_number(item: Any, names: tuple[str, ...]) -> int:
+def place_of(item: Any, names: Sequence[str], noun: str, do: str = "Pass a name or a number") -> int:
+    """Return which of ``names`` is meant by a name or a number.
+
+    ``noun`` says in messages what they are the names of, and ``do`` what else to pass.
+
+    >>> place_of("bmi", ("age", "bmi"), "feature"), place_of(-1, ("age", "bmi"), "feature")
+    (1, 1)
+    """
     if isinstance(item, str):
         if item not in names:
-            raise UnknownNameError(message(f"Unknown player {item!r}", do=did_you_mean(item, names)))
-        return names.index(item)
-    if not isinstance(item, (int, np.integer)) or not -len(names) <= item < len(names):
-        raise InputError(message(f"There is no player {item!r}", f"There are {len(names)}", "Pass a name or a number"))
+            raise UnknownNameError(message(f"Unknown {noun} {item!r}", do=did_you_mean(item, names)))
+        return list(names).index(item)
+    if isinstance(item, bool) or not isinstance(item, (int, np.integer)):
+        got = f"Got {type(item).__name__}"
+        raise InputTypeError(message(f"One {noun} is named or numbered", got, do))
+    if not -len(names) <= item < len(names):
+        raise InputError(message(f"There is no {noun} {item!r}", f"There are {len(names)}: {list(names)}"))
     return int(item) % len(names)
 
 

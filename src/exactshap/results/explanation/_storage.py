@@ -27,7 +27,7 @@ from exactshap._runtime.files import atomic_write, check_suffix, open_regular
 from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputTypeError, MissingDependencyError, ModelFormatError, message
-from exactshap.results.data import ExplanationData, cell_text, frame_kind
+from exactshap.results.data import ExplanationData, cell_text, frame_kind, write_parquet
 
 Kind = TypeVar("Kind", bound=ExplanationData)
 
@@ -120,11 +120,11 @@ def _cell(value: object) -> Any:
 def _parquet_bytes(data: TableLike, kind: str) -> bytes:
     if kind == "polars":
         objects = [name for name, dtype in data.schema.items() if dtype == require("polars", "frames", purpose="Saving").Object]
-        return _written(_with_texts(data, objects), kind)
+        return _written(_with_texts(data, objects))
     arrow = require("pyarrow", "frames", purpose="Saving a frame")
     if kind == "pyarrow":
         texts = [field.name for field in data.schema if not (arrow.types.is_nested(field.type) or _is_held(field.type, arrow))]
-        return _written(_with_texts(data, texts), kind)
+        return _written(_with_texts(data, texts))
     places = [j for j, dtype in enumerate(data.dtypes) if getattr(dtype, "kind", "O") not in "biufM"]
     places = [j for j in places if not _is_column_held(data.iloc[:, j], arrow)]
     if places:
@@ -134,15 +134,12 @@ def _parquet_bytes(data: TableLike, kind: str) -> bytes:
     levels = (data.index.get_level_values(level) for level in range(data.index.nlevels))
     if not all(_is_column_held(level, arrow) for level in levels):
         data = data.set_axis(data.index.map(str), axis=0)
-    return _written(arrow.Table.from_pandas(data), kind)
+    return _written(data)
 
 
-def _written(data: TableLike, kind: str) -> bytes:
+def _written(data: TableLike) -> bytes:
     buffer = io.BytesIO()
-    if kind == "polars":
-        data.write_parquet(buffer)
-    else:
-        require("pyarrow.parquet", "frames", purpose="Saving a frame").write_table(data, buffer)
+    write_parquet(data, buffer)
     return buffer.getvalue()
 
 

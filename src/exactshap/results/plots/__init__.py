@@ -7,12 +7,15 @@ Explanations have one output; features beyond ``max_display`` are shown as one; 
 from __future__ import annotations
 
 from exactshap.results.plots._accessor import PlotAccessor
+from exactshap.results.plots._columns import Shown as Shown
 from exactshap.results.plots._palette import Palette, palette
 from exactshap.results.plots._palette import current_palette as current_palette
 from exactshap.results.plots._palette import dark_palette as dark_palette
 from exactshap.results.plots._pyplot import displayed as displayed
 from exactshap.results.plots._pyplot import escape as escape
+from exactshap.results.plots._pyplot import name_lines as name_lines
 from exactshap.results.plots._pyplot import new_axes as new_axes
+from exactshap.results.plots._pyplot import without_frame as without_frame
 from exactshap.results.plots.interactions import draw_interactions as draw_interactions
 from exactshap.results.plots.interactions import prepare_interactions as prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals as draw_intervals

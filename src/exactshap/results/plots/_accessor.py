@@ -5,13 +5,23 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
-from exactshap.results.data import answers_keywords, called_here, counted, game_title, index_title, readable, row_name
+from exactshap.errors import InputError, message
+from exactshap.results.data import (
+    ExplanationData,
+    answers_keywords,
+    called_here,
+    counted,
+    game_title,
+    index_title,
+    place_of,
+    readable,
+    row_name,
+)
 from exactshap.results.plots._pyplot import escape, fitted
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
@@ -21,9 +31,6 @@ from exactshap.results.plots.scatter import draw_scatter, prepare_scatter, stron
 from exactshap.results.plots.shaped import draw_image, draw_text
 from exactshap.results.plots.summary import MAX_DOTS, draw_bars, draw_swarm, prepare_bars, prepare_swarm
 from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
 
 _picture = functools.partial(answers_keywords, picture=True)
 
@@ -217,17 +224,8 @@ class PlotAccessor:
         return self.explanation
 
     def _player(self, feature: int | str) -> int:
-        names = self.explanation.feature_names
-        if isinstance(feature, str):
-            if feature not in names:
-                raise UnknownNameError(message(f"Unknown feature {feature!r}", do=did_you_mean(feature, names)))
-            return names.index(feature)
-        if not isinstance(feature, (int, np.integer)):
-            do = "Pass a name or a number: plot.scatter('age', color='sex')"
-            raise InputTypeError(message("A feature is named or numbered", f"Got {type(feature).__name__}", do))
-        if not -len(names) <= feature < len(names):
-            raise InputError(message(f"There is no feature {feature}", f"There are {len(names)}"))
-        return int(feature) % len(names)
+        do = "Pass a name or a number: plot.scatter('age', color='sex')"
+        return place_of(feature, self.explanation.feature_names, "feature", do)
 
 
 def _unit(rows: ExplanationData) -> str:

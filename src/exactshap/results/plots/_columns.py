@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from exactshap.results.data import as_days, cells
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
+from exactshap.results.data import ExplanationData, as_days, cells, counted
+from exactshap.results.plots._pyplot import displayed
 
 
 def shortened(text: str, length: int) -> str:
@@ -21,15 +21,44 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length // 2]}… {text[len(text) - length // 2 + 2 :]}"
 
 
-def strongest(strength: np.ndarray, max_display: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the players by decreasing strength, and those that are shown as one.
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The players of a picture: the strongest by themselves, and all others as one, the last."""
 
-    >>> strongest(np.array([1.0, 3.0, 2.0]), 2)
-    (array([1]), array([2, 0]))
-    """
-    order = np.argsort(-strength, kind="stable")
-    n_single = len(order) if len(order) <= max_display else max_display - 1
-    return order[:n_single], order[n_single:]
+    single: np.ndarray
+    rest: np.ndarray
+
+    @classmethod
+    def of(cls, strength: np.ndarray, max_display: int) -> Shown:
+        """Return the players by decreasing strength (n_players,). With the rest there are at most ``max_display``.
+
+        >>> shown = Shown.of(np.array([1.0, 3.0, 2.0]), 2)
+        >>> shown.single, shown.rest, shown.labels(["a", "b", "c"])
+        (array([1]), array([2, 0]), ('b', '2 other features'))
+        """
+        order, most = np.argsort(-strength, kind="stable"), displayed(max_display)
+        n_single = len(order) if len(order) <= most else most - 1
+        return cls(order[:n_single], order[n_single:])
+
+    def labels(self, names: Sequence[str], noun: str = "other feature") -> tuple[str, ...]:
+        """Return the names of the players, and how many the rest are."""
+        return (*(str(names[j]) for j in self.single), *self.name_of_rest(noun))
+
+    def name_of_rest(self, noun: str = "other feature") -> tuple[str, ...]:
+        """Return how many the rest are; nothing where there is none."""
+        return (counted(len(self.rest), noun),) if len(self.rest) else ()
+
+    def values(self, values: np.ndarray) -> np.ndarray:
+        """Return values (..., n_shown) of players on the last axis. Those of the rest are added up."""
+        return self._joined(values, values[..., self.rest].sum(axis=-1, keepdims=True))
+
+    def known(self, values: np.ndarray) -> np.ndarray:
+        """Return values (..., n_shown) that cannot be added up: NaN for the rest."""
+        return self._joined(values, np.full((*values.shape[:-1], 1), np.nan))
+
+    def _joined(self, values: np.ndarray, of_rest: np.ndarray) -> np.ndarray:
+        own = values[..., self.single]
+        return np.concatenate([own, of_rest], axis=-1) if len(self.rest) else own
 
 
 def player_labels(row: ExplanationData, players: np.ndarray) -> list[str]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, message
 
 # Letters of a line of a player's name.
 NAME_WIDTH = 36
@@ -39,9 +38,7 @@ def displayed(max_display: Any) -> int:
     >>> displayed(10)
     10
     """
-    if isinstance(max_display, bool) or not isinstance(max_display, (int, np.integer)) or max_display < 1:
-        raise InputError(message("The 'max_display' parameter must be an int >= 1", f"Got {max_display!r}"))
-    return int(max_display)
+    return check_count("max_display", max_display)
 
 
 def escape(text: str) -> str:
@@ -51,3 +48,18 @@ def escape(text: str) -> str:
     'price in \\$'
     """
     return text.replace("$", r"\$")
+
+
+def name_lines(ax: Axes, labels: Sequence[str], *, room: float = 0.5) -> None:
+    """Write names at the lines 0, 1, 2, ... from top to bottom. ``room`` is that above the first line."""
+    ax.set_yticks(range(len(labels)), [escape(label) for label in labels])
+    ax.set_ylim(len(labels) - 1.0 + room, -room)
+
+
+def without_frame(ax: Axes, *sides: str) -> Any:
+    """Take the lines off some sides; by default off three, with the marks of the vertical axis."""
+    for side in sides or ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    if not sides:
+        ax.tick_params(axis="y", length=0)
+    return ax

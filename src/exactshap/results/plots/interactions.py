@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
-from exactshap.results.data import counted, game_title, row_name
+from exactshap.results.data import ExplanationData, counted, game_title, row_name
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import displayed, escape, new_axes
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
 
 
 @dataclass(frozen=True, eq=False)

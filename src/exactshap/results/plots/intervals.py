@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_share
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
-from exactshap.results.data import game_title, index_title
+from exactshap.results.data import ExplanationData, game_title, index_title, normal_reach
+from exactshap.results.plots._columns import Shown
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import displayed, escape, new_axes
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
+from exactshap.results.plots._pyplot import escape, name_lines, new_axes
 
 # Rows that are drawn with whiskers of their own.
 MAX_WHISKERS = 40
@@ -48,32 +47,23 @@ def prepare_intervals(
 
     The interval of "others" adds up entries of the covariance. Sampled values have ``std_error`` in the place of ``std``.
     """
-    if not 0 < level < 1:
-        raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
-    max_display = displayed(max_display)
+    check_share("level", level)
     if explanation.n_rows == 0:
         raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
     rows = explanation if i is None else explanation[i]
     if rows.values.ndim == 3:
         raise InputError(message("A plot shows one output", f"Got {rows.n_outputs}", "Use explanation.output(k)"))
+    shown = Shown.of(np.abs(rows.values).mean(axis=0), max_display)
     covariance, kind = _covariance(rows)
-    order = np.argsort(-np.abs(rows.values).mean(axis=0), kind="stable")
-    n_single = rows.n_players if rows.n_players <= max_display else max_display - 1
-    mixing = np.zeros((n_single + (n_single < rows.n_players), rows.n_players))
-    mixing[np.arange(n_single), order[:n_single]] = 1.0
-    mixing[n_single:, order[n_single:]] = 1.0
-    labels = [rows.feature_names[j] for j in order[:n_single]]
-    rest = rows.n_players - n_single
-    if rest:
-        labels.append(f"{rest} other{'s' if rest > 1 else ''}")
+    mixing = shown.values(np.eye(rows.n_players)).T  # which players each line adds up
     variance = np.einsum("lj,rjk,lk->rl", mixing, np.nan_to_num(covariance), mixing)
     # Sampled values depend on each other in an unknown way
-    if kind == "confidence" and rest > 1:
+    if kind == "confidence" and len(shown.rest) > 1:
         variance[:, -1] = np.nan
     return Intervals(
-        labels=tuple(labels),
+        labels=shown.labels(rows.feature_names, "other"),
         values=rows.values @ mixing.T,
-        half_width=_quantile(level) * np.sqrt(np.maximum(variance, 0.0)),
+        half_width=normal_reach(level) * np.sqrt(np.maximum(variance, 0.0)),
         level=level,
         kind=kind,
         title=f"{index_title(rows.index)} of {rows.model_name or 'the model'}, {game_title(rows)}",
@@ -93,12 +83,6 @@ def _covariance(rows: ExplanationData) -> tuple[np.ndarray, str]:
             "Explain a Gaussian process with a background, or use explanation.plot.bar()",
         )
     )
-
-
-def _quantile(level: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1.0 + level) / 2.0))
 
 
 def draw_intervals(prepared: Intervals, ax: Axes = None) -> Any:
@@ -127,8 +111,7 @@ def draw_intervals(prepared: Intervals, ax: Axes = None) -> Any:
             ax.errorbar(
                 shown, places, xerr=widths, fmt=marker, color=colour if n_rows > 1 else "black", elinewidth=1.2, zorder=3
             )
-    ax.set_yticks(np.arange(n_labels), [escape(label) for label in prepared.labels])
-    ax.set_ylim(n_labels - 0.5, -0.5)
+    name_lines(ax, prepared.labels)
     ax.set_xlabel(escape(f"value ({prepared.unit}) with {100 * prepared.level:g} % {prepared.kind} interval"))
     ax.set_title(escape(prepared.title), fontsize=11)
     return ax

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import Axes
+from exactshap.results.data import ExplanationData
+from exactshap.results.plots._columns import Shown
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import displayed, escape, new_axes
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
+from exactshap.results.plots._pyplot import escape, name_lines, new_axes
 
 # Rows that are ordered by similarity, which costs their number squared.
 _MAX_ORDERED = 2000
@@ -30,27 +29,18 @@ class Heatmap:
     unit: str
 
 
-def _strongest(explanation: ExplanationData, max_display: int) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return the strongest features' labels and values, the rest as one.
-
-    Values are (n_rows, n_labels); strength is the mean magnitude.
-    """
-    values = np.asarray(explanation.values)
-    order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")
-    n_single = len(order) if len(order) <= displayed(max_display) else max_display - 1
-    labels, parts = [explanation.feature_names[j] for j in order[:n_single]], [values[:, order[:n_single]]]
-    rest = order[n_single:]
-    if len(rest):
-        labels.append(f"{len(rest)} other{'s' if len(rest) > 1 else ''}")
-        parts.append(values[:, rest].sum(axis=1, keepdims=True))
-    return tuple(labels), np.concatenate(parts, axis=1)
-
-
 def prepare_heatmap(explanation: ExplanationData, *, max_display: int = 10) -> Heatmap:
     """Order the rows so that similar values stand together: by clustering, and beyond 2,000 rows by the prediction."""
-    labels, values = _strongest(explanation, max_display)
+    shown = Shown.of(np.abs(explanation.values).mean(axis=0), max_display)
+    values = shown.values(explanation.values)
     order = _similar_rows(values, explanation.prediction)
-    return Heatmap(labels, values[order].T, explanation.prediction[order], order, explanation.unit)
+    return Heatmap(
+        shown.labels(explanation.feature_names, "other"),
+        values[order].T,
+        explanation.prediction[order],
+        order,
+        explanation.unit,
+    )
 
 
 def _similar_rows(values: np.ndarray, prediction: np.ndarray) -> np.ndarray:
@@ -95,7 +85,8 @@ class Violin:
 
 def prepare_violin(explanation: ExplanationData, *, max_display: int = 10) -> Violin:
     """Return the strongest features' values, and the rest's as one."""
-    return Violin(*_strongest(explanation, max_display))
+    shown = Shown.of(np.abs(explanation.values).mean(axis=0), max_display)
+    return Violin(shown.labels(explanation.feature_names, "other"), shown.values(explanation.values))
 
 
 def draw_violin(prepared: Violin, ax: Axes = None) -> Any:
@@ -112,8 +103,7 @@ def draw_violin(prepared: Violin, ax: Axes = None) -> Any:
             )
         ax.plot([low, high], [place, place], color="#222222", linewidth=3, solid_capstyle="butt", zorder=3)
         ax.plot(middle, place, marker="o", markersize=4, color="white", markeredgecolor="#222222", zorder=4)
-    ax.set_yticks(range(n), [escape(label) for label in prepared.labels])
-    ax.set_ylim(n - 0.5, -0.5)
+    name_lines(ax, prepared.labels)
     return ax
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
-from exactshap.results.data import counted
-from exactshap.results.plots._columns import strongest
+from exactshap.results.data import ExplanationData
+from exactshap.results.plots._columns import Shown
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import displayed, escape, new_axes
-from exactshap.results.plots.summary import places_of, without_frame
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
+from exactshap.results.plots._pyplot import escape, new_axes, without_frame
+from exactshap.results.plots.summary import places_of
 
 # Lines of one picture: more cannot be distinguished.
 MAX_LINES = 200
@@ -42,15 +39,9 @@ def prepare_paths(explanation: ExplanationData, *, max_display: int = 10) -> Pat
     n = explanation.n_rows
     spread = np.linspace(0, n - 1, min(n, MAX_LINES)).astype(int)
     drawn = np.sort(np.argsort(explanation.prediction, kind="stable")[spread])
-    single, rest = strongest(np.abs(explanation.values).mean(axis=0), displayed(max_display))
-    labels = [explanation.feature_names[j] for j in single[::-1]]
-    values = explanation.values[drawn]
-    columns = [values[:, j] for j in single[::-1]]
-    if len(rest):
-        labels.insert(0, counted(len(rest), "other feature"))
-        columns.insert(0, values[:, rest].sum(axis=1))
-    steps = np.column_stack([explanation.baseline[drawn], *columns])
-    return Paths(tuple(labels), np.cumsum(steps, axis=1), n)
+    shown = Shown.of(np.abs(explanation.values).mean(axis=0), max_display)
+    steps = np.column_stack([explanation.baseline[drawn], shown.values(explanation.values[drawn])[:, ::-1]])
+    return Paths(shown.labels(explanation.feature_names)[::-1], np.cumsum(steps, axis=1), n)
 
 
 def draw_paths(prepared: Paths, ax: Axes = None) -> Any:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
-from exactshap.results.data import Cells, as_days, axis_name, cells
+from exactshap.results.data import Cells, ExplanationData, as_days, axis_name, cells
 from exactshap.results.plots._columns import shortened
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
 
 _NAMES_SHOWN, _LETTERS, _JITTER = 30, 18, 0.25
 # Rows that choose a colour, and rows of one bin.

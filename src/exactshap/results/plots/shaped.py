@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
+from exactshap.results.data import ExplanationData
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
 
 # Letters of a line of text.
 LINE_WIDTH = 72

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.data import cells, game_title, index_title
+from exactshap.errors import InputError, message
+from exactshap.results.data import ExplanationData, cells, game_title, index_title, place_of
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,14 +116,10 @@ def _check_pair(explanation: ExplanationData, main_effects: ExplanationData) -> 
 
 def _player(explanation: ExplanationData, feature: int | str) -> int:
     names = explanation.feature_names
-    if isinstance(feature, str) and feature not in names:
-        raise UnknownNameError(message(f"Unknown feature {feature!r}", do=did_you_mean(feature, names)))
-    j = names.index(feature) if isinstance(feature, str) else int(feature)
-    if not -len(names) <= j < len(names):
-        raise InputError(message(f"There is no feature {feature}", f"There are {len(names)}"))
+    j = place_of(feature, names, "feature")
     if len((explanation.groups or {}).get(names[j], (0,))) != 1:
         raise InputError(message(f"A shape function needs one column, and {names[j]!r} is a group of several"))
-    return j % len(names)
+    return j
 
 
 def _places(explanation: ExplanationData, j: int) -> np.ndarray:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap.errors import MissingDependencyError, message
+from exactshap.results.plots._columns import Shown
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import displayed
+from exactshap.results.plots._pyplot import name_lines, new_axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,25 +39,14 @@ def prepare_shares(
 
     ``statistic`` is the name of the total; ``error`` (2, n_features) are distances down and up to the ends of the error bars.
     """
-    max_display = displayed(max_display)
     values = np.asarray(values, float)
-    order = np.argsort(-np.abs(values), kind="stable")
-    n_single = len(values) if len(values) <= max_display else max_display - 1
-    single, rest = order[:n_single], order[n_single:]
-    labels = [str(names[j]) for j in single]
-    shown = list(values[single])
-    limits = None if error is None else [np.asarray(error, float)[:, j] for j in single]
-    if len(rest):
-        labels.append(f"{len(rest)} other{'s' if len(rest) > 1 else ''}")
-        shown.append(float(values[rest].sum()))
-        if limits is not None:
-            limits.append(np.full(2, np.nan))
-    heights = np.array(shown)
+    shown = Shown.of(np.abs(values), max_display)
+    heights = shown.values(values)
     return ShareBars(
-        labels=tuple(labels),
+        labels=shown.labels(names, "other"),
         values=heights,
         cumulative=np.cumsum(heights),
-        error=None if limits is None else np.stack(limits, axis=1),
+        error=None if error is None else shown.known(np.asarray(error, float)),
         total=float(total),
         statistic=statistic,
     )
@@ -65,7 +54,7 @@ def prepare_shares(
 
 def draw_shares(bars: ShareBars, ax: Axes = None) -> Any:
     """Draw prepared shares as bars, with the cumulative sum as a line."""
-    ax = _new_axes(len(bars.labels)) if ax is None else ax
+    ax = new_axes(6.0, 1.2 + 0.35 * len(bars.labels)) if ax is None else ax
     position, colours = np.arange(len(bars.labels)), current_palette()
     ax.barh(position, bars.values, color=colours.neutral, zorder=2, label="contribution")
     if bars.error is not None:
@@ -73,18 +62,7 @@ def draw_shares(bars: ShareBars, ax: Axes = None) -> Any:
     ax.plot(bars.cumulative, position, color=colours.accent, marker="o", markersize=3, zorder=3, label="cumulative")
     ax.axvline(0.0, color="black", linewidth=0.8)
     ax.axvline(bars.total, color="gray", linewidth=0.8, linestyle="--", label=f"{bars.statistic} = {bars.total:.4g}")
-    ax.set_yticks(position, bars.labels)
-    ax.set_ylim(len(position) - 0.5, -0.5)
+    name_lines(ax, bars.labels)
     ax.set_xlabel(f"contribution to {bars.statistic}")
     ax.legend(loc="best", frameon=False)
     return ax
-
-
-def _new_axes(n_bars: int) -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingDependencyError(
-            message("Plots need matplotlib", "It is not installed", "pip install 'exactshap[plots]'")
-        ) from None
-    return plt.subplots(figsize=(6.0, 1.2 + 0.35 * n_bars), layout="constrained")[1]

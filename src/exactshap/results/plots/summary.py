@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap.results.data import cells, counted, importance, index_title, row_name
-from exactshap.results.plots._columns import player_labels, signed, strongest
+from exactshap.results.data import ExplanationData, cells, counted, importance, index_title, row_name
+from exactshap.results.plots._columns import Shown, player_labels, signed
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import displayed, escape, new_axes
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
+from exactshap.results.plots._pyplot import name_lines, new_axes, without_frame
 
 # Rows of a picture that are drawn as dots: more are no easier to see, and slow.
 MAX_DOTS = 2_000
@@ -56,16 +53,13 @@ def prepare_bars(
         found = importance(explanation, interval, **settings)
         values = found.values
         what = f"mean magnitude of {title} with {100 * interval:g} % intervals, {counted(explanation.n_rows, 'row')}"
-    single, rest = strongest(np.abs(values), displayed(max_display))
-    labels = [explanation.feature_names[j] for j in single] if i is None else player_labels(row, single)
+    shown = Shown.of(np.abs(values), max_display)
+    names = shown.labels(explanation.feature_names) if i is None else player_labels(row, shown.single)
     ends = None
     if found is not None and found.lower is not None and found.upper is not None:
-        ends = np.stack([found.lower, found.upper])[:, single]
-    if len(rest):
-        labels.append(counted(len(rest), "other feature"))
-        ends = None if ends is None else np.column_stack([ends, [np.nan, np.nan]])
-    heights = np.append(values[single], values[rest].sum()) if len(rest) else values[single]
-    return Bars(tuple(labels), heights, ends, what, i is not None)
+        ends = shown.known(np.stack([found.lower, found.upper]))
+    labels = tuple(names) if i is None else (*names, *shown.name_of_rest())
+    return Bars(labels, shown.values(values), ends, what, i is not None)
 
 
 def draw_bars(prepared: Bars, ax: Axes = None) -> Any:
@@ -96,17 +90,8 @@ def draw_bars(prepared: Bars, ax: Axes = None) -> Any:
     ax.axvline(0.0, color="gray", linewidth=0.8, zorder=3)
     low, high = min(0.0, float(tips.min())), max(0.0, float(tips.max()))
     ax.set_xlim(low - 0.14 * width * (low < 0), high + 0.14 * width)
-    ax.set_yticks(range(n), [escape(label) for label in prepared.labels])
-    ax.set_ylim(n - 0.4, -0.6)
+    name_lines(ax, prepared.labels, room=0.6)
     return without_frame(ax)
-
-
-def without_frame(ax: Axes) -> Any:
-    """Take the lines off three sides."""
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
-    ax.tick_params(axis="y", length=0)
-    return ax
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,19 +111,13 @@ def prepare_swarm(explanation: ExplanationData, *, max_display: int = 10) -> Swa
     """Sort features by mean magnitude, and place each row's cells between the 5th and the 95th percentile."""
     n = explanation.n_rows
     drawn = np.arange(n) if n <= MAX_DOTS else np.sort(np.random.default_rng(0).choice(n, MAX_DOTS, replace=False))
-    single, rest = strongest(np.abs(explanation.values).mean(axis=0), displayed(max_display))
-    labels, values, shown = [explanation.feature_names[j] for j in single], explanation.values[drawn], cells(explanation)
-    places = np.full((len(drawn), len(single)), np.nan)
-    if shown is not None:
-        for place, j in enumerate(single):
-            if shown.numeric[j]:
-                places[:, place] = places_of(shown.numbers[:, j])[drawn]
-    columns = values[:, single]
-    if len(rest):
-        labels.append(counted(len(rest), "other feature"))
-        columns = np.column_stack([columns, values[:, rest].sum(axis=1)])
-        places = np.column_stack([places, np.full(len(drawn), np.nan)])
-    return Swarm(tuple(labels), columns, places, n)
+    shown = Shown.of(np.abs(explanation.values).mean(axis=0), max_display)
+    places, content = np.full((len(drawn), explanation.n_players), np.nan), cells(explanation)
+    if content is not None:
+        for j in shown.single[content.numeric[shown.single]]:
+            places[:, j] = places_of(content.numbers[:, j])[drawn]
+    values = shown.values(explanation.values[drawn])
+    return Swarm(shown.labels(explanation.feature_names), values, shown.known(places), n)
 
 
 def places_of(numbers: np.ndarray) -> np.ndarray:
@@ -188,8 +167,7 @@ def draw_swarm(prepared: Swarm, ax: Axes = None) -> Any:
         if known.any():
             shown = {"cmap": colours.cells(), "vmin": 0.0, "vmax": 1.0, "linewidths": 0}
             dots = ax.scatter(values[known], y[known], s=9, c=places[known], zorder=3, **shown)
-    ax.set_yticks(range(n), [escape(label) for label in prepared.labels])
-    ax.set_ylim(n - 0.4, -0.6)
+    name_lines(ax, prepared.labels, room=0.6)
     if dots is not None:
         bar = ax.figure.colorbar(dots, ax=ax, ticks=[0.0, 1.0], aspect=40, pad=0.02)
         bar.ax.set_yticklabels(["low", "high"])

@@ -13,9 +13,9 @@ from exactshap.errors import InputError, message
 from exactshap.frames import as_table
 from exactshap.results.data import cell_text
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import escape, new_axes
+from exactshap.results.plots._pyplot import escape, new_axes, without_frame
 
-# Okabe & Ito: distinct for colour-blind readers.
+# Points at which a density is known, and bars of a column of categories.
 _POINTS, _MAX_CATEGORIES = 200, 10
 
 
@@ -165,5 +165,4 @@ def _draw(ax: Axes, marginal: Marginal, labels: tuple[str, str]) -> None:
     ax.set_title(escape(f"{marginal.name}{marginal.caption and f' ({marginal.caption})'}"), fontsize="medium")
     ax.set_ylabel("density" if marginal.categories is None else "frequency", fontsize="small")
     ax.set_ylim(bottom=0)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    without_frame(ax, "top", "right")

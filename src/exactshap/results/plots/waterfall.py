@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
-from exactshap.results.data import counted, row_name
-from exactshap.results.plots._columns import player_labels, signed, strongest
+from exactshap.results.data import ExplanationData, row_name
+from exactshap.results.plots._columns import Shown, player_labels, signed
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import displayed, escape, new_axes
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
+from exactshap.results.plots._pyplot import escape, new_axes, without_frame
 
 # Length of an arrow's head, as a share of the axis.
 _HEAD = 0.012
@@ -55,16 +52,13 @@ def prepare_waterfall(explanation: ExplanationData, i: int = 0, *, max_display: 
             )
         )
     values = row.values[0]
-    single, rest = strongest(np.abs(values), displayed(max_display))
-    labels, lengths = player_labels(row, single), list(values[single])
-    if len(rest):
-        labels.append(counted(len(rest), "other feature"))
-        lengths.append(float(values[rest].sum()))
+    shown = Shown.of(np.abs(values), max_display)
+    lengths = shown.values(values)
     ends = float(row.baseline[0]) + np.cumsum(lengths[::-1])[::-1]
     return Waterfall(
-        labels=tuple(labels),
+        labels=(*player_labels(row, shown.single), *shown.name_of_rest()),
         starts=np.append(ends[1:], float(row.baseline[0])),
-        values=np.array(lengths),
+        values=lengths,
         baseline=float(row.baseline[0]),
         prediction=float(row.prediction[0]),
         row=row_name(explanation, i),
@@ -102,10 +96,7 @@ def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
     ax.set_ylim(n - 0.4 + _FOOT, -0.6)
     _name_ends(prepared, ax)
     ax.set_xlabel(escape(f"{prepared.row} (model output: {prepared.unit})"), fontsize=11)
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
-    ax.tick_params(axis="y", length=0)
-    return ax
+    return without_frame(ax)
 
 
 def _arrow(start: float, value: float, place: int, head: float) -> tuple[list[float], list[float]]:

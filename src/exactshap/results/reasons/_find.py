@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count, check_share
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.results.data import checked_background_values
+from exactshap.results.data import ExplanationData, checked_background_values, normal_reach
 from exactshap.results.reasons._reasons import Reasons
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
 
 _SIGNS = {"positive": 1.0, "negative": -1.0}
 
@@ -80,10 +78,8 @@ def _checked(rows: ExplanationData, k: int, adverse: str, level: float) -> float
     if adverse not in _SIGNS:
         do = '"positive": what raises the output speaks against the row (a risk); "negative": what lowers it does (a score)'
         raise InputError(message("The 'adverse' parameter must be 'positive' or 'negative'", f"Got {adverse!r}", do))
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise InputError(message("The 'k' parameter must be an int >= 1", f"Got {k!r}"))
-    if not 0 < level < 1:
-        raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
+    check_count("k", k)
+    check_share("level", level)
     return _SIGNS[adverse]
 
 
@@ -113,9 +109,7 @@ def _errors(rows: ExplanationData, level: float) -> np.ndarray:
     errors = np.broadcast_to(known[:, None], rows.values.shape)
     if rows.std_error is None:
         return errors
-    from scipy.special import ndtri
-
-    return errors + ndtri((1.0 + level) / 2.0) * rows.std_error
+    return errors + normal_reach(level) * rows.std_error
 
 
 def _strongest(adverse: np.ndarray, errors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

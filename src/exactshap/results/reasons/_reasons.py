@@ -7,24 +7,21 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap import __version__
-from exactshap._runtime.words import table_html, table_text
+from exactshap._runtime.words import PrintedTable, more_than
 from exactshap.errors import InputError, message, printable
-from exactshap.results.data import cells, frame_of, row_bytes, row_name, value_function_sentence
+from exactshap.results.data import ExplanationData, cells, frame_of, game_sentence, row_bytes, row_name
 from exactshap.results.report import template, write_page
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
 
 _SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Reasons:
+class Reasons(PrintedTable):
     """Hold the strongest adverse reasons of each row. :meth:`exactshap.Explanation.reasons` returns it.
 
     Attributes
@@ -149,8 +146,7 @@ class Reasons:
         return ["row", *(f"reason {r + 1}" for r in range(self.k))], rows
 
     def _more(self) -> str:
-        hidden = len(self.players) - _SHOWN
-        return f"({hidden} more)" if hidden > 0 else ""
+        return more_than(_SHOWN, len(self.players))
 
     def __len__(self) -> int:
         return len(self.players)
@@ -161,12 +157,6 @@ class Reasons:
         arrays = {name: getattr(self, name) for name in ("players", "values", "decided", "intervals", "kept")}
         changes: dict[str, Any] = {name: array[chosen] for name, array in arrays.items() if array is not None}
         return replace(self, explanation=self.explanation[chosen], **changes)
-
-    def __repr__(self) -> str:
-        return table_text(*self._table()) + (f"\n  {self._more()}" if self._more() else "")
-
-    def _repr_html_(self) -> str:
-        return table_html(*self._table()) + self._more()
 
 
 def _digests(reasons: Reasons) -> list[str]:
@@ -242,12 +232,11 @@ def _cell(cell: Any) -> str:
 
 def _notes(one: Reasons, name: str) -> list[str]:
     rows = one.explanation
-    known = rows.background_size is not None
     direction = "raise" if one.adverse == "positive" else "lower"
     model = rows.model_name or "the model"
     notes = [
         f"Reasons are the columns that {direction} the output ({rows.unit}) of {model} most, by their Shapley values, for {name}. "
-        f"Value function {rows.value_function}: {value_function_sentence(rows.value_function, has_background=known)}",
+        f"Value function {rows.value_function}: {game_sentence(rows)}",
         f"Certificate: {rows.certificate()}.",
     ]
     if rows.background_hash:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import html
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, message, printable
-from exactshap.results.data import Importance, importance, value_function_sentence
+from exactshap.results.data import ExplanationData, Importance, game_sentence, importance
 from exactshap.results.report._svg import number
 from exactshap.results.report._template import now, template, write_page
 from exactshap.results.report._words import estimate, installed, limits, report_facts
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
 
 _IN_CARD = ("Model", "Output", "Question", "Method")
 _OF_DATA = ("Data", "Background", "Data hash")
@@ -58,13 +55,11 @@ def _sections(explanation: ExplanationData, data_name: str | None, intended_use:
     """Return headings with facts by name; facts that are not known are left out."""
     facts = report_facts(explanation, data_name)
     certificate = explanation.certificate()
-    known = explanation.background_size is not None
     sections = {
         "Model": {"Intended use": intended_use, **{name: facts[name] for name in _IN_CARD}},
         "Data": {name: facts[name] for name in _OF_DATA},
         "Explanation": {
-            "Value function": f"{explanation.value_function}. "
-            f"{value_function_sentence(explanation.value_function, has_background=known)}",
+            "Value function": f"{explanation.value_function}. {game_sentence(explanation)}",
             "Baseline": facts["Baseline"],
             "Certificate": str(certificate),
             "Estimate": estimate(explanation),

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactshap.results.data import Cells, Observed, axis_name, cells, counted, readable, row_name
+from exactshap.results.data import Cells, ExplanationData, Observed, axis_name, cells, readable, row_name
+from exactshap.results.plots import Shown
 from exactshap.results.report._svg import number
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
 
 _PLACES = {0.0: "lowest", 0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile", 1.0: "highest"}
 
@@ -183,26 +180,17 @@ def _row(
 ) -> Row:
     row = explanation[i]
     values, errors = row.values[0], row.std_error if row.std_error is not None else row.std
-    order = np.argsort(-np.abs(values), kind="stable")
-    n_single = len(order) if len(order) <= max_display else max_display - 1
-    single, rest = order[:n_single], order[n_single:]
-    shown = cells(row)
-    labels = [_labelled(row, int(j), shown) for j in single]
-    lengths = list(values[single])
-    spread = None if errors is None else [float(errors[0, j]) for j in single]
-    if len(rest):
-        labels.append(counted(len(rest), "other feature"))
-        lengths.append(float(values[rest].sum()))
-        spread = None if spread is None else [*spread, np.nan]
+    shown, content = Shown.of(np.abs(values), max_display), cells(row)
+    labels, lengths = [_labelled(row, int(j), content) for j in shown.single], shown.values(values)
     additive, baseline = explanation.additive, float(row.baseline[0])
     ends = baseline + np.cumsum(lengths)
     return Row(
         title=row_name(explanation, i),
         caption=caption,
-        labels=tuple(labels),
-        values=np.array(lengths),
+        labels=(*labels, *shown.name_of_rest()),
+        values=lengths,
         starts=np.concatenate([[baseline], ends[:-1]]) if additive else np.zeros(len(lengths)),
-        errors=None if spread is None else np.array(spread),
+        errors=None if errors is None else shown.known(errors[0]),
         baseline=baseline,
         total=float(row.prediction[0]),
         response="" if response is None else f"{response[0]} {number(float(response[1][i]))}",

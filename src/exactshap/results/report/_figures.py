@@ -29,7 +29,7 @@ def shades(numbers: np.ndarray) -> np.ndarray:
 
 def beeswarm(values: np.ndarray, numbers: np.ndarray | None, names: Sequence[str], *, label: str) -> str:
     """Draw one dot per row and feature at its value. The feature's number colours it; grey without one."""
-    left, width, top = _label_room(names), 590.0, 8.0
+    left, width, top = label_room(names), 590.0, 8.0
     height = top + _ROW * len(names)
     scale = svg.Scale.over(values, left, width - 12, include=0.0)
     parts = [svg.axis(scale, height, label=label, top=top)]
@@ -48,7 +48,7 @@ def beeswarm(values: np.ndarray, numbers: np.ndarray | None, names: Sequence[str
 
 def bars(strength: np.ndarray, names: Sequence[str], error: np.ndarray | None, *, label: str) -> str:
     """Draw mean magnitudes as bars, with whiskers where there is an error."""
-    left, width, top = _label_room(names), 480.0, 8.0
+    left, width, top = label_room(names), 480.0, 8.0
     height = top + _ROW * len(names)
     places = svg.decimals(strength)
     longest = strength if error is None else strength + error
@@ -72,7 +72,7 @@ def difference_bars(
     values: np.ndarray, intervals: np.ndarray, limits: np.ndarray | None, names: Sequence[str], *, label: str
 ) -> str:
     """Draw values as bars around zero, with their intervals and, dashed, the thresholds that they are held against."""
-    left, width, top, step = _label_room(names), 560.0, 4.0, 27.0
+    left, width, top, step = label_room(names), 560.0, 4.0, 27.0
     height = top + step * len(names)
     marks = [] if limits is None else [-limits, limits]
     scale = svg.Scale.over(np.concatenate([values, intervals.ravel(), *marks]), left, width - 12, include=0.0)
@@ -128,7 +128,7 @@ def _category_offsets(x: np.ndarray, values: np.ndarray, room: float) -> np.ndar
 def row_bars(row: Row, *, label: str) -> str:
     """Draw a row's path from baseline to prediction, or plain bars. Bars stand around zero where the values do not add up."""
     words = _row_words(row)
-    left, step, top, width = max(_label_room(row.labels), 90.0), 23.0, 4.0, 500.0
+    left, step, top, width = max(label_room(row.labels), 90.0), 23.0, 4.0, 500.0
     height = top + step * (len(row.labels) + 2 * row.additive) + 4
     points = np.concatenate([row.starts, row.starts + row.values])
     scale = svg.Scale.over(points, left, width - max(svg.text_width(words, 11.5), 40.0) - 12, margin=0.04)
@@ -183,7 +183,7 @@ def _end_mark(name: str, row: Row, value: float, y: float, step: float, scale: s
 
 def matrix(cells: np.ndarray, names: Sequence[str], *, label: str) -> str:
     """Draw a symmetric matrix of magnitudes, coloured by strength; the diagonal holds the order-1 values, uncoloured."""
-    n, size, left = len(names), 46.0, _label_room(names, length=24)
+    n, size, left = len(names), 46.0, label_room(names, length=24)
     top = left * 0.62 + 10
     limit = float(np.abs(cells - np.diag(np.diag(cells))).max(initial=0.0)) or 1.0
     parts = []
@@ -212,7 +212,8 @@ def _matrix_cell(value: float, strength: float, x: float, y: float, size: float,
     ]
 
 
-def _label_room(names: Sequence[str], *, length: int = 30) -> float:
+def label_room(names: Sequence[str], *, length: int = 30) -> float:
+    """Return the width that names take at the left of bars."""
     return min(svg.text_width([svg.shorten(name, length) for name in names]) + 16, 260.0)
 
 

@@ -1,19 +1,24 @@
-"""Fill the template of the interactive page: one file with its numbers, charts and scripts, which asks no network."""
+"""Fill the template of the interactive page: one file with its numbers, charts and scripts, which asks no network.
+
+The scripts are Vega as Python packages bring it, and ours; a policy allows no others.
+"""
 
 from __future__ import annotations
 
+import base64
+import functools
+import hashlib
 import json
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
 
+from exactshap._runtime.optional import require
 from exactshap._runtime.types import Column
 from exactshap.errors import InputError, message, printable
-from exactshap.results.data import index_title, value_function_sentence
-from exactshap.results.report._template import now, template
-from exactshap.results.report._words import estimate, installed, limits, report_facts, reproduce, sum_words
-from exactshap.results.report.interactive import charts, content_policy, own_script, pack, vega
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
+from exactshap.results.data import ExplanationData, filter_grammar
+from exactshap.results.report._template import template
+from exactshap.results.report._words import page_words
+from exactshap.results.report.interactive import charts, pack
 
 # The second one is a module: strict, and it may await
 _SCRIPT_PLACES = ("@@vega@@", "@@script@@")
@@ -39,20 +44,9 @@ def render_interactive(
     library, script = vega(), own_script()
     errors = explanation.std_error is not None or explanation.covariances is not None
     page = template("interactive/page.html.jinja").render(
-        title=title or f"Explanation of {explanation.model_name or 'a model'}",
-        facts=report_facts(explanation, data_name),
-        certificate=explanation.certificate(),
-        estimate=estimate(explanation),
-        explanation=explanation,
-        index=index_title(explanation.index, explanation.order),
-        sentence=value_function_sentence(explanation.value_function, has_background=explanation.background_size is not None),
+        **page_words(explanation, title, data_name, command, seed, interactive=True),
         packed=pack(explanation, target=target, seed=seed),
         errors=errors,
-        limits=limits(explanation),
-        sum_words=sum_words(explanation),
-        reproduce=reproduce(explanation, command=command, seed=seed, interactive=True),
-        versions=installed(),
-        date=now(),
         charts=json.dumps(charts()).replace("<", "\\u003c"),
         policy=content_policy(library, script),
         vega=_SCRIPT_PLACES[0],
@@ -67,3 +61,38 @@ def _with_scripts(page: str, *scripts: str) -> str:
         before, _, after = page.rpartition(f"{place}</script>")
         page = f"{before}{script}</script>{after}"
     return page
+
+
+@functools.cache
+def vega() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script without requests; the first call bundles them in some seconds."""
+    converter = require("vl_convert", "interactive", purpose="An interactive report")
+    schema = require("altair", "interactive", purpose="An interactive report").SCHEMA_VERSION
+    version = ".".join(schema.removeprefix("v").split(".")[:2])
+    script = converter.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
+    return _inline(script)
+
+
+@functools.cache
+def own_script() -> str:
+    """Return the page's own script: the language of filters, and what the page does."""
+    folder = Path(__file__).parent / "interactive"
+    filters, page = ((folder / name).read_text(encoding="utf-8") for name in ("filter.js", "page.js"))
+    return _inline(f"const GRAMMAR = {filter_grammar().strip()};\n{filters}{page}")
+
+
+def _inline(script: str) -> str:
+    """Return a script as it can stand in a page: no end of its element, and line ends that a parser leaves as they are."""
+    script = script.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\\0")
+    return re.sub(r"<(?=!--|/script)", r"\\x3c", script, flags=re.IGNORECASE)
+
+
+def content_policy(*scripts: str) -> str:
+    """Return the page's Content-Security-Policy: these scripts by their hashes, styles of the page, and nothing else.
+
+    >>> content_policy("alert(1)")
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"
+    """
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{text}'" for text in hashes)
+    return f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,15 +11,12 @@ from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Column
 from exactshap.errors import InputError, message, printable
-from exactshap.results.data import index_title, named_target, observe, response, value_function_sentence
+from exactshap.results.data import ExplanationData, named_target, observe, response
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
 from exactshap.results.report._svg import decimals, fixed, number
-from exactshap.results.report._template import now, template
-from exactshap.results.report._words import estimate, installed, limits, report_facts, reproduce, sum_words
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
+from exactshap.results.report._template import template
+from exactshap.results.report._words import page_words
 
 _MAX_DOTS, _MAX_DRAWN, _MAX_OUTPUTS = 30_000, 1000, 4
 
@@ -110,22 +107,11 @@ def render(
         for k, (output, view) in enumerate(shown)
     ]
     page = template("page.html.jinja").render(
-        title=title or f"Explanation of {explanation.model_name or 'a model'}",
-        facts=report_facts(explanation, data_name),
-        certificate=explanation.certificate(),
-        estimate=estimate(explanation),
-        explanation=explanation,
-        index=index_title(explanation.index, explanation.order),
-        sentence=value_function_sentence(explanation.value_function, has_background=explanation.background_size is not None),
+        **page_words(explanation, title, data_name, command, seed),
         additive=explanation.additive,
         views=[_drawn(view, item, explanation) for (_, view), item in zip(shown, contents, strict=True)],
         outputs_left_out=[name for name, _ in outputs[_MAX_OUTPUTS:]],
         n_drawn=len(drawn),
-        limits=limits(explanation),
-        sum_words=sum_words(explanation),
-        reproduce=reproduce(explanation, command=command, seed=seed),
-        versions=installed(),
-        date=now(),
         seed=seed,
         fixed=fixed,
         decimals=decimals,

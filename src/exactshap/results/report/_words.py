@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from exactshap.results.data import counted, facts, fingerprint, index_title, readable
+from exactshap.results.data import ExplanationData, counted, facts, fingerprint, game_sentence, index_title, readable
 from exactshap.results.report._svg import MINUS
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
+from exactshap.results.report._template import now
 
 
 def limits(explanation: ExplanationData) -> list[str]:
@@ -106,6 +104,32 @@ def reproduce(explanation: ExplanationData, *, command: str | None, seed: int, i
             f'explanation.report("report.html", {"interactive=True, " * interactive}seed={seed})',
         ]
     )
+
+
+def page_words(
+    explanation: ExplanationData,
+    title: str | None,
+    data_name: str | None,
+    command: str | None,
+    seed: int,
+    *,
+    interactive: bool = False,
+) -> dict[str, Any]:
+    """Return what every page about an explanation says, by the names of its template."""
+    return {
+        "title": title or f"Explanation of {explanation.model_name or 'a model'}",
+        "facts": report_facts(explanation, data_name),
+        "certificate": explanation.certificate(),
+        "estimate": estimate(explanation),
+        "explanation": explanation,
+        "index": index_title(explanation.index, explanation.order),
+        "sentence": game_sentence(explanation),
+        "limits": limits(explanation),
+        "sum_words": sum_words(explanation),
+        "reproduce": reproduce(explanation, command=command, seed=seed, interactive=interactive),
+        "versions": installed(),
+        "date": now(),
+    }
 
 
 def report_facts(explanation: ExplanationData, data_name: str | None) -> dict[str, str]:

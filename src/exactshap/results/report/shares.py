@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.files import atomic_write
+from exactshap import __version__
 from exactshap._runtime.optional import require
 from exactshap.errors import printable
-from exactshap.results.decomposition import facts_of, rows_of, strongest_marginals
+from exactshap.results.decomposition import PairwiseDecomposition, facts_of, rows_of, strongest_marginals
 from exactshap.results.plots import Marginal, ShareBars
 from exactshap.results.report import _svg as svg
-from exactshap.results.report._template import now, template
-
-if TYPE_CHECKING:
-    from exactshap.results.decomposition import PairwiseDecomposition
+from exactshap.results.report._figures import label_room
+from exactshap.results.report._template import now, template, write_page
 
 _LIMITS = {
     "MMD2": (
@@ -39,10 +37,7 @@ _BOTH = (
 
 def write_shares_report(shares: PairwiseDecomposition, path: str | Path, **settings: Any) -> Path:
     """Write the report, all of it or nothing, and return its path. The settings are those of :func:`render_shares`."""
-    page = render_shares(shares, **settings)
-    with atomic_write(path) as draft:
-        draft.write_text(page, encoding="utf-8")
-    return Path(path)
+    return write_page(path, render_shares(shares, **settings), "A report")
 
 
 def render_shares(
@@ -74,7 +69,7 @@ def render_shares(
         limits=(*_LIMITS[shares.statistic], *_BOTH),
         command=command,
         date=now(),
-        version=_version(),
+        version=__version__,
     )
     return printable(page)
 
@@ -92,18 +87,12 @@ def _words(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _version() -> str:
-    from exactshap import __version__
-
-    return __version__
-
-
 _STEP, _SAMPLES = 27.0, ("first", "second")
 
 
 def share_bars(bars: ShareBars) -> str:
     """Draw shares as bars with whiskers, their running sum and total. The sum is a line, the total an upright mark."""
-    left = min(svg.text_width([svg.shorten(name) for name in bars.labels]) + 16, 260.0)
+    left = label_room(bars.labels)
     width, top = 620.0, 4.0
     height = top + _STEP * len(bars.labels)
     ends = bars.values if bars.error is None else np.concatenate([bars.values - bars.error[0], bars.values + bars.error[1]])

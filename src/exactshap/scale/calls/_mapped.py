@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap._runtime.files import atomic_write, read_bounded
 from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, ModelFormatError, message, warn
@@ -84,9 +85,7 @@ class MappedFunction:
     ) -> None:
         if not callable(function):
             raise InputTypeError(message("The 'function' parameter must be callable", f"Got {type(function).__name__}"))
-        if isinstance(batch_rows, bool) or not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1:
-            raise InputError(message("The 'batch_rows' parameter must be a positive int", f"Got {batch_rows!r}"))
-        self._map, self._batch_rows = map or builtins.map, int(batch_rows)
+        self._map, self._batch_rows = map or builtins.map, check_count("batch_rows", batch_rows)
         self._call = Carried(_Attempt(function))
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self._folder = None if kept is None else Path(kept)

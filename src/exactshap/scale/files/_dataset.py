@@ -10,23 +10,20 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
+from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.progress import Progress, duration, progress_rows
 from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, message, printable, warn
+from exactshap.explainer import Explainer
 from exactshap.frames.stored import SourceFile, StoredFile, find_files, inspect, is_index, place_of, read_schema
 from exactshap.results.data import counted
 from exactshap.scale.files._batches import Batch, Work, cut, elsewhere
 from exactshap.scale.files._manifest import Manifest, check_place, check_run
 from exactshap.scale.partition import Partition
 from exactshap.scale.statistics import GlobalImportance
-
-if TYPE_CHECKING:
-    from exactshap.explainer import Explainer
 
 # Rows of a batch by default, at most: more saves nothing.
 _MAX_BATCH_ROWS = 100_000
@@ -318,9 +315,7 @@ def _checked_batch_rows(part: Partition, batch_rows: int | None) -> int:
     if batch_rows is None:
         width = 8.0 * _COPIES * (part.explainer.reader.traits.n_features + len(part.layout.keep) + len(part.layout.computed))
         return int(max(1, min(_MAX_BATCH_ROWS, part.explainer.memory_limit / 4 // width)))
-    if isinstance(batch_rows, bool) or not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1:
-        raise InputError(message("The 'batch_rows' parameter must be a positive int", f"Got {batch_rows!r}"))
-    return int(batch_rows)
+    return check_count("batch_rows", batch_rows)
 
 
 def _content(part: Partition, files: list[SourceFile], batch_rows: int) -> dict[str, Any]:

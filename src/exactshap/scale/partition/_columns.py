@@ -7,18 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
+from exactshap._runtime.checks import check_count
+from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
-from exactshap.errors import ExactnessError, InputError, MissingDependencyError, UnknownNameError, did_you_mean, message
-from exactshap.results.data import frame_kind
-
-if TYPE_CHECKING:
-    from exactshap.readers import Reader
-    from exactshap.results.explanation import Explanation
+from exactshap.errors import ExactnessError, InputError, UnknownNameError, did_you_mean, message
+from exactshap.readers import Reader
+from exactshap.results.data import frame_kind, frame_of
+from exactshap.results.explanation import Explanation
 
 EXACT = "exact"
 _TOTALS = ("baseline", "prediction", "residual")
@@ -155,9 +154,9 @@ def layout_of(
     >>> layout_of(reader, ["id"], sampled=False).computed
     ('phi_age', 'baseline', 'prediction', 'residual', 'exact')
     """
-    for name, number in (("order", order), ("top_k", 1 if top_k is None else top_k)):
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-            raise InputError(message(f"The {name!r} parameter must be a positive int", f"Got {number!r}"))
+    check_count("order", order)
+    if top_k is not None:
+        check_count("top_k", top_k)
     endings = ("",) if reader.traits.single_output else tuple(f"_{name}" for name in reader.traits.output_names)
     sizes = range(1, order + 1)  # in the order of explanation.sets
     players = tuple(" & ".join(names) for size in sizes for names in combinations(reader.traits.player_names, size))
@@ -226,9 +225,4 @@ def output_columns(
         player_names=explanation.feature_names,
     )
     layout = layout_of(names, tuple(before), sampled=explanation.std_error is not None)  # type: ignore[arg-type]
-    library = kind or frame_kind(explanation.data) or first_installed(FRAME_LIBRARIES)
-    if library is None:
-        raise MissingDependencyError(message("A frame needs pandas, polars or pyarrow", do=INSTALL_FRAMES))
-    columns = {**before, **layout.columns(explanation)}
-    frames = require(library, "frames", purpose=f"A {library} frame")
-    return frames.table(columns) if library == "pyarrow" else frames.DataFrame(columns)
+    return frame_of(None, {**before, **layout.columns(explanation)}, kind or frame_kind(explanation.data))

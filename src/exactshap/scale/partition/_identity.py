@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import pickle
 from types import CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from exactshap._runtime.types import TableLike
+from exactshap.explainer import Explainer
 from exactshap.results.data import fingerprint
-
-if TYPE_CHECKING:
-    from exactshap.explainer import Explainer
 
 
 def explainer_identity(explainer: Explainer, index: str) -> dict[str, Any]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message, rows_from
-from exactshap.explainer import require_score
+from exactshap.explainer import Explainer, require_score
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored import is_index
 from exactshap.scale.partition._bad_rows import REFUSALS, explain_what_is_possible, first_refused
@@ -19,9 +19,6 @@ from exactshap.scale.partition._carrier import pack, unpack
 from exactshap.scale.partition._columns import join_columns, layout_of
 from exactshap.scale.partition._identity import explainer_identity
 from exactshap.scale.partition._tables import as_frame, check_types, with_categories
-
-if TYPE_CHECKING:
-    from exactshap.explainer import Explainer
 
 _POLICIES = ("raise", "mark")
 

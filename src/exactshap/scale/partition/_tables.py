@@ -7,22 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
+from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.frames import Table, as_table
-from exactshap.results.data import frame_kind
+from exactshap.results.data import frame_kind, frame_of
 
 
 def as_frame(table: TableLike) -> tuple[Any, Callable[[Any], Any]]:
     """Return a frame, and a function that gives its kind back; engines also pass record batches and mappings of arrays."""
     if isinstance(table, Mapping):
-        kind = first_installed(FRAME_LIBRARIES)
-        library = require(kind or "pandas", "frames", purpose="A mapping of arrays")
-        frame = library.table(dict(table)) if kind == "pyarrow" else library.DataFrame(dict(table))
-        return frame, lambda result: {
-            name: np.asarray(result[name]) for name in (result.column_names if kind == "pyarrow" else result.columns)
-        }
+        frame = frame_of(None, table, None)
+        names = "column_names" if frame_kind(frame) == "pyarrow" else "columns"
+        return frame, lambda result: {name: np.asarray(result[name]) for name in getattr(result, names)}
     if type(table).__name__ == "RecordBatch" and frame_kind(table) == "pyarrow":
         arrow = require("pyarrow", "scale", purpose="A record batch")
         return arrow.Table.from_batches([table]), lambda result: arrow.RecordBatch.from_arrays(

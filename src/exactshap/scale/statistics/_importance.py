@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, message, printable
 from exactshap.frames import as_table
-from exactshap.results.data import counted
+from exactshap.results.data import counted, frame_of
 
 _VALUE = "phi_"
 
@@ -141,9 +140,7 @@ class GlobalImportance:
         frame : pandas, polars or pyarrow table
         """
         columns = {"feature": list(self.feature_names), "mean_abs": self.mean_abs, "mean": self.mean}
-        kind = first_installed(FRAME_LIBRARIES) or "pandas"
-        library = require(kind, "frames", purpose="A frame")
-        return library.table(columns) if kind == "pyarrow" else library.DataFrame(columns)
+        return frame_of(None, columns, None)
 
     def __repr__(self) -> str:
         bad = f", {counted(self.n_bad_rows, 'row')} could not be explained" if self.n_bad_rows else ""

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from exactshap.errors import printable
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
-
-
 import base64
 import json
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
+
+import numpy as np
 
 from exactshap._runtime.types import Column
+from exactshap.errors import printable
 from exactshap.results.data import (
     Cells,
+    ExplanationData,
     Observed,
     as_days,
     axis_name,
@@ -31,9 +25,6 @@ from exactshap.results.data import (
     response,
     row_name,
 )
-
-if TYPE_CHECKING:
-    from exactshap.results.data import ExplanationData
 
 # Rows: what a browser sums while a brush moves.
 _MAX_ROWS = 20_000
