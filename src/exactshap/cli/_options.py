@@ -151,10 +151,15 @@ def _task(
 ) -> Task:
     from exactshap.cli._work import Task
 
-    settings = {"value_function": value_function, "output": output_choice(model_output), "align": align, "n_jobs": jobs}
+    settings: dict[str, Any] = {
+        "value_function": value_function,
+        "output": output_choice(model_output),
+        "align": align,
+        "n_jobs": jobs,
+    }
     # Readers refuse a budget that they have no use for
     settings |= {"groups": read_groups(groups)} | ({} if budget is None else {"budget": budget})
-    choice = {"drop": dropped(target, drop), "rows": row_choice(rows), "keep": tuple(keep or ())}
+    choice: dict[str, Any] = {"drop": dropped(target, drop), "rows": row_choice(rows), "keep": tuple(keep or ())}
     return Task(settings=settings, target=target, **choice, **others)
 
 

@@ -183,7 +183,7 @@ def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run 
         for total, part in ((k_rows, k), (l_rows, kernel), (row_sums, fast)):
             total[rows] += part
     target = CentredKernel(y, offsets_of(row_sums, question.estimator), question.estimator)
-    sums = _PairSums(*np.zeros((2, d + 1, n)), np.zeros((d + 1, len(orders))))
+    sums = _PairSums(np.zeros((d + 1, n)), np.zeros((d + 1, n)), np.zeros((d + 1, len(orders))))
     joint, truncation = np.zeros(len(question.sets(d)) - d), 0.0
     for rows, (part, more, relative) in rounds(_contributions, target.offsets):
         sums.weighted[:, rows] += part.weighted

@@ -209,8 +209,8 @@ def _pair_adder(layout: EnsembleLayout, weights: np.ndarray, averaged: bool) -> 
         rows = Rows(_decisions(layout, first, last), weights, averaged)
         left_over = add_residual_trees(first, last, arrays, units, rows, half_weights, met, residual_sums, out)
         if left_over:
-            more = {"chosen": (first, last), "fallback_rows": layout.n_rows}
-            out += residual_rows(layout, before, weights, averaged, **more).sum(axis=0)
+            rows_of_losers = residual_rows(layout, before, weights, averaged, chosen=(first, last), fallback_rows=layout.n_rows)
+            out += rows_of_losers.sum(axis=0)
 
     return add_trees
 

@@ -139,7 +139,7 @@ class GlobalImportance:
         -------
         frame : pandas, polars or pyarrow table
         """
-        columns = {"feature": list(self.feature_names), "mean_abs": self.mean_abs, "mean": self.mean}
+        columns: dict[str, Any] = {"feature": list(self.feature_names), "mean_abs": self.mean_abs, "mean": self.mean}
         return frame_of(None, columns, None)
 
     def __repr__(self) -> str:
