@@ -151,7 +151,7 @@ from exactshap.games import AdditiveGame
 from exactshap.solvers import solve
 from exactshap.solvers.additive import _stacks as terms
 from exactshap.solvers.rkhs import _embedding as embeddings
-from exactshap.solvers.sampled.process import _relevance_kernels as relevance
+from exactshap.solvers.sampled.process import _evidence as relevance
 game = AdditiveGame(5, [(0, 1, 3), (2,), (1, 4)], [rng.normal(size=(3, 2**k, 2)) for k in (3, 1, 2)])
 out = [solve(game, index="sii", order=2).values, np.zeros((9, 2)), np.zeros(3000), np.tril(rng.random((90, 90)) + 0.1), np.eye(90) + 0.1]
 terms.fill_fold(rng.random((40, 2)), rng.integers(0, 20, 9), rng.integers(0, 20, 9), rng.random(9), out[1])

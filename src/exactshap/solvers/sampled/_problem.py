@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Calls, Part, keys_of
-from exactshap.solvers.sampled._sampling import Draws, design, draw, leverage_scores, strata
+from exactshap.solvers.sampled._sampling import Draws, design, draw, leverage_scores, sizes_of, strata
 from exactshap.solvers.sampled.process import level_start, needs_even
 
 
@@ -150,7 +150,7 @@ class RegressionProblem:
         # sizes were drawn for all calls: earlier ones stand for as many
         called = self._of_sizes(self.masks) - self._of_sizes(again)
         fresh = fresh[self.rng.permutation(len(fresh))]
-        sizes = self._sizes(fresh)
+        sizes = sizes_of(fresh, paired=self.paired)
         order = np.argsort(sizes, kind="stable")
         place = np.arange(len(fresh)) - np.searchsorted(sizes[order], sizes[order])  # of each among those of its size
         kept = order[place >= called[sizes[order]]]
@@ -168,14 +168,9 @@ class RegressionProblem:
         is_new = np.array([name not in seen for name in keys_of(drawn)], bool)
         return drawn[is_new], drawn[~is_new]
 
-    def _sizes(self, masks: np.ndarray) -> np.ndarray:
-        """Return the size of each coalition, or the smaller one of each pair."""
-        sizes = masks.sum(axis=1)
-        return np.asarray(np.minimum(sizes, self.n_players - sizes) if self.paired else sizes)
-
     def _of_sizes(self, masks: np.ndarray) -> np.ndarray:
         """Return how many coalitions there are of each size, (n_players + 1,)."""
-        return np.bincount(self._sizes(masks), minlength=self.n_players + 1)
+        return np.bincount(sizes_of(masks, paired=self.paired), minlength=self.n_players + 1)
 
     def _size_weights(self) -> np.ndarray:
         order = min(self.settings.polynomial_order or 1, self.n_players)

@@ -121,11 +121,6 @@ def strata(n_players: int, *, paired: bool, size_weights: np.ndarray | None = No
     return Strata(sizes, counts, shares / shares.sum())
 
 
-@functools.lru_cache(maxsize=16)
-def _equal_strata(n_players: int, paired: bool) -> Strata:
-    return strata(n_players, paired=paired)
-
-
 def quotas(groups: Strata, n: int, rng: np.random.Generator) -> np.ndarray:
     """Return how many to draw of each stratum: proportional to the shares, never more than there are (the border trick)."""
     wanted, n = shares_of(groups, n)[0], int(min(n, np.minimum(groups.counts, n).sum()))
@@ -214,12 +209,16 @@ def draw_independent(
     return _uniform(n_players, sizes, rng), probability[sizes - 1]
 
 
+def sizes_of(masks: np.ndarray, *, paired: bool) -> np.ndarray:
+    """Return the size (n_masks,) of each coalition; of pairs that of the smaller of two complements."""
+    sizes = masks.sum(axis=1)
+    return np.asarray(np.minimum(sizes, masks.shape[1] - sizes) if paired else sizes)
+
+
 def stratum_weights(masks: np.ndarray, *, paired: bool) -> np.ndarray:
     """Return C(d, s) / n_s for each row: the inverse sampling rate of its stratum, exactly 1 where all are enumerated."""
-    d = masks.shape[1]
-    sizes = masks.sum(axis=1)
-    sizes = np.minimum(sizes, d - sizes) if paired else sizes
-    groups = _equal_strata(d, paired)
+    d, sizes = masks.shape[1], sizes_of(masks, paired=paired)
+    groups = strata(d, paired=paired)
     seen = np.bincount(sizes, minlength=d + 1)[groups.sizes]
     with np.errstate(divide="ignore"):
         rate = groups.counts / seen
@@ -315,7 +314,7 @@ def place_pairs(
     explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)
     work = np.empty_like(gain)  # with many players these passes wait for memory, the more so for fresh memory
     is_open = np.arange(len(points)) >= n_known
-    sizes = _smaller_sides(np.concatenate([known, candidates]))
+    sizes = sizes_of(np.concatenate([known, candidates]), paired=True)
     owed = np.minimum(np.bincount(sizes[n_known:]), of_each_size)  # pairs of each size that are to be placed yet
     for step in range(n_steps):
         if step >= n_known:
@@ -333,12 +332,6 @@ def place_pairs(
         gain -= np.outer(column, gain[row] / np.sqrt(variance[row]), out=work)
         variance = np.maximum(variance - column**2, 1e-12)
     return chosen[n_known:] - n_known
-
-
-def _smaller_sides(masks: np.ndarray) -> np.ndarray:
-    """Return the size (n_masks,) of each coalition or, if that is smaller, of its complement."""
-    inside = masks.sum(axis=1)
-    return np.asarray(np.minimum(inside, masks.shape[1] - inside))
 
 
 def _covariances_with(points: np.ndarray, row: int, theta: np.ndarray, sign: int) -> np.ndarray:

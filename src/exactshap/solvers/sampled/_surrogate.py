@@ -102,7 +102,7 @@ def _leaf_products(tree: Foreign, n_players: int) -> list[tuple[float, np.ndarra
 
 
 def _fit_nothing(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray, rng: np.random.Generator) -> Surrogate:
-    """Fit the mean answer: a constant, whose values are zeros."""
+    """Fit the mean answer: a constant, with values of zero."""
     level = (inside.mean(axis=0) + outside.mean(axis=0)) / 2.0
     n_players = masks.shape[1]
     return Surrogate(

@@ -7,8 +7,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from exactshap._native import kernel
 from exactshap._runtime.linear_algebra import factorise_lower, invert_triangle, multiply_by_lower, solve_factored, square_lower
-from exactshap.solvers.sampled.process._relevance_kernels import fill_covariance, fill_sums, fill_weighted
+
+# src/native/sampled/relevance.cpp
+fill_covariance = kernel("sampled.fill_covariance(scale, mirrored_scale, constant, diagonal, exponential, difference)")
+fill_sums = kernel("sampled.fill_sums(scale, mirrored_scale, constant, exponential)")
+fill_weighted = kernel("sampled.fill_weighted(inverse, dual, scaled, difference)")
+fill_singles = kernel("sampled.fill_singles(points, rho, nodes, weights, sign, out)")
+correct_curvature = kernel("sampled.correct_curvature(curvature, steps, turns, convex)")
 
 JITTER = 1e-10  # relative to the kernel's variance of 1: far below any white part worth having
 BLOCK_ROWS = 256  # rows of a covariance that are worked out at once

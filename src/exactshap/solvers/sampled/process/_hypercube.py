@@ -27,9 +27,8 @@ from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.games import ProductGame
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import enough_nodes, sets_by_size
-from exactshap.solvers.sampled.process._evidence import FittedHalf, Half, covariance
+from exactshap.solvers.sampled.process._evidence import FittedHalf, Half, covariance, fill_singles
 from exactshap.solvers.sampled.process._relevance import evenly_spaced, find_relevances
-from exactshap.solvers.sampled.process._relevance_kernels import fill_singles
 
 MAX_CHECKED = 2000  # rows that are left out to tell of errors: inverting their block takes as long as factorising it
 # the true squared error over the posterior's, after leaving rows out: 0.5 to 1.6 on seven forest games, 1.2 to 2.6 on image games

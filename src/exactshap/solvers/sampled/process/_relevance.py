@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from exactshap.solvers.sampled.process._evidence import Half, Posterior, Slopes
-from exactshap.solvers.sampled.process._relevance_kernels import correct_curvature
+from exactshap.solvers.sampled.process._evidence import Half, Posterior, Slopes, correct_curvature
 
 RELEVANCE = (-12.0, 3.0)  # bounds of log theta: from invisible to rho = 1 - 4e-9
 WHITE = (-18.0, 2.0)  # bounds of log tau
