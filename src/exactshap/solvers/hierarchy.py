@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,7 +124,7 @@ class _Sweep:
         """Return a_B and b_B of a branch or player, and keep them."""
         if isinstance(member, Branch):
             inside, outside = zip(*map(self._multiply, member.members), strict=True)
-            found = _product(inside), _product(outside)
+            found = functools.reduce(np.multiply, inside), functools.reduce(np.multiply, outside)
         else:
             found = self.a[..., int(member)], self.b[..., int(member)]
         self.factors[member] = found
@@ -132,7 +133,8 @@ class _Sweep:
     def descend(self, tree: Branch, above: np.ndarray) -> None:
         """Multiply the weights of each level down to the players."""
         factors = [self.factors[member] for member in tree.members]
-        below = _ordered(factors) if tree.ordered else self._joining(factors)
+        # In their own order, earlier members are inside and later ones outside
+        below = products_of_others(*zip(*factors, strict=True)) if tree.ordered else self._joining(factors)
         for member, weight in zip(tree.members, below, strict=True):
             if isinstance(member, Branch):
                 self.descend(member, above * weight)
@@ -146,11 +148,8 @@ class _Sweep:
         total: list[np.ndarray] = [np.zeros(())] * n
         for t, weight in zip(*self.semivalue.rule(degree=n - 1), strict=True):
             joined = [t * inside + (1.0 - t) * outside for inside, outside in factors]
-            before, after = [np.full((), weight)], [np.ones(())]
-            for one, other in zip(joined[:-1], joined[:0:-1], strict=True):
-                before.append(before[-1] * one)
-                after.append(after[-1] * other)
-            total = [found + left * right for found, left, right in zip(total, before, reversed(after), strict=True)]
+            others = products_of_others(joined, joined, weight)
+            total = [value + one for value, one in zip(total, others, strict=True)]
         return total
 
     def summed(self, terms: np.ndarray) -> np.ndarray:
@@ -166,20 +165,21 @@ class _Sweep:
         return np.array([self.weights @ row @ np.abs(self.game.c).max(axis=1) for row in largest])
 
 
-def _product(arrays: tuple[np.ndarray, ...]) -> np.ndarray:
-    total = arrays[0]
-    for array in arrays[1:]:
-        total = total * array
-    return total
+def products_of_others(
+    before: Sequence[np.ndarray], after: Sequence[np.ndarray], weight: float | np.ndarray = 1.0
+) -> list[np.ndarray]:
+    """Return for each place the weighted product of the factors ``before`` it and of those ``after`` it.
 
+    Two passes and no division: a factor may be zero.
 
-def _ordered(factors: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
-    """Return w for members in their own order: earlier ones are inside, later ones outside."""
-    before, after = [np.ones(())], [np.ones(())]
-    for (inside, _), (_, outside) in zip(factors[:-1], factors[:0:-1], strict=True):
-        before.append(before[-1] * inside)
-        after.append(after[-1] * outside)
-    return [left * right for left, right in zip(before, reversed(after), strict=True)]
+    >>> [float(product) for product in products_of_others([2.0, 3.0, 0.0], [5.0, 7.0, 11.0])]
+    [77.0, 22.0, 6.0]
+    """
+    left, right = [np.asarray(weight)], [np.ones(())]
+    for one, other in zip(before[:-1], after[:0:-1], strict=True):
+        left.append(left[-1] * one)
+        right.append(right[-1] * other)
+    return [first * last for first, last in zip(left, reversed(right), strict=True)]
 
 
 # Coalitions of product and additive games, with values that cost no calls.

@@ -68,6 +68,7 @@ add_lookups = kernel("additive.add_lookups(cells, lookups, sets, positions, out,
 fill_fold = kernel("additive.fill_fold(scores, inside, outside, weights, out)")
 fill_cells = kernel("additive.fill_cells(X, bins, out)")
 fill_lookups = kernel("additive.fill_lookups(cells, lookups, out)")
+# A third of the time of coalition values that NumPy makes and `fill_sets` sums (polynomials of degree 2 and 3, 1,000 rows and more).
 add_monomials = kernel("additive.add_monomials(X, factors, sets, positions, out, empty, full, scale)")
 
 # Questions that keep what does not depend on the rows: a service repeats them.

@@ -11,6 +11,7 @@ from exactshap._native import Handle, kernel
 from exactshap.semivalues import Measure, Semivalue
 from exactshap.solvers.core import Part, RuleArrays, coarse_bound, enough_nodes
 
+# Half the time of arrays of factors and `fill_singles` (an SVR of 600 rows and 8 to 60 columns, 300 explained), and no array of them.
 fill_functional = kernel("product.fill_functional(X, expansion, rules, values, full, largest)")
 
 

@@ -12,6 +12,7 @@ from exactshap.games import ProductGame
 from exactshap.semivalues import Measure, Rule, Semivalue, find
 from exactshap.solvers.core import Part, Solution, coarse_bound, count_sets, enough_nodes, set_sizes
 
+# Half the time of `fill_interactions` with sets of one player: a sweep forwards and one backwards serve all players.
 fill_singles = kernel("product.fill_singles(a, b, c, weights, rows, nodes, node_weights, out)")
 fill_interactions = kernel("product.fill_interactions(a, b, c, weights, size, nodes, node_weights, out)")
 fill_ends = kernel("product.fill_ends(a, b, c, weights, empty, full, scale, spread)")
@@ -101,6 +102,7 @@ def set_sums(h: Sequence[np.ndarray], index: str | Semivalue = "shapley") -> lis
     The h_k are d arrays of one shape; another index has its measure.
     """
     total: list[np.ndarray] = [np.zeros_like(one) for one in h]
+    # Factors are made twice, as arrays of all rows by all rows are what memory holds fewest of
     for t, weight in zip(*find(index).rule(degree=len(h) - 1), strict=True):
         before, after = [np.full_like(h[0], weight)], [np.ones_like(h[0])]
         for one, other in zip(h[:-1], h[:0:-1], strict=True):

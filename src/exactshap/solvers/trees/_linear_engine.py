@@ -46,7 +46,8 @@ PATTERN_BITS = 64
 CHUNK_BYTES = 2**26
 # Sets of players of a leaf: beyond, a row would take seconds.
 MAX_SETS = 2.0**20
-# Players of a leaf that is tabulated, and bytes of all tables.
+# Players of a leaf that is tabulated, and bytes of all tables: 1,000 rows of 100 LightGBM trees of 15 to 63 leaves take a half to a
+# fifth of the time of patterns, whatever the background; one row the same.
 MAX_TABLE_PLAYERS, TABLE_BYTES = 10, 2.0**28
 # Patterns of the background at a leaf, at most, below which a table would not be faster.
 MIN_PATTERNS = 4
