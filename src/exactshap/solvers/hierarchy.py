@@ -134,7 +134,8 @@ class _Sweep:
         """Multiply the weights of each level down to the players."""
         factors = [self.factors[member] for member in tree.members]
         # In their own order, earlier members are inside and later ones outside
-        below = products_of_others(*zip(*factors, strict=True)) if tree.ordered else self._joining(factors)
+        earlier, later = zip(*factors, strict=True)
+        below = products_of_others(earlier, later) if tree.ordered else self._joining(factors)
         for member, weight in zip(tree.members, below, strict=True):
             if isinstance(member, Branch):
                 self.descend(member, above * weight)
