@@ -1,4 +1,4 @@
-"""Black boxes: error per call beside the peers, overhead beyond the calls, and d = 1000."""
+"""Black boxes: error per call next to the peers, overhead beyond the calls, and d = 1000."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checks of v(S) cost: an explanation of 1 to 1000 rows beside the same call with the checks patched out (``peer``).
+"""What the checks of v(S) cost: an explanation of 1 to 1000 rows next to the same call with the checks patched out (``peer``).
 
 ``ours`` is CPU time, a quartile of many calls on ever other rows, the two kinds in turn in one process; the first explanation,
 which checks the background's rows, is before the clock starts. Run ``python benchmarks/bench_checks.py ridge svr`` for some of the table alone.

@@ -1,4 +1,4 @@
-"""RKHS weightings as classifiers beside random Fourier features and scikit-learn's machines.
+"""RKHS weightings as classifiers next to random Fourier features and scikit-learn's machines.
 
 Random features (Rahimi and Recht) with a logistic loss are the nearest published method: random functions, a convex loss, one weight each.
 Every figure is a mean over random splits into halves, with its standard error; 20 rows of the first split are explained.

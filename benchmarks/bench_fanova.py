@@ -1,4 +1,4 @@
-"""Shapley values of FANOVA components: Gauss nodes beside recursions of Newton's kind and beside all sets of columns.
+"""Shapley values of FANOVA components: Gauss nodes next to recursions of Newton's kind and next to all sets of columns.
 
     python benchmarks/bench_fanova.py
 

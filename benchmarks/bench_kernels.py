@@ -51,7 +51,7 @@ def shapiq_row(model, x, values):
 
 
 def interventional(d, n_background, target="reported"):
-    """A row of an n = 1000 machine: exact, beside the sweep over the background and shap.KernelExplainer (2048 samples at most)."""
+    """A row of an n = 1000 machine: exact, next to the sweep over the background and shap.KernelExplainer (2048 samples at most)."""
     import shap
 
     model, X = machine(d, n=1200)
@@ -125,7 +125,7 @@ def imports():
 
     empty = fresh("pass")
     ours, numpy = fresh("import exactshap") - empty, fresh("import numpy") - empty
-    return row("import exactshap (numpy beside it)", ours, numpy, "<= 1.3x numpy", over_numpy=ours / numpy)
+    return row("import exactshap (numpy next to it)", ours, numpy, "<= 1.3x numpy", over_numpy=ours / numpy)
 
 
 def memory():

@@ -1,4 +1,4 @@
-"""Linear leaves beside constant ones, in processor seconds; shap's permutations of the same predict beside both.
+"""Linear leaves next to constant ones, in processor seconds; shap's permutations of the same predict next to both.
 
 100 trees of 31 leaves (LightGBM), 100 background rows. ``ratio`` is a whole call of the linear model over one of the constant model, with
 its certificate; ``peer_difference`` is the largest difference of shap's values (500 evaluations for each background row) to the exact

@@ -1,4 +1,4 @@
-"""Losses of boosted trees: tables and parabolas beside all coalitions of all columns, and beside Q-SHAP's game of the squared error.
+"""Losses of boosted trees: tables and parabolas next to all coalitions of all columns, and next to Q-SHAP's game of the squared error.
 
 python benchmarks/bench_loss.py
 """

@@ -1,4 +1,4 @@
-"""One row of a network of one hidden layer: exact values beside shap's samplers of the same predict, in processor seconds.
+"""One row of a network of one hidden layer: exact values next to shap's samplers of the same predict, in processor seconds.
 
 100 units, 100 background rows. ``error`` is the largest difference to the exact values relative to the largest of them, for ours the residual
 against the network's own predict; shap's Permutation has 500 evaluations for each background row, its Kernel 2,048.

@@ -1,4 +1,4 @@
-"""How near estimated conditional means come to the true Shapley values, beside the imputers of shapiq, and their seconds.
+"""How near estimated conditional means come to the true Shapley values, next to the imputers of shapiq, and their seconds.
 
     python benchmarks/bench_observational.py [ROWS_OF_THE_BACKGROUND] [REPETITIONS]
 

@@ -3,7 +3,7 @@
 The yardstick is the paper's recursion for the MMD (Mohammadi, Chau & Muandet 2025, section 4.1): for one feature after the
 other, elementary symmetric polynomials of the other features' kernel values by Newton's identities, O(d^2) per pair and
 feature, O(d^3) per pair in all. It runs in NumPy over blocks of rows that fit the cache: a loop over features of equal cost, so that
-one feature is timed and scaled; ``note`` says so. Its values are compared with ours. ``over_factors`` is our time beside NumPy's own
+one feature is timed and scaled; ``note`` says so. Its values are compared with ours. ``over_factors`` is our time next to NumPy's own
 for evaluating the d kernel factors of all pairs, which any method must do.
 """
 

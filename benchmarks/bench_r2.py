@@ -98,7 +98,7 @@ def against_qshap(depth, n_rows, n_trees, n_kept, target):
 
 
 def reading():
-    """Seconds to read fitted models of 100 trees, beside what their libraries take to predict 1000 rows."""
+    """Seconds to read fitted models of 100 trees, next to what their libraries take to predict 1000 rows."""
     import catboost
     import lightgbm
     from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor

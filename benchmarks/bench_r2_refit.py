@@ -1,4 +1,4 @@
-"""Shapley regression: all subsets from one triangular factor, beside one fit of scikit-learn for each subset.
+"""Shapley regression: all subsets from one triangular factor, next to one fit of scikit-learn for each subset.
 
 ``peer_seconds`` is ``LinearRegression.fit`` and ``score`` on 64 random subsets, times 2^p / 64. ``difference`` is the largest difference of
 shares where all subsets were fitted so (p <= 10).

@@ -1,4 +1,4 @@
-"""Gaussian processes with radial kernels: the largest error of a value and milliseconds a row, beside sampled values and RBF.
+"""Gaussian processes with radial kernels: the largest error of a value and milliseconds a row, next to sampled values and RBF.
 
 python benchmarks/bench_radial.py
 """

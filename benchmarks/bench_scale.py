@@ -142,7 +142,7 @@ def dask_line(folder, name, settings):
         f"{'the same bits' if same else 'OTHER BITS'}; {n_rows / two:,.0f} rows/s; CPU s: one process {one_cpu:.2f}, workers "
         f"{workers_cpu:.2f}, driver {driver_cpu:.2f}, so {WORKERS * one_cpu / (workers_cpu + driver_cpu):.2f} x on two cores of their own"
     )
-    return row(f"trees, {n_rows:,} rows: Dask, {WORKERS} workers, {name}, beside one process", two, one, ">= 1.7 x", note=note)
+    return row(f"trees, {n_rows:,} rows: Dask, {WORKERS} workers, {name}, next to one process", two, one, ">= 1.7 x", note=note)
 
 
 def run():

@@ -1,4 +1,4 @@
-"""Columns selected against shadows: false discoveries in simulations, and seconds beside BorutaShap's way.
+"""Columns selected against shadows: false discoveries in simulations, and seconds next to BorutaShap's way.
 
     python benchmarks/bench_shadow_selector.py [DATA SETS]
 

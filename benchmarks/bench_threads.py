@@ -1,4 +1,4 @@
-"""Two threads beside one, for every engine: the same call, the same bits, work of 50 ms and more.
+"""Two threads next to one, for every engine: the same call, the same bits, work of 50 ms and more.
 
 ``ours`` is with ``n_jobs=2``, ``peer`` with one thread: the ratio is what the second core brings. Linear models wait for memory, and for
 the pages of their result more than for anything else, so that memory is touched before. The first lines are of the machine itself: what its

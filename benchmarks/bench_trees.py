@@ -1,4 +1,4 @@
-"""Local values of tree ensembles: rows per second beside shap and woodelf, one thread on all sides, in one process.
+"""Local values of tree ensembles: rows per second next to shap and woodelf, one thread on all sides, in one process.
 
 The model is an XGBRegressor with d = 20 and T = 100, as in the targets. Ours always explains 10,000 rows; peers explain fewer where that
 would take minutes (``peer_rows``), and rows per second are compared: their cost is linear in the rows. What depends on the model only
@@ -56,7 +56,7 @@ def ours(fitted, X, n_background=None, index="shapley", order=1, repeats=3):
 
 
 def row(what, target, mine, values, peer, peer_rows, repeats):
-    """Time a peer that returns values for its first rows, and put it beside ours."""
+    """Time a peer that returns values for its first rows, and put it next to ours."""
     X, _ = data()
     peer(X[:5])
     theirs = np.asarray(peer(X[:peer_rows]))
@@ -214,7 +214,7 @@ def one_row():
 
 
 def service():
-    """One row of a large unpruned forest with scikit-learn's defaults, Explainer beside TreeExplainer, checks included.
+    """One row of a large unpruned forest with scikit-learn's defaults, Explainer next to TreeExplainer, checks included.
 
     ``build`` and ``first`` are the seconds of the constructor and of the first row after it; ``50 rows`` of 50 rows at a time.
     """

@@ -191,7 +191,7 @@ def quota_vote(rng, d):
 
 
 def tiers(rng, d):
-    """Four tiers of a score with weights from 1 to 9: three answers rarely seen beside each other."""
+    """Four tiers of a score with weights from 1 to 9: three answers rarely seen next to each other."""
     weights = rng.integers(1, 10, size=d)
     score = np.arange(weights.sum() + 1) / weights.sum()
     values = 1.0 * np.searchsorted(np.sort(rng.uniform(0.25, 0.75, size=3)), score)

@@ -1,4 +1,4 @@
-"""Twelve families of games that nobody had looked at before their one run: squared error, coverage and width, beside shapiq's estimators.
+"""Twelve families of games that nobody had looked at before their one run: squared error, coverage and width, next to shapiq's estimators.
 
     python benchmarks/black_box/fresh.py run 6 FILE.npz [METHOD ...]    a new game and a new seed each of 6 runs; all methods, or those named
     python benchmarks/black_box/fresh.py report FILE.npz                write results/black_box_fresh.md

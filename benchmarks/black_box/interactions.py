@@ -1,4 +1,4 @@
-"""Pairs of players: mean squared error of order 2 against calls, beside ProxySHAP and SVARM-IQ of shapiq 1.8, on the held-out tables.
+"""Pairs of players: mean squared error of order 2 against calls, next to ProxySHAP and SVARM-IQ of shapiq 1.8, on the held-out tables.
 
 python benchmarks/black_box/interactions.py 6      six rows of each game; writes results/black_box_interactions.md (half an hour)
 
@@ -61,7 +61,7 @@ def asked(estimate, index, game, calls, seed):
 
 
 def main(n_rows):
-    lines = ["# Interactions of two players, beside the published estimators", "", *__doc__.strip().splitlines(), ""]
+    lines = ["# Interactions of two players, next to the published estimators", "", *__doc__.strip().splitlines(), ""]
     lines += ["| game | index | calls | " + " | ".join(METHODS) + " | best peer / ours |", "|---" * (len(METHODS) + 4) + "|"]
     ratios = []
     for name, (d, _) in HELD_OUT.items():

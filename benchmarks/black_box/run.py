@@ -1,4 +1,4 @@
-"""Mean squared error of black boxes against calls, on games that nothing was tuned on, beside the best published estimators.
+"""Mean squared error of black boxes against calls, on games that nothing was tuned on, next to the best published estimators.
 
     python benchmarks/black_box/run.py --methods ours --instances 3 --seconds 900     append what is missing to results/black_box_games.csv
     python benchmarks/black_box/run.py --methods peers                                the same for the peers

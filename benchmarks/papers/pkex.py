@@ -4,7 +4,7 @@
     python benchmarks/papers/pkex.py --only figure7 figure1
 
 Mohammadi, Chau & Muandet (2025), sections 5.1-5.3 and appendix H. What the paper leaves open and what is chosen here stands in
-``results/pkex_*.md`` beside each table. Data: the folder in EXACTSHAP_DATA; parts whose data are missing are skipped and say so.
+``results/pkex_*.md`` next to each table. Data: the folder in EXACTSHAP_DATA; parts whose data are missing are skipped and say so.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ def page():
         "Accuracy (sonar, Wisconsin, ionosphere) or mean absolute percentage error (lower is better), mean and deviation over five folds. The protocol "
         "is that of the authors' code. "
         "A Gaussian process without noise falls back to its prior mean, zero, where the optimum is a short length scale: an error of 1.000 says that the "
-        "columns kept gave no prediction at all. Where the authors' published importances name other columns, the score on theirs stands beside ours.\n\n"
+        "columns kept gave no prediction at all. Where the authors' published importances name other columns, the score on theirs stands next to ours.\n\n"
     )
     (RESULTS / "pkex_table1.md").write_text(text + "\n".join(lines) + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""PolySHAP's protocol: mean squared error against calls, on its games, beside the published estimators.
+"""PolySHAP's protocol: mean squared error against calls, on its games, next to the published estimators.
 
     python benchmarks/papers/polyshap.py --games Estate,ViT9 --instances 10 --max-budget 4200 --seconds 600
 

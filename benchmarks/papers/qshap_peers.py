@@ -1,4 +1,4 @@
-"""SAGE and SPVIM beside Q-SHAP: Table 1 (simulation), Tables 2 and 3 (insurance) and 5 (S&P 500).
+"""SAGE and SPVIM next to Q-SHAP: Table 1 (simulation), Tables 2 and 3 (insurance) and 5 (S&P 500).
 
     python benchmarks/papers/qshap_peers.py [table1] [table3] [table5] [fresh] [seeds] [package]
 

@@ -99,7 +99,7 @@ def tuned_trees(model, sigma, rng):
 
 
 def table_6(repeats):
-    """Mean estimates over data sets (n = 1000, p = 100) beside the theory, for both games; numbers first, then the page."""
+    """Mean estimates over data sets (n = 1000, p = 100) next to the theory, for both games; numbers first, then the page."""
     numbers = {"repeats": repeats, "settings": [settings(model, sigma, repeats) for model, sigma in PRINTED]}
     numbers["optimism"] = optimism(max(repeats // 2, 3))
     (RESULTS / "qshap_table6.json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
@@ -185,9 +185,9 @@ def reading(numbers):
         "\n\n## How to read it\n\n"
         "`theory` is the R2 that the best possible prediction has, split by enumeration over the coalitions of X1, X2, X3: what the "
         "estimates aim at. Rows `bias (SE)` are the mean of the estimates minus the theory.\n\n"
-        "**Beside the theory.** Of the shares of X1, X2, X3 in all settings, those within one spread over data sets of the theory: "
+        "**Next to the theory.** Of the shares of X1, X2, X3 in all settings, those within one spread over data sets of the theory: "
         + ", ".join(f"{inside} of {total} ({game} game)" for game, (inside, total) in counts.items())
-        + f". Beside Table 1 (residual game, sigma 1.5): {near} of 9 biases within one printed SE of the printed bias.\n\n"
+        + f". Next to Table 1 (residual game, sigma 1.5): {near} of 9 biases within one printed SE of the printed bias.\n\n"
         f"**The sums.** Table 1's sums lie {min(p for p, _ in sums):+.3f} to {max(p for p, _ in sums):+.3f} from the theory, ours "
         f"{min(o for _, o in sums):+.3f} to {max(o for _, o in sums):+.3f}; ours is the smaller in size for {sum(abs(o) < abs(p) for p, o in sums)} of 3 models. "
         "The shares are computed on the rows that the model was fitted to, and there its R2 can grow with every tree, beyond what any "
@@ -206,7 +206,7 @@ def _within(settings_, game):
 
 
 def insurance():
-    """The healthcare data, with the target as it is and as its logarithm, beside the printed Table 3."""
+    """The healthcare data, with the target as it is and as its logarithm, next to the printed Table 3."""
     import pandas
     from xgboost import XGBRegressor
 

@@ -1,10 +1,10 @@
-"""Write ``record.md``: every printed table of the papers beside ours, cell by cell, from what the scripts here committed.
+"""Write ``record.md``: every printed table of the papers next to ours, cell by cell, from what the scripts here committed.
 
     python tools/papers.py record
 
 Nothing is run and no data are needed. A cell is *within* (see ``Table.criterion``), *faster* (a time, by more than the factor), *different* with its
 reason and the run that shows it, *impossible* (no data, or nothing that another machine could repeat) or *not run*, each with its reason; without a
-reason the record is not written. Reasons stand in ``printed/reasons.csv`` (the first line whose patterns match) and in the notes beside STAR-SHAP's
+reason the record is not written. Reasons stand in ``printed/reasons.csv`` (the first line whose patterns match) and in the notes next to STAR-SHAP's
 tables. Tables that read cells a second time are shown below the others and not counted.
 """
 
@@ -280,7 +280,7 @@ def page():
     """Return the text of ``record.md``."""
     judgements = [(table, judged(table)) for table in TABLES]
     lines = [
-        "# Printed tables beside ours",
+        "# Printed tables next to ours",
         "",
         "Written by `python tools/papers.py record` from the outputs in `results/`, which `python tools/papers.py` makes. A pair is ours / printed; "
         "**bold**: different; `-`: impossible or not run. No cell is counted twice: second readings stand at the end, with their own counts.",

@@ -208,7 +208,7 @@ def polyshap_noted(table):
 
 # -- reasons -------------------------------------------------------------------------------------------------------------
 def noted(name):
-    """Return {(row, column): (reason, run)} of the notes beside a STAR-SHAP table."""
+    """Return {(row, column): (reason, run)} of the notes next to a STAR-SHAP table."""
     reasons = {}
     for line in (RESULTS / f"{name}_notes.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

@@ -2,7 +2,7 @@
 
     python benchmarks/papers/rkhs_shap.py [--only 1 2 3 4]
 
-Writes ``results/rkhs_shap.json``, ``results/rkhs_shap.md`` and ``results/rkhs_shap.png`` beside this file; some minutes on two
+Writes ``results/rkhs_shap.json``, ``results/rkhs_shap.md`` and ``results/rkhs_shap.png`` next to this file; some minutes on two
 cores. ``--only`` repeats some experiments and keeps the others; without a name it only redraws what was saved. Where the papers
 leave something open, the choice is written into the result.
 """

@@ -220,7 +220,7 @@ def cell(run, number):
 
 
 def choices(columns, printed, found):
-    """Return a table of the chosen max_theta and alpha beside the authors'."""
+    """Return a table of the chosen max_theta and alpha next to the authors'."""
     theirs = published()
     lines = ["Chosen max_theta, log10(alpha): ours / the authors'.", "", "| model | " + " | ".join(columns) + " |"]
     lines.append("|---" * (len(columns) + 1) + "|")

@@ -1,8 +1,8 @@
-"""Redo STAR-SHAP's Figures 1 to 4 (paper 000): time and accuracy of exact values beside sampled ones, and values on housing.
+"""Redo STAR-SHAP's Figures 1 to 4 (paper 000): time and accuracy of exact values next to sampled ones, and values on housing.
 
     python benchmarks/papers/star_figures.py [figure1] [figure2] [figures3and4]
 
-Writes ``results/star_figure*.md`` and ``.png`` beside this file; sampled methods need shapiq. Times are processor seconds of one
+Writes ``results/star_figure*.md`` and ``.png`` next to this file; sampled methods need shapiq. Times are processor seconds of one
 thread, so that a busy machine does not count.
 """
 
@@ -208,7 +208,7 @@ def available(name):
 
 
 def draw(name, panels, across, up):
-    """Draw one panel for each title; curves named STAR-SHAP beside sampled ones share their colour and are dotted."""
+    """Draw one panel for each title; curves named STAR-SHAP next to sampled ones share their colour and are dotted."""
     if not available("matplotlib"):
         return
     from matplotlib.figure import Figure
