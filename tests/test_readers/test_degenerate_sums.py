@@ -1,5 +1,6 @@
 """Sums made products at their ends: each input is exact, or refused with a reason and a way out."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
-from exactshap import explain
+from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, ExactnessError, ExactshapError, InputError, UnsupportedStructureError
 from exactshap.readers import OneLayerNetwork
 from oracles import interventional_values
@@ -153,6 +154,21 @@ def test_refused_with_the_reason(name):
         warnings.simplefilter("ignore")
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize("nu", [0.05, 0.1, 0.3])
+def test_a_matern_kernel_that_is_not_1_between_equal_rows_is_read_as_it_is(nu):
+    """scikit-learn puts a rounding unit in place of distance 0, where such a kernel is steep: 7e-4 below 1 at nu = 0.1."""
+    kernel = 2.0 * Matern([1.0, 2.0, 0.5, np.inf], nu=nu) * RBF(3.0) + Matern(2.0, nu=1.5)
+    model = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(X, X[:, 0] * X[:, 1])
+    rows, background = X[:2], np.vstack([X[:1], X[10:14]])  # training rows, one of them in the background as well
+    own = interventional_values(lambda cells: model.predict(cells.to_numpy()), pd.DataFrame(rows), pd.DataFrame(background))
+    explanation = explain(model, rows, background)
+    assert explanation.certificate().passed
+    np.testing.assert_allclose(explanation.values, own, rtol=0, atol=1e-11)
+    assert explain(model, rows).certificate().passed  # functional
+    assert pickle.loads(pickle.dumps(Explainer(model, background)))(rows).certificate().passed
+    assert explain(model, rows, background[:2], uncertainty=True).std is not None
 
 
 def test_a_row_that_is_the_background_gets_nothing():

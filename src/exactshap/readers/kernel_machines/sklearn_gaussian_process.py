@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import functools
 import itertools
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.kernels import from_sklearn
+from exactshap.kernels import Component, Kernel, Matern, Product, Sum, from_sklearn
 from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
 from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand, merge
+
+# Smoothness from which on scikit-learn's Matern kernel is 1 at distance 0 to a few rounding units
+SMOOTH = 0.5
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -40,7 +46,7 @@ def _regressor(model: Model, request: Request) -> Reader:
     return KernelReader(
         model,
         request,
-        expand(kernel, points, (alpha * scale)[:, chosen], shift[chosen]),
+        expand(_as_predicted(kernel), points, (alpha * scale)[:, chosen], shift[chosen]),
         functools.partial(call.in_double, model),
         own_call=call,
         feature_names=fitted_names(model),
@@ -92,7 +98,46 @@ def _latent_names(model: Model) -> tuple[str, ...]:
 
 def _latent_expansion(part: Foreign) -> Expansion:
     points = np.asarray(part.X_train_, float)
-    return expand(from_sklearn(part.kernel_, points.shape[1]), points, (part.y_train_ - part.pi_)[:, None])
+    return expand(_as_predicted(from_sklearn(part.kernel_, points.shape[1])), points, (part.y_train_ - part.pi_)[:, None])
+
+
+def _as_predicted(kernel: Kernel) -> Kernel:
+    """Return a kernel with the value that scikit-learn's has between equal rows, which for a Matern of small nu is below 1.
+
+    It puts a rounding unit in place of distance 0: with nu = 0.1 the value is 0.9993, so that rows of the training set are predicted off
+    their neighbours. The covariance of the process has none of it.
+    """
+    if isinstance(kernel, Sum | Product):
+        return replace(kernel, parts=tuple(map(_as_predicted, kernel.parts)))
+    if not isinstance(kernel, Matern) or kernel.nu >= SMOOTH:
+        return kernel
+    gap = float(SklearnMatern(nu=float(kernel.nu))(np.zeros((1, 1)), np.zeros((1, 1)))[0, 0]) - 1.0
+    return Sum((kernel, _EqualRows(kernel.bandwidth, gap)))
+
+
+@dataclass(frozen=True, eq=False)
+class _EqualRows(Kernel):
+    """A constant between rows whose distance in units of the bandwidth is 0, else 0: a product of such factors over the columns."""
+
+    bandwidth: ArrayLike
+    value: float
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        sigma = np.broadcast_to(np.asarray(self.bandwidth, float), (n_features,))
+        functions = tuple((j, _EqualCells(float(scale))) for j, scale in enumerate(sigma))
+        return (Component(amplitude=self.value, functions=functions),)
+
+
+@dataclass(frozen=True)
+class _EqualCells:
+    """1 where the squared distance of two cells is 0; a class of this module, so that readers pickle."""
+
+    sigma: float
+    is_normalised = True
+
+    def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        with np.errstate(under="ignore"):
+            return ((x / self.sigma - y / self.sigma) ** 2 == 0.0).astype(float)
 
 
 def _latent_process(part: Foreign) -> Process:
