@@ -1,7 +1,7 @@
 """Fit every model that is installed, explain it, compare with brute force, and write docs/models.md from what was seen.
 
     pip install -e ".[test,models-more]"
-    python tools/models.py [--only PATTERN]
+    python tools/models.py [--only PATTERN ...]
 
 What is seen is kept in tools/models.json, of which the page is made: not all libraries go into one environment, and models of those that
 are absent keep their rows. Brute force takes the model's own public method (the one whose answers
@@ -40,6 +40,7 @@ TARGETS = {
     "classifier": (np.median(SCORE) < SCORE).astype(int),
     "outlier_detector": None,
 }
+QUERIES = np.arange(len(X)) // 20  # of rankings
 NAMES = [f"x{j}" for j in range(N_COLUMNS)]
 ROWS, BACKGROUND = X[:N_EXPLAINED], X[100 : 100 + N_BACKGROUND]
 FRAMES = (
@@ -95,6 +96,16 @@ def scikit_learn():
     for kind, kinds in listed.items():
         for name, kind_of in kinds:
             yield f"scikit-learn {kind}", name, _settled(kind_of, kind, inner)
+    from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+    from sklearn.neighbors import KernelDensity
+
+    for name, model in (
+        ("KernelDensity", KernelDensity()),
+        ("GaussianMixture", GaussianMixture(random_state=0)),
+        ("GaussianMixture(3, covariance_type='diag')", GaussianMixture(3, covariance_type="diag", random_state=0)),
+        ("BayesianGaussianMixture", BayesianGaussianMixture(random_state=0)),
+    ):
+        yield "scikit-learn density", name, lambda m=model: m.fit(X)
 
 
 def _settled(kind_of, kind, inner):
@@ -123,7 +134,7 @@ def _settled(kind_of, kind, inner):
 def boosted():
     """Yield the models of XGBoost, LightGBM and CatBoost."""
     try:
-        from xgboost import XGBClassifier, XGBRegressor, XGBRFRegressor
+        from xgboost import XGBClassifier, XGBRanker, XGBRegressor, XGBRFRegressor
 
         for name, kind_of, settings in (
             ("XGBRegressor", XGBRegressor, {}),
@@ -133,13 +144,19 @@ def boosted():
             ("XGBRegressor(booster='dart')", XGBRegressor, {"booster": "dart"}),
             ("XGBRegressor(objective='count:poisson')", XGBRegressor, {"objective": "count:poisson"}),
             ("XGBRegressor(objective='survival:cox')", XGBRegressor, {"objective": "survival:cox"}),
+            (
+                "XGBRegressor(objective='reg:quantileerror')",
+                XGBRegressor,
+                {"objective": "reg:quantileerror", "quantile_alpha": 0.3},
+            ),
         ):
             kind = "classifier" if "Classifier" in name else "regressor"
             yield "XGBoost", name, lambda c=kind_of, s=settings, k=kind: c(n_estimators=30, **s).fit(X, TARGETS[k])
+        yield "XGBoost", "XGBRanker", lambda: XGBRanker(n_estimators=30).fit(X, TARGETS["classifier"], qid=QUERIES)
     except ImportError:
         pass
     try:
-        from lightgbm import LGBMClassifier, LGBMRegressor
+        from lightgbm import LGBMClassifier, LGBMRanker, LGBMRegressor
 
         for name, kind_of, settings in (
             ("LGBMRegressor", LGBMRegressor, {}),
@@ -154,10 +171,12 @@ def boosted():
         ):
             kind = "classifier" if "Classifier" in name else "regressor"
             yield "LightGBM", name, lambda c=kind_of, s=settings, k=kind: c(n_estimators=30, verbose=-1, **s).fit(X, TARGETS[k])
+        ranker = LGBMRanker(n_estimators=30, verbose=-1)
+        yield "LightGBM", "LGBMRanker", lambda: ranker.fit(X, TARGETS["classifier"], group=[20] * (len(X) // 20))
     except ImportError:
         pass
     try:
-        from catboost import CatBoostClassifier, CatBoostRegressor
+        from catboost import CatBoostClassifier, CatBoostRanker, CatBoostRegressor
 
         for name, kind_of in (("CatBoostRegressor", CatBoostRegressor), ("CatBoostClassifier", CatBoostClassifier)):
             kind = "classifier" if "Classifier" in name else "regressor"
@@ -166,6 +185,8 @@ def boosted():
                 name,
                 lambda c=kind_of, k=kind: c(iterations=30, verbose=0, allow_writing_files=False).fit(X, TARGETS[k]),
             )
+        ranker = CatBoostRanker(iterations=30, verbose=0, allow_writing_files=False)
+        yield "CatBoost", "CatBoostRanker", lambda: ranker.fit(X, TARGETS["classifier"], group_id=QUERIES)
     except ImportError:
         pass
 
@@ -241,45 +262,140 @@ def additive():
     except ImportError:
         pass
     try:
-        from pygam import LinearGAM, LogisticGAM
+        import pygam
 
-        yield "pyGAM", "LinearGAM", lambda: LinearGAM().fit(X, TARGETS["regressor"])
-        yield "pyGAM", "LogisticGAM", lambda: LogisticGAM().fit(X, TARGETS["classifier"])
+        for name, target in (("LinearGAM", "regressor"), ("GammaGAM", "regressor"), ("LogisticGAM", "classifier")):
+            yield "pyGAM", name, lambda n=name, t=target: getattr(pygam, n)().fit(X, TARGETS[t])
     except ImportError:
         pass
-    try:
-        import statsmodels.api as sm
 
-        yield "statsmodels", "OLS", lambda: sm.OLS(TARGETS["regressor"], X).fit()
-        yield "statsmodels", "GLM(Poisson)", lambda: sm.GLM(TARGETS["regressor"], X, family=sm.families.Poisson()).fit()
-        yield "statsmodels", "Logit", lambda: sm.Logit(TARGETS["classifier"], X).fit(disp=0)
-    except ImportError:
-        pass
+
+def of_statsmodels():
+    """Yield the regressions of statsmodels, and one by a formula."""
+    y, label, groups = TARGETS["regressor"], TARGETS["classifier"], np.arange(len(X)) % 8
     try:
         import pandas as pd
-        from lifelines import CoxPHFitter, WeibullAFTFitter
+        import statsmodels.api as sm
+        import statsmodels.formula.api as smf
+    except ImportError:
+        return
+    families = sm.families
+    for name, fit in (
+        ("OLS", lambda: sm.OLS(y, X).fit()),
+        ("OLS, penalised", lambda: sm.OLS(y, X).fit_regularized(alpha=0.01)),
+        ("WLS", lambda: sm.WLS(y, X, weights=1.0 + X[:, 0]).fit()),
+        ("GLS", lambda: sm.GLS(y, X).fit()),
+        ("RLM", lambda: sm.RLM(y, X).fit()),
+        ("QuantReg", lambda: sm.QuantReg(y, X).fit(q=0.3)),
+        ("GLM(Gaussian)", lambda: sm.GLM(y, X).fit()),
+        ("GLM(Poisson)", lambda: sm.GLM(y, X, family=families.Poisson()).fit()),
+        ("GLM(Gamma)", lambda: sm.GLM(y, X, family=families.Gamma(families.links.Log())).fit()),
+        ("GLM(Binomial)", lambda: sm.GLM(label, X, family=families.Binomial()).fit()),
+        ("GEE(Poisson)", lambda: sm.GEE(y, X, groups, family=families.Poisson()).fit()),
+        ("Logit", lambda: sm.Logit(label, X).fit(disp=0)),
+        ("Probit", lambda: sm.Probit(label, X).fit(disp=0)),
+        ("Poisson", lambda: sm.Poisson(np.round(y), X).fit(disp=0)),
+        ("NegativeBinomial", lambda: sm.NegativeBinomial(np.round(y * 3), X).fit(disp=0)),
+        ("MNLogit", lambda: sm.MNLogit(np.digitize(y, np.quantile(y, [0.3, 0.6])), X).fit(disp=0)),
+        ("MixedLM", lambda: sm.MixedLM(y, X, groups).fit()),
+        ("PHReg", lambda: sm.PHReg(y, X, status=label).fit()),
+    ):
+        yield "statsmodels", name, fit
+    frame = pd.DataFrame(X, columns=NAMES).assign(y=y)
+    yield "statsmodels", "formula of OLS", lambda: smf.ols("y ~ x0 * x1 + np.log(x2) + bs(x3, df=4) + x4 + x5", frame).fit()
 
-        frame = pd.DataFrame(X, columns=NAMES).assign(time=TARGETS["regressor"], event=TARGETS["classifier"])
-        for kind_of in (CoxPHFitter, WeibullAFTFitter):
-            yield "lifelines", kind_of.__name__, lambda c=kind_of: c(penalizer=0.1).fit(frame, "time", "event")
+
+def survival():
+    """Yield the models of lifelines and scikit-survival, and a survival curve."""
+    y, event = TARGETS["regressor"], TARGETS["classifier"].astype(bool)
+    try:
+        import lifelines
+        import pandas as pd
+
+        frame = pd.DataFrame(X, columns=NAMES).assign(time=y, event=event)
+        for name in ("CoxPHFitter", "WeibullAFTFitter", "LogNormalAFTFitter", "LogLogisticAFTFitter", "AalenAdditiveFitter"):
+            kind_of = getattr(lifelines, name)
+            yield "lifelines", name, lambda c=kind_of: c(penalizer=0.1).fit(frame, "time", "event")
     except ImportError:
         pass
     try:
-        from sksurv.ensemble import GradientBoostingSurvivalAnalysis, RandomSurvivalForest
-        from sksurv.linear_model import CoxnetSurvivalAnalysis, CoxPHSurvivalAnalysis
-        from sksurv.svm import FastKernelSurvivalSVM, FastSurvivalSVM
+        from sksurv import ensemble, linear_model, svm, tree
         from sksurv.util import Surv
+    except ImportError:
+        return
+    times = Surv.from_arrays(event, y)
+    few = {"n_estimators": 20, "random_state": 0}
+    kinds = (
+        (tree.SurvivalTree, {"random_state": 0}),
+        (tree.ExtraSurvivalTree, {"random_state": 0}),
+        (ensemble.RandomSurvivalForest, few),
+        (ensemble.ExtraSurvivalTrees, few),
+        (ensemble.GradientBoostingSurvivalAnalysis, few),
+        (ensemble.ComponentwiseGradientBoostingSurvivalAnalysis, few),
+        (linear_model.CoxPHSurvivalAnalysis, {}),
+        (linear_model.CoxnetSurvivalAnalysis, {}),
+        (linear_model.IPCRidge, {}),
+        (svm.FastSurvivalSVM, {"random_state": 0}),
+        (svm.NaiveSurvivalSVM, {"random_state": 0}),
+        (svm.FastKernelSurvivalSVM, {"kernel": "rbf", "random_state": 0}),
+        (svm.HingeLossSurvivalSVM, {"kernel": "rbf"}),
+        (svm.MinlipSurvivalAnalysis, {"kernel": "rbf"}),
+    )
+    for kind_of, settings in kinds:
+        rows = 60 if kind_of.__name__ in ("NaiveSurvivalSVM", "HingeLossSurvivalSVM", "MinlipSurvivalAnalysis") else len(X)
+        yield "scikit-survival", kind_of.__name__, lambda c=kind_of, s=settings, n=rows: c(**s).fit(X[:n], times[:n])
 
-        times = Surv.from_arrays(TARGETS["classifier"].astype(bool), TARGETS["regressor"])
-        for kind_of in (
-            CoxPHSurvivalAnalysis,
-            CoxnetSurvivalAnalysis,
-            RandomSurvivalForest,
-            GradientBoostingSurvivalAnalysis,
-            FastSurvivalSVM,
-            FastKernelSurvivalSVM,
-        ):
-            yield "scikit-survival", kind_of.__name__, lambda c=kind_of: c().fit(X, times)
+    def curves():
+        model = ensemble.RandomSurvivalForest(**few).fit(X, times)
+        own = lambda rows: model.predict_survival_function(rows, return_array=True)  # noqa: E731
+        return model, "predict_survival_function", own, {"output": "survival"}
+
+    yield "scikit-survival", "RandomSurvivalForest(output='survival')", curves
+
+
+def gaussian_processes():
+    """Yield Gaussian processes of gpytorch and BoTorch."""
+    y = TARGETS["regressor"]
+    try:
+        import gpytorch
+        import torch
+    except ImportError:
+        return
+    rows, targets = torch.tensor(X[:80]), torch.tensor(y[:80])
+
+    class Process(gpytorch.models.ExactGP):
+        """A process as gpytorch's own first example has it."""
+
+        def __init__(self, kernel):
+            super().__init__(rows, targets, gpytorch.likelihoods.GaussianLikelihood())
+            self.mean_module, self.covar_module = gpytorch.means.ConstantMean(), gpytorch.kernels.ScaleKernel(kernel)
+
+        def forward(self, x):
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+    def own(model):
+        def mean(x):
+            with torch.no_grad(), gpytorch.settings.fast_pred_var(False):
+                return model.eval()(torch.tensor(np.asarray(x, float))).mean.numpy()
+
+        return mean
+
+    for kernel in (gpytorch.kernels.RBFKernel(), gpytorch.kernels.MaternKernel(2.5), gpytorch.kernels.RQKernel()):
+
+        def process(kernel=kernel):
+            model = Process(kernel).double().eval()
+            return model, "mean of the posterior", own(model)
+
+        yield "gpytorch", f"ExactGP({type(kernel).__name__})", process
+    try:
+        from botorch.models import SingleTaskGP
+
+        def single():
+            model = SingleTaskGP(rows, targets[:, None]).eval()
+            mean = lambda x: model.posterior(torch.tensor(np.asarray(x, float))).mean.detach().numpy()[:, 0]  # noqa: E731
+            return model, "mean of the posterior", mean
+
+        yield "botorch", "SingleTaskGP", single
     except ImportError:
         pass
 
@@ -529,6 +645,16 @@ def steps_of_other_libraries():
             "RandomOverSampler, LogisticRegression",
             lambda: with_samplers(RandomOverSampler(random_state=0), LogisticRegression()).fit(X, label),
         )
+        from imblearn import ensemble
+
+        for name in (
+            "BalancedRandomForestClassifier",
+            "BalancedBaggingClassifier",
+            "RUSBoostClassifier",
+            "EasyEnsembleClassifier",
+        ):
+            kind_of = getattr(ensemble, name)
+            yield "imbalanced-learn", name, lambda c=kind_of: c(n_estimators=10, random_state=0).fit(X, label)
     except ImportError:
         pass
     for library, package, name, settings in (
@@ -571,11 +697,23 @@ def methods(model) -> dict[str, Callable]:
             found[name] = getattr(model, name)
     if callable(getattr(model, "predict_proba", None)):
         found["predict_proba"] = lambda rows: np.asarray(model.predict_proba(rows))
-        found["predict_proba, second class"] = lambda rows: np.asarray(model.predict_proba(rows))[:, 1]
-        found["log-odds of predict_proba"] = lambda rows: log_odds(np.asarray(model.predict_proba(rows))[:, 1])
+        second = lambda rows: np.asarray(model.predict_proba(rows)).T[-1]  # noqa: E731  (pyGAM answers that one only)
+        found["predict_proba, second class"] = second
+        found["log-odds of predict_proba"] = lambda rows: log_odds(second(rows))
+        found["predict_proba of each target"] = lambda rows: np.concatenate(model.predict_proba(rows), axis=1)
     for name in ("score", "const_marginal_effect"):  # of scorecards, of treatment effects
         if callable(getattr(model, name, None)) and type(model).__module__.startswith(("optbinning", "econml")):
             found[name] = lambda rows, n=name: np.asarray(getattr(model, n)(rows)).reshape(len(rows), -1)
+    if callable(getattr(model, "latent_mean_and_variance", None)):
+        found["latent_mean_and_variance, mean"] = lambda rows: model.latent_mean_and_variance(rows)[0]
+    if type(model).__name__ == "IsolationForest":  # score = -2^(-path length / that of a random tree)
+        m = model.max_samples_
+        of_random_tree = 2.0 * (math.log(m - 1) + np.euler_gamma) - 2.0 * (m - 1) / m
+        found["path length of score_samples"] = lambda rows: -of_random_tree * np.log2(-model.score_samples(rows))
+    if callable(getattr(model, "predict_median", None)):
+        found["log of predict_median"] = lambda rows: np.log(np.asarray(model.predict_median(rows)))
+    if type(model).__name__ == "KernelDensity":
+        found["exp of score_samples"] = lambda rows: np.exp(model.score_samples(rows))
     if callable(getattr(model, "pred_param", None)):
         found["pred_param"] = model.pred_param
     if callable(getattr(model, "input_features", None)):  # YDF takes columns by name
@@ -583,10 +721,12 @@ def methods(model) -> dict[str, Callable]:
         found["predict"], found["log-odds of predict"] = by_name, lambda rows: log_odds(np.asarray(by_name(rows), float))
         found["predict and its rest"] = lambda rows: np.stack([1.0 - by_name(rows), by_name(rows)], axis=1)
     elif callable(getattr(model, "predict", None)):
-        if not len(getattr(model, "classes_", ())):  # labels are never what is explained
+        scored = type(model).__module__.startswith("sksurv")  # one of its machines is a classifier of pairs
+        if scored or not len(getattr(model, "classes_", ())):  # labels are never what is explained
             found["predict"] = model.predict
         for name, transform in (("log of predict", np.log), ("log-odds of predict", log_odds)):
             found[name] = lambda rows, t=transform: t(np.asarray(model.predict(rows)))
+        found["predict(which='linear')"] = lambda rows: model.predict(rows, which="linear")
         for setting in ("output_margin", "raw_score"):
             found[f"predict({setting}=True)"] = lambda rows, s=setting: model.predict(rows, **{s: True})
         found["predict(prediction_type='RawFormulaVal')"] = lambda rows: model.predict(rows, prediction_type="RawFormulaVal")
@@ -602,7 +742,7 @@ def explained_method(own, explanation, rows):
         except Exception:  # not a method of this model
             continue
         if answer.size == explanation.prediction.size and np.allclose(
-            answer.reshape(explanation.prediction.shape), explanation.prediction, rtol=1e-5, atol=1e-6
+            answer.reshape(explanation.prediction.shape), explanation.prediction, rtol=1e-4, atol=1e-5
         ):
             return name, method
     return "", None
@@ -679,13 +819,20 @@ def _frame(rows):
 
 def seen_of(library, name, fit):
     """Fit a model, explain three rows, and return what was seen."""
-    table = _frame if library in FRAMES else _first_column if name == "IsotonicRegression" else np.asarray
+    table = (
+        _frame
+        if library in FRAMES or name.startswith("formula")
+        else _first_column
+        if name == "IsotonicRegression"
+        else np.asarray
+    )
     try:
         model, *named = fitted if isinstance(fitted := fit(), tuple) else (fitted,)
+        settings = named[2] if len(named) > 2 else {}
     except Exception as error:
         return Seen(library, name, "not fitted", reason=first_words(error))
     try:
-        explainer = Explainer(model, table(BACKGROUND))
+        explainer = Explainer(model, table(BACKGROUND), **settings)
         explanation = explainer(table(ROWS))
     except Exception as error:
         return as_a_function(library, name, model, first_words(error), table)
@@ -700,7 +847,7 @@ def seen_of(library, name, fit):
     started = time.perf_counter()
     explainer(many)
     milliseconds = (time.perf_counter() - started) / len(many) * 1e3
-    status = "exact" if explanation.exact else "sampled"
+    status = "as a function" if "BlackBox" in type(explainer.reader).__name__ else "exact" if explanation.exact else "sampled"
     explains = f"{called} ({explanation.unit})" if called and explanation.unit not in called else called or explanation.unit
     return Seen(
         library,
@@ -769,15 +916,23 @@ def recorded():
 def main():
     """See the models of this environment and write the page of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="*")
+    parser.add_argument("--only", nargs="+", default=["*"], help="patterns of 'library model'")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     sys.path.insert(0, str(DOCS / "examples"))
     rows = {(row.library, row.model): row for row in recorded()}
     families = (scikit_learn, boosted, other_trees, additive, own_and_pipelines)
-    families += (statistics, rules_and_draws, files_and_automl, steps_of_other_libraries)
+    families += (
+        of_statsmodels,
+        survival,
+        gaussian_processes,
+        statistics,
+        rules_and_draws,
+        files_and_automl,
+        steps_of_other_libraries,
+    )
     for library, name, fit in itertools.chain.from_iterable(family() for family in families):
-        if fnmatch.fnmatchcase(f"{library} {name}", arguments.only):
+        if any(fnmatch.fnmatchcase(f"{library} {name}", pattern) for pattern in arguments.only):
             seen = replace(seen_of(library, name, fit), version=version_of(library))
             print(seen.line(), flush=True)
             if seen.status != "not fitted":

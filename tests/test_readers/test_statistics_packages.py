@@ -135,7 +135,11 @@ class TestSkglm:
     def skglm(self):
         return pytest.importorskip("skglm")
 
-    @pytest.mark.parametrize("name", ["Lasso", "ElasticNet", "MCPRegression", "MultiTaskLasso"])
+    # Solvers are compiled when they are first called, some seconds each
+    @pytest.mark.parametrize(
+        "name",
+        ["Lasso", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ElasticNet", "MCPRegression", "MultiTaskLasso"))],
+    )
     def test_regressions(self, skglm, name):
         y = np.c_[SCORE, X.age - SCORE] if name == "MultiTaskLasso" else SCORE
         model = getattr(skglm, name)(0.05).fit(X, y)
@@ -146,6 +150,7 @@ class TestSkglm:
             np.testing.assert_allclose(values, right, rtol=0, atol=roundings(64))
         require_the_usual_errors(model, ROWS, BACKGROUND)
 
+    @pytest.mark.slow  # its solver is compiled for minutes
     @pytest.mark.parametrize(("name", "unit"), [("SparseLogisticRegression", "log-odds"), ("LinearSVC", "decision function")])
     def test_classifiers(self, skglm, name, unit):
         model = getattr(skglm, name)(0.05).fit(X, LABEL)
@@ -158,6 +163,7 @@ class TestSkglm:
         with pytest.raises(UnsupportedStructureError, match=way):
             explain(model, ROWS, BACKGROUND, output="response")
 
+    @pytest.mark.slow
     def test_general_estimators_and_cox(self, skglm):
         from skglm.datafits import Huber, Logistic
         from skglm.penalties import L1

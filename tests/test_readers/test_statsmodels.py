@@ -7,12 +7,14 @@ import pandas as pd
 import pytest
 
 from exactshap import Explainer, explain
-from exactshap.errors import ExplanationWarning, InputError, UnsupportedStructureError
+from exactshap.errors import ExplanationWarning, InputError, UnsupportedModelError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from tolerances import RESPONSE, roundings
 
 sm = pytest.importorskip("statsmodels.api")
 smf = pytest.importorskip("statsmodels.formula.api")
+from statsmodels.miscmodels.ordinal_model import OrderedModel  # noqa: E402
+
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.normal(size=(150, 3)), columns=["age", "dose", "weight"])
 WITH = sm.add_constant(X)
@@ -205,20 +207,94 @@ def test_offsets(given):
         explain(MODELS["Poisson"][0](), WITH[:2], WITH[50:60])
 
 
+GROUP = np.arange(150) % 15
+GROUPED = Y + rng.normal(size=15)[GROUP]
+SIZES = pd.Series(pd.Categorical.from_codes(np.digitize(Y, [-0.5, 0.5]), ["small", "middle", "large"], ordered=True))
+MORE = {  # results with parameters that are no columns: the unit, and their own call
+    "negative binomial": (
+        lambda: sm.NegativeBinomial(COUNTS, WITH).fit(disp=0),
+        "log of the target",
+        lambda model, rows: np.log(model.predict(rows)),
+    ),
+    "generalised Poisson": (
+        lambda: sm.GeneralizedPoisson(COUNTS, WITH).fit(disp=0),
+        "log of the target",
+        lambda model, rows: np.log(model.predict(rows)),
+    ),
+    "mixed": (lambda: sm.MixedLM(GROUPED, WITH, GROUP).fit(), "target", lambda model, rows: model.predict(rows)),
+    "hazards": (
+        lambda: sm.PHReg(np.exp(Y), X).fit(),
+        "log hazard: high is early",
+        lambda model, rows: model.predict(exog=rows).predicted_values,
+    ),
+    "categories in order": (
+        lambda: OrderedModel(SIZES, X, distr="logit").fit(method="bfgs", disp=0),
+        "latent score: high is a late category",
+        lambda model, rows: model.predict(rows, which="linpred"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+@pytest.mark.filterwarnings("ignore")
+def test_parameters_beyond_the_columns(name):
+    make, unit, own = MORE[name]
+    model = make()
+    rows = X if name in ("hazards", "categories in order") else WITH
+    check_reader(model, rows[:4], rows[50:60])
+    explanation = explain(model, rows[:3], rows[50:60])
+    assert (explanation.unit, explanation.exact) == (unit, True)
+    np.testing.assert_allclose(explanation.prediction, own(model, rows[:3]), rtol=0, atol=roundings(100))
+    brute = explain(lambda table: np.asarray(own(model, table)), rows[:3], rows[50:60])
+    np.testing.assert_allclose(explanation.values, brute.values, rtol=0, atol=roundings(1000))
+    if name == "negative binomial":
+        response = explain(model, rows[:3], rows[50:60], output="response")
+        np.testing.assert_allclose(response.prediction, model.predict(rows[:3]), rtol=roundings(100))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_formulas_of_mixed_models():
+    model = smf.mixedlm("y2 ~ age * C(site)", TABLE.assign(y2=GROUPED), groups=GROUP).fit()
+    rows, background = TABLE[["age", "site"]][:3], TABLE[["age", "site"]][50:60]
+    explanation = explain(model, rows, background)
+    np.testing.assert_allclose(
+        explanation.values, explain(model.predict, rows, background).values, rtol=0, atol=roundings(1000)
+    )
+
+
+@pytest.mark.parametrize(
+    "labels", [np.digitize(Y, [-0.5, 0.5]) * 5, SIZES, SIZES.astype(str)], ids=["numbers", "ordered", "text"]
+)
+def test_several_classes_against_the_first(labels):
+    model = sm.MNLogit(labels, WITH).fit(disp=0)
+    explanation = explain(model, WITH[:3], WITH[50:60])
+    first, *others = SIZES.cat.categories if labels is SIZES else map(str, np.unique(np.asarray(labels)))
+    assert explanation.unit == f"log-odds against class {first}"
+    assert explanation.output_names == tuple(others)
+    chances = np.asarray(model.predict(WITH))
+    np.testing.assert_allclose(explanation.prediction, np.log(chances[:3, 1:] / chances[:3, :1]), rtol=0, atol=roundings(1000))
+    means = [chances[np.asarray(labels).astype(str) == name].mean(axis=0) for name in (first, *others)]
+    np.testing.assert_array_equal(np.argmax(means, axis=0), [0, 1, 2])  # the column of each name is largest for its own rows
+    one = explain(model, WITH[:3], WITH[50:60], output=others[1])
+    np.testing.assert_array_equal(one.values, explanation.values[:, :, 1])
+    check_reader(model, WITH[:3], WITH[50:60])
+
+
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: sm.MNLogit(np.digitize(Y, [-0.5, 0.5]), WITH).fit(disp=0),
-        lambda: sm.NegativeBinomial(COUNTS, WITH).fit(disp=0),
+        lambda: smf.mnlogit("size ~ C(site) * age", TABLE.assign(size=np.digitize(Y, [-0.5, 0.5]))).fit(disp=0).predict,
+        lambda: sm.ZeroInflatedPoisson(COUNTS, WITH).fit(disp=0).predict,
     ],
-    ids=["several predictors", "a parameter that is no column"],
+    ids=["several classes by terms", "a mixture"],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_the_way_out_works(make):
-    model, rows = make(), WITH
-    with pytest.raises(UnsupportedStructureError, match=r"explain\(model.predict, X, background\)"):
-        explain(model, rows[:2], rows[50:60])
-    assert explain(model.predict, rows[:2], rows[50:60]).certificate().passed
+    predict = make()
+    rows = TABLE[["site", "age"]] if hasattr(predict.__self__.model, "formula") else WITH
+    with pytest.raises((UnsupportedStructureError, UnsupportedModelError), match=r"explain\(model.predict, X, background\)"):
+        explain(predict.__self__, rows[:2], rows[50:60])
+    assert explain(predict, rows[:2], rows[50:60]).certificate().passed
 
 
 @pytest.mark.parametrize("name", ["glm", "logit"])

@@ -83,6 +83,8 @@ _REGISTRY: dict[str, str] = {
     "statsmodels.genmod.generalized_linear_model.GLMResultsWrapper": "exactshap.readers.additive.statsmodels",
     "statsmodels.discrete.discrete_model.BinaryResultsWrapper": "exactshap.readers.additive.statsmodels",
     "statsmodels.discrete.discrete_model.PoissonResultsWrapper": "exactshap.readers.additive.statsmodels",
+    "statsmodels.regression.mixed_linear_model.MixedLMResultsWrapper": "exactshap.readers.additive.statsmodels",
+    "statsmodels.duration.hazard_regression.PHRegResults": "exactshap.readers.additive.statsmodels",
     "glum._glm.GeneralizedLinearRegressorBase": "exactshap.readers.additive.glum",
     "skglm.estimators.*": "exactshap.readers.additive.skglm",
     "econml.dml.dml.LinearDML": "exactshap.readers.additive.econml",

@@ -131,7 +131,8 @@ class AdditiveReader(Reader):
         rows = self.traits.background.take(slice(0, min(CHECKED_ROWS, self.traits.background.n_rows)))
         encoded, own = reference.rows[: rows.n_rows], np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
         limit = self.limit(own, self.form.scale(encoded))
-        self.form.check(encoded, own, limit, owner=self.traits.model_name)
+        method = "predict" if self.form.own_call is None else self.form.own_call.method
+        self.form.check(encoded, own, limit, owner=self.traits.model_name, method=method)
         is_constant = float(np.ptp(own)) == 0.0  # a constant, which may be 0, has no digits that cancelling terms could take
         self._is_coarse = not is_constant and warn_of_rounding(
             self.traits.model_name, float(limit.max()), float(np.abs(own).max()), self.traits.rounding.precision
@@ -296,7 +297,7 @@ class AdditiveForm:
         """Return the magnitudes ([n_rows,]) that cancel inside the model's own arithmetic."""
         return 0.0 if self.magnitude is None else self.magnitude(rows)
 
-    def check(self, rows: np.ndarray, own: np.ndarray, limit: np.ndarray, *, owner: str) -> None:
+    def check(self, rows: np.ndarray, own: np.ndarray, limit: np.ndarray, *, owner: str, method: str) -> None:
         """Refuse a model with predictions that are not its terms' sum. They are (n_rows, n_outputs)."""
         terms = self.evaluate(rows)
         if np.all(is_right := np.abs(own - terms).max(axis=1) <= limit):
@@ -306,6 +307,6 @@ class AdditiveForm:
             message(
                 f"{owner} does not predict the sum of its terms",
                 f"For background row {i} it predicts {own[i].tolist()}, its terms give {terms[i].tolist()}",
-                "Explain its predict method as a black box: Explainer(model.predict, background)",
+                f"Explain its {method} as a black box: Explainer(model.{method}, background)",
             )
         )

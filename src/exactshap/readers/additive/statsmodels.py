@@ -1,15 +1,16 @@
-"""Results of statsmodels: least squares, generalised linear models and binary or count regressions, as their linear predictor."""
+"""Results of statsmodels: least squares, generalised linear, mixed, class, count and hazard regressions, as their linear predictor."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import functools
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.types import Model
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.readers import OwnCall, Request
+from exactshap.readers import OwnCall, Request, outputs_of, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._formula import is_of_terms, read_formula
 from exactshap.readers.additive._frame_call import FrameCall
@@ -19,21 +20,49 @@ from exactshap.readers.responses import Response, no_response
 
 _CONSTANT = "Intercept"  # as formulas call it
 _LINKS = {"Identity": "target", "Log": "log of the target", "Logit": "log-odds"}
-_OWN_SCALE = ("OLS", "WLS", "GLS", "GLSAR", "RLM", "QuantReg")  # predict is the linear predictor
+_OWN_SCALE = ("OLS", "WLS", "GLS", "GLSAR", "RLM", "QuantReg", "MixedLM")  # predict is the linear predictor
 _OTHERS = ("GLM", "GEE")
-_CLASSES = {"Logit": "log-odds", "Probit": "probit", "Poisson": "log of the target"}
-_KNOWN = (*_OWN_SCALE, *_CLASSES, *_OTHERS)
+_CLASSES = {
+    "Logit": "log-odds",
+    "Probit": "probit",
+    "Poisson": "log of the target",
+    "NegativeBinomial": "log of the target",
+    "NegativeBinomialP": "log of the target",
+    "GeneralizedPoisson": "log of the target",
+    "OrderedModel": "latent score: high is a late category",
+    "PHReg": "log hazard: high is early",
+}
+_KNOWN = (*_OWN_SCALE, *_CLASSES, *_OTHERS, "MNLogit")
 # Inverse links as `exactshap.expansions.links` calls them; None: the score is the response
 _INVERSE = {
     "Identity": None,
     "Log": "exponential",
     "Poisson": "exponential",
+    "NegativeBinomial": "exponential",
+    "NegativeBinomialP": "exponential",
+    "GeneralizedPoisson": "exponential",
     "Logit": "logistic",
     "Probit": "normal",
     "CLogLog": "complementary log-log",
     "LogLog": "log-log",
     "Cauchy": "cauchit",
 }
+
+
+@dataclass(frozen=True, eq=False)
+class HazardCall(FrameCall):
+    """The call of ``PHReg``, which takes rows by keyword and answers an object."""
+
+    def __call__(self, model: Model, rows: TableLike) -> np.ndarray:
+        return super().__call__(_Hazards(model), rows)
+
+
+@dataclass(frozen=True)
+class _Hazards:
+    model: Model
+
+    def predict(self, rows: TableLike) -> np.ndarray:
+        return np.asarray(self.model.predict(exog=rows).predicted_values, float)
 
 
 def _response(model: Model) -> Response:
@@ -51,32 +80,65 @@ def _response(model: Model) -> Response:
 @with_response(_response)
 def read(model: Model, request: Request) -> AdditiveReader:
     r"""Read the linear predictor of a result, :math:`x \cdot \beta`, without the offsets of the fit."""
-    fitted = model.model
+    fitted, kind = model.model, type(model.model).__name__
+    columns = _columns(fitted)
     params = np.asarray(model.params, float)
-    columns = [str(name) for name in fitted.exog_names]
-    if type(fitted).__name__ not in _KNOWN or params.shape != (len(columns),):
-        got = f"Got parameters of shape {params.shape}; known: {', '.join(_KNOWN)}"
-        do = "Call it: explain(model.predict, X, background), exact up to 13 players"
-        raise UnsupportedStructureError(
-            message(f"{type(fitted).__name__} can be read only where it has one linear predictor", got, do)
-        )
+    if params.ndim == 1 and kind in _MORE_PARAMETERS:
+        params = params[: len(columns)]
     by_formula = hasattr(fitted, "formula")
-    settings: dict[str, Any] = {} if type(fitted).__name__ in _OWN_SCALE else {"which": "linear"}
-    if by_formula and is_of_terms(columns):
+    of_terms = by_formula and is_of_terms(columns)
+    if kind not in _KNOWN or params.ndim > 1 + (kind == "MNLogit" and not of_terms) or len(params) != len(columns):
+        got = f"Got parameters of shape {np.shape(model.params)}; known: {', '.join(_KNOWN)}"
+        do = "Call it: explain(model.predict, X, background), exact up to 13 players"
+        raise UnsupportedStructureError(message(f"{kind} can be read only where it has one linear predictor", got, do))
+    if of_terms:
         terms = [name for name in columns if name != _CONSTANT]
-        training, linear = getattr(fitted.data, "frame", None), FrameCall("predict", settings)
+        training = getattr(fitted.data, "frame", None)
         # Terms may cancel, as a year and an intercept do; results without data do not know
         size = 0.0 if fitted.exog is None else float((np.abs(fitted.exog) @ np.abs(params)).max(initial=0.0))
-        reader = read_formula(model, request, terms, linear, unit=_unit(model), way="predict", training=training, floor=size)
+        call, unit = _frame_call(kind, ()), _unit(model)
+        reader = read_formula(model, request, terms, call, unit=unit, way="predict", training=training, floor=size)
         reader.traits = replace(reader.traits, offset_note=_offset_note(fitted))
         return reader
     inside = np.array([not (by_formula and name == _CONSTANT) for name in columns])
     names = tuple(name for name, kept in zip(columns, inside, strict=True) if kept)
-    call: OwnCall = FrameCall("predict", settings, names=names) if by_formula else OwnCall("predict", settings)
-    parts = LinearParts(params[inside][:, None], np.array([params[~inside].sum()]), ("output",), _unit(model))
-    reader = read_parts(model, request, parts, names if by_formula or hasattr(fitted.data.orig_exog, "columns") else None, call)
+    params = params.reshape(len(columns), -1)
+    outputs = _classes(fitted)[1:] if kind == "MNLogit" else ("output",)
+    parts = LinearParts(params[inside], params[~inside].sum(axis=0), outputs, _unit(model))
+    of_frames = _frame_call(kind, names)
+    own = of_frames if by_formula or kind == "PHReg" else OwnCall("predict", of_frames.settings)
+    if kind == "MNLogit":  # the first class answers zeros: it is what the others are compared with
+        chosen, picked = select_outputs(outputs, request.output, owner=kind)
+        own = replace(own, finish=functools.partial(outputs_of, [k + 1 for k in chosen], picked or len(outputs) == 1))
+    reader = read_parts(model, request, parts, names if by_formula or hasattr(fitted.data.orig_exog, "columns") else None, own)
     reader.traits = replace(reader.traits, offset_note=_offset_note(fitted))
     return reader
+
+
+# Kinds that have parameters beyond those of the columns: dispersions, variances, thresholds
+_MORE_PARAMETERS = ("NegativeBinomial", "NegativeBinomialP", "GeneralizedPoisson", "MixedLM", "OrderedModel")
+
+
+def _columns(fitted: Model) -> list[str]:
+    """Return the names of the columns; counts and categories list those of further parameters behind them."""
+    names = [str(name) for name in fitted.exog_names]
+    return names[: len(names) - getattr(fitted, "k_extra", 0)] if type(fitted).__name__ in _MORE_PARAMETERS else names
+
+
+def _frame_call(kind: str, names: tuple[str, ...]) -> FrameCall:
+    """Return the call that answers the linear predictor of a frame, with the columns that are named."""
+    if kind == "PHReg":
+        return HazardCall("predict", names=names)
+    words = "linpred" if kind == "OrderedModel" else "linear"
+    settings: dict[str, Any] = {} if kind in _OWN_SCALE else {"which": words}
+    return FrameCall("predict", settings, names=names)
+
+
+def _classes(fitted: Model) -> tuple[str, ...]:
+    """Return the names of the classes; the others are compared with the first."""
+    given = fitted.data.orig_endog
+    known = given.cat.categories if hasattr(given, "cat") else np.unique(np.asarray(given)) if np.ndim(given) == 1 else ()
+    return tuple(map(str, known)) if len(known) == fitted.J else tuple(f"class {k}" for k in range(int(fitted.J)))
 
 
 def _unit(model: Model) -> str:
@@ -84,6 +146,8 @@ def _unit(model: Model) -> str:
     if hasattr(fitted, "family"):
         link = type(fitted.family.link).__name__
         return _LINKS.get(link, f"{link} link of the target")
+    if type(fitted).__name__ == "MNLogit":
+        return f"log-odds against class {_classes(fitted)[0]}"
     if type(fitted).__name__ == "QuantReg":
         return f"quantile {model.q:g} of the target"
     return _CLASSES.get(type(fitted).__name__, "target")
