@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from exactshap._runtime.types import Foreign
@@ -84,6 +83,7 @@ def r2(
     from exactshap.cli._io import load_model, read_table, take_columns
     from exactshap.decompose import decompose_r2
     from exactshap.frames import as_table
+    from exactshap.results.decomposition import rows_of
 
     table = read_table(data)
     out_of_X = options.dropped(target, drop) + (() if sample_weight is None else (sample_weight,))
@@ -103,7 +103,7 @@ def r2(
         random_state=seed,
         n_jobs=jobs,
     )
-    _show(_facts_of_r2(shares), ("feature", "contribution", "of total"), _rows_of_r2(shares), "feature")
+    _show(_facts_of_r2(shares), *rows_of(shares, "feature"), "feature")
     write_outputs(shares, out, picture, _figure)
 
 
@@ -180,13 +180,6 @@ def _bandwidth_choice(text: str) -> str | float:
 def _facts_of_r2(shares: R2Decomposition) -> str:
     facts = f"{shares.statistic} = {shares.total:.6g} ({shares.game} game); shares sum to {shares.values.sum():.6g}"
     return f"{facts}, drift {shares.readable(shares.drift or 0.0):.2g}; residual {shares.residual:.1e} (tolerance {shares.tolerance:.1e})"
-
-
-def _rows_of_r2(shares: R2Decomposition) -> list[tuple[str, ...]]:
-    order = np.argsort(-shares.values, kind="stable")
-    values = shares.readable(shares.values)
-    fractions = np.where(values == 0.0, 0.0, shares.fractions)
-    return [(shares.feature_names[j], f"{values[j]:.4g}", f"{100 * fractions[j]:.1f} %") for j in order]
 
 
 def _finish(

@@ -195,7 +195,8 @@ def fingerprint(data: TableLike) -> str:
         digest.update(
             b"\x1e" + (table.names[j] if table.names is not None else str(j)).encode(errors="surrogatepass") + b"\x1f"
         )
-        digest.update(_column_bytes(table, j))
+        cells = _cells_of(table, j)
+        digest.update(cells.tobytes() if isinstance(cells, np.ndarray) else "\x1f".join(cells).encode(errors="surrogatepass"))
     return digest.hexdigest()
 
 
@@ -217,11 +218,6 @@ def row_bytes(data: TableLike) -> Iterator[bytes]:
     for i in range(table.n_rows):
         words = b"".join(b"\x1f" + column[i].encode(errors="surrogatepass") for column in texts)
         yield start + b"\x1e" + table_of_numbers[i].tobytes() + words
-
-
-def _column_bytes(table: Table, j: int) -> bytes:
-    cells = _cells_of(table, j)
-    return cells.tobytes() if isinstance(cells, np.ndarray) else "\x1f".join(cells).encode(errors="surrogatepass")
 
 
 def _cells_of(table: Table, j: int) -> np.ndarray | list[str]:

@@ -142,8 +142,10 @@ def _of_numbers(explanation: ExplanationData, given: np.ndarray) -> Observed:
                 got if observed is not None else f"Got text for an output in the unit {unit!r}",
             )
         )
-    if unit == _FUNCTION and _are_labels(observed) and not _are_probabilities(explanation.prediction):
-        low, high = explanation.prediction.min(), explanation.prediction.max()
+    low, high = explanation.prediction.min(initial=np.inf), explanation.prediction.max(initial=-np.inf)
+    are_labels = np.isin(observed[~np.isnan(observed)], (0.0, 1.0)).all()
+    # A regression on labels leaves [0, 1] by a little
+    if unit == _FUNCTION and are_labels and not (low >= -0.5 and high <= 1.5):
         got = f"It holds 0 and 1; the function returns {low:.4g} to {high:.4g}"
         raise InputError(
             message("`target` is not in the unit of this output", got, "Explain a function that returns probabilities")
@@ -212,12 +214,3 @@ def _other_labels(wanted: str, given: np.ndarray) -> InputError:
     got = sorted({cell_text(label) for label in given.ravel() if cell_text(label)})[:10]
     do = "Pass the labels as the model was fitted with them"
     return InputError(message(f"`target` needs the classes of this output: {wanted}", f"Got {', '.join(got)}", do))
-
-
-def _are_labels(numbers: np.ndarray) -> bool:
-    return bool(np.all(np.isin(numbers[~np.isnan(numbers)], (0.0, 1.0))))
-
-
-def _are_probabilities(numbers: np.ndarray) -> bool:
-    # A regression on labels leaves [0, 1] by a little
-    return bool(np.all((numbers >= -0.5) & (numbers <= 1.5)))

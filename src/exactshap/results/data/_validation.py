@@ -57,7 +57,7 @@ def _check_words(given: Mapping[str, Any]) -> None:
 
 def _check_facts(given: Mapping[str, Any]) -> None:
     """Check the types of fields that only texts use. So no repr or report breaks later."""
-    for name in ("n_evaluations", "background_size"):
+    for name in ("n_evaluations", "background_size", "n_masks"):
         value = given[name]
         if not _is_count(value) and not (value is None and name == "background_size"):
             raise InputTypeError(message(f"`{name}` must be an int >= 0", f"Got {value!r}"))
@@ -79,8 +79,6 @@ def _mask_facts(given: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value) >= 0):
             raise InputTypeError(message(f"`{name}` must be a number >= 0 or None", f"Got {value!r}"))
         found[name] = None if value is None else float(value)
-    if not _is_count(given["n_masks"]):
-        raise InputTypeError(message("`n_masks` must be an int >= 0", f"Got {given['n_masks']!r}"))
     rows = given["mask_rows"]
     if not isinstance(rows, (tuple, list)) or not all(_is_count(row) for row in rows):
         raise InputTypeError(message("`mask_rows` must be numbers of rows", f"Got {rows!r:.60}"))

@@ -124,19 +124,22 @@ def facts_of(shares: PairwiseDecomposition) -> list[str]:
     return facts
 
 
-def rows_of(shares: PairwiseDecomposition) -> tuple[list[str], list[list[str]]]:
-    """Return headings and rows of text, by decreasing share."""
-    level, values = f"{100 * shares.details['level']:g} % interval", shares.readable(shares.values)
+def rows_of(shares: Decomposition, noun: str = "column") -> tuple[list[str], list[list[str]]]:
+    """Return headings and rows of text, by decreasing share. ``noun`` is what the shares are of."""
+    values = shares.readable(shares.values)
+    fractions = np.where(values == 0.0, 0.0, shares.fractions)
     columns = {
-        "column": list(shares.feature_names),
+        noun: list(shares.feature_names),
         "contribution": [f"{v:.4g}" for v in values],
-        "of total": ["" if np.isnan(f) else f"{100 * f:.1f} %" for f in np.where(values == 0.0, 0.0, shares.fractions)],
+        "of total": ["" if np.isnan(f) else f"{100 * f:.1f} %" for f in fractions],
     }
     if shares.intervals is not None:
-        columns[level] = [f"{low:.3g} to {high:.3g}" for low, high in shares.readable(shares.intervals)]
-    if shares.p_values is not None and shares.p_adjusted is not None:
+        ends = shares.readable(shares.intervals)
+        columns[f"{100 * shares.details['level']:g} % interval"] = [f"{low:.3g} to {high:.3g}" for low, high in ends]
+    adjusted = getattr(shares, "p_adjusted", None)
+    if shares.p_values is not None and adjusted is not None:
         columns["p"] = [f"{p:.4g}" for p in shares.p_values]
-        columns[f"p ({shares.details['correction']})"] = [f"{p:.4g}" for p in shares.p_adjusted]
+        columns[f"p ({shares.details['correction']})"] = [f"{p:.4g}" for p in adjusted]
     order = np.argsort(-shares.values, kind="stable")
     return list(columns), [[column[j] for column in columns.values()] for j in order]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +127,8 @@ class Explanation(ExplanationData):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, ({field.name: getattr(self, field.name) for field in fields(self)},)
+        # Made again, not filled in: arrays are checked, and read-only as before
+        return functools.partial(Explanation, **{field.name: getattr(self, field.name) for field in fields(self)}), ()
 
     def __getattr__(self, name: str) -> Any:
         if text := called_here("Explanation", name):
@@ -573,7 +575,3 @@ class Explanation(ExplanationData):
             n_rows=n_rows,
             seed=seed,
         )
-
-
-def _rebuild(arguments: dict[str, Any]) -> Explanation:
-    return Explanation(**arguments)

@@ -181,20 +181,16 @@ def load(path: str | Path, kind: type[Kind], *, max_bytes: int | None) -> Kind:
     """Read an explanation of this class; see :meth:`Explanation.load`."""
     # Whatever is wrong from here on is wrong with the content
     with open_regular(path) as file:
+        if max_bytes is None:  # what ``save`` writes is not much smaller than its content
+            max_bytes = min(_MOST_BYTES, max(_ALWAYS_BYTES, _MOST_TIMES * os.fstat(file.fileno()).st_size))
         try:
-            return _read(file, kind, _Allowance(path, _default_limit(file) if max_bytes is None else max_bytes))
+            return _read(file, kind, _Allowance(path, max_bytes))
         except (ModelFormatError, MissingDependencyError):
             raise
         except zipfile.BadZipFile as error:
             raise _damaged(path, f"{error}. Pickles are never loaded") from None
         except Exception as error:  # zipfile, zlib, json, numpy and the frame libraries have a class for every kind of damage
             raise _damaged(path, f"{type(error).__name__}: {error}") from None
-
-
-def _default_limit(file: BinaryIO) -> int:
-    """Return how much a file may unpack to: what :meth:`Explanation.save` writes is not much smaller than its content."""
-    size = os.fstat(file.fileno()).st_size
-    return min(_MOST_BYTES, max(_ALWAYS_BYTES, _MOST_TIMES * size))
 
 
 @dataclass
