@@ -16,6 +16,7 @@ from exactshap import Explainer, explain
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.frames import as_table
 from exactshap.readers.conditional._regressions import BANDWIDTHS, ETAS, LEAF_ROWS, Coordinates
+from exactshap.semivalues import owen
 from tolerances import FOREST_DIGITS, chance, conditioned, roundings
 
 RNG = np.random.default_rng(0)
@@ -267,3 +268,12 @@ def test_copulas_refuse_ties_and_gaps():
     gaps[3, 1] = np.nan
     with pytest.raises(InputError, match=r"Column 1 has missing cells"):
         Explainer(lambda rows: rows[:, 0], gaps, value_function="observational-copula")
+
+
+def test_hierarchies_of_drawn_means_carry_standard_errors():
+    explainer = Explainer(curve, Z, value_function="observational-copula", n_samples=64)
+    singles, nested = explainer(X), explainer(X, owen({"one": [0], "two": [1], "three": [2]}))  # no group joins columns
+    for name in ("values", "std_error", "baseline"):
+        one, other = getattr(nested, name), getattr(singles, name)
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12 * np.abs(singles.prediction).max(), err_msg=name)
+    assert not nested.certificate().exact

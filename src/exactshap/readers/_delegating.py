@@ -93,7 +93,12 @@ class HierarchicalReader(DelegatingReader):
         if isinstance(semivalue, Semivalue):
             return self.inner.solve(X, semivalue, order)
         budget = self.options.get("budget") or DEFAULT_CALLS if self.traits.asks is not None else None
-        found = solve(self.inner.game(X), semivalue, order, budget=budget)
+        game = self.inner.game(X)
+        found = solve(game, semivalue, order, budget=budget)
+        if (replicates := getattr(game, "replicates", 1)) > 1:  # of a conditional mean that is drawn
+            from exactshap.readers._row_games import averaged
+
+            found = averaged(found, replicates, self.traits.single_output)
         scale = (
             self.inner.solve(X, find("shapley"), 1).scale if self.traits.asks is None else found.scale
         )  # what its own arithmetic adds up

@@ -95,6 +95,7 @@ class ConditionalGame:
     size: float = 0.0  # values of a coalition's largest matrix
     routes: Any = None  # what each form would cost, for ``choose``
     approximate: bool = False
+    replicates: int = 1  # draws of each output next to each other, of which the mean is wanted
 
     @property
     def n_rows(self) -> int:
@@ -181,6 +182,31 @@ def _unflattened(found: Solution, game: ConditionalGame) -> Solution:
         error_bound=np.broadcast_to(np.max(found.error_bound), (game.n_rows,)),
     )
     return replace(found, part=part, residual=rows(found.residual))
+
+
+def averaged(found: Solution, replicates: int, single_output: bool) -> Solution:
+    """Return the mean over replicates (the last axis), and its standard error. The error of sampled coalitions is included."""
+
+    def split(array: Any) -> np.ndarray:
+        return np.asarray(array).reshape(*np.shape(array)[:-1], -1, replicates)
+
+    def mean(array: Any) -> Any:
+        return None if array is None else _single(split(array).mean(axis=-1))
+
+    def _single(array: np.ndarray) -> np.ndarray:
+        return array[..., 0] if single_output else array
+
+    variance = split(found.values).var(axis=-1, ddof=1) / replicates
+    if found.std_error is not None:
+        variance = variance + (split(found.std_error) ** 2).mean(axis=-1)
+    part = replace(
+        found.part,
+        values=mean(found.values),
+        std_error=_single(np.sqrt(variance)),
+        empty=mean(found.empty),
+        full=mean(found.full),
+    )
+    return replace(found, part=part, residual=mean(found.residual))
 
 
 @dataclass(frozen=True, eq=False)

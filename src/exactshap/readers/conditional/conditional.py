@@ -12,7 +12,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
 from exactshap.games import normalised_weights
-from exactshap.readers import Coalitions, ConditionalGame, DelegatingReader, Reader, Request
+from exactshap.readers import Coalitions, ConditionalGame, DelegatingReader, Reader, Request, averaged
 from exactshap.readers import read as read_any
 from exactshap.readers.conditional._copula import GaussianCopula
 from exactshap.readers.conditional._regressions import Coordinates, ForestRegression, RegressedMeans, RidgeRegression
@@ -97,13 +97,14 @@ class ConditionalReader(DelegatingReader):
             n_players=self.traits.n_players,
             single_output=self.traits.single_output and self.replicates == 1,
             size=self.means.bytes(X.n_rows) / 48.0,
+            replicates=self.replicates,
         )
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         game = self.game(X)
         found = self.coalitions.solve(game, semivalue, order)
         found = found.renamed(f"{found.method} of {game.function.describe()}")
-        return found if self.replicates == 1 else _averaged(found, self.replicates, self.traits.single_output)
+        return found if self.replicates == 1 else averaged(found, self.replicates, self.traits.single_output)
 
     def memory(self, n_rows: int, order: int) -> float:
         table, each = self.coalitions.table_values() * self.traits.n_outputs * self.replicates, self.means.bytes(n_rows)
@@ -125,28 +126,3 @@ class ConditionalReader(DelegatingReader):
 
     def stability(self, X: Table) -> None:
         """Return None: none is known."""
-
-
-def _averaged(found: Solution, replicates: int, single_output: bool) -> Solution:
-    """Return the mean over replicates (the last axis), and its standard error. The error of sampled coalitions is included."""
-
-    def split(array: Any) -> np.ndarray:
-        return np.asarray(array).reshape(*np.shape(array)[:-1], -1, replicates)
-
-    def mean(array: Any) -> Any:
-        return None if array is None else _single(split(array).mean(axis=-1))
-
-    def _single(array: np.ndarray) -> np.ndarray:
-        return array[..., 0] if single_output else array
-
-    variance = split(found.values).var(axis=-1, ddof=1) / replicates
-    if found.std_error is not None:
-        variance = variance + (split(found.std_error) ** 2).mean(axis=-1)
-    part = replace(
-        found.part,
-        values=mean(found.values),
-        std_error=_single(np.sqrt(variance)),
-        empty=mean(found.empty),
-        full=mean(found.full),
-    )
-    return replace(found, part=part, residual=mean(found.residual))
