@@ -506,6 +506,17 @@ def test_an_answer_says_what_the_prediction_was_and_its_probability():
     assert page.count("<small>was ") == 2  # the cell of age, and its value; those of bmi are as they were
 
 
+def test_truth_values_of_the_table_are_words():
+    pytest.importorskip("shiny")
+    from exactshap.app import WhatIf
+    from exactshap.app._page import _shown
+
+    X = pandas.DataFrame({"age": [1.0, 2.0, 3.0], "smokes": [True, False, True]})
+    table = _shown(WhatIf(lambda rows: np.asarray(rows, float).sum(axis=1), X, X[:2]), np.arange(3))
+    assert table["smokes"].tolist() == ["True", "False", "True"]
+    assert table.columns.tolist() == ["row", "age", "smokes"]
+
+
 def test_sliders_send_while_they_move_only_if_the_model_is_quick():
     pytest.importorskip("shiny")
     from exactshap.app import WhatIf

@@ -306,4 +306,7 @@ def _shown(what_if: WhatIf, numbers: np.ndarray) -> Any:
     pandas = require("pandas", "frames", purpose="The table of rows")
     numbers = numbers[:_ROWS_SHOWN]
     rows = what_if.data.take(numbers)
-    return pandas.DataFrame({"row": numbers} | {name: rows.column(j) for j, name in enumerate(what_if.names)})
+    cells = {name: rows.column(j) for j, name in enumerate(what_if.names)}
+    # Browsers would write truth values in lower case
+    words = {name: column.astype(str) for name, column in cells.items() if column.dtype.kind == "b"}
+    return pandas.DataFrame({"row": numbers} | cells | words)
