@@ -33,6 +33,8 @@ DEFAULT_BUDGET = 512
 # Players up to which all coalitions are visited, as of any function, unless a budget says less
 ENUMERATED = 12
 MOST_COALITIONS = 256  # at a time: what the routing kernel takes at once
+# Coalitions from which on a search costs as much as all coalitions of the ``cheap_players`` of trees (benchmarks/bench_probabilities.py)
+CHEAP_BUDGET = 128
 # For each score at least, so that slopes are fitted to more than noise
 COALITIONS_OF_A_SLOPE = 4
 TIMED_COALITIONS = 32
@@ -46,7 +48,7 @@ ROUNDING = 64.0
 class HybridScores(ABC):
     """Scores of rows that mix an explained row with every background row."""
 
-    cheap_players: int = 0  # up to which all coalitions cost less than a search from 200 of them
+    cheap_players: int = 0  # up to which all coalitions cost no more than a search from CHEAP_BUDGET of them
 
     @abstractmethod
     def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:
@@ -183,11 +185,11 @@ class SampledResponse(LinkedReader):
 
     @property
     def _enumerated_players(self) -> int:
-        """Players up to which all coalitions are visited. What is no budget at all is left for the solver to refuse."""
+        """Players up to which all coalitions are visited."""
         budget = self.options.get("budget")
         if budget is None:
             return ENUMERATED
-        return self.hybrids.cheap_players if isinstance(budget, (int, np.integer)) and budget >= 2 else 0
+        return self.hybrids.cheap_players if isinstance(budget, (int, np.integer)) and budget >= CHEAP_BUDGET else 0
 
     def _coalitions(self) -> tuple[float, str]:
         """Return how many coalitions of a row are visited at most, and the method."""
