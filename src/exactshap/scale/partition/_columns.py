@@ -15,7 +15,7 @@ from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
 from exactshap.errors import ExactnessError, InputError, UnknownNameError, did_you_mean, message
-from exactshap.readers import Reader
+from exactshap.readers import Traits
 from exactshap.results.data import frame_kind, frame_of
 from exactshap.results.explanation import Explanation
 
@@ -145,21 +145,21 @@ def _by_output(values: np.ndarray) -> np.ndarray:
 
 
 def layout_of(
-    reader: Reader, keep: Sequence[str], *, sampled: bool, order: int = 1, top_k: int | None = None, dtype: str = "float64"
+    traits: Traits, keep: Sequence[str], *, sampled: bool, order: int = 1, top_k: int | None = None, dtype: str = "float64"
 ) -> Layout:
-    """Return the columns for a reader, or refuse names that would meet.
+    """Return the columns for the facts of a reader, or refuse names that would meet.
 
     >>> from types import SimpleNamespace
-    >>> reader = SimpleNamespace(single_output=True, output_names=("y",), player_names=("age",))
-    >>> layout_of(reader, ["id"], sampled=False).computed
+    >>> traits = SimpleNamespace(single_output=True, output_names=("y",), player_names=("age",))
+    >>> layout_of(traits, ["id"], sampled=False).computed
     ('phi_age', 'baseline', 'prediction', 'residual', 'exact')
     """
     check_count("order", order)
     if top_k is not None:
         check_count("top_k", top_k)
-    endings = ("",) if reader.traits.single_output else tuple(f"_{name}" for name in reader.traits.output_names)
+    endings = ("",) if traits.single_output else tuple(f"_{name}" for name in traits.output_names)
     sizes = range(1, order + 1)  # in the order of explanation.sets
-    players = tuple(" & ".join(names) for size in sizes for names in combinations(reader.traits.player_names, size))
+    players = tuple(" & ".join(names) for size in sizes for names in combinations(traits.player_names, size))
     if dtype not in _DTYPES:
         raise UnknownNameError(message(f"Unknown type dtype={dtype!r}", do=did_you_mean(str(dtype), _DTYPES)))
     layout = Layout(tuple(keep), endings, players, sampled, None if top_k is None else min(int(top_k), len(players)), dtype)

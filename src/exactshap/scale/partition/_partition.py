@@ -114,7 +114,9 @@ class Partition:
         self.drop, self.on_bad_rows, self.index, self.order = tuple(drop), on_bad_rows, index, order
         self.offset = offset
         sampled = _is_sampled(explainer, index, order)
-        self.layout = layout_of(explainer.reader, tuple(self.types), sampled=sampled, order=order, top_k=top_k, dtype=dtype)
+        self.layout = layout_of(
+            explainer.reader.traits, tuple(self.types), sampled=sampled, order=order, top_k=top_k, dtype=dtype
+        )
         self._packed: tuple[str, bytes] | None = None
 
     def __call__(self, table: TableLike) -> Any:
