@@ -203,7 +203,7 @@ def test_a_sparse_encoder_in_front():
 def test_what_is_no_function_of_one_sum_is_refused_with_a_way_out(model):
     with pytest.raises(
         (UnsupportedStructureError, UnknownNameError),
-        match=r"(not known from its score.*Call the model|no output 'probability'.*are sampled): explain\(model\.",
+        match=r"(no known function of its score.*Call the model|no output 'probability'.*are sampled): explain\(model\.",
     ):
         explain(model, ROWS, BACKGROUND, output="probability")
     if hasattr(model, "predict_proba"):
