@@ -125,7 +125,7 @@ def verify(
         with rows_from(start, table.row_label):
             block, of_block = table.take(rows), None if offsets is None else offsets[rows]
             parts.append(_compared(reader, block, masks, of_block, (semivalue, order) if start == 0 else None))
-    second, first = reader.second_reading(), parts[0]
+    second, first = reader.traits.second_reading(), parts[0]
     return Verification(
         max_residual=max(part.residual for part in parts),
         max_mask_difference=None if first.masked is None else max(part.masked or 0.0 for part in parts),

@@ -15,7 +15,7 @@ from exactshap._runtime.calibration import clocked
 from exactshap.errors import ExplanationWarning, message, warn
 from exactshap.frames import Table
 from exactshap.games import Game
-from exactshap.readers._traits import SecondReading, Traits
+from exactshap.readers._traits import Traits
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, choose, count_sets, solve
 
@@ -86,10 +86,6 @@ class Reader(ABC):
         if self.traits.background is None or self.traits.value_function not in ("interventional", "baseline"):
             return None
         return hand_masked(self, X, masks)
-
-    def second_reading(self) -> SecondReading:
-        """Return how a second, independent reading of the model differs."""
-        return SecondReading()
 
     def bind(self, row: Table) -> Reader | None:
         """Return this reading with one reference row, None where nothing is replaced. Arrays are shared.

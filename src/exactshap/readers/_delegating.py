@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.calibration import clocked
 from exactshap.frames import Table
 from exactshap.games import Game
-from exactshap.readers._base import Reader, SecondReading
+from exactshap.readers._base import Reader
 from exactshap.semivalues import Hierarchy, Question, Semivalue, find
 from exactshap.solvers import Cost, Solution, solve
 
@@ -67,9 +67,6 @@ class DelegatingReader(Reader):
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         return self.inner.cost(self.rows(few), n_rows, semivalue, order, block_rows)
-
-    def second_reading(self) -> SecondReading:
-        return self.inner.second_reading()
 
     def bind(self, row: Table) -> DelegatingReader | None:
         inner = self.inner.bind(self.rows(row))

@@ -164,6 +164,8 @@ class Traits:
         Rows of one block at most: what a thread solves at a time, and a step of progress.
     threads_inside : bool
         Whether ``solve`` takes the threads itself, so that blocks follow one another.
+    second_reading : callable
+        Returns how a second, independent reading of the model differs: trees and the library's own dump.
     asks : Asks or None
         What a row takes of a model that is called for each coalition.
     memory_advice : str
@@ -196,6 +198,7 @@ class Traits:
     absent: float = 0.0
     block_rows: int = 256
     threads_inside: bool = False
+    second_reading: Callable[[], SecondReading] = SecondReading
     asks: Asks | None = None
     memory_advice: str = "Raise memory_limit=, lower the order, or group columns with groups="
     n_features: int = field(init=False)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap.frames import Table
-from exactshap.readers import Reader
+from exactshap.readers import Reader, SecondReading
 from exactshap.readers.responses._links import Response, needs_rows
 
 # Players up to which visiting all coalitions costs less than 100 waves (benchmarks/bench_probabilities.py): a third at 10 players
@@ -29,6 +29,7 @@ class LinkedReader(Reader):
             offset=None,  # it would change the slope of the link
             block_rows=block_rows,
             threads_inside=False,
+            second_reading=SecondReading,
         )
         self._link, self._slope, self._shift, self._rows = str(response.link), response.slope, response.shift, response.rows
 

@@ -8,7 +8,7 @@ does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -64,9 +64,9 @@ class TreeReader(Reader):
             request = replace(request, output="auto")
         self._column = ensemble.output_number(request.output)
         unit = _unit(ensemble, self._column)
-        self._n_model_outputs = len(ensemble.output_names)
+        n_model_outputs = len(ensemble.output_names)
         self.ensemble = ensemble = ensemble.pick(request.output)
-        self._refuse = refuse
+        self._refuse, self._dump = refuse, _Dump(model, ensemble, self._column, n_model_outputs)
         traits = Traits.of(
             model,
             request,
@@ -84,6 +84,7 @@ class TreeReader(Reader):
             offset=offset or Offset(),
             offset_note=ensemble.offset_note,
             absent=ensemble.absent,
+            second_reading=self._dump.compared,
             block_rows=4096,  # rows are cheap here: calls would cost more
         )
         if traits.value_function == "path_dependent":
@@ -135,7 +136,7 @@ class TreeReader(Reader):
         """Mask by hand; where nodes split by cover instead, walk over the library's own dump."""
         if self.traits.value_function != "path_dependent":
             return super().masked_predictions(X, masks)
-        own = self._own_trees()
+        own = self._dump.trees()
         if own is None:
             return None
         trees, outputs = self.ensemble.trees, self.ensemble.tree_output
@@ -150,40 +151,6 @@ class TreeReader(Reader):
         constant = np.median(self.predict(X).reshape(X.n_rows, -1) - sums[:, -1], axis=0)  # the dump may not tell it
         values = sums[:, :-1] + constant
         return values[:, :, 0] if self.traits.single_output else values
-
-    def second_reading(self) -> SecondReading:
-        """Compare the trees, node by node, with the library's dump."""
-        own = self._own_trees()
-        if own is None:
-            return SecondReading(gap=self._no_dump())
-        return SecondReading(dump_difference(self.ensemble.trees, own, self.ensemble.tree_output))
-
-    def _no_dump(self) -> str:
-        """Return what keeps the trees from being compared with a dump."""
-        if self.ensemble.hashed is not None or any(self.ensemble.categories):
-            return f"{self.traits.model_name} splits on categories, which its dump writes in another form"
-        if isinstance(self.traits.model, TreeModel):
-            return "they come from a file, without the library that could dump them"
-        if self.ensemble.library == "treelite":
-            return "they are read from treelite's dump itself"
-        return f"the library has no dump of {self.traits.model_name} with every number that it predicts by"
-
-    def _own_trees(self) -> list[Node] | None:
-        """Return the explained outputs' trees by the library's own dump."""
-        ensemble = self.ensemble
-        own = (
-            None if ensemble.hashed is not None or any(ensemble.categories) else own_trees(self.traits.model, ensemble.library)
-        )
-        if own is None:
-            return None
-        every = self._n_model_outputs
-        if self._column is not None and len(own) == every * ensemble.trees.n_trees and every > 1:
-            return own[self._column :: every]
-        own = own[: ensemble.trees.n_trees]  # an early stop
-        if self._column is not None:
-            for node in _leaves(own):
-                node.value = node.value[[self._column]] if len(node.value) > 1 else node.value
-        return own
 
     def _check_background(self, predicted: np.ndarray, rows: np.ndarray) -> None:
         """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""
@@ -211,6 +178,48 @@ class TreeReader(Reader):
     def _row_bytes(self, order: int) -> float:
         sets = count_sets(self.traits.n_players, order) * self.traits.n_outputs
         return 8.0 * (3.0 * sets + 4.0 * self.ensemble.trees.n_features)
+
+
+@dataclass(frozen=True, eq=False)
+class _Dump:
+    """Read the explained outputs' trees a second time, from the library's own dump."""
+
+    model: Model
+    ensemble: TreeModel
+    column: int | None  # the one output of several that is explained
+    n_model_outputs: int
+
+    def trees(self) -> list[Node] | None:
+        """Return the trees, or None where the dump does not hold them."""
+        ensemble, column, every = self.ensemble, self.column, self.n_model_outputs
+        own = None if ensemble.hashed is not None or any(ensemble.categories) else own_trees(self.model, ensemble.library)
+        if own is None:
+            return None
+        if column is not None and len(own) == every * ensemble.trees.n_trees and every > 1:
+            return own[column::every]
+        own = own[: ensemble.trees.n_trees]  # an early stop
+        if column is not None:
+            for node in _leaves(own):
+                node.value = node.value[[column]] if len(node.value) > 1 else node.value
+        return own
+
+    def compared(self) -> SecondReading:
+        """Compare the trees, node by node."""
+        own = self.trees()
+        if own is None:
+            return SecondReading(gap=self._gap())
+        return SecondReading(dump_difference(self.ensemble.trees, own, self.ensemble.tree_output))
+
+    def _gap(self) -> str:
+        """Return what keeps the trees from being compared with a dump."""
+        name = self.ensemble.name
+        if self.ensemble.hashed is not None or any(self.ensemble.categories):
+            return f"{name} splits on categories, which its dump writes in another form"
+        if isinstance(self.model, TreeModel):
+            return "they come from a file, without the library that could dump them"
+        if self.ensemble.library == "treelite":
+            return "they are read from treelite's dump itself"
+        return f"the library has no dump of {name} with every number that it predicts by"
 
 
 def _leaves(own: list[Node]) -> Iterator[Node]:

@@ -147,6 +147,12 @@ class SumGame:
         return total[..., 0] if self.single_output else total
 
 
+def _all_gaps(parts: Sequence[Traits]) -> SecondReading:
+    """Return what keeps members from being read a second time."""
+    gaps = (part.second_reading().gap for part in parts)
+    return SecondReading(gap="; ".join(dict.fromkeys(filter(None, gaps))))
+
+
 class SumReader(Reader):
     r"""A weighted sum of other readers' models, all of them with the sum's players and one value function.
 
@@ -187,6 +193,7 @@ class SumReader(Reader):
             offset_note=next(filter(None, (part.offset_note for part in parts)), ""),
             block_rows=min(MAX_BLOCK_ROWS, *(part.block_rows for part in parts)),
             threads_inside=any(part.threads_inside for part in parts),
+            second_reading=functools.partial(_all_gaps, parts),
         )
 
     def _rounding(self) -> Rounding:
@@ -310,10 +317,6 @@ class SumReader(Reader):
         if any(part is None for part in parts):
             return None
         return self._squeezed(total_of(self.members, [np.asarray(part) for part in parts], self.constant))
-
-    def second_reading(self) -> SecondReading:
-        gaps = (member.reader.second_reading().gap for member in self.members)
-        return SecondReading(gap="; ".join(dict.fromkeys(filter(None, gaps))))
 
     def bind(self, row: Table) -> SumReader | None:
         """Bind every member to the row as it takes it."""

@@ -82,6 +82,9 @@ class OnnxReader(DelegatingReader):
             background=background,
             weights=request.weights,
             own_call=None,
+            second_reading=functools.partial(
+                SecondReading, gap="they come from a file, without the library that could dump them"
+            ),
         )
         if background is not None:
             self._check_transform(background.take(slice(0, CHECKED_ROWS)))
@@ -108,9 +111,6 @@ class OnnxReader(DelegatingReader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         solution = super().solve(X, semivalue, order)
         return solution.renamed(f"{solution.method}; predictions by {self._runs}")
-
-    def second_reading(self) -> SecondReading:
-        return SecondReading(gap="they come from a file, without the library that could dump them")
 
     def memory(self, n_rows: int, order: int) -> float:
         return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.traits.n_features
