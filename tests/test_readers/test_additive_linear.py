@@ -293,6 +293,24 @@ def test_constant_predictions_are_exact():
     assert (found.kind, np.abs(found.values).max(), np.abs(found.prediction).max()) == ("exact", 0.0, 0.0)
 
 
+def test_constant_predictions_hide_no_lost_digits():
+    model, rows = cancelling(1e16)  # of whose small terms no digit is left
+    rows[:, 1] = rows[:, 0] = 1.0
+    model.coef_ = np.array([1e16, -1e16, 1.0, 0.0])
+    model.intercept_ = 0.0
+    assert np.ptp(model.predict(rows[:1])) == 0.0
+    one, many = Explainer(model, rows[:1]), Explainer(model, np.repeat(rows[:1], 5, axis=0))
+    rows[6:, 0] += 2.0**-50
+    for explainer in (one, many):
+        with pytest.warns(ExplanationWarning, match="Rounding leaves about 0 digits of what LinearRegression predicts"):
+            found = explainer(rows[6:])
+        assert found.kind == "approximate"
+    model.coef_[:2], model.intercept_ = 1.0, -float(rows[0] @ np.array([1.0, 1.0, 1.0, 0.0]))
+    found = explain(model, rows[6:], rows[:1])  # 0 for the reference row, with all digits for others
+    assert found.kind == "exact"
+    assert found.certificate().passed
+
+
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
 def test_more_digits_hold_where_large_coefficients_cancel():
     """Against fractions: both large columns are one player, whose value is a small difference of large terms."""

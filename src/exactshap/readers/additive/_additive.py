@@ -133,7 +133,9 @@ class AdditiveReader(Reader):
         limit = self.limit(own, self.form.scale(encoded))
         method = "predict" if self.form.own_call is None else self.form.own_call.method
         self.form.check(encoded, own, limit, owner=self.traits.model_name, method=method)
-        is_constant = float(np.ptp(own)) == 0.0  # a constant, which may be 0, has no digits that cancelling terms could take
+        # Of a constant, which may be 0, nothing says how large values are: the certificate, which knows them, counts the digits left
+        if is_constant := float(np.ptp(own)) == 0.0:
+            self.traits = replace(self.traits, rounding=replace(self.traits.rounding, cancels=True))
         self._is_coarse = not is_constant and warn_of_rounding(
             self.traits.model_name, float(limit.max()), float(np.abs(own).max()), self.traits.rounding.precision
         )
