@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from exactshap.solvers.sampled.process._evidence import correct_curvature
 from exactshap.solvers.sampled.process._relevance import CONVEX, LONGEST, search
-from exactshap.solvers.sampled.process._relevance_kernels import correct_curvature
 from tolerances import ITERATED, conditioned, roundings
 
 WIDE = np.array([[-9.0] * 4, [9.0] * 4])

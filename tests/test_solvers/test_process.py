@@ -24,6 +24,7 @@ from exactshap.solvers.sampled.process._evidence import (
     Posterior,
     covariance_and_slopes,
     factorise,
+    fill_weighted,
 )
 from exactshap.solvers.sampled.process._hypercube import HEAVY_TAILS, prior_variance, white_variance
 from exactshap.solvers.sampled.process._relevance import (
@@ -36,7 +37,6 @@ from exactshap.solvers.sampled.process._relevance import (
     evenly_spaced,
     find_relevances,
 )
-from exactshap.solvers.sampled.process._relevance_kernels import fill_weighted
 from tolerances import DIFFERENCES, HALF_THE_DIGITS, assert_regression_close, conditioned, printed, roundings
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from exactshap.solvers import solve
 from exactshap.solvers.additive import _stacks as terms
 from exactshap.solvers.rkhs import _embedding as embeddings
 from exactshap.solvers.rkhs import subset_product
-from exactshap.solvers.sampled.process import _relevance_kernels as process
+from exactshap.solvers.sampled.process import _evidence as process
 from exactshap.solvers.sampled.process import functionals
 from tolerances import assert_close, roundings
 
