@@ -189,3 +189,19 @@ def test_damaged_files_are_refused_or_explained_as_onnxruntime_answers():
     verdicts = fuzz_onnx.campaign(400, seed=1)
     assert not [verdict for verdict in verdicts if verdict[0].isupper()], verdicts
     assert sum(number for verdict, number in verdicts.items() if verdict.startswith("explained")) > 40
+
+
+@pytest.mark.parametrize(("kind", "number", "is_read"), [("Mul", 1.0, True), ("Mul", 1.25, False), ("Add", 1.0, False)])
+def test_arithmetic_on_probabilities_is_refused_where_it_does_something(kind, number, is_read):
+    """What is explained is the score, so that a factor of its probability would be taken for one of the score."""
+    path = next(path for path in onnx_models.files() if path.stem == "lightgbm_two")
+    model, rows = onnx.load(path), onnx_models.rows_of(path)
+    last = next(node for node in model.graph.node if node.op_type == "Mul")
+    last.op_type = kind
+    one = next(value for value in model.graph.initializer if value.name == last.input[1])
+    one.CopyFrom(onnx.numpy_helper.from_array(np.full(one.dims, number, np.float32), one.name))
+    if is_read:
+        assert explain(model, rows[:2], rows[4:7]).unit.startswith("log-odds")
+        return
+    with pytest.raises(UnsupportedStructureError, match=f"{kind} follows probabilities"):
+        explain(model, rows[:2], rows[4:7])

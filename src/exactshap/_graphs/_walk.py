@@ -158,7 +158,7 @@ def _after_score(step: _Step) -> State:
         return score if kind == "Flatten" or _is_column(constant) else Unread("the answer is reshaped")
     if kind == "Normalizer" and step.attributes.text("norm", "MAX") == "L1":
         return replace(score, normalised=True)
-    if kind == "Exp" and not score.exponential and not score.normalised:
+    if kind == "Exp" and not score.exponential and not score.normalised and not _is_probability(score):
         return replace(score, exponential=True)
     if kind == "ArrayFeatureExtractor" and constant is not None and constant.size == 1 and score.column is None:
         return replace(score, column=int(np.ravel(constant)[0]))
@@ -169,7 +169,10 @@ def _after_score(step: _Step) -> State:
         and constant.size == 1
         and constant.dtype.kind == "f"
     ):
-        return _moved(score, kind, float(np.ravel(constant)[0]), first=step.constants[0] is None)
+        number = float(np.ravel(constant)[0])
+        if _is_probability(score):  # the score is explained, and what is done to its probability is nothing done to it
+            return score if number == (kind in ("Mul", "Div")) else Unread(f"{kind} follows probabilities")
+        return _moved(score, kind, number, first=step.constants[0] is None)
     return Unread(f"{kind} follows the model")
 
 
@@ -177,6 +180,11 @@ def _labels(attributes: Attributes) -> tuple[object, ...]:
     """Return the labels of classes, which linear and support vector models call ``classlabels_ints``."""
     numbers = [*attributes.integers("classlabels_int64s").tolist(), *attributes.integers("classlabels_ints").tolist()]
     return (*attributes.texts("classlabels_strings"), *numbers)
+
+
+def _is_probability(score: Score) -> bool:
+    """Say whether the model answers probabilities of its scores."""
+    return Attributes(score.node).text("post_transform", "NONE") != "NONE"
 
 
 def _is_column(shape: np.ndarray | None) -> bool:
