@@ -117,7 +117,7 @@ def _as_predicted(kernel: Kernel) -> Kernel:
 
 @dataclass(frozen=True, eq=False)
 class _EqualRows(Kernel):
-    """A constant between rows whose distance in units of the bandwidth is 0, else 0: a product of such factors over the columns."""
+    """A constant between rows at distance 0 (in units of the bandwidth), else 0: a product of such factors over the columns."""
 
     bandwidth: ArrayLike
     value: float
