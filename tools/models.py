@@ -727,6 +727,8 @@ def methods(model) -> dict[str, Callable]:
         for name, transform in (("log of predict", np.log), ("log-odds of predict", log_odds)):
             found[name] = lambda rows, t=transform: t(np.asarray(model.predict(rows)))
         found["predict(which='linear')"] = lambda rows: model.predict(rows, which="linear")
+        found["predict(which='linear'), all but the first class"] = lambda rows: model.predict(rows, which="linear")[:, 1:]
+        found["predict(exog=rows).predicted_values"] = lambda rows: model.predict(exog=rows).predicted_values
         for setting in ("output_margin", "raw_score"):
             found[f"predict({setting}=True)"] = lambda rows, s=setting: model.predict(rows, **{s: True})
         found["predict(prediction_type='RawFormulaVal')"] = lambda rows: model.predict(rows, prediction_type="RawFormulaVal")
