@@ -147,13 +147,6 @@ def _link_flags(command: list[str]) -> list[str]:
 
 
 @lru_cache
-def _first_tree() -> Path:
-    """Return the repository's first working tree, whose objects serve its others: compiling all takes minutes."""
-    entry = ROOT / ".git"  # a file in the others: "gitdir: FIRST/.git/worktrees/NAME"
-    return Path(entry.read_text().partition(":")[2].strip()).parents[2] if entry.is_file() else ROOT
-
-
-@lru_cache
 def _text(source: Path) -> bytes:
     """Return a file with all that it includes of ours."""
     text = source.read_bytes()
@@ -167,8 +160,6 @@ def _object(command: list[str], source: Path, level: str, flags: list[str], fold
     line += [] if _machine()[1] == "Windows" else ["-fPIC"]
     digest = hashlib.sha256(version + " ".join(line).encode() + _text(source)).hexdigest()[:16]
     out = folder / f"{source.stem}.{level}.{digest}.o"
-    if not out.exists() and (same := _first_tree() / "build" / "native" / out.name).exists():
-        shutil.copyfile(same, out)
     if not out.exists():
         part = out.with_suffix(f".{os.getpid()}.part.o")
         done = subprocess.run([*line, "-c", str(source), "-o", str(part)], capture_output=True, text=True, cwd=ROOT)
