@@ -39,6 +39,7 @@ class Admitted:
         bits = 1 << np.arange(n_players)
         for j, masks in self.masks.items():
             codes = masks @ bits
+            # ``add.at`` and not ``+=``: the same coalition can come up on several ways
             np.add.at(found[j], codes | (1 << j), self.weights[j])
             np.add.at(found[j], codes, -self.weights[j])
         return found
@@ -54,8 +55,10 @@ def admitted(tree: Branch, semivalue: Semivalue, n_players: int) -> Admitted:
 def n_admitted(tree: Branch) -> float:
     """Return an upper limit of the number of different coalitions."""
     n = len(tree.members)
+    # A member meets one set of earlier ones in an order, else any set of its n - 1 siblings
     ways = float(n) if tree.ordered else 2.0 ** (n - 1)
     inner = [member for member in tree.members if isinstance(member, Branch)]
+    # The players of one branch share coalitions: with or without each of them, 2^n in all
     own = (n + 1.0 if tree.ordered else 2.0**n) if len(inner) < n else 0.0
     each = 1.0 if tree.ordered else ways
     return own + each * sum(n_admitted(member) for member in inner)
@@ -68,11 +71,14 @@ def _descend(tree: Branch, semivalue: Semivalue, before: np.ndarray, weights: np
         block[list(member.players()) if isinstance(member, Branch) else [member]] = True  # type: ignore[index]
     for place, member in enumerate(tree.members):
         if tree.ordered:
+            # Members in an order of their own: exactly the earlier ones are there
             chosen, share = blocks[:place].any(axis=0).reshape(1, -1), np.ones(1)
         else:
             subsets = all_masks(len(blocks) - 1)
+            # Every subset of the siblings, each of them with all of its players or with none
             chosen = subsets.astype(np.int64) @ np.delete(blocks, place, axis=0).astype(np.int64) > 0
             share = semivalue.weights(len(blocks))[subsets.sum(axis=1)]
+        # Levels are independent, so that coalitions join and weights multiply
         masks = (before[:, None] | chosen).reshape(-1, before.shape[1])
         product = np.outer(weights, share).ravel()
         if isinstance(member, Branch):
@@ -93,6 +99,7 @@ def solve_product_hierarchy(game: ProductGame, hierarchy: Hierarchy) -> Part:
     part = Part.zeros(n_rows, game.n_players, game.n_outputs, method="quadrature over levels")
     values, scale = np.zeros_like(part.values), np.zeros(n_rows)
     empty, full = np.zeros_like(part.empty), np.zeros_like(part.full)
+    # Background rows first; where they leave room, several rows go together
     step = max(1, BLOCK_VALUES // max(1, game.n_terms))
     rows_at_once = max(1, step // game.n_background)
     for rows, background in itertools.product(_slices(n_rows, rows_at_once), _slices(game.n_background, step)):
@@ -147,6 +154,7 @@ class _Sweep:
         """Return w for members in random order. It comes from products of those before and after at each node."""
         n = len(factors)
         total: list[np.ndarray] = [np.zeros(())] * n
+        # The integrand is a product over the n - 1 siblings: a rule of degree n - 1 is exact
         for t, weight in zip(*self.semivalue.rule(degree=n - 1), strict=True):
             joined = [t * inside + (1.0 - t) * outside for inside, outside in factors]
             others = products_of_others(joined, joined, weight)
@@ -158,6 +166,7 @@ class _Sweep:
         terms = np.broadcast_to(terms, (self.a.shape[0], len(self.weights), self.game.n_terms))
         # A row's bits do not depend on the others
         by_row = [(self.weights @ row) @ self.game.c for row in terms]
+        # Factors may be complex (random Fourier features): the game is the real part of the sum
         return np.real(np.array(by_row))
 
     def heights(self) -> np.ndarray:
@@ -222,9 +231,12 @@ def _per_term(game: AdditiveGame, hierarchy: Hierarchy) -> Part:
     total = Part.zeros(game.n_rows or 1, game.n_players, game.n_outputs, method="per-term enumeration over levels")
     values, scale = total.values, total.scale
     empty, full = np.zeros_like(total.empty), np.zeros_like(total.full)
+    # Terms of the same form have the same weights, which take 2^d numbers to make
     matrix = functools.cache(lambda tree, n: admitted(tree, hierarchy.semivalue, n).matrix(n))
     for subset, table in zip(game.subsets, game.tables, strict=True):
+        # Terms without players are constants: no value, but v(empty) and v(D)
         if subset:
+            # The term's players, numbered from 0, in the tree that is left of them
             kept = {player: place for place, player in enumerate(subset)}
             weights = matrix(_unnamed(hierarchy.tree.restricted(kept)), len(subset))
             values[:, list(subset)] += np.einsum("ps,rsk->rpk", weights, table)
@@ -244,6 +256,7 @@ def _visited(game: Game, hierarchy: Hierarchy, budget: int | None) -> Solution:
     d, needed = game.n_players, n_admitted(hierarchy.tree)
     limit = budget or (MAX_CALLS if isinstance(game, OracleGame) else MAX_COALITIONS)
     if needed > limit:
+        # A budget of millions of calls is no advice
         do = f"Pass budget={needed:.0f}, make the groups smaller or nest them" if needed < 2**24 else "Nest the groups"
         text = f"Index {hierarchy.name!r} of {d} players needs up to {needed:.3g} coalitions of this game"
         raise BudgetError(message(text, f"The limit is {limit}", do))
@@ -253,9 +266,11 @@ def _visited(game: Game, hierarchy: Hierarchy, budget: int | None) -> Solution:
         joined = found.masks[j].copy()
         joined[:, j] = True
         pairs += [joined, found.masks[j]]
+    # Players share coalitions: each different one is evaluated once
     masks, where = np.unique(
         np.concatenate([*pairs, np.zeros((1, d), bool), np.ones((1, d), bool)]), axis=0, return_inverse=True
     )
+    # NumPy 2.0.0 returns it as a column where there is an axis
     where = where.ravel()
     table = np.asarray(game.value(masks), float).reshape((game.n_rows or 1, len(masks), -1))
     values, start = np.zeros((len(table), d, table.shape[2])), 0

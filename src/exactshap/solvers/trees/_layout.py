@@ -93,6 +93,7 @@ def structure(trees: FlatTrees, player_of_column: np.ndarray) -> Structure:
 
 def sorted_leaves(where: Paths) -> Leaves:
     """Return the leaves with each one's players in ascending order. Ranks of sets need them so."""
+    # Sort slots by leaf, then by player; new_place tells the edges where their slot went
     leaf_of_slot = np.repeat(np.arange(where.n_leaves), np.diff(where.start))
     order = np.lexsort((where.player, leaf_of_slot))
     new_place = np.empty(len(order), np.int64)
@@ -107,6 +108,7 @@ def forecast(trees: FlatTrees, shape: Structure) -> TableForecast:
     """Forecast what tables would cost in each tree."""
     cost, is_root = np.zeros(trees.n_nodes), np.zeros(trees.n_nodes, bool)
     n_players = np.zeros(trees.n_nodes, np.int32)
+    # An empty ensemble (a constant model) has no groups to mark
     if trees.n_nodes:
         mark_groups(shape, trees.left, trees.right, MAX_BITS, NOMINAL_ROWS, cost, n_players, is_root)
     sums = np.zeros((4, trees.n_trees))
@@ -125,6 +127,7 @@ def outputs_of_trees(trees: FlatTrees) -> np.ndarray:
     """Return which outputs (n_trees, n_outputs) each tree adds to."""
     if not trees.n_trees or trees.n_outputs == 1:
         return np.ones((trees.n_trees, trees.n_outputs), bool)
+    # Each tree has at least a root, so that no segment of reduceat is empty
     return np.logical_or.reduceat(trees.value != 0.0, trees.tree_start[:-1])
 
 
@@ -137,6 +140,7 @@ def products_above(shape: Structure, factors: np.ndarray) -> np.ndarray:
 
 def sum_by_tree(trees: FlatTrees, of_nodes: np.ndarray) -> np.ndarray:
     """Return the sums of a quantity over the nodes of each tree."""
+    # As above: every tree owns nodes, which reduceat needs
     return np.add.reduceat(of_nodes, trees.tree_start[:-1]) if trees.n_trees else np.zeros(0)
 
 
@@ -175,13 +179,16 @@ def lay_rows(layout: TableLayout, n_players: int, order: int, n_outputs: int) ->
     groups = layout.groups
     column_start = np.zeros(len(groups.root) + 1, np.int64)
     common = (groups, layout.leaves, order, binomials, offsets, n_outputs)
+    # The first pass counts the columns of each group, the second writes them
     fill_columns(*common, False, column_start, np.empty(0, np.int64))
     column_start = np.cumsum(column_start)
     columns = np.empty(column_start[-1], np.int64)
     fill_columns(*common, True, column_start, columns)
     table_start = offsets_of(np.diff(column_start) << groups.n_bits)
     group = np.repeat(np.arange(layout.n_groups), np.diff(column_start))
+    # Ascending within a group, as :class:`TableRows` promises
     columns = columns[np.lexsort((columns, group))]
+    # All sets and v(D) of each output, and the scale, in registers of eight numbers
     n_registers = -(-((offsets[-1] + 1) * n_outputs + 1) // 8)
     masks = np.zeros((layout.n_groups, n_registers if n_registers <= MAX_REGISTERS else 0), np.uint8)
     if masks.size:
@@ -193,6 +200,7 @@ def routes_of(trees: FlatTrees, groups: Groups) -> Routes:
     """Return the splits above groups, and each tree's splits and groups. They come from the conditions of the splits below."""
     n_conditions = np.diff(groups.condition_start)
     place = np.arange(len(groups.condition_node)) - np.repeat(groups.condition_start[:-1], n_conditions)
+    # A group lists the conditions above its root first
     above = place < np.repeat(groups.n_above, n_conditions)
     bit = np.zeros(trees.n_nodes, np.int16)
     bit[groups.condition_node[above]] = groups.condition_bit[above]
@@ -220,5 +228,6 @@ def binomials_and_offsets(n_players: int, order: int) -> tuple[np.ndarray, np.nd
     table = np.zeros((n_players + 1, order + 1), np.int64)
     table[:, 0] = 1
     for i in range(1, n_players + 1):
+        # Pascal's triangle, a row at a time: C(i, k) = C(i-1, k) + C(i-1, k-1)
         table[i, 1:] = table[i - 1, 1:] + table[i - 1, :-1]
     return table, np.concatenate([[0, 0], np.cumsum(table[n_players, 1:])]).astype(np.int64)

@@ -80,6 +80,7 @@ class LeafEngine:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         if order > 1:
             return self.walk.solve(columns, semivalue, order)
+        # The kernel adds background rows one after the other, so that longer backgrounds are cut up
         if len(self.weights) > ROWS_IN_TURN:
             return self._in_blocks(columns, semivalue)
         out = np.zeros((self.trees.n_outputs, self.n_players, columns.shape[1]))
@@ -92,6 +93,7 @@ class LeafEngine:
         else:
             self._sweep_blocks(columns, steps, background, out, scale)
         values, scale = np.ascontiguousarray(out.transpose(2, 1, 0)) * self.unit, scale * self.unit
+        # Patterns have no room for these leaves: pairs of rows are walked for them alone
         if self.shape.n_path_players > PATTERN_BITS:
             walked = _wide_leaves_only(self.walk).solve(columns, semivalue, 1)
             values, scale = values + walked.values, scale + walked.scale
@@ -136,6 +138,7 @@ class LeafEngine:
             return n_rows * self.walk.work(order)
         if n_rows <= self.one_by_one_rows:
             return n_rows * self._row_work
+        # Patterns are made again for each block: the share for a nominal call goes out, one filling per block comes in
         return n_rows * (self.work(1) - self._pattern_work / NOMINAL_ROWS) + self._pattern_work * -(-n_rows // BLOCK_ROWS)
 
     @functools.cached_property
@@ -157,6 +160,7 @@ class LeafEngine:
 
         On five forests of 25,000 to 63,000 splits with 50 to 1,000 background rows this is 20 to 230; they break even at 19 to 310.
         """
+        # Patterns cost the same for any number of rows; where rows one at a time cost as much is break-even
         return self._pattern_work / self._row_work
 
     @property
@@ -175,6 +179,7 @@ class LeafEngine:
         for start in range(0, columns.shape[1], BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
             part = np.ascontiguousarray(columns[:, block])
+            # The kernel writes contiguous rows, which a slice of ``out`` does not have
             values = np.zeros((*out.shape[:2], part.shape[1]))
             sweep_leaves(part, steps, given, values, scale[block])
             out[:, :, block] = values
@@ -192,6 +197,7 @@ def _dense_cost(m: np.ndarray, n_background: int) -> np.ndarray:
 
 
 def _pattern_cost(m: np.ndarray, n_background: int) -> np.ndarray:
+    # Such leaves are sparse anyway; powers beyond would overflow
     m = np.minimum(m, 60.0)
     return PATTERN_COST * np.minimum(n_background * 1.5**m, 3.0**m)
 
@@ -215,8 +221,10 @@ def _wide_leaves_only(walk: WalkEngine) -> WalkEngine:
     trees, shape = walk.trees, walk.shape
     needed = (trees.feature < 0) & (shape.distinct > PATTERN_BITS)
     value = np.where(needed[:, None], trees.value, 0.0)
+    # From the bottom up: what is above a needed node is needed
     for depth in range(int(shape.depth.max(initial=0)), 0, -1):
         level = np.flatnonzero((shape.depth == depth) & needed)
         needed[shape.parent[level]] = True
+    # Player -1 reads as a leaf, so that walks stop there and add its value, 0
     player = np.where(needed, shape.player, -1).astype(shape.player.dtype)
     return dataclasses.replace(walk, trees=dataclasses.replace(trees, value=value), shape=shape._replace(player=player))

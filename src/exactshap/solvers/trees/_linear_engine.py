@@ -77,12 +77,15 @@ class FunctionLeaves:
 
     def table_sizes(self, order: int) -> np.ndarray:
         """Return the numbers of each leaf's table for sets of up to ``order`` players."""
+        # 2^m cells, one for each set of players that a row can satisfy;
+        # exponents are capped, as wide leaves are never tabulated
         width = (1.0 + np.diff(self.parts.part_start)) * LANES * np.ceil(self.sets(order) / LANES) + 2.0
         return width * np.exp2(np.minimum(np.diff(self.leaves.start), 60.0))
 
     @functools.cached_property
     def has_bits(self) -> np.ndarray:
         """Whether all parts of each leaf have bits, of shape (n_leaves,)."""
+        # Differences of running counts, as ``np.add.reduceat`` answers wrongly for leaves without parts
         without = np.concatenate([[0], np.cumsum(self.parts.bit == 0)])
         return np.diff(without[self.parts.part_start]) == 0
 
@@ -123,6 +126,7 @@ class LinearEngine:
         """Return the engine of an ensemble with linear leaves; ``background`` (n_background, n_features) is rounded already."""
         assert trees.linear is not None
         leaves = sorted_leaves(paths(trees, player_of_column))
+        # A leaf may have a function in some outputs only: each output drops the leaves that have none there
         some = (trees.linear if trees.n_outputs == 1 else trees.linear.pick(o) for o in range(trees.n_outputs))
         outputs = tuple(_function_leaves(leaves, functions, player_of_column, n_players) for functions in some)
         return cls(trees, outputs, n_players, np.ascontiguousarray(background.T), weights, limit)
@@ -165,6 +169,7 @@ class LinearEngine:
             needed = 8.0 * given.table_sizes(order)
             wanted = (np.diff(given.leaves.start) <= MAX_TABLE_PLAYERS) & given.has_bits
             wanted &= given.bounds(len(self.weights)) >= MIN_PATTERNS
+            # The smallest tables first, so that the most leaves fit; unwanted leaves come last and need nothing
             by_size = np.argsort(np.where(wanted, needed, np.inf), kind="stable")
             fits = np.zeros(len(needed), bool)
             fits[by_size] = np.cumsum(np.where(wanted, needed, 0.0)[by_size]) <= min(self.limit, TABLE_BYTES) / len(
@@ -182,12 +187,14 @@ class LinearEngine:
 
         def make() -> tuple[LinearTables, np.ndarray]:
             set_start = np.zeros(len(tabled.leaves.node) + 1, np.int64)
+            # Two passes: the first counts the sets, the second writes them into arrays of just that size
             fill_leaf_sets(tabled.leaves, order, binomials, offsets, False, set_start, np.zeros(0, np.int64))
             sets = np.zeros(int(set_start[-1]), np.int64)
             fill_leaf_sets(tabled.leaves, order, binomials, offsets, True, set_start, sets)
             table_start = offsets_of(tabled.table_sizes(order).astype(np.int64))
             tables, cells = LinearTables(set_start, sets, table_start), np.zeros(int(table_start[-1]))
             first = 0
+            # No key: once the tables are filled, nobody reads these patterns again
             for given, patterns in self._patterns_of(tabled, None):
                 n = len(given.leaves.node)
                 some = _some_tables(tables, first, first + n)
@@ -249,6 +256,7 @@ class LinearEngine:
         if key is not None and self._kept_bytes(given):
             yield given, self.cache.get_or_make(key, lambda: Handle(self._patterns(given)), keep=2 * len(self.outputs))
             return
+        # Whole leaves go into a chunk; the bound on a leaf's patterns stands in for their number, which only a pass would tell
         chunk = np.cumsum(given.pattern_bytes * given.bounds(len(self.weights))) // CHUNK_BYTES
         firsts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist()]
         for first, last in zip(firsts, [*firsts[1:], n_leaves], strict=True):
@@ -259,6 +267,7 @@ class LinearEngine:
         n = len(given.leaves.node)
         start, moment_start, none = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), np.zeros(0)
         common = (self.background, self._whole_weights[0], self._forest, given.leaves, given.parts)
+        # The first pass counts, the second fills
         fill_patterns(*common, False, Patterns(start, moment_start, np.zeros(0, np.uint64), none, none, none))
         n_patterns = int(start[-1])
         patterns = Patterns(
@@ -286,6 +295,7 @@ class LinearEngine:
             tabled, others = self._split(o, order)
             steps += float((tabled.table_sizes(order) / np.exp2(np.diff(tabled.leaves.start))).sum())
             n_parts = np.diff(others.parts.part_start)
+            # Singles share the sums of a pattern over its parts; each larger set has to form its own
             each = n_parts + (others.sets(order) if order == 1 else (n_parts + 1.0) * others.sets(order))
             steps += PATTERN_STEPS * float(each @ others.bounds(len(self.weights)))
         return steps
@@ -337,6 +347,7 @@ def check_cells(trees: FlatTrees, X: np.ndarray, what: str) -> None:
 
 def _function_leaves(leaves: Leaves, functions: LinearLeaves, player_of_column: np.ndarray, n_players: int) -> FunctionLeaves:
     """Return the leaves with a function, the players of its columns among their own where there is room for bits."""
+    # Zero coefficients do not make a leaf linear, whatever the file lists
     has_terms = np.bincount(functions.node[functions.coefficient[:, 0] != 0.0], minlength=len(functions.offset)) > 0
     chosen = np.flatnonzero((has_terms | (functions.offset[:, 0] != 0.0))[leaves.node])
     leaves = _some_leaves(leaves, chosen)
@@ -346,7 +357,9 @@ def _function_leaves(leaves: Leaves, functions: LinearLeaves, player_of_column: 
     keys, first = np.unique((node * n_players + player)[order], return_index=True)
     owner = np.repeat(np.arange(len(leaves.node)), np.diff(leaves.start))
     on_path = owner * n_players + leaves.player
+    # A player needs a bit even where only the function reads its columns: a missing cell there switches the function off
     every = np.union1d(on_path, keys)
+    # Without room for all of them, the path's players come first: without their bits no pattern can be told at all
     if np.bincount(every // n_players, minlength=1).max(initial=0) > PATTERN_BITS:
         every = on_path
     if np.bincount(every // n_players, minlength=1).max(initial=0) > PATTERN_BITS:
@@ -357,7 +370,9 @@ def _function_leaves(leaves: Leaves, functions: LinearLeaves, player_of_column: 
             )
         )
     leaves = _with_players(leaves, every, n_players)
+    # Places beyond the end are cut back so that the comparison below may read them
     slot = np.minimum(np.searchsorted(every, keys), max(len(every) - 1, 0))
+    # Players that were dropped for want of room get bit 0 (see ``_refuse_gaps``)
     known = every[slot] == keys if len(every) else np.zeros(len(keys), bool)
     place = (slot - leaves.start[keys // n_players]).astype(np.uint64)
     bit = np.where(known, np.uint64(1) << np.where(known, place, 0).astype(np.uint64), np.uint64(0))
@@ -377,9 +392,11 @@ def _with_players(leaves: Leaves, keys: np.ndarray, n_players: int) -> Leaves:
     """Return the leaves with the players of ``keys`` (leaf * n_players + player, ascending), those of their paths among them."""
     n_edges = np.diff(leaves.edge_start)
     owner = np.repeat(np.arange(len(leaves.node)), n_edges)
+    # Edges name their player by its slot in the leaf: slots move as players come in between
     player = leaves.player[np.repeat(leaves.start[:-1], n_edges) + leaves.edge_slot]
     start = offsets_of(np.bincount(keys // n_players, minlength=len(leaves.node)))
     slot = np.searchsorted(keys, owner * n_players + player) - start[owner]
+    # Ratios are of covers, which linear leaves never use
     return leaves._replace(
         start=start, player=(keys % n_players).astype(np.int32), ratio=np.zeros(len(keys)), edge_slot=slot.astype(np.int32)
     )
@@ -419,4 +436,5 @@ def _some_parts(parts: LeafParts, chosen: np.ndarray) -> LeafParts:
 def _some_tables(tables: LinearTables, first: int, last: int) -> LinearTables:
     """Return the tables of leaves first to last - 1."""
     set_start, table_start = tables.set_start[first : last + 1], tables.table_start[first : last + 1]
+    # Starts count from the first leaf of the cut, as the kernel gets only the cut's cells
     return LinearTables(set_start - set_start[0], tables.sets[set_start[0] : set_start[-1]], table_start - table_start[0])

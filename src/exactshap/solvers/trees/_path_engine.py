@@ -93,6 +93,7 @@ class PathEngine:
         question = self.question(semivalue, order)
         out = np.zeros((question.offsets[order + 1], self.trees.n_outputs, columns.shape[1]))
         scale = np.zeros(columns.shape[1])
+        # Single players may take their end masses from finished pairs
         for of_size in reversed(question.sizes):  # pairs first
             values = out[question.offsets[of_size.size] : question.offsets[of_size.size + 1]]
             if of_size.size == 1:
@@ -204,6 +205,7 @@ class WalkEngine:
         common = (forest_of(trees), self.shape.player)
         of_order = weights[1] if order == 1 else SetWeights(weights, binomials, offsets)
         parts = []
+        # A walk adds one background row after the other; blocks keep the rounding from growing with their number
         for rows in row_blocks(len(self.weights), ROWS_IN_TURN):
             out, scale = np.zeros((n_rows, offsets[order + 1], trees.n_outputs)), np.zeros((n_rows, trees.n_outputs))
             background = np.ascontiguousarray(self.background[:, rows])
@@ -231,6 +233,7 @@ def path_costs(trees: FlatTrees, shape: Structure, order: int = 1) -> np.ndarray
 
     It is one visit per split and node of the rule, or one per leaf and player where outputs are added together.
     """
+    # A Gauss rule of n nodes is exact up to degree 2n - 1, so that half as many nodes as players do
     nodes = shape.n_path_players // 2 + 2.0
     if order == 1 and trees.n_outputs >= OUTPUTS_TOGETHER and (outputs_of_trees(trees).sum(axis=1) > 1).any():
         players = np.where(trees.feature < 0, shape.distinct, 0)
@@ -273,6 +276,7 @@ def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) 
     """
     degree = max(n_path_players - size, 0)
     measure = semivalue.of_size(size, order)
+    # Deep paths: so many nodes as make the error negligible may be far fewer than an exact rule needs
     spread = n_path_players / 2.0
     n_nodes = enough_nodes(spread, degree, measure)
     if n_nodes < degree // 2 + 1:
@@ -282,6 +286,7 @@ def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) 
 
 def _of_size(size: int, rule: Rule) -> OfSize:
     inside = bool(rule[0].min() > 0.0 and rule[0].max() < 1.0)
+    # Walks divide by 1 - t, which is zero at an end
     return OfSize(
         size, rule, inside, _constants(rule if inside else (np.empty(0), np.empty(0))), 0.0
     )  # no nodes: only the scale
@@ -306,13 +311,16 @@ def _ends_by_pairs(single: OfSize, pair_rule: Rule, degree: int) -> OfSize:
     nodes, weights = single.rule
     at_0, at_1 = float(weights[nodes == 0.0].sum()), float(weights[nodes == 1.0].sum())
     power = np.arange(degree + 1.0)
+    # Moments of the second measure: int t^(k+1) dt = 1/(k+2) and int (1-t) t^k dt = 1/((k+1)(k+2))
     wanted = at_1 / (power + 2.0) - at_0 / ((power + 1.0) * (power + 2.0))
     moments = (pair_rule[0] ** power[:, None]) @ pair_rule[1]
+    # The two measures agree up to a factor if all moments do that the integrand's degree can see
     share = float(wanted[0] / moments[0]) if moments[0] else 0.0
     if not np.allclose(wanted, share * moments, rtol=0.0, atol=1e-13):
         return single
     inside = (nodes > 0.0) & (nodes < 1.0)
     nodes, weights = nodes[inside], weights[inside]
+    # The first integral is over Lebesgue measure, with the mass that left the ends
     if at_0 + at_1:
         points, masses = roots_legendre(degree // 2 + 2)
         nodes, weights = np.append(nodes, 0.5 + 0.5 * points), np.append(weights, 0.5 * (at_0 + at_1) * masses)
@@ -322,6 +330,7 @@ def _ends_by_pairs(single: OfSize, pair_rule: Rule, degree: int) -> OfSize:
 def _add_pairs(pairs: np.ndarray, share: float, out: np.ndarray) -> None:
     """Add ``share`` of all pairs' values to those of both players. They are (n_pairs, ...), in lexicographic order."""
     place = 0
+    # All pairs with first player i are next to each other: i's partners are exactly the players behind it
     for i in range(len(out) - 1):
         of_first = pairs[place : place + len(out) - 1 - i]
         # One after the other, for any number of rows

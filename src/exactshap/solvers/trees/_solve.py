@@ -58,15 +58,18 @@ class EachOutput:
     rows: tuple[np.ndarray, np.ndarray, float] | None  # of the background: columns, weights and their unit
 
     def __getstate__(self) -> dict[str, Any]:
+        # Engines follow from the rest and are large: a copy makes its own
         return {name: part for name, part in copied_state(self).items() if name != "engines"}
 
     @functools.cached_property
     def engines(self) -> tuple[PathEngine | LeafEngine, ...]:
         """One for each output."""
+        # Trees without any value go to output 0, where they add nothing
         owner = outputs_of_trees(self.trees).argmax(axis=1)
         engines = []
         for o in range(self.trees.n_outputs):
             some = take_trees(self.trees, np.flatnonzero(owner == o))
+            # A tree without its other outputs, which are zero: walks then pay for one
             some = replace(some, value=np.ascontiguousarray(some.value[:, [o]]), constant=some.constant[[o]])
             engines.append(_deep_engine(some, structure(some, self.player_of_column), self.n_players, self.rows))
         return tuple(engines)
@@ -115,6 +118,7 @@ class PreparedTrees:
     def _constant_engines(self, order: int) -> tuple[TableEngine | Deep, ...]:
         if self.tables is None:
             return (self.deep,)
+        # Quadrature is the other way for cover ratios; with a background it would be walks, one for each pair of rows
         if order > 1 and self.value_function == "path_dependent" and not self._tables_pay(order):
             return (self.deep,)
         return (self.tables,) if self.rest is None else (self.tables, self.rest)
@@ -122,6 +126,7 @@ class PreparedTrees:
     def _tables_pay(self, order: int) -> bool:
         """Whether tables of cover ratios for sets of players are worth filling."""
         assert self.tables is not None
+        # Rather than be filled again in each call, they give way to quadrature
         if not self.tables.of_order(order).is_kept:
             return False
         return order > 2 or self.tables.row_cost(order, PAIR_ROWS) < self._pair_cost
@@ -177,6 +182,7 @@ def prepare_trees(
     """
     player_of_column = _check_players(trees, players)
     shape = structure(trees, player_of_column)
+    # Constant values and linear functions are two games that add up, so each goes to its own engine
     if trees.linear is not None:
         return _with_linear_leaves(trees, players, player_of_column, background, weights, memory_limit)
     if background is None:
@@ -195,11 +201,13 @@ def prepare_trees(
         rows = np.ascontiguousarray(rounded(trees, background).T), *whole_weights(weights)
 
     def make_deep(some: FlatTrees) -> Deep:
+        # One tree per output and round (boosted classifiers): most of a shared walk would multiply zeros
         if trees.n_outputs > 1 and (outputs_of_trees(some).sum(axis=1) <= 1).all():
             return EachOutput(some, player_of_column, len(players), rows)
         return _deep_engine(some, shape if some is trees else structure(some, player_of_column), len(players), rows)
 
     tables = None
+    # The tables' trees get a structure of their own, as nodes are numbered within the chosen trees
     if by_tables.any():
         some = take_trees(trees, np.flatnonzero(by_tables))
         layout = lay_out(some, structure(some, player_of_column))
@@ -208,6 +216,7 @@ def prepare_trees(
     deep = make_deep(trees)
     rest = None
     if not by_tables.all():
+        # Without tables the rest is all trees, which are prepared once
         rest = make_deep(take_trees(trees, np.flatnonzero(~by_tables))) if by_tables.any() else deep
     value_function = "path_dependent" if background is None else "interventional"
     return PreparedTrees(trees, len(players), value_function, empty, tables, rest, deep)
@@ -227,6 +236,7 @@ def _with_linear_leaves(
     background = _check_background(trees, background)
     check_cells(trees, background, "background")
     weights = normalised_weights(weights, len(background))
+    # The background stands for absent columns in both parts, with the same weights
     constant = prepare_trees(replace(trees, linear=None), players, background, weights, memory_limit=memory_limit)
     linear = LinearEngine.of(trees, player_of_column, len(players), rounded(trees, background), weights, memory_limit)
     return replace(constant, empty=weighted_mean(margin(trees, background), weights), linear=linear)
@@ -265,6 +275,7 @@ def solve_trees(
         X = rounded(trees, X)
     columns = np.ascontiguousarray(X.T)
     first, *rest = (engine.solve(columns, semivalue, order) for engine in engines)
+    # A game that is a sum of games has the sum of their values: semivalues are linear
     part = sum(rest, start=first) if rest else first
     return part.finish(
         prepared.n_players,
@@ -315,7 +326,9 @@ def choose_trees(tables: TableForecast, other_costs: np.ndarray, limit: float, *
     """
     background = tables.background_bytes if may_refill else np.zeros(len(other_costs))
     choices = [np.zeros(len(other_costs), bool)]
+    # No tables at all, made to look cheaper so that tables must beat them clearly
     totals = [other_costs.sum() / MIN_ADVANTAGE]
+    # Refilled tables take no memory between calls, but fewer rows share a filling
     options = [(NOMINAL_ROWS, tables.table_bytes + background)] + [(REFILLED_ROWS, background)] * may_refill
     for n_rows, needed in options:
         costs = tables.cost(n_rows)
@@ -352,6 +365,7 @@ def engine_cost(engine: Engine, n_rows: int, n_blocks: int, order: int) -> Cost:
         seconds = n_rows * engine.work(order) * _seconds(LinearEngine, "rows", min(order, 2))
         return Cost(seconds, engine.memory(n_rows // n_blocks, order), True, "linear leaves")
     _ = engine.steps
+    # The block decides between one by one and together, not the number of all rows
     rows = max(1, -(-n_rows // n_blocks))
     one_by_one = rows <= (ONE_BY_ONE_ROWS if isinstance(engine, PathEngine) else engine.one_by_one_rows)
     work = rows * engine.work(order) if isinstance(engine, PathEngine) else engine.block_work(rows, order)
@@ -386,6 +400,7 @@ def _seconds(kind: type, what: str, order: int) -> float:
             tables = engine.of_order(order)
             return filled, lambda: engine.fill(tables, semivalue, order, 0, engine.layout.n_groups)
         if what == "rows":
+            # The first call pays for the tables, which the figure of a row must not hold
             engine.solve(columns, semivalue, order)  # fills the tables
         return (look_ups * n_rows if what == "rows" else one_row), lambda: engine.solve(columns, semivalue, order)
 

@@ -32,6 +32,7 @@ def pairwise_sum(parts: Iterable[np.ndarray]) -> np.ndarray:
     """
     waiting: list[np.ndarray] = []
     for number, part in enumerate(parts, 1):
+        # As in a binary counter: whenever two sums of equally many parts are there, they become one
         while number % 2 == 0:
             part, number = waiting.pop() + part, number // 2
         waiting.append(part)
@@ -44,4 +45,5 @@ def pairwise_sum(parts: Iterable[np.ndarray]) -> np.ndarray:
 def weighted_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the weighted mean (n_outputs,) of ``values`` (n_rows, n_outputs); NumPy adds contiguous numbers pairwise."""
     whole, unit = whole_weights(weights)
+    # Transposed, so that each output is contiguous: along the other axis NumPy adds one by one
     return unit * np.ascontiguousarray((whole[:, None] * values).T).sum(axis=1)

@@ -78,12 +78,15 @@ def tabulate_background(
         add_failures(np.ascontiguousarray(columns[:, rows]), forest, layout.leaves, whole[rows], start, cells)
         return cells
 
+    # Equal weights of more than one row: ones
     if unit < 1.0:  # counts, which add up without rounding
         for rows in row_blocks(len(background), BACKGROUND_BLOCK):
             add(rows, table)
     else:
         table = pairwise_sum(add(rows, np.zeros_like(table)) for rows in row_blocks(len(background), ROWS_IN_TURN))
+    # So far a cell counts the rows that fail exactly S; sums over subsets make that the rows that fail nothing outside S
     sum_survival(layout.leaves, start, table)
+    # Last, so that all sums before are of whole numbers where weights are equal
     table *= unit
     return BackgroundTable(start, table)
 
@@ -99,6 +102,7 @@ def path_weights(semivalue: Semivalue, order: int, largest: int) -> np.ndarray:
     powers = np.arange(largest + 1)
     for size in set_sizes(order):
         nodes, node_weights = semivalue.rule(size, order, degree=max(largest - size, 0))
+        # All p(s) of all path lengths are among these moments, so the rule is evaluated once
         moments = (node_weights * nodes ** powers[:, None]) @ ((1.0 - nodes) ** powers[:, None]).T  # of t^a (1 - t)^b
         for m in range(size, largest + 1):
             s = powers[: m - size + 1]
@@ -218,6 +222,8 @@ class TableEngine:
                 if first == 0:
                     sweep(part, self.tables, tables.packed, first, last, cells, out[start : start + block])
                     continue
+                # A run is added up by itself and then to the others: cell by cell
+                # adds in the same order, so that the bits agree
                 total = np.zeros((part.shape[1], tables.n_results))
                 sweep(part, self.tables, tables.packed, first, last, cells, total)
                 out[start : start + block] += total
@@ -249,6 +255,7 @@ class TableEngine:
         if every is None:
             every = self.cache.get_or_make(key, lambda: self.fill(tables, semivalue, order, 0, n_groups), keep=1)
         start = tables.rows.table_start
+        # The last registers read past the end: the room belongs to the view too
         return every[start[first] : start[last] + ROOM]
 
     def fill(self, tables: OrderTables, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
@@ -266,6 +273,7 @@ class TableEngine:
 
 def _runs(rows: TableRows, n_groups: int) -> list[tuple[int, int]]:
     """Cut the groups into runs of about ``CHUNK_BYTES`` bytes; the cut, and so the bits, do not depend on the rows explained."""
+    # A group goes with the chunk in which it starts, so that none is cut
     number = rows.table_start[:-1] * 8 // CHUNK_BYTES
     firsts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist()]
     return list(zip(firsts, [*firsts[1:], n_groups], strict=True)) if n_groups else []

@@ -115,6 +115,7 @@ def build(
     [4.0, 3.0, 1.0]
     """
     constant = np.atleast_1d(np.asarray(constant, float)).copy()
+    # Before anything is allocated: a file's claim of billions of nodes must not take the memory first
     _check_totals(raw.sizes if isinstance(raw, RawForest) else np.array([len(t.feature) for t in raw], np.int64), constant)
     forest = raw if isinstance(raw, RawForest) else joined(raw, len(constant))
     laid = _laid(forest, len(constant), int(n_features))
@@ -130,6 +131,7 @@ def build(
         single_precision=bool(single_precision),
         linear=collected(forest.functions, laid.feature, laid.order, int(n_features), len(constant)),
     )
+    # Finite leaves can still add up to infinity, in a prediction that no check of single nodes sees
     if not np.isfinite(largest_sum(trees)):
         raise ModelFormatError(message("The leaf values are too large", "Their sum over the trees overflows"))
     return trees
@@ -166,8 +168,10 @@ def _laid(forest: RawForest, n_outputs: int, n_features: int) -> Laid:
     n_reached, fault, q, place = lay_out(given, laid, n_features, MAX_DEPTH)
     if fault:
         raise ModelFormatError(_fault(given, laid.cover[place], n_features, fault, q))
+    # Nothing was unreachable: no copy
     if n_reached == len(laid.order):
         return laid
+    # Nodes that no root reaches (deleted ones, which files may keep) are left out; copies let go of the room
     return Laid(laid.tree_start, *(values[:n_reached].copy() for values in laid[1:]))
 
 
@@ -192,6 +196,8 @@ def _given(forest: RawForest, n_outputs: int) -> Forest:
     """Return a forest for the kernel, without thresholds of category splits."""
     n, offset, threshold = len(forest.left), forest.offset, forest.threshold
     if forest.sets is not None:
+        # What a library keeps in their place, such as the number of a set,
+        # need not be a valid threshold; the caller's array stays
         threshold = threshold.copy()
         threshold[forest.sets[0]] = 0.0
     return Forest(
@@ -210,6 +216,7 @@ def _given(forest: RawForest, n_outputs: int) -> Forest:
 
 def _fault(given: Forest, cover: float, n_features: int, fault: int, q: int) -> str:
     """Say what is wrong with node q."""
+    # The last tree that starts at or before q
     k = int(np.searchsorted(given.offset, q, side="right")) - 1
     (what, name), where = FAULTS[fault], f"tree {k} node {q - given.offset[k]}"
     if name == "":
@@ -225,6 +232,7 @@ def _category_sets(forest: RawForest, order: np.ndarray) -> tuple[np.ndarray, np
     if forest.sets is None:
         return start, count, np.zeros(1, np.uint32)
     nodes, starts, counts, words = forest.sets
+    # Sets are listed by the file's nodes; -1 marks those that were not reached and have none any more
     number = np.full(len(forest.left), -1, np.int64)
     number[order] = np.arange(len(order))
     reached = number[nodes] >= 0
@@ -234,6 +242,7 @@ def _category_sets(forest: RawForest, order: np.ndarray) -> tuple[np.ndarray, np
 
 def complete_forest(depth: int, n_trees: int, n_features: int) -> FlatTrees:
     """Return complete trees with random splits, to measure speed on. The splits are near the middle of standard normal columns."""
+    # Always the same forest, so that measured figures can be compared
     rng = np.random.default_rng(0)
     place = np.arange(2 ** (depth + 1) - 1)
     is_split = place < 2**depth - 1
@@ -241,6 +250,7 @@ def complete_forest(depth: int, n_trees: int, n_features: int) -> FlatTrees:
         RawTree(
             feature=np.where(is_split, rng.integers(0, n_features, len(place)), -1),
             threshold=rng.normal(size=len(place)) / 2.0,
+            # A complete tree in level order: the children of node q are 2q + 1 and 2q + 2
             left=np.where(is_split, 2 * place + 1, -1),
             right=np.where(is_split, 2 * place + 2, -1),
             value=rng.normal(size=len(place)),

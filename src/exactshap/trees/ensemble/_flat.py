@@ -117,6 +117,7 @@ class FlatTrees:
     @functools.cached_property
     def largest(self) -> np.ndarray:
         """The magnitude of each tree's largest leaf, of shape (n_trees,)."""
+        # Internal nodes hold 0, so that the largest over all nodes is that of the leaves
         leaves = np.abs(self.value[:, 0] if self.n_outputs == 1 else self.value)
         largest = np.maximum.reduceat(leaves, self.tree_start[:-1]) if self.n_trees else np.zeros(0)
         return largest if largest.ndim == 1 else largest.max(axis=1)
@@ -151,9 +152,11 @@ def _packed(trees: FlatTrees) -> np.ndarray:
 
     A column has bit 30 set where the rule takes more than the threshold.
     """
+    # Such nodes take the long way; all others are a comparison of one number that lies next to their column
     special = ((trees.category_start >= 0) | trees.zero_is_missing) & (trees.feature >= 0)
     packed = np.empty((trees.n_nodes, 2))
     packed[:, 0] = trees.threshold
+    # A row of two doubles is four int32: 0 and 1 are the threshold, 2 and 3 the column and the left child
     halves = packed.view(np.int32)
     halves[:, 2] = np.where(special, trees.feature | SPECIAL, trees.feature)
     halves[:, 3] = trees.left

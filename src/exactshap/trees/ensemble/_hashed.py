@@ -42,6 +42,7 @@ class TargetStatistic:
 
     def column(self, hashes: dict[int, np.ndarray], X: np.ndarray) -> np.ndarray:
         """Return each row's statistic (n_rows,). It comes from hashes of the categories and the numbers of other columns."""
+        # The order (categories, then borders, then equalities) is part of the hash: the file's keys were made so
         key = np.zeros(len(X), np.uint64)
         for j in self.categories:
             key = _chained(key, hashes[j])
@@ -51,6 +52,7 @@ class TargetStatistic:
             key = _chained(key, hashes[j] == category)
         if not len(self.keys):
             return np.full(len(X), self.unknown)
+        # A hash beyond all known ones has its place past the end, where nothing can be compared
         place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
         return np.where(self.keys[place] == key, self.values[place], self.unknown)
 
@@ -72,12 +74,14 @@ class HashedColumns:
     def encode(self, table: TableLike) -> np.ndarray:
         """Return float64 (n_rows, n_columns + n_statistics): numbers, codes of categories, target statistics."""
         n = table.n_columns
+        # Categorical columns may hold text, which has no number: codes come below
         plain = [j for j in range(n) if j not in self.values]
         X = np.empty((table.n_rows, n + len(self.statistics)))
         X[:, plain] = table.select(plain).numeric() if plain else 0.0
         hashes = {j: _hashes(table, j) for j in self.values}
         for j, known in self.values.items():
             X[:, j] = _codes(hashes[j], known)
+        # Hashes overflow on purpose: they are taken modulo 2^64
         with np.errstate(over="ignore"):
             for s, statistic in enumerate(self.statistics):
                 X[:, n + s] = statistic.column(hashes, X)
@@ -105,6 +109,7 @@ def _together(
     """Say which columns must become one player: the finest groups that keep every statistic's sources together."""
     for statistic in statistics:
         touched = [block for block in blocks if block & set(statistic.sources)]
+        # Merge all blocks that a statistic touches; after the last statistic no block can be split further
         blocks = [block for block in blocks if not block & set(statistic.sources)] + [set().union(*touched)]
     together = sorted(sorted(block) for block in blocks if len(block) > 1)
     groups = {"+".join(names[j] for j in block): [names[j] for j in block] for block in together}
@@ -121,10 +126,12 @@ def _together(
 def category_hash(value: object, where: str) -> int:
     """Return CatBoost's signed 32-bit hash of a category: text as UTF-8, whole numbers in decimals."""
     if isinstance(value, (bool, int, np.integer, np.bool_)):
+        # True counts as 1 and not as the text 'True'
         value = str(int(value))
     if isinstance(value, str):
         value = value.encode()
     if not isinstance(value, bytes):
+        # NaN is the only value unequal to itself; pandas' NA is known by name, so that pandas need not be there
         gone = value is None or value != value or type(value).__name__ == "NAType"
         raise InputError(
             message(
@@ -133,6 +140,7 @@ def category_hash(value: object, where: str) -> int:
                 "CatBoost refuses it in a categorical column: make it text, such as 'missing'",
             )
         )
+    # CatBoost keeps the low half and reads it as a signed number
     low = city_hash_64(value) & 0xFFFFFFFF
     return low - (low >> 31 << 32)
 
@@ -143,6 +151,7 @@ def _hashes(table: TableLike, j: int) -> np.ndarray:
     where = table.label(j)
     out = np.empty(table.n_rows, np.int64)
     for i, value in enumerate(table.column(j).tolist()):
+        # With the type: 1 and 1.0 are one key of a dict, but 1.0 is refused
         key = (type(value), value)
         if key not in known_hashes:
             known_hashes[key] = category_hash(value, where)
@@ -154,6 +163,7 @@ def _codes(hashes: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Return each hash's position among the known ones, else -1."""
     if not len(known):
         return np.full(len(hashes), -1.0)
+    # Codes are places in the file's order, so that hashes are looked up through a sorting of it
     order = np.argsort(known, kind="stable")
     place = np.minimum(np.searchsorted(known, hashes, sorter=order), len(known) - 1)
     code = order[place]

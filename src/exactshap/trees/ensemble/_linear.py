@@ -20,6 +20,7 @@ def taken(start: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """Return the starts of some owners' items in compressed rows, and where these items stood."""
     counts = np.diff(start)[chosen]
     new = offsets_of(counts)
+    # Count through the new items, and move each owner's by the distance of its old start from the new one
     return new, np.arange(new[-1]) + np.repeat(start[chosen] - new[:-1], counts)
 
 
@@ -113,6 +114,7 @@ def collected(
             continue
         function, output = functions[node]
         column, coefficient, offset[q] = _checked(function, output, f"leaf {node}", n_features, n_outputs)
+        # No row stops at a split, so that its function would silently never count
         if feature[q] >= 0:
             raise ModelFormatError(message(f"node {node}: has a linear function", "It splits; only leaves have functions"))
         counts[q] = len(column)
@@ -138,6 +140,7 @@ def _checked(
         raise ModelFormatError(
             message(f"{where}: coefficients of {coefficient.shape[1]} outputs", f"The model has {n_outputs}")
         )
+    # One column of coefficients serves all chosen outputs
     dense[:, chosen] = coefficient[:, None] if coefficient.ndim == 1 else coefficient[:, chosen]
     offset[chosen] = np.broadcast_to(function.offset, n_outputs)[chosen]
     if not (np.isfinite(dense).all() and np.isfinite(offset).all()):

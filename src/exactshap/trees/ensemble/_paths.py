@@ -84,12 +84,14 @@ def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths
     depth = _depths(trees, parent)
     leaf = np.flatnonzero(trees.feature < 0).astype(np.int32)
     edge_start = np.concatenate([[0], np.cumsum(depth[leaf])]).astype(np.int64)
+    # A path has at most as many distinct players as edges: room for that many, cut back by ``keep``
     n_edges = int(edge_start[-1])
     node, slot, player = (np.empty(n_edges, np.int32) for _ in range(3))
     slots = PathSlots(np.empty(len(leaf), np.int64), node, np.empty(n_edges, bool), slot, player, np.empty(n_edges))
     n_players = int(columns.max(initial=-1)) + 1
     player_of_node = np.append(columns, np.int32(-1))[trees.feature]  # leaves have feature -1
     fill_paths(leaf, edge_start, Above(parent, is_left, player_of_node, cover_shares(trees)), n_players, slots)
+    # Of each leaf's room, the first ``counts`` slots are in use
     keep = np.arange(n_edges) - np.repeat(edge_start[:-1], np.diff(edge_start)) < np.repeat(slots.counts, np.diff(edge_start))
     start = np.concatenate([[0], np.cumsum(slots.counts)]).astype(np.int64)
     tree = (np.searchsorted(trees.tree_start, leaf, side="right") - 1).astype(np.int32)
@@ -102,6 +104,7 @@ def _depths(trees: FlatTrees, parent: np.ndarray) -> np.ndarray:
     depth = np.zeros(trees.n_nodes, np.int64)
     level = trees.tree_start[:-1]
     while len(level := level[trees.feature[level] >= 0]):
+        # Both children of every split on this level
         below = np.concatenate([trees.left[level], trees.right[level]])
         depth[below] = depth[parent[below]] + 1
         level = below

@@ -47,6 +47,7 @@ def decisions(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     >>> decisions(trees, [[0.2], [3.0]])[0]
     array([1, 0], dtype=uint8)
     """
+    # Node by node, not row by row: solvers read all rows' decisions at one node together
     out = np.zeros((trees.n_nodes, len(X)), np.uint8)
     fill_decisions(np.ascontiguousarray(prepared(trees, X).T), trees.nodes, out)
     return out
@@ -83,6 +84,7 @@ def margin(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     X = prepared(trees, X)
     sum_leaf_values(X, trees.routes, out)
     if trees.linear is not None:
+        # A cell times a coefficient may overflow, as in the model itself; solvers refuse infinite cells (``check_cells``)
         with np.errstate(all="ignore"):
             add_leaf_functions(X, apply(trees, X), trees.linear.arrays, out, np.zeros(0))
     return out
@@ -137,10 +139,12 @@ class Hybrids:
     ) -> None:
         self._trees, self._player, self._n_players, self._background = trees, player, n_players, prepared(trees, background)
         self._terms = trees.linear.arrays if trees.linear is not None else _no_terms(trees.n_outputs)
+        # The kernel asks for the player of each term, not of each column
         owner = np.arange(trees.n_features) if player_of_column is None else player_of_column
         self._term_player = np.ascontiguousarray(owner[self._terms.column], np.int32)
         arrays = (trees.tree_start, trees.left, trees.right, player, trees.value, np.asarray(tree_output, np.int32))
         self._arrays = Handle(HybridTrees(*map(np.ascontiguousarray, arrays)))
+        # One byte for each background row and node
         keeps = float(len(background)) * trees.n_nodes <= KEPT_BYTES
         self._kept = [self._ways(part) for part in self._parts()] if keeps else None
 
@@ -159,6 +163,7 @@ class Hybrids:
 
     def moving(self, row: HybridRow) -> list[int]:
         """Return the players with a node, or a column of a leaf, where the row differs from some background row."""
+        # A player whose nodes send the row as every background row, and whose cells are equal, is a dummy
         differs = np.zeros(len(row.ways), bool)
         for part in self._chunks():
             differs |= (part != row.ways).any(axis=0)
@@ -170,6 +175,7 @@ class Hybrids:
         n_words = -(-len(masks) // BITS)
         bits = np.zeros((self._n_players, n_words * BITS), np.uint8)
         bits[:, : len(masks)] = masks.T
+        # A word says for 64 coalitions whether they hold a player; "<u8" fixes the byte order on any machine
         members = np.packbits(bits, axis=1, bitorder="little").view("<u8").astype(np.uint64, copy=False)
         out = np.empty((len(self._background), self._trees.n_outputs, len(masks)))
         out[...] = self._trees.constant[:, None]
@@ -188,6 +194,7 @@ class Hybrids:
         bit = np.zeros(self._n_players, np.int32)
         bit[list(players)] = np.arange(len(players))
         n_coalitions, n_outputs = 2 ** len(players), self._trees.n_outputs
+        # 2^n coalitions for each row: fewer rows at a time where players are many
         step = max(1, MARGIN_VALUES // (n_coalitions * n_outputs))
         for part in self._chunks():
             for start in range(0, len(part), step):
