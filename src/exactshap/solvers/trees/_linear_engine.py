@@ -359,7 +359,7 @@ def _function_leaves(leaves: Leaves, functions: LinearLeaves, player_of_column: 
     on_path = owner * n_players + leaves.player
     # A player needs a bit even where only the function reads its columns: a missing cell there switches the function off
     every = np.union1d(on_path, keys)
-    # Without room for all of them, the path's players come first: without their bits no pattern can be told at all
+    # Without room for all of them, the path's players come first: without their bits no pattern can be known at all
     if np.bincount(every // n_players, minlength=1).max(initial=0) > PATTERN_BITS:
         every = on_path
     if np.bincount(every // n_players, minlength=1).max(initial=0) > PATTERN_BITS:
