@@ -57,6 +57,7 @@ class Core:
     def is_transformed(self) -> bool:
         """Whether the file answers something else than the score."""
         attributes = self.attributes
+        # TreeEnsemble numbers its transforms, the older operators name them
         by_number = attributes.kind == "TreeEnsemble"
         post = attributes.integer("post_transform", 0) if by_number else attributes.text("post_transform", "NONE")
         return self.exponential or self.normalised or post not in ("NONE", 0) or "prob_a" in attributes
@@ -244,6 +245,7 @@ def _core_runner(proto: Foreign, score: Score, width: int, left_out: Sequence[st
     graph.input.append(onnx.helper.make_tensor_value_info(_TABLE, score.source.dtype, [None, width]))
     if len(node.output) <= int(node.op_type.endswith("Classifier")):
         raise ModelFormatError(message(f"{node.op_type} has no scores"))
+    # A classifier answers labels first and scores second
     output = node.output[int(node.op_type.endswith("Classifier"))]
     graph.output.append(onnx.ValueInfoProto(name=output))
     return Runner(_file(proto, graph), output)

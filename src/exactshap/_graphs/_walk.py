@@ -112,6 +112,7 @@ def _after(step: _Step, place: int) -> State:
     """Return what output number ``place`` of an operator is made of."""
     kind = step.node.op_type
     if (unread := next((state for state in step.given if isinstance(state, Unread)), None)) is not None:
+        # The first reason on the way is the one that helps
         return unread
     if not step.given or step.node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
         return step.mixing()
@@ -119,6 +120,7 @@ def _after(step: _Step, place: int) -> State:
         return _core(step, place)
     if any(isinstance(state, Score) for state in step.given):
         return _after_score(step) if len(step.given) == 1 else Unread(f"{kind} joins the outputs of several models")
+    # What operators have as second outputs is not followed
     if place:
         return step.mixing()
     after = _HANDLERS.get(kind, _of_one_player)(step)
@@ -171,6 +173,7 @@ def _after_score(step: _Step) -> State:
     ):
         number = float(np.ravel(constant)[0])
         if _is_probability(score):  # the score is explained, and what is done to its probability is nothing done to it
+            # Times 1 or plus 0 changes nothing: a truth value compares as 1 or 0
             return score if number == (kind in ("Mul", "Div")) else Unread(f"{kind} follows probabilities")
         return _moved(score, kind, number, first=step.constants[0] is None)
     return Unread(f"{kind} follows the model")
@@ -193,6 +196,7 @@ def _is_column(shape: np.ndarray | None) -> bool:
 
 def _moved(score: Score, kind: str, number: float, *, first: bool) -> State:
     """Return a score with a factor or summand; of an exponential, a positive factor is a summand of its logarithm."""
+    # c - score and c / score are not followed: the score must come first there
     unread = Unread(f"{kind} follows the model")
     if not np.isfinite(number) or (kind in ("Sub", "Div") and not first) or (kind == "Div" and number == 0.0):
         return unread
@@ -226,6 +230,7 @@ def _arithmetic(step: _Step) -> State:
     if any(part.cube or len(part.owners) != width for part in columns):
         return step.mixing()
     for value in step.constants:
+        # A constant may be one number, or one for each column; anything else could change the shape
         if value is not None and not (value.ndim <= 2 and (value.size == 1 or value.size == value.shape[-1] == width)):
             return step.mixing()
     players = np.asarray(step.players, int)
@@ -249,6 +254,7 @@ def _selected(step: _Step) -> State:
     if not flat and (places.ndim != 1 or step.attributes.integer("axis", 0) not in (1, -1)):
         return step.mixing()
     places = np.ravel(places)
+    # Gather counts negative places from the end, ArrayFeatureExtractor does not
     if places.size == 0 or places.min() < (0 if flat else -len(columns.owners)) or places.max() >= len(columns.owners):
         raise ModelFormatError(message(f"{step.node.op_type} selects columns that are not there"))
     return replace(columns, owners=columns.owners[places])

@@ -152,6 +152,7 @@ def _step(shape: float, digits: float) -> float:
         theta = math.atan2(omega, shape)
         return math.log(2.0) - shape * math.log(math.cos(theta)) - omega * theta
 
+    # Halved in the logarithm of omega: after 60 steps of a factor 1e6 only rounding is left
     low, high = 1.0, 1e6
     for _ in range(60):
         middle = math.sqrt(low * high)
@@ -167,8 +168,10 @@ def _trapezoid(shape: float, h: float, grading: float, dropped: float) -> tuple[
     start = max(math.log(shape), 0.0)
     reach = 60.0 / min(shape, 1.0) + 30.0 / math.sqrt(shape)
     x = start + h * np.arange(math.floor(-reach / h), math.ceil(8.0 / h))
+    # slope = -dq / dx; exp(700) is still a float
     q, slope = np.logaddexp(0.0, start - x), 1.0 / (1.0 + np.exp(np.minimum(x - start, 700.0)))
     u = x - grading / 6.0 * q**3
+    # The second factor is du / dx
     weights = _density(u, shape) * (1.0 + grading / 2.0 * q * q * slope)
     weights /= weights.sum()
     kept = (np.cumsum(weights) > dropped) & (np.cumsum(weights[::-1])[::-1] > dropped)

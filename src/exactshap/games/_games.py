@@ -266,6 +266,7 @@ def normalised_weights(weights: ArrayLike | None, n: int) -> np.ndarray:
         raise InputError(message(f"Background weights must have shape ({n},)", f"Got {array.shape}", "Pass one weight per row"))
     with np.errstate(over="ignore"):
         total = float(array.sum())
+    # Finite weights may have an infinite sum; in units of the largest they do not
     if math.isinf(total) and np.all(np.isfinite(array)):
         array = array / np.abs(array).max()
         total = float(array.sum())

@@ -78,6 +78,7 @@ class Component:
 
     def __mul__(self, other: Component) -> Component:
         if self._is_constant or other._is_constant:
+            # A constant only scales: the other one stays what it is, such as one Gaussian of a mixture
             constant, one = (self, other) if self._is_constant else (other, self)
             return one.scaled(constant.amplitude)
         return Component(
@@ -89,6 +90,7 @@ class Component:
             powers=_add(self.powers, other.powers),
             functions=self.functions + other.functions,
             rounding=self.rounding + other.rounding,
+            # (1 + e) (1 + f) - 1 = e + f + e f
             relative_error=self.relative_error + other.relative_error + self.relative_error * other.relative_error,
         )
 
@@ -170,6 +172,7 @@ class Component:
         if self.chi2 is not None:
             sums = X[:, :, None] + Y
             squares = (X[:, :, None] - Y) ** 2
+            # Where both cells are 0 the ratio has the limit 0
             ratio = np.divide(squares, sums, out=np.zeros_like(sums), where=sums != 0)
             total = _plus(total, -self.chi2[:, None] * ratio)
         return total

@@ -168,6 +168,7 @@ class Density:
     def rule(self, degree: int) -> Rule:
         nodes, weights = gauss_jacobi(self.resolution + degree // 2 + 1, 1.0, 1.0)
         weights = weights * np.asarray(self.function(nodes), float)
+        # The rule's own sum normalises it: the mass is then 1 at every degree
         total = weights.sum()
         if not np.isfinite(total) or total <= 0 or weights.min() < 0:
             raise InputError(
@@ -203,7 +204,9 @@ class Moments:
         j = np.arange(n + 1)
         found = np.zeros(n + 1)
         found[: degree + 1] = chebyshev_functionals([self.moment(r) for r in range(degree + 1)])
+        # Weights of Clenshaw & Curtis: a cosine transform of the functional of T_0, ..., T_n, in which the ends count half
         found[[0, n]] /= 2.0
+        # cos(pi j k / n) has the period 2 n in j k; whole numbers are reduced without rounding
         weights = 2.0 / n * (np.cos(np.pi / n * (np.outer(j, j) % (2 * n))) @ found)
         weights[[0, n]] /= 2.0
         return chebyshev_points(n), weights
@@ -248,6 +251,7 @@ class EndSlopes:
         slopes = np.full(n + 1, (2.0 * n * n + 1.0) / 6.0)
         slopes[1:] = (-1.0) ** j[1:] / np.sin(np.pi * j[1:] / (2 * n)) ** 2
         slopes[n] /= 2.0
+        # The slope at 0 has the weights of that at 1 in reverse, with the other sign; dx / dt = 2 for x = 2 t - 1
         return chebyshev_points(n), 2.0 * (slopes + slopes[::-1])
 
 
@@ -316,8 +320,10 @@ def gauss_jacobi(n_nodes: int, p: float, q: float) -> Rule:
     if p == q == 1.0:
         x, weights = roots_legendre(n_nodes)
     else:
+        # SciPy's density is (1 - x)^alpha (1 + x)^beta with x = 2 t - 1: the exponent of 1 - t comes first
         x, weights = roots_jacobi(n_nodes, q - 1.0, p - 1.0)
     nodes, weights = (1.0 + x) / 2.0, weights / weights.sum()
+    # Cached and shared by all callers: nobody may write to them
     nodes.setflags(write=False)
     weights.setflags(write=False)
     return nodes, weights
@@ -407,6 +413,7 @@ def _check_measure(name: str, measure: Measure, mass: float) -> None:
         raise InputError(
             message(f"The measure of semivalue {name!r} must have mass {mass:g} on [0, 1]", f"Got mass {weights.sum()!r}")
         )
+    # Two rules must agree on the moments that both promise
     finer_nodes, finer_weights = measure.rule(9)
     for r in range(8):
         coarse, fine = weights @ nodes**r, finer_weights @ finer_nodes**r

@@ -124,6 +124,7 @@ def _solve(
 ) -> Solution:
     """Pass a game to the solver that a method names."""
     if isinstance(question, Hierarchy):
+        # Groups and stages are no measure over sizes of coalitions, so that none of the methods below applies
         from exactshap.solvers.hierarchy import solve_hierarchy
 
         return solve_hierarchy(game, question, order, budget=budget, method=method, **settings)
@@ -273,6 +274,7 @@ def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | N
             )
         )
     set_sizes(order)
+    # ``True`` is an int to Python, but not a budget
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, Integral) or budget < 1):
         raise InputError(message("The 'budget' parameter must be an int >= 1", f"Got {budget!r}"))
     if method == "auto":
@@ -307,6 +309,7 @@ def _automatic(game: Game, budget: int | None, index: str | Semivalue, order: in
         return "folded enumeration" if pays and not game.is_complex else "quadrature"
     if isinstance(game, AdditiveGame):
         return "per-term enumeration"
+    # 2^d calls fit the budget if d is at most its logarithm, rounded down
     affordable = MAX_ENUMERATED_ORACLE if budget is None else math.floor(math.log2(max(budget, 1)))
     return "enumeration" if game.n_players <= affordable else "regression"
 
@@ -376,7 +379,9 @@ def bytes_besides_calls(calls: float, method: str, n_players: int, order: int) -
         return 0.0
     from exactshap.solvers.sampled import MAX_ROWS
 
+    # The process conditions on at most MAX_ROWS pairs, whatever the budget
     pairs = min(calls / 2.0, MAX_ROWS)
+    # Each stage holds its squares for its own number of pairs at most; the largest stage decides
     between = max(squares * min(pairs, most) ** 2 for squares, most in (SQUARES if order == 1 else SQUARES_OF_SETS))
     return 8.0 * (between + (0.0 if order == 1 else ARRAYS_OF_SETS * pairs * _n_sets(n_players, order)))
 

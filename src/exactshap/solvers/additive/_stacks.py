@@ -157,6 +157,7 @@ def solve_stacks(
         n_terms += len(stack.subsets)
         sets, positions = _local_sets(len(stack.subsets[0]), semivalue, order), _positions(stack.subsets, n_players, order)
         if isinstance(stack, LookedUp):
+            # Tables were checked when they were folded: all of their values are finite
             add_lookups(stack.cells, stack.lookups, sets, positions, values, empty, full, scale)
             continue
         if isinstance(stack, Monomials):
@@ -225,6 +226,7 @@ def _position(players: tuple[int, ...], n_players: int) -> int:
     """Return where a sorted set stands in ``player_sets``: by size, then lexicographically."""
     size = len(players)
     smaller = sum(math.comb(n_players, s) for s in range(1, size))
+    # Sets that come later agree up to some place i and have a larger player there
     after = sum(math.comb(n_players - 1 - player, size - i) for i, player in enumerate(players))
     return smaller + math.comb(n_players, size) - 1 - after
 
@@ -238,6 +240,7 @@ def weight_alone(semivalue: Semivalue, order: int) -> float:
 def _refuse_not_finite(stack: Stack | Monomials, *sums: np.ndarray) -> None:
     """Refuse values that are not finite; the test of each one is only made where their sum is not (or overflows)."""
     with np.errstate(all="ignore"):
+        # A sum is finite only if all its numbers are, and takes no array of booleans
         if all(math.isfinite(array.sum()) or np.isfinite(array).all() for array in sums):
             return
         places = np.argwhere(~np.isfinite(stack.tables).all(axis=(2, 3)))
@@ -291,6 +294,7 @@ def solve_linear_precisely(
     ``means`` (n_columns,) of the background's columns are long doubles.
     """
     terms = rows[:, :, None].astype(np.longdouble) * model.coefficients
+    # The mean is taken off before the coefficient is applied: what cancels, cancels in the cell and not in large products
     gains = weight_alone(semivalue, order) * ((rows - means)[:, :, None] * model.coefficients)
     values = np.zeros((len(rows), count_sets(n_players, order), model.absent.shape[1]))
     for player in np.unique(model.players):

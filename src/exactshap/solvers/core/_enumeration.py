@@ -56,6 +56,7 @@ def set_values(table: np.ndarray, players: Sequence[int], semivalue: Semivalue, 
     cube = table.reshape((n_rows, *([2] * n_players), n_outputs))
     for j in sorted(players):  # axis of player j: the last bit is the first axis
         cube = np.diff(cube, axis=n_players - j)
+    # Sizes of coalitions by code: one player more repeats the list, with one member more in the second half
     sizes = np.zeros(1, dtype=int)
     for _ in range(n_players - len(players)):
         sizes = np.concatenate([sizes, sizes + 1])
@@ -77,6 +78,7 @@ class Calls:
     def __call__(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S) (n_masks, n_outputs); only coalitions without a stored value are called."""
         keys = keys_of(masks)
+        # By key, so that a coalition that occurs twice in one request is evaluated once
         fresh = {key: row for row, key in enumerate(keys) if key not in self.places}
         names, rows, before = list(fresh), np.fromiter(fresh.values(), int, len(fresh)), self.count
         size = self.batch_size or max(len(rows), 1)
@@ -86,6 +88,7 @@ class Calls:
             self.places.update(zip(names[start : start + size], range(self.count, self.count + len(chosen)), strict=True))
             if self.progress is not None:
                 self.progress(self.count)
+        # All of them were new: their values are the last rows of the table, in the order of the request
         if len(fresh) == len(keys) > 0:
             return self.table()[before:]
         return self.table()[np.fromiter(map(self.places.__getitem__, keys), int, len(keys))] if keys else np.empty((0, 1))
@@ -123,5 +126,6 @@ def positive(name: str, value: object) -> int:
 def keys_of(masks: np.ndarray) -> list[bytes]:
     """Return one hashable name for each coalition (n_masks, n_players)."""
     packed = np.ascontiguousarray(np.packbits(masks, axis=1))
+    # A void item is a whole row, and a list of them is made of bytes in one step
     names: list[Any] = packed.view(np.dtype((np.void, packed.shape[1]))).ravel().tolist()
     return names

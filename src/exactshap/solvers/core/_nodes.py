@@ -40,6 +40,7 @@ from exactshap.semivalues import Atom, Beta, EndSlopes, Measure, Mixture, Signed
 RELATIVE_TRUNCATION = 2.0**-54
 UNIFORM = Beta()
 
+# Every rho > 1 gives a valid bound, and so does the least over a grid of them
 _RHO = 1.0 + np.geomspace(1e-3, 1e3, 400)
 _LOG_RHO, _LOG_GAP = np.log(_RHO), np.log(_RHO - 1.0)
 
@@ -53,6 +54,7 @@ def bound(spread: float, n_nodes: int, mass: float = 1.0, slopes: float = 0.0) -
     """
     m = 2 * n_nodes - 1
     exponent = ((_RHO + 1.0 / _RHO) / 2.0 - 1.0) * spread - m * _LOG_RHO
+    # The integral and its rule are each at most 1 in these units, so that they never differ by more than 2
     found = min(2.0, 4.0 * np.exp((exponent - _LOG_GAP).min())) * mass
     if slopes:
         x, gap = 1.0 / _RHO, 1.0 - 1.0 / _RHO
@@ -72,6 +74,7 @@ def coarse_bound(spread: float, n_nodes: int, measure: Measure = UNIFORM) -> flo
 
 @functools.lru_cache(maxsize=4096)
 def _enough(quantised: int, n_exact: int, mass: float, slopes: float) -> int:
+    # The bound falls with the number of nodes: halving finds the first that is enough
     low, high = 1, n_exact
     while low < high:
         middle = (low + high) // 2

@@ -59,6 +59,7 @@ class Part:
         """Put ``n_rows`` rows of batches under each other. The longest name of a method speaks for all."""
         stack, methods, n_nodes, start = _Stack(n_rows), list[str](), 0, 0
         for part in parts:
+            # A batch of all rows is the answer itself: no copy
             if len(part.values) == n_rows:
                 return part
             stack.put(start, _arrays_of(part, _OF_PARTS))
@@ -300,6 +301,7 @@ class Solution:
         return self.std_error is None and self.approximation_error is None
 
     def __getattr__(self, name: str) -> Any:
+        # Python comes here only after the ordinary look-up has failed
         if name in _OF_EXPLANATIONS:
             do = "Explanation.from_solution(solution, player_names=[...]) has names, pictures, frames and files"
             raise AttributeError(f"A Solution has no attribute {name!r}. {do}.")
@@ -473,6 +475,7 @@ class _Stack:
         # Bounds and scales may be one number for all rows of a part
         for name, array in known.items():
             if (whole := self._arrays.get(name)) is None:
+                # Rows that have no standard error keep 0: see :meth:`Rows.put`
                 fresh = (np.zeros if name == "std_error" else np.empty)((self._n_rows, *np.shape(array)[1:]))
                 whole = self._arrays.setdefault(name, fresh)  # that of whichever thread was first
             whole[rows] = array

@@ -37,11 +37,13 @@ def folding_pays(
     The number of rows has no say: values of a row must not depend on the other rows of its batch. ``n_swept``: how many terms
     quadrature has in effect, where it sweeps mixtures in one.
     """
+    # With one background row there is nothing to sum up
     if n_players > MAX_FOLDED_PLAYERS or n_background < 2 or order > n_players:
         return False
     sweep = (n_terms if n_swept is None else n_swept) * n_background * quadrature_units(n_players, semivalue, order)
     row = _folded_row_units(n_players, n_terms, n_outputs, order)
     once = _fold_units(n_players, n_background, n_terms)
+    # The background is folded once, all else is done for each row
     return once + WORTH_ROWS * row < WORTH_ROWS * sweep
 
 

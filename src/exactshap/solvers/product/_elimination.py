@@ -60,14 +60,18 @@ def eliminate(n_players: int, factors: Sequence[Sequence[int]]) -> Elimination:
     while left:
         player = min(left, key=missing)
         for one in near[player]:
+            # Summing a player out leaves one factor on all of its neighbours: they become neighbours of each other
             near[one] |= near[player] - {one}
             near[one].discard(player)
         order.append(player)
         cliques.append(tuple(sorted({player, *near[player]})))
         left.remove(player)
     place = {player: k for k, player in enumerate(order)}
+    # A clique sends its message to that of its other members which is eliminated next; without others it is a number,
+    # which the last clique takes
     later = [min((place[p] for p in clique if place[p] > k), default=n_players - 1) for k, clique in enumerate(cliques)]
     parent = tuple(-1 if k == n_players - 1 else later[k] for k in range(n_players))
+    # A factor belongs to its first member's clique, which holds the others as well: they are neighbours
     home = tuple(min((place[p] for p in members), default=0) for members in factors)
     return Elimination(tuple(order), tuple(cliques), parent, home, max(map(len, cliques), default=1) - 1)
 
@@ -196,9 +200,11 @@ def _values(
             if rest < n_players:
                 weights = np.empty((len(nodes), 2, n_players))
                 weights[:, 0], weights[:, 1] = 1.0 - nodes[:, None], nodes[:, None]
+                # v(with) - v(without) of each fixed player: weights 1 and -1 of its two states
                 weights[:, 0, list(fixed)], weights[:, 1, list(fixed)] = -1.0, 1.0
                 by_state = _separator_weights(arrays, weights), _rest_weights(arrays, weights)
                 fill_elimination(real, imaginary, masses, arrays.plan, weights, *by_state, np.array(node_weights, float), out)
+            # A set comes up once, by its last player, and so in lexicographic order
             found.append(out[rest:])
     return np.concatenate(found)
 

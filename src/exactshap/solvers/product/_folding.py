@@ -50,6 +50,7 @@ def fold(tiles: Iterable[tuple[np.ndarray, np.ndarray]], n_players: int, n_terms
         fill_folded(np.ascontiguousarray(b.transpose(2, 0, 1)), np.array(weights), n_low, table)
         np.maximum(top, np.abs(b).max(axis=0), out=top)
         same = b[0].copy() if same is None else same
+        # NaN equals nothing: no later tile can make such a factor the same again
         same[(b != same).any(axis=0)] = np.nan
     return Folded(table, top, np.full((n_players, n_terms), np.nan) if same is None else same)
 
@@ -96,6 +97,7 @@ class CoalitionTable:
             part = np.empty((n_rows, self.n_outputs, len(chosen)))
             fill_set_values(table, masks, semivalue.weights(d, size, order), part)
             values[:, chosen] = part.transpose(0, 2, 1)
+        # Sums over coalitions leave rounding where the value is known to be 0
         if self.null.any():
             values[np.stack([self.null[:, list(players)].any(axis=1) for players in sets], axis=1)] = 0.0
         return Part(values, table[:, :, 0], table[:, :, -1], method, error_bound=np.zeros(n_rows), scale=self.scale)
@@ -110,6 +112,7 @@ def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nod
     count_sets(game.n_players, order)  # refuses what cannot fit
     a, b, c = game.a.transpose(0, 2, 1), game.b.transpose(0, 2, 1), game.c.T
     coalitions = CoalitionTable(len(a), game.n_players, game.n_outputs)
+    # As many terms at a time as their tables have room for
     step = max(LANES, TABLE_VALUES // 2**game.n_players)
     for start in range(0, game.n_terms, step):
         terms = slice(start, start + step)

@@ -39,6 +39,7 @@ def functional_rules(semivalue: Semivalue, n_players: int) -> GradedRules:
     degree, measure = n_players - 1, semivalue.of_size(1, 1)
     counts: list[int] = []
     limits: list[float] = []
+    # Even sizes only: half as many rules, and a strip takes at most one node more than it needs
     for count in range(2, degree // 2 + 1, 2):
         limit = _largest_spread(count, degree, measure)
         if limit > 0.0:
@@ -48,16 +49,19 @@ def functional_rules(semivalue: Semivalue, n_players: int) -> GradedRules:
             break
     rules = [measure.rule(2 * count - 1) for count in counts]
     errors = [coarse_bound(limit, count, measure) for limit, count in zip(limits, counts, strict=True)]
+    # No shorter rule serves the largest spread: the exact one does
     if not limits or limits[-1] < n_players / 2:
         rules.append(measure.rule(degree))
         limits.append(np.inf)
         errors.append(0.0)
+    # A row reports the largest rule that it met, while a smaller one may have the larger error: the maximum so far covers both
     arrays = RuleArrays.of(rules, limits)
     return GradedRules(Handle(arrays), np.diff(arrays.offsets), np.maximum.accumulate(errors))
 
 
 def _largest_spread(n_nodes: int, degree: int, measure: Measure) -> float:
     """Return the largest spread for which that many nodes are enough. It is at most half the number of players."""
+    # In sixteenths, as ``coarse_bound`` rounds spreads: 8 (degree + 1) of them are half the players
     low, high = 0, 8 * (degree + 1) + 1
     while high - low > 1:
         middle = (low + high) // 2

@@ -43,6 +43,7 @@ def solve_hinges(
     parts = []
     for size in set_sizes(order):
         weights = semivalue.weights(n_players, size, order)
+        # A set is its first players, which are fixed, and its last one: sets come in lexicographic order
         for fixed in itertools.combinations(range(n_players), size - 1):
             last = max(fixed, default=-1) + 1
             parts.append(_differences(steps, starts, shifts, coefficients, weights, fixed)[last:])
@@ -61,6 +62,7 @@ def _check_width(steps: np.ndarray, starts: np.ndarray, shifts: np.ndarray) -> N
     if steps.shape[1] <= MAX_HINGE_PLAYERS or moving.max(initial=0) <= MAX_HINGE_PLAYERS:
         return
     owner = np.repeat(np.arange(len(steps)), np.diff(starts))
+    # Sums that keep their sign for every coalition are linear or 0: any number of players may move them
     low, high = np.minimum(steps, 0.0).sum(axis=1)[owner], np.maximum(steps, 0.0).sum(axis=1)[owner]
     bent = owner[(shifts + low < 0.0) & (shifts + high > 0.0)]
     most = int(moving[bent].max(initial=0))
@@ -86,6 +88,7 @@ def _differences(
     if not others or not len(steps):
         return out
     owner, n_corners = np.repeat(np.arange(len(steps)), np.diff(starts)), 2 ** len(fixed)
+    # A difference in k fixed players is a signed sum over their 2^k states, each of which shifts the hinge
     corners = np.array(list(itertools.product((0.0, 1.0), repeat=len(fixed)))).reshape(n_corners, len(fixed))
     signs = (-1.0) ** (len(fixed) - corners.sum(axis=1))
     moved = (shifts[:, None] + steps[owner][:, list(fixed)] @ corners.T).ravel()

@@ -77,11 +77,13 @@ def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
     low_rates, low_weights = np.zeros((n_rates + 1, n)), np.zeros((n_rates + 1, n))
     reaches = np.full(n_rates + 1, np.inf)
     for count in range(1, n_rates + 1):
+        # Rates that are no more than the nodes are a rule by themselves, exact at any distance
         if count <= n:
             low_rates[count, :count], low_weights[count, :count] = rates[:count], weights[:count]
             continue
         low_rates[count], low_weights[count] = _gauss(rates[:count], weights[:count], n)
         allowed = _ALLOWED * math.factorial(2 * n) / (4.0 * masses[count - 1])
+        # The bound above, solved for s: R is the largest of these rates
         reaches[count] = 4.0 / rates[count - 1] * allowed ** (0.5 / n)
     tails = np.cumsum(weights[::-1])[::-1].copy()
     arrays = _MixtureArrays(rates, weights, tails, np.minimum(reaches, 1e300), low_rates, low_weights, math.log(_ALLOWED))
@@ -99,6 +101,7 @@ def shorten_mixture(rates: np.ndarray, weights: np.ndarray, reach: float) -> tup
 
 def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the Gauss rule of n nodes of a discrete measure, by Lanczos with full orthogonalisation."""
+    # Rates may be as large as 1e292 (``matern``): in units of the largest one no square overflows
     x, largest = rates / rates[-1], float(rates[-1])
     mass = float(weights.sum())
     basis = [np.sqrt(weights / mass)]
@@ -106,6 +109,7 @@ def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, 
     for _ in range(n):
         product = x * basis[-1]
         diagonal.append(float(product @ basis[-1]))
+        # One pass of Gram-Schmidt leaves a part of what it takes off; a second one leaves rounding only
         for _ in range(2):
             for vector in basis:
                 product = product - (vector @ product) * vector
@@ -117,6 +121,7 @@ def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, 
         basis.append(product / norm)
     size = len(diagonal)
     matrix = np.diag(diagonal) + np.diag(off_diagonal[: size - 1], 1) + np.diag(off_diagonal[: size - 1], -1)
+    # Golub & Welsch: nodes are eigenvalues of the Jacobi matrix, weights the squares of the vectors' first components
     nodes, vectors = np.linalg.eigh(matrix)
     found_rates, found_weights = np.zeros(n), np.zeros(n)
     found_rates[:size], found_weights[:size] = largest * np.clip(nodes, 0.0, 1.0), mass * vectors[0] ** 2
@@ -133,6 +138,7 @@ def mixture_rules(semivalue: Semivalue, n_players: int) -> BoundedRules:
     errors = np.array(
         [np.log(2.0) + log_errors(count, measure, _LOG_RADII) for count in counts] + [np.full(len(_LOG_RADII), -np.inf)]
     )
+    # Exact rules have an error of 0, of logarithm minus infinity
     rules = [measure.rule(2 * count - 1) for count in counts] + [measure.rule(degree)]
     nodes, weights = (np.concatenate(parts).astype(float) for parts in zip(*rules, strict=True))
     sizes = np.array([len(rule[0]) for rule in rules])

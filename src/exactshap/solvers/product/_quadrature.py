@@ -61,6 +61,7 @@ def solve_terms(
     for size, offset in zip(set_sizes(order), np.cumsum([0, *counts[:-1]]), strict=True):
         measure, degree = semivalue.of_size(size, order), n_players - size
         needed = _node_counts(measure, degree, spread, all_nodes)
+        # Rows that need equally many nodes are solved together; how many a row needs depends on that row alone
         for n_nodes in sorted(set(needed.tolist())):
             rows = np.flatnonzero(needed == n_nodes)
             nodes, node_weights = _rule(measure, 2 * n_nodes - 1 if n_nodes else degree)
@@ -104,6 +105,7 @@ def set_sums(h: Sequence[np.ndarray], index: str | Semivalue = "shapley") -> lis
     total: list[np.ndarray] = [np.zeros_like(one) for one in h]
     # Factors are made twice, as arrays of all rows by all rows are what memory holds fewest of
     for t, weight in zip(*find(index).rule(degree=len(h) - 1), strict=True):
+        # Products of all other factors from both sides, without division: 1 + t h may be zero
         before, after = [np.full_like(h[0], weight)], [np.ones_like(h[0])]
         for one, other in zip(h[:-1], h[:0:-1], strict=True):
             before.append(before[-1] * (1.0 + t * one))

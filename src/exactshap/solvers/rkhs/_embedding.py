@@ -95,6 +95,7 @@ def choose_eta(factors: np.ndarray) -> float:
 
     ``factors`` (n_players, n, n) are one-player kernel factors between the conditioning rows; at most 300 of these are used.
     """
+    # A seed of its own: the ridge belongs to the data and must not change from call to call
     rng = np.random.default_rng(0)
     n_players, n = factors.shape[:2]
     if n_players < 2:
@@ -105,6 +106,7 @@ def choose_eta(factors: np.ndarray) -> float:
     losses = np.zeros(len(ETAS))
     for _ in range(COALITIONS_FOR_ETA):
         mask = np.zeros(n_players, bool)
+        # Neither empty nor full: there either nothing is known or nothing is left to estimate
         mask[rng.choice(n_players, rng.integers(1, n_players), replace=False)] = True
         losses += leave_one_out_loss(subset_product(factors, mask), subset_product(factors, ~mask), ETAS)
     return float(ETAS[int(np.argmin(losses))])
@@ -119,6 +121,7 @@ def leave_one_out_loss(known: np.ndarray, unknown: np.ndarray, etas: np.ndarray)
     The left-out embedding is that of all rows with the ridge n eta, as in every linear smoother.
     """
     n = len(known)
+    # K + n eta I has the same eigenvectors for all ridges, so that one decomposition serves them all
     eigenvalues, vectors = np.linalg.eigh(known)
     rotated = vectors.T @ unknown @ vectors
     losses = []
@@ -156,6 +159,7 @@ def pivoted_rows(
         row = column(pivot) - factor[:i, pivot] @ factor[:i]
         factor[i] = row / np.sqrt(left[pivot])
         left -= factor[i] ** 2
+        # Exactly 0: the subtraction leaves rounding, by which the row might be drawn again
         left[pivot] = 0.0
         chosen.append(pivot)
     return np.array(chosen, int)
@@ -179,6 +183,7 @@ class FeatureRidge:
 
     def __init__(self, weights: np.ndarray, eta: float) -> None:
         self.eta = eta
+        # Equal weights are a factor of the whole sum, which saves a weighted copy of the features
         self.share: Any = weights[0] if np.all(weights == weights[0]) else weights[:, None]
 
     def mean(self, first: np.ndarray, second: np.ndarray, start: int = 0) -> np.ndarray:

@@ -67,6 +67,7 @@ def by_splitting(
 ) -> np.ndarray:
     """Enumerate both halves of the players, term by term; products this narrow lose more to the threads of BLAS than they gain."""
     d, n_terms, n_rows = inside.shape
+    # Three products answer for all players, one product for each single one: up to three players are better off alone
     combine = _for_all(d, semivalue) if len(players) > 3 else _for_some(d, players, semivalue)
     chosen = list(players) if len(players) > 3 else list(range(len(players)))
     result = np.empty((len(players), n_terms, n_rows))
@@ -118,6 +119,7 @@ def _for_all(d: int, semivalue: Semivalue) -> Combine:
         base = (((p[sizes] * mean).T @ second) * first).sum(axis=0)
         low = members[0] @ ((joined.T @ second) * first)
         high = members[1] @ ((joined @ first) * second)
+        # sum_S (h(|S|) [A in S] - p(|S|)) v(S): the second part is the same for all players
         return np.concatenate([low, high]) - base
 
     return combine
@@ -142,6 +144,7 @@ def coalition_weights(d: int, players: Sequence[int], semivalue: Semivalue) -> n
 
 def _present(factors: np.ndarray) -> np.ndarray:
     """Return products of factors over each coalition's members, (2^n_players, n). The factors are (n_players, n)."""
+    # Each player doubles the table: coalitions with it come second, so that bit j of a row's number is player j
     table = np.ones((1, factors.shape[1]))
     for factor in factors:
         table = np.concatenate([table, table * factor])
@@ -150,6 +153,7 @@ def _present(factors: np.ndarray) -> np.ndarray:
 
 def _absent(factors: np.ndarray) -> np.ndarray:
     """Return the products over the players outside every coalition, (2^n_players, n)."""
+    # As above, but it is the first half, without the player, that takes its factor
     table = np.ones((1, factors.shape[1]))
     for factor in factors:
         table = np.concatenate([table * factor, table])

@@ -110,12 +110,14 @@ def shapley_covariance(
         priors = [part.prior(weights, measure, 1) for part in parts]
         upper = np.sum([values for values, _ in priors], axis=0)
         error_bound = max(error_bound, sum(error for _, error in priors))
+        # P is symmetric: components fill one triangle
         prior = np.empty((len(upper), n_players, n_players))
         prior[:, first, second] = prior[:, second, first] = upper
         explained = _whiten(cholesky, np.sum([part.functionals(weights, measure, 1) for part in parts], axis=0))
         covariance[block] = prior - explained @ explained.transpose(0, 2, 1)
         total[block] = _total(parts, cholesky, weights)
         scales[block] = np.trace(prior, axis1=1, axis2=2)
+    # Beyond order 1 an index may add up only with its larger sets: single players alone do if they are Shapley values
     adds_up = rule.is_efficient(1) if order == 1 else measure == Beta(1, 1)
     residual = total - covariance.sum(axis=(1, 2)) if adds_up else None
     covariance, clipped = _clip(covariance)
@@ -174,6 +176,7 @@ def interaction_variance(
     variance = np.empty((n_rows, n_players * (n_players - 1) // 2))
     for block in _blocks(n_rows, variance.shape[1] * len(cholesky)):
         parts = [part.take(block) for part in components]
+        # The triangle has the pairs of a player with itself as well, which are no interactions
         prior = np.sum([part.prior(weights, measure, 2)[0] for part in parts], axis=0)[:, first != second]
         explained = _whiten(cholesky, np.sum([part.functionals(weights, measure, 2) for part in parts], axis=0))
         variance[block] = prior - (explained**2).sum(axis=2)
@@ -228,6 +231,7 @@ def _clip(covariance: np.ndarray) -> tuple[np.ndarray, float]:
     covariance = (covariance + covariance.transpose(0, 2, 1)) / 2.0
     eigenvalues, vectors = np.linalg.eigh(covariance)
     clipped = float(max(0.0, -eigenvalues.min(initial=0.0)))
+    # Eigenvalues ascend, so that the first one decides; rows without a negative one keep their bits
     bad = eigenvalues[:, 0] < 0
     positive = np.maximum(eigenvalues[bad], 0.0)
     repaired = np.einsum("rjk,rk,rlk->rjl", vectors[bad], positive, vectors[bad])

@@ -55,6 +55,7 @@ class KernelFactors:
         nodes, node_weights, relative = _rule(measure, n_players - size, float(spread.max(initial=0.0)))
         pairs = np.zeros((n_rows, n_players * (n_players + 1) // 2))
         fill_prior(self.own, self.rows, self.rows, self.background, weights, nodes, node_weights, size == 2, pairs)
+        # Two derivatives, each at most twice the bound of its factor: hence 4
         return self.amplitude * pairs, 4.0 * relative * abs(self.amplitude) * self._height() if relative else 0.0
 
     def _height(self) -> float:

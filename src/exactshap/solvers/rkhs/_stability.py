@@ -116,6 +116,7 @@ def _power_change(powers: np.ndarray, change: np.ndarray, reach: np.ndarray) -> 
     low, high, far = (edge[:, None] ** powers for edge in (reach[0], reach[0] + change, reach[1]))
     tops = np.maximum(high, far)
     ones = np.ones((1, powers.shape[1]))
+    # Products over all other columns from both ends, without division: a top may be 0
     before = np.cumprod(np.concatenate([ones, tops]), axis=0)[:-1]
     behind = np.cumprod(np.concatenate([ones, tops[::-1]]), axis=0)[-2::-1]
     return ((high - low) * before * behind).sum(axis=0), tops.prod(axis=0)
@@ -168,6 +169,7 @@ def _squared_norm(component: Component, coefficients: np.ndarray, points: np.nda
     total = np.zeros(len(coefficients))
     for start in range(0, points.shape[1], NORM_ROWS):
         rows = slice(start, start + NORM_ROWS)
+        # The matrix holds s once, and the norm divides by it once more
         gram = component.matrix(points.T[rows], points.T) / component.amplitude**2
         total += np.einsum("ol,lm,om->o", coefficients[:, rows], gram, coefficients, optimize=True)
     return total
@@ -235,6 +237,7 @@ def functional_distance(
     for part in kernel.expand(X.shape[1]):
         both = _inner(part, X, X, background, weights) + _inner(part, X_moved, X_moved, background, weights)
         squared = squared + both - 2.0 * _inner(part, X, X_moved, background, weights)
+    # Of rows that are nearly equal, rounding can make the square negative
     return np.sqrt(np.maximum(squared, 0.0))
 
 

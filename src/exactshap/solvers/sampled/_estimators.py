@@ -118,6 +118,7 @@ def _fit_frontier(problem: RegressionProblem) -> tuple[PolynomialFit, str]:
     if isinstance(settings.frontier, (int, np.integer)):
         sets = partial_frontier(d, int(settings.frontier), problem.rng)
     else:
+        # What a user passes may be any structure: it is read first and then checked as sets
         sets = check_frontier(known_sets(settings.frontier, d, settings.polynomial_order or 3), d)
     return _fit_unanimity(problem, sets), f"{len(sets)} terms"
 
@@ -213,7 +214,9 @@ def by_unbiased(problem: RegressionProblem) -> Part:
             message("The unbiased estimator needs two pairs of coalitions", f"Got {draws.n_certain}", "Pass a larger budget=")
         )
     _check_all_sizes_weigh(problem)
+    # At least two draws in each fold: a variance needs them
     n_folds = FOLDS if draws.n_certain >= 2 * FOLDS else draws.n_certain // 2
+    # Draws are independent of each other, so that any rule for their folds will do
     folds = np.arange(len(problem.masks)) % n_folds
     estimates = [_one_fold(problem, folds == fold) for fold in range(n_folds)]
     values = np.mean([value for value, _ in estimates], axis=0)

@@ -58,6 +58,7 @@ def known_sets(frontier: Any, n_players: int, order: int) -> Iterable[Sequence[i
     terms (``term_features_``). A fitted tree model: all sets of at most ``order`` columns that share a path.
     """
     if hasattr(frontier, "term_features_"):
+        # Single players are columns of every polynomial anyway
         return [tuple(term) for term in frontier.term_features_ if len(term) > 1]
     if hasattr(frontier, "edges"):
         return sorted({tuple(sorted(edge[:2])) for edge in frontier.edges})
@@ -123,6 +124,7 @@ def check_frontier(frontier: Iterable[Sequence[int]], n_players: int) -> Sets:
 def _columns(rows: np.ndarray, sets: Sets) -> np.ndarray:
     columns = np.empty((len(rows), len(sets)))
     start = 0
+    # Sets of one size are a rectangular index: one product for all of them
     for _, group in itertools.groupby(sets, len):
         members = np.array(list(group))
         columns[:, start : start + len(members)] = rows[:, members].prod(axis=2)

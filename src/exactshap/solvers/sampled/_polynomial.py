@@ -53,6 +53,7 @@ class PolynomialFit:
 def _reflected(columns: np.ndarray) -> np.ndarray:
     """Return the columns in an orthonormal basis with the first vector (1, ..., 1) / sqrt(p)."""
     p = columns.shape[1]
+    # Householder: I - 2 r r^T with r along (1, ..., 1) / sqrt(p) - e_1 swaps these two vectors
     reflector = np.full(p, 1.0 / np.sqrt(p))
     reflector[0] -= 1.0
     norm = np.linalg.norm(reflector)
@@ -83,6 +84,7 @@ def fit_polynomial(
     inverse_rates = stratum_weights(masks, paired=paired)
     root = np.sqrt(row_weights(masks, inverse_rates))[:, None]
     rotated, rotated_shares = _reflected(columns), _reflected(shares)
+    # Coefficients with the sum ``total`` have this first coordinate in the new basis, whatever the others are
     first = total / np.sqrt(p)
     matrix, shares_left = root * rotated[:, 1:], rotated_shares[:, 1:]
     right = root * (targets - rotated[:, :1] * first)
@@ -105,7 +107,9 @@ def fit_polynomial(
             left_out = _left_out(q, residual)
             std_error = _jackknife(left_out, np.sqrt(unseen) * moves, mirrored=mirrored)
             errors = (left_out**2).sum(axis=0) / n
+            # Divided by the root of the weights, residuals are in units of the target again
             worst = np.abs(left_out / root).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), 1e-300)
+            # A row of leverage 1 is met whatever it says: that no residual is left shows nothing
             if (_leverage(q) > 1.0 - UNTOLD).any():
                 worst = np.full_like(worst, np.inf)
             return PolynomialFit(base + shares_left @ rest, std_error, errors, width, p, root * moves, unseen[:, 0], worst)
@@ -132,6 +136,7 @@ def _jackknife(left_out: np.ndarray, moves: np.ndarray, *, mirrored: bool) -> np
     n = len(left_out)
     moved = moves[:, :, None] * left_out[:, None, :]
     if mirrored:
+        # Complements are left out together: their moves add up before they are squared
         moved = moved[: n // 2] + moved[n // 2 :]
     return np.asarray(np.sqrt((moved**2).sum(axis=0)))
 

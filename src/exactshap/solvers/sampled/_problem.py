@@ -96,6 +96,7 @@ class RegressionProblem:
     def grow(self, n_calls: int) -> None:
         """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been called."""
         if len(self.masks) == 0:
+            # Decided by the first calls, as the later ones are regressed with them
             self.paired = self._pairs(n_calls)
         n_wanted = (n_calls - 2) // (2 if self.paired else 1)
         if self.independent and self.n_players > 1:
@@ -103,6 +104,7 @@ class RegressionProblem:
         elif (wanted := n_wanted - len(self.masks)) > 0 and self.n_players > 1:
             self.add(self._distinct(wanted))
         elif len(self.masks) == 0:
+            # Nothing to draw, but the full and the empty coalition have to be called
             self.add(self.masks)
 
     def _draw(self, n_wanted: int) -> None:
@@ -164,6 +166,7 @@ class RegressionProblem:
         """Return coalitions drawn by size, as many as were called and ``least`` more: those not called yet, and the others."""
         groups = strata(self.n_players, paired=self.paired, size_weights=self._size_weights())
         drawn = draw(self.n_players, least + len(self.masks), self.rng, groups, paired=self.paired)
+        # A pair is known by either of its halves
         seen = {*keys_of(self.masks), *(keys_of(~self.masks) if self.paired else [])}
         is_new = np.array([name not in seen for name in keys_of(drawn)], bool)
         return drawn[is_new], drawn[~is_new]

@@ -118,6 +118,7 @@ def read_settings(settings: dict[str, Any]) -> SamplingSettings:
                 )
             )
     fixed = NAMED.get(str(settings.get("estimator")), {})
+    # A named special case wins here; a setting that it would override is refused below
     chosen = SamplingSettings(**{**settings, **fixed})
     for name, known in (("estimator", {**ESTIMATORS, **NAMED}), ("sampling", SAMPLINGS), ("surrogate", SURROGATES)):
         value = getattr(chosen, name)

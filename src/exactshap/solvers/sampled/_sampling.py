@@ -116,6 +116,8 @@ def strata(n_players: int, *, paired: bool, size_weights: np.ndarray | None = No
     counts = size_counts(d)[sizes]
     shares = weights[sizes - 1].copy()
     if paired:
+        # A pair has the probability of both of its sizes; at half of the
+        # players they are the same size, with half as many pairs
         shares = shares + np.where(2 * sizes == d, 0.0, weights[d - sizes - 1])
         counts = np.where(2 * sizes == d, counts / 2, counts)
     return Strata(sizes, counts, shares / shares.sum())
@@ -139,6 +141,7 @@ def shares_of(groups: Strata, n: int) -> tuple[np.ndarray, np.ndarray]:
     while open_.any():
         left = n - wanted[~open_].sum()
         wanted[open_] = left * groups.shares[open_] / groups.shares[open_].sum()
+        # Strata that are used up pass the rest of their share on, by which others may be used up: hence the loop
         full = open_ & (wanted >= groups.counts)
         if not full.any():
             break
@@ -168,6 +171,7 @@ def draw(n_players: int, n: int, rng: np.random.Generator, groups: Strata, *, pa
 
 def _of_size(n_players: int, size: int, count: int, rng: np.random.Generator, *, halved: bool) -> np.ndarray:
     total = math.comb(n_players, size) // (2 if halved else 1)
+    # A large part of all: drawing until they are distinct would mostly repeat
     if total <= MAX_LISTED and count * 4 > total:
         masks = listed(n_players, size)[:total]  # with halved, the first half holds player 0
         return masks[np.sort(rng.choice(total, count, replace=False))]
@@ -175,9 +179,11 @@ def _of_size(n_players: int, size: int, count: int, rng: np.random.Generator, *,
     while len(distinct) < count:
         block = _uniform(n_players, np.full(2 * (count - len(distinct)), size), rng)
         if halved:
+            # Of each pair the half that holds player 0: those without it become their complements
             block ^= ~block[:, :1]
         distinct = np.concatenate([distinct, block])
         last_first = np.arange(len(distinct))[::-1]
+        # A dict keeps the last of equal keys: going backwards, that is the first that was drawn
         first = dict(zip(keys_of(distinct[last_first]), last_first.tolist(), strict=True))  # of those that are equal
         distinct = distinct[sorted(first.values())[:count]]
     return distinct
@@ -195,6 +201,7 @@ def listed(n_players: int, size: int) -> np.ndarray:
 
 def _uniform(n_players: int, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return one uniform coalition of each size."""
+    # Ranks of random numbers are a random order of the players, and its first s players a uniform coalition
     ranks = rng.random((len(sizes), n_players)).argsort(axis=1).argsort(axis=1)
     return ranks < sizes[:, None]
 
@@ -317,8 +324,10 @@ def place_pairs(
     sizes = sizes_of(np.concatenate([known, candidates]), paired=True)
     owed = np.minimum(np.bincount(sizes[n_known:]), of_each_size)  # pairs of each size that are to be placed yet
     for step in range(n_steps):
+        # The first steps condition on what was called already and choose nothing
         if step >= n_known:
             reductions = np.square(gain, out=work).sum(axis=1) / variance
+            # Once as many pairs are owed as places are left, only sizes that lack pairs may come
             free = is_open & (owed[sizes] > 0) if owed.sum() >= n_steps - step else is_open
             chosen[step] = np.where(free, reductions, -1.0).argmax()
             owed[sizes[chosen[step]]] -= owed[sizes[chosen[step]]] > 0
@@ -399,16 +408,19 @@ class Draws:
         """List and draw ``n_pairs`` pairs in all; what was drawn before stays, but for sizes that are now listed."""
         groups = strata(self.n_players, paired=True)
         sizes = groups.sizes[shares_of(groups, n_pairs)[1]]
+        # The empty piece in front keeps the shape where no size is listed
         self.listed = np.concatenate([self.listed[:0], *(_pairs_of(self.n_players, size) for size in sizes.tolist())])
         self.is_drawn = ~np.isin(np.arange(self.n_players + 1), [*sizes, *(self.n_players - sizes)])
         self.stream = self.stream[self.is_drawn[self.stream.sum(axis=1)]]
         self.n_certain = 0 if self.complete else n_pairs - len(self.listed)
         first = _first_places(self.stream)
         while not self.complete and len(first) <= self.n_certain:
+            # Ever larger blocks: the more were drawn before, the fewer of the next ones are new
             n_more = max(self.n_certain - len(first), len(self.stream) // 4, DRAWS_AT_ONCE)
             more = draw_independent(self.n_players, n_more, rng, self.is_drawn[1:-1])[0]
             self.stream = np.concatenate([self.stream, more])
             first = _first_places(self.stream)
+        # Up to the draw that brings one pair too many, and without it
         self.masks = self.stream[: 0 if self.complete else first[self.n_certain]]
 
 

@@ -77,6 +77,7 @@ def read_ubj(data: bytes) -> Any:
             message("UBJSON of too many tiny values", got, "XGBoost writes typed arrays: save the model again")
         )
     if n > len(rows[0]):
+        # The scan counts all values even where it has room for fewer: now the number is known
         rows = _rows(n)
         scan(codes, *rows)
     return _made(_Tape(data, codes, *(column[:n] for column in rows)), 0)

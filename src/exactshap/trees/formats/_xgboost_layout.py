@@ -194,6 +194,7 @@ def stages_of(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
             )
         return np.arange(len(steps)).repeat(steps) if len(bounds) else np.zeros(n_trees, np.int64)
     parallel = integer(booster.get("gbtree_model_param", {}).get("num_parallel_tree", 1), "num_parallel_tree", 0, 2**31)
+    # A round has ``num_parallel_tree`` trees for each output, and rounds follow each other
     return np.arange(n_trees) // (max(parallel, 1) * n_outputs)
 
 

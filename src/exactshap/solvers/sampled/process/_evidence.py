@@ -33,6 +33,7 @@ def covariance(points: np.ndarray, others: np.ndarray, theta: np.ndarray, sign: 
     spread, share, constant = theta.sum(), 0.5 if sign else 1.0, float(sign >= 0)
     matrix = np.asarray((points * (0.5 * theta)) @ others.T)
     if spread < LONGEST_SPREAD:
+        # k(x, -x') = exp(-spread) / k(x, x'): one exponential of an entry serves both sides
         scale = share * np.exp(-0.5 * spread)
         fill_sums(scale, sign * scale, constant, np.exp(matrix, out=matrix))
         return matrix
@@ -235,6 +236,7 @@ class Posterior:
 
     def __post_init__(self) -> None:
         m, d = self.points.shape
+        # x^T P x = sum_j (x_j - mean)^2 / SPREAD^2 + mean^2 / LEVEL_SPREAD^2, with x_j the distances from the typical log theta
         precision = np.full((d + 1, d + 1), 1.0 / (d * LEVEL_SPREAD) ** 2 - 1.0 / (d * SPREAD**2))
         precision[-1] = precision[:, -1] = 0.0
         np.fill_diagonal(precision, precision.diagonal() + np.append(np.full(d, SPREAD**-2.0), WHITE_SPREAD**-2.0))
@@ -264,6 +266,7 @@ class Posterior:
         theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
         evidences = [Evidence.at(self.points, *each, theta, white) for each in zip(self.halves, self.work, strict=True)]
         halves = [evidence for evidence in evidences if evidence is not None]
+        # A value that no step can accept: the search tries a shorter one
         if len(halves) < len(evidences):
             return IMPOSSIBLE, lambda: (np.zeros(len(logs)), np.zeros((len(logs), len(logs))))
 

@@ -80,6 +80,7 @@ class CubeProcess:
 
     def game(self) -> ProductGame:
         """Return the posterior mean, up to its constant, as a product game of four terms per pair."""
+        # k(x, x') is a product of factors 1 and exp(-theta_j), and the white part one of factors 1 and 0: two terms a coalition
         kept = np.exp(-self.theta)
         inside = self.points > 0
         coefficients, a, b = [], [], []
@@ -96,6 +97,7 @@ class CubeProcess:
         """Return the posterior mean (n_masks, n_outputs) of every coalition; of its odd half if that is all there is."""
         points = 2.0 * masks - 1.0
         gram = points @ self.points.T
+        # x . x' is d for the same coalition and -d for its complement
         seen, mirrored = gram == self.points.shape[1], gram == -self.points.shape[1]
         total = np.zeros((1, 1))
         for fitted in self.halves:
@@ -251,6 +253,7 @@ def fit_process(
     halves = _halves(inside, outside, even=even or m <= BOTH_ROWS)
     some, trained = points, halves
     if m > relevance_rows:
+        # The full coalition, row 0, always stays
         rows = np.append(0, 1 + np.sort(rng.choice(m - 1, relevance_rows - 1, replace=False)))
         some, trained = points[rows], _halves(inside[rows], None if outside is None else outside[rows], even=even)
     with single_threaded_blas():
@@ -311,6 +314,7 @@ def white_functionals(points: np.ndarray, sets: np.ndarray, weights: np.ndarray,
         return white_functionals(points, sets, weights) + sign * white_functionals(-points, sets, weights)
     inside = points > 0
     overlaps = np.arange(sets.shape[1] + 1)  # all that |T n S| can be
+    # Overlaps larger than the coalition cannot occur: their places are clipped, and never read
     outside = np.clip(inside.sum(axis=1)[:, None] - overlaps, 0, len(weights) - 1)
     by_overlap = (-1.0) ** (sets.shape[1] - overlaps) * weights[outside]
     if sets.shape[1] == 1:
@@ -329,6 +333,7 @@ def prior_variance(rho: np.ndarray, sets: np.ndarray, nodes: np.ndarray, weights
     total = np.zeros(len(sets))
     directions = [(1.0, 1.0)] + ([(-1.0, float(sign * (-1) ** sets.shape[1]))] if sign else [])
     for direction, factor in directions:
+        # A product over all players is added up in logarithms: it may underflow, and at rho = 1 a factor may be 0
         factors = np.maximum((1.0 + direction * products[:, None] * rho) / (1.0 + rho), 1e-300)
         whole = factor * pair_weights * np.exp(np.log(factors).sum(axis=1))
         ratio = 4.0 * rho / (1.0 + rho) / factors

@@ -129,6 +129,7 @@ def search(function: Function, start: np.ndarray, bounds: np.ndarray, max_steps:
             curvature = np.ascontiguousarray(curvature)
             correct_curvature(curvature, steps[:n_steps], turns[:n_steps], CONVEX)
         direction = _newton_step(curvature, gradient, free)
+        # A Newton step gains half of its slope in the quadratic model
         if -0.5 * (direction @ gradient) < enough:
             return _within(point + direction, bounds)
         accepted = _walk(function, point, value, gradient, direction, bounds)
@@ -150,6 +151,7 @@ def _newton_step(curvature: np.ndarray, gradient: np.ndarray, free: np.ndarray) 
     from scipy.linalg import lapack
 
     if not free.all():
+        # Coordinates that rest have no slope, and no curvature in common with those that move
         curvature = np.where(free[:, None] & free, curvature, np.diag(curvature.diagonal()))
         gradient = np.where(free, gradient, 0.0)
     _, step, failed = lapack.dposv(curvature, gradient)
@@ -171,5 +173,6 @@ def _walk(
         new_value, slopes = function(new_point)
         if new_value <= value + SUFFICIENT * slope:
             return new_point, new_value, slopes
+        # The minimum of the parabola through the value, its slope and the new value, kept between a tenth and a half
         length *= min(max(-slope / (2.0 * (new_value - value - slope)), 0.1), 0.5)
     return None
