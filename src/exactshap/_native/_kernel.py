@@ -39,6 +39,7 @@ class Handle:
 
     def address(self, parameter: Parameter) -> int:
         """Return where the slots of the fields lie, packed on first use."""
+        # An identity can be trusted here: the entry keeps its parameter alive, so that no other object gets its number
         packed = self._packed.get(id(parameter))
         if packed is None:
             mine = (*_pack_fields(parameter, self.value), parameter)
@@ -97,12 +98,14 @@ class Kernel:
     def __call__(self, *arguments: Any) -> Any:
         """Run the function; return nothing, the number that it gives, or a tuple of several."""
         first = 0
+        # One function for each combination of dtypes: a negative status says that an argument does not fit this one
         for overload in self._overloads or self._look_up():
             status, results = _run(self.name, overload, arguments)
             if status == 0:
                 return results
             if status > 0:
                 raise _failure(self.name, overload, arguments, status)
+            # Of several misfits the first function's is reported
             first = first or status
         raise misfit(self.name, self._overloads[0].parameters, arguments, -1 - first)
 
@@ -132,6 +135,7 @@ def _pack(name: str, overload: _Overload, arguments: tuple[Any, ...]) -> tuple[b
     try:
         kept = [arguments[i].__array_struct__ for i in overload.arrays]
         for i, capsule in zip(overload.arrays, kept, strict=True):
+            # The capsule of the array interface has no name
             slots[i] = _address(capsule, None)
         for i in overload.structures:
             handle = arguments[i] if isinstance(arguments[i], Handle) else Handle(arguments[i])
@@ -207,6 +211,7 @@ def _flat(
     for parameter, argument in zip(parameters, arguments, strict=True):
         name = prefix + parameter.name
         if parameter.kind == "fields":
+            # Fields count like arguments, in depth-first order, as the library numbers its complaints
             fields = argument if isinstance(argument, tuple) else getattr(argument, "value", argument)  # of a Handle
             yield from _flat(parameter.fields, tuple(fields), f"{name}.")
         else:

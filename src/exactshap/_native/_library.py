@@ -64,6 +64,7 @@ def _refuse_stale(built_from: str) -> None:
         return
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.suffix in {".h", ".cpp"}):
+        # The name, an end mark and the content: moving text from one file to the next changes the digest
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     if digest.hexdigest()[:16] != built_from:
         raise MissingDependencyError(
@@ -95,6 +96,7 @@ def level() -> str:
             )
         )
     wanted = os.environ.get("EXACTSHAP_CPU") or best
+    # Lower levels run on every CPU that has the higher ones
     possible = _LEVELS[: _LEVELS.index(best) + 1] if best in _LEVELS else (best,)
     if wanted not in possible:
         names = ", ".join(f"`{name}`" for name in possible)

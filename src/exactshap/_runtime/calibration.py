@@ -34,11 +34,13 @@ def seconds_per_unit(name: str, sample: Callable[[], Sample]) -> float:
     ``sample()`` returns units of work and a function that does them, in a millisecond or so; it is called only if the rate was never measured.
     """
     if name not in _RATES:
+        # What this process has measured itself stays
         for known, rate in _kept().items():
             _RATES.setdefault(known, rate)
         if name not in _RATES:
             work, run = sample()
             warm_up = clocked(run, time.thread_time)  # loads the kernel
+            # The least of several times: whatever disturbs a run makes it longer
             rate = min(clocked(run, time.thread_time) for _ in range(1 if warm_up > SECONDS_OF_A_LONG_SAMPLE else 5)) / work
             _RATES.setdefault(name, rate)  # another thread's stays
             _keep()
@@ -64,6 +66,7 @@ def clocked_waiting(run: Callable[[], object]) -> float:
     wall = time.perf_counter()
     computed = clocked(run)
     passed = time.perf_counter() - wall
+    # Little computing in much time is waiting, which the caller waits for too; else the wall clock shows the load of others
     return passed if computed < MOSTLY_WAITING * passed else computed
 
 
@@ -102,6 +105,7 @@ def seconds_by_size(
     if n == 1 < most and some < SLOW:
         n = min(most, max(2, int(SECOND / some)))
         some = seconds(n)
+    # Two sizes give a line: its slope is a unit's share, its start what a call costs by itself
     return one, one if n == 1 else max(0.0, some - one) / (n - 1)
 
 
@@ -125,6 +129,7 @@ def _kept() -> dict[str, float]:
     try:
         found = json.loads(_file().read_text(encoding="utf-8"))
         rates = found["rates"] if found["machine"] == _machine() else {}
+        # A file may hold anything: other numbers cannot be the seconds of one unit
         return {str(name): float(rate) for name, rate in rates.items() if 0.0 < float(rate) < 1.0}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}

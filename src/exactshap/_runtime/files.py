@@ -64,6 +64,7 @@ def _refuse_irregular(facts: os.stat_result, path: str | os.PathLike[str]) -> os
 def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
     """Open a regular file for reading, or refuse it without waiting; see :func:`check_regular`."""
     check_regular(path)  # before it is opened, which has effects on some devices
+    # O_NONBLOCK: a pipe that took the file's place since the check is opened without waiting for a writer
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         _refuse_irregular(os.fstat(descriptor), path)  # it may have been replaced meanwhile
@@ -108,6 +109,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     draft, lock = _locked_draft(target)
     try:
         yield draft
+        # Within one folder this is one step: readers see the old file or the new one
         os.replace(draft, target)
     finally:
         os.close(lock)
@@ -120,6 +122,7 @@ def _locked_draft(target: Path) -> tuple[Path, int]:
     The lock holds for as long as this process lives and the descriptor is open.
     """
     while True:
+        # A name of its own for each save: two at a time never write to one draft
         draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.exactshap.part")
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         if fcntl is None:  # an open descriptor would keep Windows from replacing the target
@@ -147,6 +150,7 @@ def _remove_if_stale(draft: Path) -> None:
         if time.time() - draft.stat().st_mtime > _SECONDS_UNTIL_STALE:
             draft.unlink(missing_ok=True)
         return
+    # A link of that name must not have its target locked
     descriptor = os.open(draft, os.O_RDWR | os.O_NOFOLLOW)
     try:
         with suppress(OSError):

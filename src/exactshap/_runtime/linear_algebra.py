@@ -49,6 +49,7 @@ def invert_triangle(lower: np.ndarray, out: np.ndarray) -> np.ndarray:
     Halves first, so that most of the work is matrix products: 800 rows take half the time of LAPACK's own routine.
     """
     n = len(lower)
+    # L^-1 = [[A^-1, 0], [-C^-1 B A^-1, C^-1]] for L = [[A, 0], [B, C]]: halves, down to blocks of LAPACK's size
     if n <= _TRIANGLE_ROWS:
         np.copyto(out, lower, where=_BELOW[:n, :n])
         invert_lower(out)
@@ -145,6 +146,7 @@ def _placed(matrix: np.ndarray, *, written: bool = False) -> tuple[ctypes.c_void
     if written and not matrix.flags.writeable:
         raise ValueError("A matrix that is overwritten must not be read-only")
     n_rows, n_columns = matrix.shape
+    # NumPy gives a single column any stride
     apart = matrix.strides[1] // _ITEM if n_columns > 1 else n_rows
     lies_well = matrix.flags.aligned and (n_rows <= 1 or matrix.strides[0] == _ITEM) and apart >= n_rows
     if matrix.dtype != np.float64 or not lies_well:
@@ -171,6 +173,7 @@ def _routine(module: str, name: str) -> Any:
     found = LowLevelCallable.from_cython(importlib.import_module(f"scipy.linalg.{module}"), name)
     if not _KNOWN.fullmatch(found.signature):
         return None
+    # PyCapsule_GetPointer needs Python's lock, hence PYFUNCTYPE; the routine itself runs without: CFUNCTYPE
     address = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
     n_arguments = found.signature.count("*")
     prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)

@@ -31,6 +31,7 @@ class OfTheProcess(ContextDecorator):
 
     def __enter__(self) -> None:
         with STEP:
+            # Under the lock, as blocks of other threads come and go meanwhile
             if self._blocks == 0:
                 self._current = self._setting()
                 self._current.__enter__()
@@ -59,6 +60,7 @@ _EVERY = "ignore", None, _Whatever, None, 0
 def _ignored() -> Iterator[None]:
     """Not by ``catch_warnings``: libraries open and close theirs on other threads meanwhile, and put back the filters they found."""
     found: Any = warnings.filters
+    # In front of all other filters, and removed as an object: whatever others insert meanwhile stays
     found.insert(0, _EVERY)
     try:
         yield
@@ -116,6 +118,7 @@ def _one_thread() -> Iterator[None]:
 
 def _set(library: Foreign, n_threads: int) -> None:
     """Limit a library, on whatever thread: threadpoolctl 3.8 lets the documented call do nothing but on the first one that made it."""
+    # The private name where there is one, as the public one may do nothing on this thread
     getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
 
 
@@ -147,6 +150,7 @@ def without_lost_threads() -> None:
     from threadpoolctl import ThreadpoolController
 
     for library in ThreadpoolController().select(user_api="openmp").lib_controllers:
+        # No active level of parallel regions: each runs on the thread that meets it
         if limit := getattr(library.dynlib, "omp_set_max_active_levels", None):
             limit(0)
     _FORKED.clear()

@@ -94,6 +94,8 @@ def _from_pool(function: Callable[[T], Result], tasks: Iterable[T], workers: int
 
     def run(place: int, task: T) -> Result:
         with cancellation.watched():
+            # Results come in the order of the tasks, so that the first error in
+            # that order is raised, whichever came first in time
             if any(other < place for other in failed):  # that one is waited for first, and nothing begins after an error
                 raise KeyboardInterrupt
             try:
@@ -108,6 +110,7 @@ def _from_pool(function: Callable[[T], Result], tasks: Iterable[T], workers: int
             for future in futures:
                 yield future.result()
         except BaseException:
+            # Kernels of the other threads look at this flag; without it the pool would wait for them to end by themselves
             cancellation.set()
             pool.shutdown(cancel_futures=True)
             raise

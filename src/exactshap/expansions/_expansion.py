@@ -15,7 +15,8 @@ from exactshap.errors import BudgetError, UnknownNameError, did_you_mean, messag
 _DIGITS = 35.0
 # Phi(-8.5) = 9.5e-18, and exp(-8.6^2 / 2) = 8.7e-17.
 _NORMAL_TAIL, _NORMAL_WIDTH = 8.5, 8.6
-_MOST_TERMS = 4000  # of one expansion: scores beyond 2,000, where every probability is 0 or 1 in float64
+# Terms of one expansion: more are for scores beyond 2,000, where every probability is 0 or 1 in float64
+_MOST_TERMS = 4000
 
 
 @dataclass(frozen=True, eq=False)

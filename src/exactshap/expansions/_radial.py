@@ -23,11 +23,14 @@ from exactshap.errors import BudgetError, message
 # Natural logarithms of the error of the rule with a growing step (3e-14), with an even one (2e-15), and of what both are held against (2e-18)
 _GRADED_DIGITS, _EVEN_DIGITS, _REFERENCE_DIGITS = 31.0, 34.0, 41.0
 _DROPPED = 1e-14  # mass that is left out at either end
-_GRADING, _LARGEST_GROWTH = 0.014, 8.0  # how fast the step grows with the shape, and up to which shape
-_LARGEST_GRADED = 10.0  # the shape up to which a tail is long enough for a growing step
+# How fast the step grows with the shape, and up to which shape
+_GRADING, _LARGEST_GROWTH = 0.014, 8.0
+# The shape up to which a tail is long enough for a growing step
+_LARGEST_GRADED = 10.0
 _MOST_TERMS = 2000  # of one mixture: a shape of 0.035
 _DEGREE = 22  # of interpolation on a panel
-_ELLIPSE = math.pi + math.sqrt(1.0 + math.pi**2)  # Bernstein's, that reaches pi / 2 from the middle of a panel of length 1
+# Parameter of the Bernstein ellipse that reaches pi / 2 from the middle of a panel of length 1
+_ELLIPSE = math.pi + math.sqrt(1.0 + math.pi**2)
 _EPS = float(np.finfo(float).eps)
 
 Function = Callable[[np.ndarray], np.ndarray]

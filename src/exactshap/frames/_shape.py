@@ -40,6 +40,7 @@ class Axes:
 
     def blocks(self, spec: Any, start: int) -> dict[str, list[int]]:
         """Return the columns of each block: ``spec`` maps axes to lengths of blocks; other axes are not cut."""
+        # Numbers of flat columns in the shape of a row: cutting this array cuts the columns
         place = start + np.arange(self.size).reshape(self.lengths)
         cuts = [self._cuts(axis, wanted) for axis, wanted in _lengths(spec, self).items()]
         found = {}
@@ -98,6 +99,7 @@ class Shape:
                 message("`shape` must map names of axes to lengths or labels", f"Got {shape!r:.200}", _EXAMPLE)
             )
         nested = [isinstance(axes, Mapping) for axes in shape.values()]
+        # Axes map to lengths or labels, inputs map to axes: a mapping among the values decides which it is
         if any(nested) and not all(nested):
             do = "Pass axes for each: shape={'picture': {'row': 8, 'column': 8}, 'table': {'column': ['age', 'sex']}}"
             raise InputTypeError(message("`shape` mixes axes and inputs", f"Got {shape!r:.200}", do))

@@ -87,6 +87,7 @@ class Table:
     def readable(self) -> Any:
         """Return a frame for narwhals with the columns called ``names``. A pandas frame may have numbers or tuples for names."""
         native = self.native
+        # Columns are looked up by ``names``, which are text
         if self._labels is not None:
             native = native.set_axis(list(self.names or ()), axis=1)
         return narwhals().from_native(native, eager_only=True)
@@ -114,6 +115,7 @@ class Table:
         if isinstance(rows, slice) and (not self.is_frame or self.dtypes):
             part = self.native.iloc[rows] if self.is_frame else self.native[rows]
             return self.of_same_columns(part, part.shape[0])
+        # Other rows are taken by their places, so that a slice becomes these
         rows = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else np.asarray(rows)
         if not self.is_frame:
             return self.of_same_columns(self.native[rows], len(rows))
@@ -154,10 +156,12 @@ class Table:
         ``absent`` stands in the cells that a sparse matrix does not store.
         """
         if self.is_sparse:
+            # Not stored is 0 to most models, but missing to XGBoost: ``absent`` says which it is
             numbers = numeric_array(self.native.toarray(), what)
             return numbers if absent == 0.0 else np.where(stored_mask(self.native), numbers, absent)
         if not self.is_frame:
             return numeric_array(self.native, what)
+        # Wide integers may have lost digits in there: then each column is checked by itself
         if self.is_plain and (values := plain_numbers(self.native, self.dtypes)) is not None:
             return values
         frame = self.readable()  # once: it costs as much as a column of a few hundred rows
@@ -181,12 +185,14 @@ class Table:
     def row_label(self, i: int) -> str:
         """Return how to name row ``i`` in a message. Labels of pandas other than 0, 1, ... are part of it."""
         index: Any = self.native.index if self.dtypes else None
+        # Labels 0, 1, ... say no more than the number of the row
         if index is None or (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1):
             return f"row {i}"
         return f"row {i} (label {printable(str(index[i]))[:_LABEL_CHARACTERS]})"
 
     def stacks_with(self, other: Table) -> bool:
         """Return whether the two can be stacked without changing a cell."""
+        # Frames of different dtypes would be converted to a common one
         if self.is_frame or other.is_frame:
             return bool(self.dtypes) and self.dtypes == other.dtypes
         return bool(self.native.dtype == other.native.dtype)
@@ -226,6 +232,7 @@ class Table:
         """Return column ``j`` as a narwhals Series of a frame's library. It is taken as it is, or rebuilt from its cells."""
         if self.is_frame:
             here = self.readable()
+            # Between libraries only the cells can be carried over, not a dtype
             if here.implementation is frame.implementation:
                 return here[name]
         return narwhals().new_series(name, self.column(j), backend=frame.implementation)
@@ -283,6 +290,7 @@ def numeric_column(series: TableLike, what: str) -> np.ndarray:
     dtype = series.dtype
     if dtype.is_numeric() or str(dtype) == "Boolean":
         if dtype.is_integer():
+            # Gaps would turn integers into floats before they were checked: they are left out first
             whole = _exact_float64(series.drop_nulls().to_numpy(), f"{what} column {series.name!r}")
             if len(whole) == len(series):
                 return whole
@@ -302,6 +310,7 @@ def _numeric_object(values: np.ndarray, where: str, what: str) -> np.ndarray:
     if bad:
         raise _not_numeric(f"{type(bad[0]).__name__} such as {bad[0]!r}", where, what)
     for v in values:
+        # Python's integers have no size: one by one, whether a float64 is the same number
         if isinstance(v, (int, np.integer)) and int(float(v)) != int(v):
             raise _too_large(f"{what} {where}", v)
     return np.where(missing, np.nan, values).astype(float)
@@ -324,6 +333,7 @@ def _exact_float64(array: np.ndarray, what: str) -> np.ndarray:
     values = array.astype(np.float64, copy=not array.flags.aligned)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
         limit = 2**53
+        # int(): the magnitude of the smallest int64 is no int64. Integers beyond the limit may be exact, too
         if max(abs(int(array.max())), abs(int(array.min()))) > limit and not np.array_equal(values.astype(array.dtype), array):
             raise _too_large(what, array.max())
     return values
@@ -379,6 +389,7 @@ def sparse_hybrid(here: TableLike, other: TableLike, columns: np.ndarray) -> Any
     parts = []
     for matrix, wanted in ((here, columns), (other, ~columns)):
         entries = matrix.tocoo()
+        # By stored entries and not by cells, as explicit zeros must stay stored
         keep = wanted[entries.row, entries.col]
         parts.append((entries.data[keep], entries.row[keep], entries.col[keep]))
     data, rows, cols = (np.concatenate(pair) for pair in zip(*parts, strict=True))

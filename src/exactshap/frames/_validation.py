@@ -64,6 +64,7 @@ def _frame_table(data: TableLike, what: str) -> Table:
         listed, n_rows = _columns_and_rows(data, what)
         names = tuple(_as_text(listed))
     table = Table(data, names, n_rows, len(names))
+    # Compiled code reads numbers in the machine's byte order only
     if any(isinstance(dtype, np.dtype) and not dtype.isnative for dtype in set(table.dtypes)):
         table = Table(_in_native_order(data, what), names, n_rows, len(names))
     if not table.is_plain:
@@ -99,6 +100,7 @@ def _pandas_names(data: TableLike, what: str) -> tuple[str, ...]:
     """Return checked names as text; those of rows of one frame after another, which share its labels, are checked once."""
     global _latest
     labels, names = _latest
+    # ``is_`` compares identities: views of one index are known without a look at the names
     if labels is not None and data.columns.is_(labels):
         return names
     listed = _as_text(data.columns.tolist())
@@ -137,6 +139,7 @@ def _refuse_repeated(names: list[Any], what: str) -> None:
     if len(set(names)) == len(names):
         return
     seen: set[Any] = set()
+    # ``seen.add`` returns None: a name that is new is noted and passed over
     repeated = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
     if repeated is not None:
         got = f"{repeated!r} occurs {names.count(repeated)} times"
@@ -173,6 +176,7 @@ def _array_table(data: TableLike, what: str) -> Table:
 
 def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
     """Return the table of an array of two dimensions; ``data`` is what it was made of."""
+    # NumPy makes a one-dimensional array of lists of different lengths
     if array.ndim == 1 and array.dtype == object and any(isinstance(row, (list, tuple, np.ndarray)) for row in array):
         raise InputError(message(f"`{what}` must be a rectangular table", "Got rows of different lengths"))
     if array.ndim == 1 and len(array) and all(isinstance(row, dict) for row in array):
@@ -200,6 +204,7 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
     if not array.dtype.isnative:
         array = _converted(array, array.dtype.newbyteorder("="))
         _warn_of_byte_order(what, "X.astype(X.dtype.newbyteorder('='))")
+    # Extended precision only: elsewhere long doubles are doubles, and nothing is misread
     if array.dtype.type is np.longdouble and array.dtype.itemsize > _DOUBLE_BYTES and not array.flags.c_contiguous:
         array = np.ascontiguousarray(array)
         text = f"Long doubles of `{what}` do not lie row by row, and were copied"
@@ -213,6 +218,7 @@ def _converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return an array in another dtype. Rows and columns that repeat (``np.broadcast_to``) are converted once and repeat again."""
     if 0 not in array.strides:
         return array.astype(dtype)
+    # A stride of 0 repeats one cell along its axis: that cell is all there is to convert
     once = array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
     return np.broadcast_to(once.astype(dtype), array.shape)
 

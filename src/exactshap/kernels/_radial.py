@@ -15,8 +15,10 @@ from exactshap.kernels._algebra import Kernel
 from exactshap.kernels._component import Component, ScaledMixture
 from exactshap.kernels._parameters import check_finite, check_positive, inverse_squares, per_column
 
-_UNITS_OF_SHAPE = 16.0  # shape / 16 rounding units: tolerances count any unit more than 16 times
-_LARGEST_BESSEL = 10.0  # the smoothness beyond which the mixture has more correct digits than logarithms of Bessel functions
+# Shape / 16 rounding units: tolerances count any unit more than 16 times
+_UNITS_OF_SHAPE = 16.0
+# The smoothness beyond which the mixture has more correct digits than logarithms of Bessel functions
+_LARGEST_BESSEL = 10.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,6 +36,7 @@ class Branch:
         for member in self.members:
             if isinstance(member, Branch):
                 part = member.restricted(kept)
+                # An empty branch would be a sibling that can join: it must not count among the others
                 members += [part] if part.members else []
             elif member in kept:
                 members.append(kept[int(member)])

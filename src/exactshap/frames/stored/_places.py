@@ -31,12 +31,11 @@ _DIGEST_BYTES_AT_ONCE = 2**22
 class StoredFile:
     """One file of rows."""
 
-    # path, name: where it is, and what it is called in messages and in the manifest
-    path: str
-    name: str
+    path: str  # where it is
+    name: str  # what it is called in messages and in the manifest
     kind: str  # "parquet" or "csv"
     filesystem: Any = None  # of pyarrow; None: this machine's
-    # tuple of (str, value): columns that the names of its folders hold (``year=2024``), with the value of all its rows
+    # Columns that the names of its folders hold (``year=2024``), with the value of all its rows
     keys: tuple[tuple[str, Any], ...] = ()
 
     def open(self) -> BinaryIO:
@@ -97,6 +96,7 @@ def find_files(source: TableLike, filesystem: Foreign = None) -> list[StoredFile
     kinds = {kind_of(path) for path in paths}
     if len(kinds) > 1:
         raise InputError(message(f"{_called(source)} mixes formats", f"Got {' and '.join(sorted(kinds))}", "Keep one of them"))
+    # Names in messages and manifests are relative to what all files have in common
     root = (
         os.fspath(source)
         if not several and Path(source).is_dir()
@@ -122,6 +122,7 @@ def place_of(source: TableLike, path: Path, filesystem: Foreign = None) -> str |
 def _would_match(place: str, path: Path) -> bool:
     """Return whether a folder or a pattern of folders holds a path, or a pattern matches it; of ``**``, whether it might."""
     parts = Path(place).absolute().parts
+    # An existing path is taken by its letters, even where they look like a pattern; else the part before the first magic one is
     fixed = len(parts) if os.path.exists(place) else next((j for j, p in enumerate(parts) if glob.has_magic(p)), len(parts))
     folder, pattern = Path(*parts[:fixed]).resolve(), parts[fixed:]
     if not (folder.is_dir() and path.is_relative_to(folder)):
@@ -185,6 +186,7 @@ def _resolved(place: str, filesystem: Foreign) -> tuple[Any, str]:
         if not callable(getattr(filesystem, "open", None)):
             got = f"Got {type(filesystem).__name__}"
             raise InputTypeError(message("`filesystem` is a file system of pyarrow or fsspec", got))
+        # fsspec's local file system is this machine: its files are read without it
         if type(filesystem).__module__ == "fsspec.implementations.local" and "://" not in place:
             return None, place
         filesystem = arrow.PyFileSystem(arrow.FSSpecHandler(filesystem))
@@ -223,6 +225,7 @@ def _of_store(system: Foreign, path: str) -> list[str]:
     matches = []
     for info in system.get_file_info(arrow.FileSelector(folder, recursive=True)):
         names = info.path.removeprefix(folder).strip("/").split("/")
+        # A pattern matches paths of its own depth; a folder, without one, holds files of any depth
         fits = all(map(fnmatchcase, names, pattern[fixed:])) and (len(names) == len(pattern) - fixed or fixed == len(pattern))
         if info.type == arrow.FileType.File and fits and not _is_hidden(names) and Path(info.path).suffix.lower() in _SUFFIXES:
             matches.append((names, info.path))
@@ -264,6 +267,7 @@ def _with_typed_keys(files: Iterable[StoredFile]) -> list[StoredFile]:
     files = list(files)
     texts = [_folder_keys(file.path) for file in files]
     names = {name for keys in texts for name in keys}
+    # Of all files together: a key must not be a number in one folder and text in the next
     whole = {name for name in names if all(_is_whole(keys.get(name)) for keys in texts)}
     typed = [
         tuple((name, int(text) if text is not None and name in whole else text) for name, text in keys.items())
@@ -278,4 +282,5 @@ def _folder_keys(path: str) -> dict[str, str | None]:
 
 
 def _is_whole(text: str | None) -> bool:
+    # Back to the same text: "01" and "-0" are no numbers, as they would not come back
     return text is None or (text.lstrip("-").isdecimal() and str(int(text)) == text and abs(int(text)) < 2**63)

@@ -19,9 +19,8 @@ from exactshap.frames.stored._places import StoredFile
 _STEP = 65_536  # rows that are decoded at a time
 # The stream that a thread reads from: the next batch is most often the next rows of the same file.
 _OPEN = threading.local()
-_CHECKED: dict[
-    tuple[str, str], tuple[int | None, ...]
-] = {}  # path and digest -> the other state in which it has the same bytes
+# Path and digest -> the other state in which it has the same bytes.
+_CHECKED: dict[tuple[str, str], tuple[int | None, ...]] = {}
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,7 @@ class SourceFile:
         except OSError as error:
             raise InputError(message(f"{self.name} is gone or cannot be read", f"{error}", _START_AGAIN)) from None
         known = self.state, _CHECKED.get((self.file.path, self.digest))
+        # Two states are known to have these bytes: that of the start, and one which a digest confirmed later
         if now in known and not (finally_ and None in now):
             return
         if self.file.sha256() != self.digest:
@@ -99,6 +99,7 @@ def inspect(file: StoredFile, keep: tuple[str, ...]) -> SourceFile:
         with parquet_file(file) as opened:
             groups = [opened.metadata.row_group(number).num_rows for number in range(opened.num_row_groups)]
     source = SourceFile(file, digest, tuple(accumulate(groups, initial=0)), state)
+    # It may have been written while it was read
     source.check()
     return source
 
@@ -106,6 +107,7 @@ def inspect(file: StoredFile, keep: tuple[str, ...]) -> SourceFile:
 def read_rows(file: SourceFile, start: int, stop: int, keep: tuple[str, ...]) -> Any:
     """Return the rows [start, stop) of a file as an Arrow table; rows that follow those of the last call are read on."""
     stream = getattr(_OPEN, "stream", None)
+    # Streams go forwards only; far ahead, opening again skips what would have to be decoded
     if stream is None or stream.file != file or stream.position > start or stream.reopens_nearer(start):
         file.check()
         stream = _OPEN.stream = _Stream(file, start, keep)
@@ -132,6 +134,7 @@ class _Stream:
 
     def __init__(self, file: SourceFile, start: int, keep: tuple[str, ...]) -> None:
         self.file = file
+        # Row groups can be opened one by one: the one that holds the row is where reading starts
         group = max(bisect_right(file.groups[:-1], start) - 1, 0)
         self.position = file.groups[group]  # the first row that was not given away
         self.batches = _batches(file.file, group, keep)
@@ -152,6 +155,7 @@ class _Stream:
                 got = f"It ends after {self.position} of {self.file.n_rows} rows"
                 raise InputError(message(f"{self.file.name} has changed since the run started, or is damaged", got))
             end = min(stop - self.position, batch.num_rows)
+            # Of a batch before ``start`` nothing is kept: begin == end
             begin = min(max(start - self.position, 0), end)
             if end > begin:
                 parts.append(batch.slice(begin, end - begin))
@@ -194,6 +198,7 @@ def _readable(name: str, kind: str) -> Iterator[None]:
     try:
         yield
     except (arrow.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        # Our own words, and the system's (no such file, no rights), say more than "cannot be read"
         if isinstance(error, ExactshapError) or (isinstance(error, OSError) and error.errno is not None):
             raise
         what = f"{name} cannot be read as {kind}"
@@ -207,6 +212,7 @@ def _csv(file: StoredFile, keep: tuple[str, ...]) -> Any:
     csv = require("pyarrow.csv", "scale", purpose="Reading CSV")
     arrow = require("pyarrow", "scale", purpose="Reading CSV")
     with _readable(file.name, "CSV"):
+        # Opened twice: types can be set before reading only, and are known after the first block
         with csv.open_csv(_stream(file)) as first:
             guessed = first.schema
         wide = {

@@ -38,9 +38,8 @@ class Lookups(NamedTuple):
     term: np.ndarray  # which of a row's cells belongs to it
     # (n_terms, n_columns): bins of its columns; 1 where there are fewer columns
     shape: np.ndarray
-    strides: (
-        np.ndarray
-    )  # (n_terms, n_codes, 1 + n_columns): where a coalition's table starts, its strides, 0 for columns outside
+    # (n_terms, n_codes, 1 + n_columns): where a coalition's table starts, its strides, 0 for columns outside
+    strides: np.ndarray
     folded: np.ndarray  # (n_places, n_outputs): all tables
 
 
@@ -264,9 +263,8 @@ fill_linear = kernel("additive.fill_linear(X, linear, weight, out, full, scale)"
 class Linear(NamedTuple):
     """A linear model bound to a background."""
 
-    # coefficients, absent: (n_columns, n_outputs): ``absent`` are the terms' means over the background
-    coefficients: np.ndarray
-    absent: np.ndarray
+    coefficients: np.ndarray  # (n_columns, n_outputs)
+    absent: np.ndarray  # (n_columns, n_outputs): the terms' means over the background
     players: np.ndarray  # integer (n_columns,): of each column
 
 

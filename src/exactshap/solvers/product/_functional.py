@@ -19,9 +19,8 @@ class ExponentialTerms(NamedTuple):
     r"""Hold terms :math:`c_l \prod_k \exp(-\gamma_k u_{lk}^2 - \lambda_k |u_{lk}|)`, u = x - point."""
 
     points: np.ndarray  # (n_players, n_terms)
-    # squared, absolute: (n_players,): gamma and lambda, none of them negative
-    squared: np.ndarray
-    absolute: np.ndarray
+    squared: np.ndarray  # (n_players,): gamma, none of them negative
+    absolute: np.ndarray  # (n_players,): lambda, likewise
     coefficients: np.ndarray  # (n_outputs, n_terms)
 
 

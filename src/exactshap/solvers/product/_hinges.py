@@ -20,8 +20,10 @@ from exactshap.solvers.core import Part, count_sets, set_sizes
 
 fill_hinges = kernel("product.fill_hinges(steps, starts, shifts, c, marginal, joined, mass, out)")
 
-MAX_HINGE_PLAYERS = 30  # that move one sum: 2^15 coalitions of a half, 2 ms a sum
-_PADDED = 64  # numbers of a row of weights, as in src/native/product/hinges.cpp
+# Players that move one sum: 2^15 coalitions of a half, 2 ms a sum
+MAX_HINGE_PLAYERS = 30
+# Numbers of a row of weights, as in src/native/product/hinges.cpp
+_PADDED = 64
 
 
 def solve_hinges(

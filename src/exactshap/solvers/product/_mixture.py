@@ -23,7 +23,8 @@ fill_mixture = kernel(
     "product.fill_mixture(inside, outside, background_weights, c, mixture, rules, values, empty, full, largest)"
 )
 
-_ALLOWED = 2.0**-54  # of a quadrature and of what is left out, relative to a coefficient: a fiftieth of the mixture's own bound
+# Error of a quadrature and of what is left out, relative to a coefficient: a fiftieth of the mixture's own bound
+_ALLOWED = 2.0**-54
 _N_LOW = 10  # nodes that stand for all small rates
 
 

@@ -97,7 +97,7 @@ def _halves(inside: np.ndarray, outside: np.ndarray, weights: np.ndarray) -> tup
 
 
 def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
-    """Return the map from a term's halves to some players' values. They are (n_chosen, n_rows): one product for each player."""
+    """Return the map from a term's halves to some players' values (n_chosen, n_rows): one product each."""
     coefficients = coalition_weights(d, players, semivalue).reshape(len(players), 2 ** (d - d // 2), 2 ** (d // 2))
 
     def combine(mean: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -107,7 +107,7 @@ def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
 
 
 def _for_all(d: int, semivalue: Semivalue) -> Combine:
-    """Return the map from a term's halves to all players' values. They are (n_players, n_rows): three products for all players."""
+    """Return the map from a term's halves to all players' values (n_players, n_rows): three products in all."""
     half = d // 2
     sizes = _sizes(d - half)[:, None] + _sizes(half)
     p = np.concatenate([semivalue.weights(d), [0.0]])

@@ -93,7 +93,7 @@ def machine_stability(
 
 
 def _component_move(part: Component, change: np.ndarray, reach: np.ndarray) -> float:
-    r"""Return a bound on |phi_x - phi_x'| for a component of amplitude 1. The distance is that in its space.
+    r"""Return a bound on |phi_x - phi_x'| in the space of a component of amplitude 1.
 
     Without powers :math:`L_\delta = 2 (1 - \kappa)` and :math:`M_\mu = 1`. With powers m the feature map is :math:`m_S(x)\, \psi_S(x)`, and
     :math:`\|m \psi - m' \psi'\| \le |m - m'| + |m'| \sqrt{2 (1 - \kappa)}`.
@@ -186,7 +186,7 @@ def _checked_change(delta: ArrayLike, n_features: int) -> np.ndarray:
 
 
 def _falls_to(part: Component, change: np.ndarray) -> float:
-    """Return the smallest kernel value of two rows ``change`` apart. No column differs by more than its entry."""
+    """Return the smallest kernel value of two rows that differ by at most ``change`` in each column."""
     if not part.is_normalised or part.amplitude < 0:
         raise UnsupportedStructureError(
             message(

@@ -31,18 +31,24 @@ from exactshap.solvers.sampled._surrogate import posterior
 from exactshap.solvers.sampled.process import CubeProcess, covariance
 
 GROWTH = 2.25  # pairs after a stage over those before, at most
-MAX_PLACED = 4000  # pairs: placing more takes longer than to condition on them; the rest is drawn by size
-STAGE_PAIRS_A_PLAYER = 6  # a player: with fewer the relevances are hardly known
-PAIRS_FIRST = ((6, 0.65), (12, 0.5))  # of few calls, up to so many pairs a player, before single coalitions
+# Pairs: placing more takes longer than conditioning on them, so that the rest is drawn by size
+MAX_PLACED = 4000
+# Pairs a player before a stage: with fewer the relevances are hardly known
+STAGE_PAIRS_A_PLAYER = 6
+# Up to so many pairs a player, the share of the calls that are pairs, before single coalitions
+PAIRS_FIRST = ((6, 0.65), (12, 0.5))
 PLACES_AT_ONCE = 16  # with fewer left, all are placed at once
 STAGE_ROWS = 800  # pairs that decide the relevances of a stage
-CANDIDATES = {True: 6, False: 2}  # for each place, few places and many; and as many again as were called before
+# Candidates for each place, where places are few and where they are many; and as many again as were called before
+CANDIDATES = {True: 6, False: 2}
 WIDE_SEARCH_PLACES = 400
 BATCH = 64  # places between two passes over all candidates
 BLOCK = 512  # candidates that are looked at together
 SHORTLIST = 3  # candidates for each place of a batch
-TRUSTED = 1e-6  # of a prior variance of 1/2, added to that of candidates: what is left of one that is known is rounding
-MOST_SETS = 500  # that decide together: those with the most variable values before any call
+# Added to the variance of candidates, 1/2 before any call: what is left of one that is known is rounding
+TRUSTED = 1e-6
+# Sets that decide together: those with the most variable values before any call
+MOST_SETS = 500
 
 Question: TypeAlias = tuple[Semivalue, int, tuple[tuple[int, ...], ...]]  # the semivalue, the order, the sets
 

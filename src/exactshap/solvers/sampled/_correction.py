@@ -36,7 +36,8 @@ from exactshap.solvers.sampled._polynomial import PolynomialFit
 from exactshap.solvers.sampled.process import CubeProcess
 
 TINIEST = 1e-300
-FITTED = 8.0  # pairs a player up to which relevances are believed nothing
+# Pairs a player up to which relevances are believed nothing
+FITTED = 8.0
 ALIKE_DIGITS = 9  # to which two answers are the same
 
 

@@ -24,13 +24,18 @@ from exactshap.solvers.sampled._sampling import row_weights, scaled_weights, siz
 from exactshap.solvers.sampled._surrogate import SURROGATES, posterior
 from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 
-COMPARED_ROWS = 1500  # beyond, auto takes the process without a comparison
+# Rows beyond which ``auto`` takes the process without a comparison
+COMPARED_ROWS = 1500
 COMPARED_COLUMNS = 600
-ENOUGH_PAIRS = 1.5  # a player, from which on left-out residuals tell of errors: KernelSHAP of fewer hangs on single pairs
-ROUNDING = 16.0  # of eps times the largest call: 0.3 to 10 was seen, against values by hand
-ADDITIVE = 1e-10  # of the values: what KernelSHAP may miss of pairs left out, where rounding is all that it misses
+# Pairs a player from which on left-out residuals show errors: KernelSHAP of fewer hangs on single pairs
+ENOUGH_PAIRS = 1.5
+# Rounding in units of eps times the largest call: 0.3 to 10 was seen, against values by hand
+ROUNDING = 16.0
+# Share of the values that KernelSHAP may miss of pairs left out, where rounding is all that it misses
+ADDITIVE = 1e-10
 FOLDS = 5
-MAX_UNDERFLOWN = 1020  # players up to which weights are looked at: beyond, Shapley's own underflow to 0
+# Players up to which weights are looked at: beyond, Shapley's own underflow to 0
+MAX_UNDERFLOWN = 1020
 
 
 def by_process(problem: RegressionProblem) -> Part:

@@ -18,8 +18,10 @@ from exactshap._runtime.linear_algebra import solve_upper
 from exactshap.solvers.sampled._frontier import Sets
 from exactshap.solvers.sampled._sampling import row_weights, stratum_weights
 
-UNTOLD = 1e-8  # of the weight of a row: the share of it that others foretell
-SINGULAR = 1e-10  # |R_jj| below this share of the largest: the columns do not determine the coefficients
+# Share of a row's weight that the other rows predict; below it they say nothing of the row
+UNTOLD = 1e-8
+# |R_jj| below this share of the largest: the columns do not determine the coefficients
+SINGULAR = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,7 @@ class PolynomialFit:
     ``values`` and ``std_error`` (n_players, n_outputs); ``errors`` (n_outputs,) are the cross-validated mean squared residuals, in the
     metric of the weights, infinite when the rows do not determine the polynomial. ``moves`` (n_rows, n_players) is by how much one more unit of a
     row's target moves the values, ``unseen`` (n_rows,) the share of the row's stratum that no row shows. ``left_out``
-    (n_outputs,) is the largest residual of a row that was left out in units of the largest target, infinite where the others do not foretell one.
+    (n_outputs,) is the largest residual of a row that was left out in units of the largest target, infinite where the others do not predict one.
     """
 
     values: np.ndarray

@@ -19,9 +19,11 @@ from exactshap.solvers.sampled._problem import NAMED, SAMPLINGS, RegressionProbl
 from exactshap.solvers.sampled._surrogate import SURROGATES
 from exactshap.solvers.sampled.process import MAX_ROWS
 
-DEFAULT_CALLS = 2048  # plus 2 d, when neither a budget nor a tolerance is given
+# Calls, and 2 d more, when neither a budget nor a tolerance is given
+DEFAULT_CALLS = 2048
 MAX_PLAYERS = 5000  # more were never compared with known values
-MAX_WEIGHTS = 2**31  # of calls and sets: what each call says of each set, 16 GiB
+# Weights of calls and sets, what each call says of each set: 16 GiB
+MAX_WEIGHTS = 2**31
 USED_BY = {
     "polynomial_order": ("polynomial",),
     "frontier": ("polynomial",),
@@ -31,7 +33,8 @@ USED_BY = {
     "relevance_rows": ("auto", "process"),
     "start_relevance": ("auto", "process"),
 }
-TOLERANCE_CALLS = 200_000  # at most, when a tolerance is given without a budget
+# Calls at most when a tolerance is given without a budget
+TOLERANCE_CALLS = 200_000
 
 
 def solve_regression(

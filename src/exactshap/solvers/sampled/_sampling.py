@@ -21,13 +21,19 @@ from exactshap.solvers.core import keys_of
 from exactshap.solvers.sampled._frontier import additive_frontier, unanimity_columns
 from exactshap.solvers.sampled.process import functionals, white_functionals
 
-MOST_BITS = 1015  # of the largest C(d, s) of 1020 players; (d - 1) C(d - 2, s - 1) needs the rest of a float's 1024
+# Bits of the largest C(d, s) of 1020 players; (d - 1) C(d - 2, s - 1) needs the rest of a float's 1024
+MOST_BITS = 1015
 KEPT_BITS = 1000  # of larger ones
-BLOCK = 2**20  # numbers of sizes times nodes in memory at a time
-MAX_LISTED = 200_000  # coalitions of one size that are listed rather than drawn until distinct
-MAX_DESIGNED = 800  # pairs that are placed one by one; the work grows with the cube of their number
-DESIGN_WHITE = {True: 3e-3, False: 0.1}  # what designs assume of interactions that no kernel of low order explains (tuned)
-PAIRS_OF_FOUR_CANDIDATES = 400  # pairs up to which there are four candidates for each place, two beyond
+# Numbers of sizes times nodes in memory at a time
+BLOCK = 2**20
+# Coalitions of one size that are listed rather than drawn until distinct
+MAX_LISTED = 200_000
+# Pairs that are placed one by one; the work grows with the cube of their number
+MAX_DESIGNED = 800
+# What designs assume of interactions that no kernel of low order explains (tuned)
+DESIGN_WHITE = {True: 3e-3, False: 0.1}
+# Pairs up to which there are four candidates for each place, two beyond
+PAIRS_OF_FOUR_CANDIDATES = 400
 # pairs a player for each pair that every size has at least, and at most so many: a design alone would leave out sizes between 1 and half
 # of the players, where a game that jumps may do anything; tuned
 PAIRS_A_PROBE, MOST_PROBES = 2, 2

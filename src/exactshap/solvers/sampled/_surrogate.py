@@ -14,7 +14,8 @@ from exactshap.solvers.core import count_sets
 from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled.process import CubeProcess, fit_process
 
-RELEVANCE_ROWS = 1000  # so many pairs decide the relevances, a third of all if that is more; all pairs decide the values
+# So many pairs decide the relevances, a third of all if that is more; all pairs decide the values
+RELEVANCE_ROWS = 1000
 MOST_RELEVANCE_ROWS = 3000
 MAX_ITERATIONS = 25
 

@@ -42,7 +42,7 @@ class Structure(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """List each leaf's distinct players, ascending, and its edges from the root. They are in compressed rows."""
+    """List each leaf's distinct players, ascending, and its edges from the root, in compressed rows."""
 
     node: np.ndarray  # global node number
     start: np.ndarray  # slots of leaf l are start[l]:start[l + 1]
@@ -55,7 +55,7 @@ class Leaves(NamedTuple):
 
 
 class LeafParts(NamedTuple):
-    """Linear functions of leaves by player: each leaf's parts, and each part's terms. They are in compressed rows."""
+    """Linear functions of leaves by player: each leaf's parts, and each part's terms, in compressed rows."""
 
     part_start: np.ndarray
     player: np.ndarray
@@ -131,14 +131,13 @@ class Tables(NamedTuple):
 
 
 class TableRows(NamedTuple):
-    """Name the result column of each table row, and each group's first cell. The first are ``columns``."""
+    """Hold each table row's result column, and each group's first cell."""
 
     column_start: np.ndarray
-    columns: np.ndarray  # ascending in each group
+    columns: np.ndarray  # of the result, ascending in each group
     table_start: np.ndarray
-    masks: (
-        np.ndarray
-    )  # (n_groups, n_registers): the columns as bits, eight to a register; no registers where they would be many
+    # (n_groups, n_registers): the columns as bits, eight to a register; no registers where they would be many
+    masks: np.ndarray
     binomials: np.ndarray
     offsets: np.ndarray
 
@@ -184,7 +183,7 @@ class EmptySteps(NamedTuple):
 
 
 class SetRule(NamedTuple):
-    """Hold the rule for sets of one size, and first sets by size. They are places among all sets."""
+    """Hold the rule for sets of one size, and where the sets of each size start among all."""
 
     size: int
     nodes: np.ndarray
@@ -196,7 +195,7 @@ class SetRule(NamedTuple):
 class SetWeights(NamedTuple):
     """Hold p(s) for sets of ``size`` among m players, ``weights[size, m, s]``.
 
-    The places where the sets of each size start come with it.
+    ``offsets`` are the places among all sets where those of each size start.
     """
 
     weights: np.ndarray

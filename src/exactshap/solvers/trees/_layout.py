@@ -92,7 +92,7 @@ def structure(trees: FlatTrees, player_of_column: np.ndarray) -> Structure:
 
 
 def sorted_leaves(where: Paths) -> Leaves:
-    """Return the leaves with each one's players in ascending order. Ranks of sets need them so."""
+    """Return the leaves with each one's players in ascending order, as ranks of sets need them."""
     # Sort slots by leaf, then by player; new_place tells the edges where their slot went
     leaf_of_slot = np.repeat(np.arange(where.n_leaves), np.diff(where.start))
     order = np.lexsort((where.player, leaf_of_slot))
@@ -224,7 +224,7 @@ def routes_of(trees: FlatTrees, groups: Groups) -> Routes:
 
 
 def binomials_and_offsets(n_players: int, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return C(i, k) for i <= n_players, k <= order, and first sets by size. They are places among all sets."""
+    """Return C(i, k) for i <= n_players, k <= order, and where the sets of each size start among all."""
     table = np.zeros((n_players + 1, order + 1), np.int64)
     table[:, 0] = 1
     for i in range(1, n_players + 1):

@@ -34,9 +34,8 @@ from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees
 
-ROW_VISIT = (
-    16.0  # a background row at one node that a row reaches with it, in table look-ups (benchmarks/growth.py: 8 ns and 0.5 ns)
-)
+# A background row at one node that a row reaches with it, in table look-ups (benchmarks/growth.py: 8 ns and 0.5 ns).
+ROW_VISIT = 16.0
 # Rows at a time: they share the subset sums of the dense leaves.
 BLOCK_ROWS = 8192
 # Players of a dense leaf: four tables of 512 KiB.

@@ -255,7 +255,7 @@ def walk_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndar
 
 
 def leaf_sums(trees: FlatTrees, columns: np.ndarray) -> np.ndarray:
-    """Return the sums of the reached leaves (n_rows, n_outputs) for ``columns``. They hold the rows, (n_features, n_rows)."""
+    """Return the sums of the reached leaves (n_rows, n_outputs) for rows in ``columns`` (n_features, n_rows)."""
     out = np.zeros((columns.shape[1], trees.n_outputs))
     sum_leaf_values(np.ascontiguousarray(columns.T), trees.routes, out)
     return out
@@ -287,9 +287,8 @@ def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) 
 def _of_size(size: int, rule: Rule) -> OfSize:
     inside = bool(rule[0].min() > 0.0 and rule[0].max() < 1.0)
     # Walks divide by 1 - t, which is zero at an end
-    return OfSize(
-        size, rule, inside, _constants(rule if inside else (np.empty(0), np.empty(0))), 0.0
-    )  # no nodes: only the scale
+    # Without nodes a walk adds to the scale only
+    return OfSize(size, rule, inside, _constants(rule if inside else (np.empty(0), np.empty(0))), 0.0)
 
 
 def _constants(rule: Rule) -> np.ndarray:

@@ -41,10 +41,9 @@ WORK_BYTES = 3.5 * 2**20
 # Rows that are answered cell by cell before tables are filled, at least: the first row of 100 to 1,000 boosted trees of depth 6 to 10
 # takes a half to a sixth of the time of a filling, sixteen rows as long.
 CELL_BY_CELL_ROWS = 16
-CELL_BY_CELL_FRACTION = (
-    0.1  # of the steps of a filling are spent on rows before tables are filled: a service's first ones do not wait
-)
-# of tables for sets of players, in look-ups of single players, half a nanosecond (benchmarks/growth.py: 0.8 and 1.2 ns)
+# Share of the steps of a filling that is spent on rows before tables are filled: a service's first ones do not wait.
+CELL_BY_CELL_FRACTION = 0.1
+# Costs of tables for sets of players, in look-ups of single players of half a nanosecond (benchmarks/growth.py: 0.8 and 1.2 ns).
 SET_LOOK_UP, SET_FILLING = 1.7, 2.4
 # Cells behind the last table, which the widest registers read and leave out.
 ROOM = 7
@@ -92,7 +91,7 @@ def tabulate_background(
 
 
 def path_weights(semivalue: Semivalue, order: int, largest: int) -> np.ndarray:
-    r"""Return p(s) of shape (order + 1, largest + 1, largest + 1). It is for sets of a size on a leaf with m players.
+    r"""Return p(s) for sets of each size on a leaf with m players, (order + 1, largest + 1, largest + 1).
 
     .. math:: p_{|T|}(s) = \int t^s (1 - t)^{m - |T| - s}\, \mathrm{d}\mu_{|T|}(t)
 

@@ -54,6 +54,7 @@ def encode(model: Columns, table: TableLike) -> np.ndarray:
     X = np.empty((table.n_rows, table.n_columns))
     X[:, plain] = (table.select(plain) if named else table).numeric(absent=model.absent) if plain else 0.0
     if not np.isnan(model.missing_value):
+        # Before categories are coded: their codes are not compared with the missing value
         X[:, plain] = np.where(_same(X[:, plain], model.missing_value, model.library), np.nan, X[:, plain])
     for j, known in named.items():
         X[:, j] = _codes(table, j, known, model.library)
@@ -180,6 +181,7 @@ def _lightgbm_categories(model: Columns, table: TableLike) -> dict[int, tuple[An
 
 def _same(X: np.ndarray, missing: float, library: str) -> np.ndarray:
     with np.errstate(over="ignore"):
+        # XGBoost compares in single precision
         return np.equal(X.astype(np.float32), np.float32(missing)) if library == "xgboost" else np.equal(X, missing)
 
 

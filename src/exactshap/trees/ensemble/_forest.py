@@ -107,6 +107,7 @@ def joined(raw: Sequence[RawTree], n_outputs: int) -> RawForest:
     sizes = np.array([len(tree.feature) for tree in raw], np.int64)
     output = np.array([tree.output for tree in raw], np.int64)
     values = [np.asarray(tree.value, float) for tree in raw]
+    # One tree of several outputs makes all of them dense: values of a forest are one array
     if any(value.ndim == 2 for value in values):
         values = [_dense(value, tree.output, n_outputs) for value, tree in zip(values, raw, strict=True)]
     return RawForest(
@@ -157,6 +158,7 @@ def _sets(raw: Sequence[RawTree], sizes: np.ndarray) -> tuple[np.ndarray, np.nda
     if not sets:
         return None
     counts = np.array([len(bits) for _, bits in sets], np.int64)
+    # Where each set's words begin among all words
     start = np.cumsum(counts) - counts
     return np.array([q for q, _ in sets], np.int64), start, counts, np.concatenate([bits for _, bits in sets])
 

@@ -99,7 +99,8 @@ def function_sizes(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     return sizes
 
 
-KEPT_BYTES = 2.0**28  # of the background's ways through all nodes; larger ones are worked out for each call
+# Bytes of the background's ways through all nodes; larger ones are worked out for each call
+KEPT_BYTES = 2.0**28
 CHUNK_ROWS = 256  # background rows at a time
 MARGIN_VALUES = 2**17  # margins of all coalitions at a time: 1 MiB
 BITS = 64

@@ -34,10 +34,9 @@ class Features:
     """The columns of a model: names, float features, hashed columns, and how splits refer to them."""
 
     names: tuple[str, ...]
-    # floats, categorical: int64 arrays: the user's column of each float and of each categorical feature
-    floats: np.ndarray
+    floats: np.ndarray  # int64 array: the user's column of each float feature
     missing_left: np.ndarray  # bool array: whether NaN of a float feature is below every border
-    categorical: np.ndarray
+    categorical: np.ndarray  # int64 array: the user's column of each categorical feature
     hashed: HashedColumns | None
     # number of each possible split, by which the library finds it: of a float feature and a border, a categorical one and a
     # value

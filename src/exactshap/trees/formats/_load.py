@@ -34,7 +34,8 @@ _READ_ELSEWHERE = {  # what stands at the beginning of files that other packages
         "Pass sklearn_pmml_model.auto_detect.auto_detect_estimator(path), a function up to 13 columns exactly",
     ),
 }
-_HEAD_BYTES = 512  # an XML declaration and a comment stand before the first element
+# An XML declaration and a comment stand before the first element
+_HEAD_BYTES = 512
 _SAVE_AS = (
     "Save the model as XGBoost .json or .ubj (save_model), LightGBM .txt (booster_.save_model) "
     "or CatBoost .json (save_model(path, format='json')), or write an ONNX file"

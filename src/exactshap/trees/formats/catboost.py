@@ -156,6 +156,7 @@ def _n_outputs(blocks: list, oblivious: bool, n_bias: int) -> int:
         return n_bias
     if oblivious:
         leaves = len(field(blocks[0], "leaf_values", list))
+        # 2^depth leaves for each output; a file's depth is bounded before it shifts
         return integer(max(leaves >> min(len(_splits(blocks[0])), 64), 1), "outputs", 1, MAX_OUTPUTS)
     node = blocks[0]
     for _ in range(MAX_DEPTH):
@@ -194,6 +195,7 @@ def _oblivious(block: dict, where: str, features: Features, scale: float, n_outp
     stack: list[tuple[int, int, int, dict[tuple[int, int], tuple[float, float]]]] = [(builder.add(), depth, 0, {})]
     while stack:
         q, level, leaf, known = stack.pop()
+        # Splits on one column repeat: an outcome that earlier ones imply takes one child only
         while level and (outcome := _decided(splits[level - 1], known)) is not None:
             level, leaf = level - 1, 2 * leaf + outcome
         if level == 0:
@@ -256,6 +258,7 @@ class _Nodes:
         where = f"{self.where} node {q}"
         self.categories[q] = bit_set(np.array([split.category]), where, words_budget(self.used, where))
         self.used += len(self.categories[q])
+        # Category sets send their members left, while callers want (below, above): equality is above
         return right, left
 
     def set_leaf(self, q: int, value: np.ndarray, weight: float) -> None:

@@ -78,6 +78,7 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
     if len(blocks) % n_outputs:
         raise ModelFormatError(message(f"The file holds {len(blocks)} trees", f"The model has {n_outputs} outputs"))
     keep = len(blocks) if n_stages is None else min(len(blocks), n_stages * n_outputs)
+    # A random forest's average is folded into the leaves
     share = n_outputs / keep if "average_output" in header and keep else 1.0
     raw = [_raw_tree(block, k, share, k % n_outputs if n_outputs > 1 else -1) for k, block in enumerate(blocks[:keep])]
     _check_sizes(header, blocks)
@@ -144,6 +145,7 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
     missing_type = (kinds >> 2) & 3
     categorical = (kinds & _CATEGORICAL) != 0
     default = np.where((kinds & _DEFAULT_LEFT) != 0, 1, 0)
+    # Categories: what is not in the set goes right, missing or not. Without a missing type NaN is read as 0
     missing = np.where(categorical, 0, np.where(missing_type == 0, MISSING_NEVER, default))
     leaves = np.full(n_leaves, -1)
     return RawTree(
@@ -152,11 +154,13 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
         left=np.concatenate([left, leaves]),
         right=np.concatenate([right, leaves]),
         value=np.concatenate([np.zeros(n), value]),
+        # Covers of splits are sums of their leaves', which ``build`` makes
         cover=np.concatenate([np.zeros(n), cover]),
         missing=np.concatenate([missing, np.zeros(n_leaves, int)]),
         zero_is_missing=np.concatenate([(missing_type == 1) & ~categorical, np.zeros(n_leaves, bool)]),
         categories=_category_sets(entries, np.flatnonzero(categorical), threshold, where),
         output=output,
+        # Leaves follow the n splits in the arrays
         functions={n + leaf: function for leaf, function in functions.items()},
     )
 
@@ -179,6 +183,7 @@ def _leaf_functions(
     coefficients = share * _numbers(entries, "leaf_coeff", where, float, int(ends[-1]))
     terms = [slice(end - count, end) for end, count in zip(ends.tolist(), counts.tolist(), strict=True)]
     return {
+        # ``leaf_value`` stays the constant part, for rows with a missing cell: the function adds the difference to it
         leaf: LeafFunction(columns[some], coefficients[some], constant[leaf] - value[leaf])
         for leaf, some in enumerate(terms)
         if counts[leaf] or constant[leaf] != value[leaf]
@@ -206,6 +211,7 @@ def _children(side: np.ndarray, n_leaves: int, where: str) -> np.ndarray:
     if (bad := (side < -n_leaves) | (side >= n)).any():
         q = int(np.argmax(bad))
         raise ModelFormatError(message(f"{where} node {q}: child {side[q]} out of range [{-n_leaves}, {n})"))
+    # ~side is -side - 1: leaf -1 is number 0
     return np.where(side < 0, n + ~side, side)
 
 
@@ -213,6 +219,7 @@ def _numbers(entries: dict[str, str], name: str, where: str, kind: type, length:
     if name not in entries:
         raise ModelFormatError(message(f"{where}: {name} is missing"))
     try:
+        # Python reads 1_0 and other scripts' digits as numbers, the library does not
         if not set(entries[name]) <= CHARACTERS_OF_NUMBERS:
             raise ValueError
         values = np.array([kind(v) for v in entries[name].split()], np.int64 if kind is int else np.float64)
@@ -232,6 +239,7 @@ def _category_sets(entries: dict[str, str], nodes: np.ndarray, threshold: np.nda
     words = _numbers(entries, "cat_threshold", where, int, int(bounds[-1]))
     sets = {}
     for q in nodes.tolist():
+        # A file's number may be negative, NaN or huge: compared before it is an index
         s = int(threshold[q]) if 0 <= threshold[q] < len(bounds) - 1 else -1
         if s < 0 or not 0 <= bounds[s] <= bounds[s + 1] <= len(words):
             raise ModelFormatError(message(f"{where} node {q}: category set {threshold[q]} is out of range"))

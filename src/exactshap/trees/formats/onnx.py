@@ -134,6 +134,7 @@ def _comparisons(nodes: _Nodes, *, single: bool) -> tuple[np.ndarray, np.ndarray
     if not (strict & inner).any() or (strict | ~inner).all():
         return nodes.threshold, turned, not strict.any()
     kind = np.float32 if single else np.float64
+    # In the precision of the comparison: the number before t in float64 would be t again in float32
     before = np.nextafter(nodes.threshold.astype(kind), kind(-np.inf)).astype(float)
     return np.where(strict, before, nodes.threshold), turned, True
 
@@ -169,6 +170,7 @@ def _nodes(attributes: Attributes) -> _Nodes:
         raise ModelFormatError(message("The lists of nodes differ in length", f"Got {sorted(lengths)} for {n} nodes"))
     if unknown := set(modes.tolist()) - {"LEAF", *places}:
         raise ModelFormatError(message("A node has an unknown mode", f"Got {sorted(unknown)!r:.80}"))
+    # A tree starts wherever the number of the tree changes
     starts = np.flatnonzero(np.concatenate([[True], tree[1:] != tree[:-1]]))
     if len(np.unique(tree[starts])) < len(starts):
         raise refused("The nodes of a tree do not stand together")
@@ -198,6 +200,7 @@ class _Finder:
 
     def __init__(self, tree: np.ndarray, number: np.ndarray) -> None:
         self._known = np.unique(number)
+        # Ranks instead of numbers, which may be as large as 2^63: tree * rank cannot overflow
         key = tree * len(self._known) + np.searchsorted(self._known, number)
         self._order = np.argsort(key, kind="stable")
         self._keys = key[self._order]
@@ -208,6 +211,7 @@ class _Finder:
         rank = np.searchsorted(self._known, number)
         is_known = (rank < len(self._known)) & (self._known[np.minimum(rank, len(self._known) - 1)] == number)
         key = tree * len(self._known) + rank
+        # A key behind the last one has no place; the comparison below finds it missing
         place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
         wrong = ~is_known | (self._keys[place] != key)
         if wrong.any():

@@ -69,6 +69,7 @@ def model_of(model: Model, raw: list[RawTree], constant: Any, *, library: str = 
 
 def _average(model: Model, estimators: list[Any]) -> TreeModel:
     """Decision trees and forests: the mean of the trees' leaf values or class probabilities."""
+    # Averaging is folded into the leaves, so that the trees add up to the prediction
     share = 1.0 / len(estimators)
     classes = getattr(model, "classes_", None)
     n_classes = None if classes is None else np.atleast_1d(model.n_classes_)
@@ -93,6 +94,7 @@ def _leaf_shares(value: np.ndarray, n_classes: np.ndarray | None) -> np.ndarray:
     """Return means (n_nodes, n_targets), or class shares target by target. ``predict_proba`` lists them so."""
     if n_classes is None:
         return value[:, :, 0]
+    # Targets with fewer classes than the largest are padded with zeros
     counts = [value[:, k, :n] for k, n in enumerate(n_classes)]
     return np.concatenate([count / count.sum(axis=1, keepdims=True) for count in counts], axis=1)
 
@@ -138,12 +140,14 @@ def _ada_boost(model: Model) -> TreeModel:
         do = "Sample it: explain(model.predict, X, background)" if classes is None else "Call model.decision_function"
         raise UnsupportedStructureError(message(f"{type(model).__name__} is read as a sum of trees", f"Got {got}", do))
     n_classes = len(classes)
+    # 1 for the class that is voted for, -1 / (K - 1) for the others
     votes = (np.eye(n_classes) * n_classes - 1.0) / (n_classes - 1)
     if n_classes == 2:
         votes = votes[:, 1:] - votes[:, :1]
     raw = []
     weights = np.asarray(model.estimator_weights_, float)[: len(model.estimators_)]
     for member, share in zip(model.estimators_, weights / model.estimator_weights_.sum(), strict=True):
+        # A member fitted to a resample may have seen fewer classes: its numbers are not those of the ensemble
         winner = np.searchsorted(classes, member.classes_[np.argmax(member.tree_.value[:, 0, :], axis=1)])
         raw.append(raw_tree(member.tree_, share * votes[winner]))
     names = (str(classes[1]),) if n_classes == 2 else tuple(map(str, classes))
@@ -191,6 +195,7 @@ def _isolation_forest(model: Model) -> TreeModel:
     raw = []
     for estimator, columns in zip(model.estimators_, model.estimators_features_, strict=True):
         tree = estimator.tree_
+        # A leaf of n points stands for the subtree that would part them, of mean depth c(n)
         length = _node_depths(tree) + average_path_length(tree.n_node_samples)
         raw.append(raw_tree(tree, length / len(model.estimators_), columns))
     return model_of(
@@ -279,6 +284,7 @@ def _histogram_columns(model: Model) -> tuple[np.ndarray, tuple[tuple[Any, ...] 
     encoder = preprocessor.named_transformers_["encoder"]
     for j, values in zip(np.flatnonzero(categorical), encoder.categories_, strict=True):
         known[j] = tuple(value for value in values.tolist() if value is not None and value == value)
+    # The preprocessor puts encoded columns first, and the trees number columns after it
     return np.concatenate([np.flatnonzero(categorical), np.flatnonzero(~categorical)]), tuple(known)
 
 
@@ -287,6 +293,7 @@ def _histogram_tree(predictor: Model, columns: np.ndarray, output: int) -> RawTr
     leaf = nodes["is_leaf"].astype(bool)
     categorical = np.flatnonzero(nodes["is_categorical"].astype(bool) & ~leaf)
     return RawTree(
+        # Leaves hold any number here: 0 is a valid place, and ``build`` goes by the children
         feature=columns[np.where(leaf, 0, nodes["feature_idx"])],
         threshold=nodes["num_threshold"].astype(float),
         left=np.where(leaf, -1, nodes["left"].astype(np.int64)),

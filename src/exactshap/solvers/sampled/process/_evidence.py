@@ -17,13 +17,18 @@ fill_weighted = kernel("sampled.fill_weighted(inverse, dual, scaled, difference)
 fill_singles = kernel("sampled.fill_singles(points, rho, nodes, weights, sign, out)")
 correct_curvature = kernel("sampled.correct_curvature(curvature, steps, turns, convex)")
 
-JITTER = 1e-10  # relative to the kernel's variance of 1: far below any white part worth having
-BLOCK_ROWS = 256  # rows of a covariance that are worked out at once
-LONGEST_SPREAD = 600.0  # sum of theta up to which k(x, -x') = exp(-sum of theta) / k(x, x') neither over- nor underflows
+# On the diagonal, relative to the kernel's variance of 1: far below any white part worth having
+JITTER = 1e-10
+# Rows of a covariance that are worked out at once
+BLOCK_ROWS = 256
+# Sum of theta up to which k(x, -x') = exp(-sum of theta) / k(x, x') neither over- nor underflows
+LONGEST_SPREAD = 600.0
 # weak priors, which decide when there are few rows: log theta around its mean, that mean around log(1 / (2 d)), log tau
 SPREAD, LEVEL_SPREAD, WHITE_SPREAD, TYPICAL_WHITE = 1.0, 1.0, 3.0, 3e-3
-COUNTED_OUTPUTS = 8  # at most as many tell of the curvature, of which a rough idea is enough
-IMPOSSIBLE = 1e25  # the value where the covariance cannot be factorised
+# Outputs that the curvature is taken from, at most: a rough idea of it is enough
+COUNTED_OUTPUTS = 8
+# The value where the covariance cannot be factorised
+IMPOSSIBLE = 1e25
 
 Slopes = Callable[[], tuple[np.ndarray, np.ndarray]]  # gradient and curvature, worked out where they are needed
 

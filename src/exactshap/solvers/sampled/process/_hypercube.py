@@ -30,11 +30,14 @@ from exactshap.solvers.core import enough_nodes, sets_by_size
 from exactshap.solvers.sampled.process._evidence import FittedHalf, Half, covariance, fill_singles
 from exactshap.solvers.sampled.process._relevance import evenly_spaced, find_relevances
 
-MAX_CHECKED = 2000  # rows that are left out to tell of errors: inverting their block takes as long as factorising it
+# Rows that are left out to judge errors: inverting their block takes as long as factorising it
+MAX_CHECKED = 2000
 # the true squared error over the posterior's, after leaving rows out: 0.5 to 1.6 on seven forest games, 1.2 to 2.6 on image games
 HEAVY_TAILS = 1.5
-SMALLEST_RATIO = 1e-4  # of the posterior's squared error, for its own rounding and jitter
-BOTH_ROWS = 150  # pairs up to which the even half tells of the relevances, too, where the values see only the odd one
+# Least part of the posterior's squared error, for its own rounding and jitter
+SMALLEST_RATIO = 1e-4
+# Pairs up to which the even half is used for the relevances, too, where the values see only the odd one
+BOTH_ROWS = 150
 # relevances, over d, that m rows hardly tell from none, which no player falls short of where errors are worked out; tuned
 FAINT, FAINTEST = 2.0, 0.3  # over sqrt(m), and at most
 MAX_ROWS = 12_000  # pairs in one dense factorisation (1.1 GiB)

@@ -8,23 +8,31 @@ import numpy as np
 
 from exactshap.solvers.sampled.process._evidence import Half, Posterior, Slopes, correct_curvature
 
-RELEVANCE = (-12.0, 3.0)  # bounds of log theta: from invisible to rho = 1 - 4e-9
+# Bounds of log theta: from invisible to rho = 1 - 4e-9
+RELEVANCE = (-12.0, 3.0)
 WHITE = (-18.0, 2.0)  # bounds of log tau
-COARSE_ROWS = 80  # rows of the first search, which only has to come near
-GROWTH = 1.7  # rows of each search over those of the one before
+# Rows of the first search, which only has to come near
+COARSE_ROWS = 80
+# Rows of each search over those of the one before
+GROWTH = 1.7
 # nats of the posterior that a step must promise to be evaluated: in the only search, in the first of several, in those that follow,
 ONLY, FIRST, BETWEEN = 0.5, 4.0, 12.0
 # and in the last one, at the number of rows where it is most
 LAST, DEAREST = 30.0, 350
-AGAIN = 5.0  # in the search that goes on from what fewer rows gave
+# Nats, likewise, in the search that goes on from what fewer rows gave
+AGAIN = 5.0
 MOST_EXACT = 1000  # rows from which on they stay
-REVIVED_ROWS = 800  # rows from which a last search starts with no player dead: theta is at least
+# Rows from which on the last search starts with no player invisible: theta is at least ``REVIVED`` / d
+REVIVED_ROWS = 800
 REVIVED = 0.1  # over d
-LEVEL_WHITE = 1.5e-3  # tau at the start of searches that are given one relevance for all players
+# tau at the start of searches that are given one relevance for all players
+LEVEL_WHITE = 1.5e-3
 LONGEST = 2.0  # of a step, in any coordinate
-SUFFICIENT = 1e-4  # share of its slope that a step must gain (Armijo)
+# Share of its slope that a step must gain (Armijo)
+SUFFICIENT = 1e-4
 MAX_TRIALS = 12
-CONVEX = 0.2  # share of the supposed curvature that a step must at least have met (Powell)
+# Share of the supposed curvature that a step must at least have met (Powell)
+CONVEX = 0.2
 
 
 Function = Callable[[np.ndarray], tuple[float, Slopes]]
