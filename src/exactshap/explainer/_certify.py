@@ -41,15 +41,17 @@ from exactshap.solvers import Cost, Solution, count_sets, player_sets, sets_by_s
 FIRST = 32  # hybrids of the background's own rows, before the first explanation
 ROWS_OF_A_HYBRID = 200  # explained rows for each hybrid beyond two: half a per cent
 MOST = 64  # hybrids at most with one explanation
-PRESENT = 16  # background rows that are predicted again with an explanation; of many explained rows a fiftieth of their number
-OWN_CALL = 1024  # explained rows from which on the others have a call of their own: it costs less than copying so many rows
-SEPARATE_CALLS = (
-    10  # explained rows from which on hybrids are compared each time, and tables that do not combine have calls of their own
-)
+# Background rows that are predicted again with an explanation; of many explained rows a fiftieth of their number.
+PRESENT = 16
+# Explained rows from which on the others have a call of their own: it costs less than copying so many rows.
+OWN_CALL = 1024
+# Explained rows from which on hybrids are compared each time, and tables that do not combine have calls of their own.
+SEPARATE_CALLS = 10
 ROWS_BETWEEN = 50  # explained rows between two comparisons, on average, where each request has fewer
 MAX_COALITIONS = 4  # coalitions of frames of several dtypes: their rows cannot each take columns of their own
 QUESTION_VALUES = 2**24  # numbers of the solutions of its hybrids at a time: 128 MiB
-RANDOM_SETS = 16  # coalitions of an index or order, of a row each: one sees two swapped sets with a chance of a third to a half
+# Coalitions of an index or order, of a row each: one sees two swapped sets with a chance of a third to a half.
+RANDOM_SETS = 16
 # Explained rows between two comparisons of an index or order, on average: binding a reference row and solving the hybrids costs what a
 # few hundred rows of boosted trees cost (benchmarks/bench_checks.py), so that this is less than a tenth.
 ROWS_BETWEEN_QUESTIONS = 5000
@@ -80,11 +82,14 @@ def worst_of(residual: np.ndarray, tolerance: np.ndarray | float) -> tuple[float
     What is above its tolerance is worse than what overflows together with it, and that is worse than what is within.
     """
     size = np.abs(residual).max(axis=tuple(range(1, residual.ndim)), initial=0.0)
+    # A NaN of the model is off by as much as can be; left as it is, it would look like an overflow below.
     size = np.where(np.isnan(size), np.inf, size)
     with np.errstate(invalid="ignore"):
+        # Infinity less infinity is NaN here, which is how a row is recognised whose tolerance overflows as well.
         over = size - tolerance
     overflows = np.isnan(over)
-    largest = np.where(overflows, 0.0, over)  # 0 is above all that is within, and below all that is not
+    # 0 is above all that is within (negative), and below all that is not (positive).
+    largest = np.where(overflows, 0.0, over)
     place = int(np.argmax(largest))
     return float(size[place]), float(tolerance[place] if isinstance(tolerance, np.ndarray) else tolerance)
 
@@ -92,6 +97,7 @@ def worst_of(residual: np.ndarray, tolerance: np.ndarray | float) -> tuple[float
 def together(checks: Iterable[Check]) -> Check:
     """Return some checks as one."""
     known = list(checks)
+    # A check without coalitions holds a reason only; its zeros must not be taken for a comparison that passed.
     compared = [check for check in known if check.n_masks]
     if not compared:
         return Check(reason=next((check.reason for check in known if check.reason), ""))
@@ -122,6 +128,7 @@ class CheckRows:
 def joins_call(check_rows: CheckRows, cut: Cut) -> bool:
     """Return whether the hybrids are predicted in one call with the last block."""
     last = cut.blocks[-1]
+    # Only the last block's size counts: no other block is copied to take the rows that are compared.
     return check_rows.joins and last.stop - last.start < OWN_CALL
 
 
@@ -160,9 +167,11 @@ class Certifier:
     def __init__(self, reader: Reader) -> None:
         self._reader, self._kept = reader, BoundedCache()
         self._rng = np.random.default_rng(0)  # draws of one generator may come from several threads
-        self._failed: Check | None = None  # what was wrong once stays wrong
+        # What was wrong once stays wrong, whether or not the next request draws a hybrid that shows it.
+        self._failed: Check | None = None
         self._replaces = reader.traits.background is not None and reader.traits.value_function in ("interventional", "baseline")
         self._has_hybrids = self._replaces or reader.traits.value_function == "interventional-independent"
+        # One reference row for all explanations: the reader bound to it is made once and kept.
         self._place = 0 if reader.traits.background is None else int(self._rng.integers(reader.traits.background.n_rows))
 
     def check_rows(self, table: Table) -> CheckRows | None:
@@ -170,6 +179,7 @@ class Certifier:
         background = self._reader.traits.background
         if background is None or not table.n_rows:
             return None
+        # The background is predicted before any explanation, so that later calls can be held against it.
         self._first()
         return self._mixed(table, self._n_hybrids(table.n_rows), n_predicted_again(background.n_rows, table.n_rows))
 
@@ -178,9 +188,9 @@ class Certifier:
         if not self._has_hybrids or self._reader.traits.asks is not None:
             return 0
         assert self._reader.traits.background is not None
-        was_compared = (
-            self._reader.traits.background.n_rows > 1
-        )  # with other rows of the background, before the first explanation
+        # Other rows of the background were compared with it before the first explanation, if there are any.
+        was_compared = self._reader.traits.background.n_rows > 1
+        # By chance, with probability n_rows / ROWS_BETWEEN: one comparison in 50 rows, however they come in requests.
         if was_compared and n_rows < SEPARATE_CALLS and self._rng.random() * ROWS_BETWEEN > n_rows:
             return 0
         return most_hybrids(n_rows)
@@ -199,6 +209,7 @@ class Certifier:
         if not self._has_hybrids or reader.traits.asks is not None:
             return others, Cost()
         reference, n_hybrids, cost = background.take([self._place]), most_hybrids(n_rows), Cost()
+        # Binding is timed as it happens: it is paid again only for a question, which has a reference row of its own.
         started = time.process_time()
         bound = reader.bind(reference)
         seconds = time.process_time() - started
@@ -206,6 +217,7 @@ class Certifier:
             return others, Cost()
         if n_rows >= SEPARATE_CALLS:
             cost += bound.cost(few, n_hybrids, find("shapley"), 1, n_hybrids)
+        # A question that was compared before is compared seldom; its cost is then in no forecast.
         is_new = self._kept.get(("question", semivalue, order)) is None and not isinstance(semivalue, Hierarchy)
         if is_new and (semivalue.name != "shapley" or order > 1):
             n = RANDOM_SETS + 2 ** min(order, reader.traits.n_players)
@@ -228,6 +240,7 @@ class Certifier:
         n_rows = table.n_rows
         with np.errstate(all="ignore"):  # what overflows is never within its tolerance
             own, others = prediction[:n_rows], prediction[n_rows:]
+            # Only efficient indices sum to f(x) - v(empty); of others v(D) itself is compared with the prediction.
             residual, tolerance = residual_of(self._reader, solution, own, efficient=semivalue.is_efficient(order))
             check = self._check(table, solution.part.empty, tolerance, check_rows, others)
             if n_rows and (semivalue.name != "shapley" or order > 1):
@@ -237,8 +250,10 @@ class Certifier:
     def _approximation_error(self, solution: Solution, own: np.ndarray, tolerance: np.ndarray) -> np.ndarray | None:
         """Return the tolerance where it leaves too few digits of the largest number, else the solution's own error."""
         reader, limit = self._reader, float(tolerance.max(initial=0.0))
+        # The background is looked at only where the tolerance is coarse for the rows themselves: it costs its prediction.
         if not reader.traits.rounding.cancels or not solution.exact or limit <= COARSE * np.abs(own).max(initial=0.0):
             return solution.approximation_error
+        # A sum may nearly cancel for the explained rows alone: digits count against the largest number that is shown.
         numbers = [own, solution.values, solution.empty]
         numbers += [self._first().prediction] if reader.traits.background is not None else []
         largest = max(float(np.abs(part).max(initial=0.0)) for part in numbers)
@@ -255,6 +270,7 @@ class Certifier:
         if not self._has_hybrids:
             name = self._reader.traits.value_function
             changed = [] if check_rows is None else self._present(check_rows, others, tolerance)
+            # Without hybrids a background that is predicted as before proves nothing of the values: only a failure is reported.
             if changed and not changed[0].passed:
                 return changed[0]
             return Check(reason=f"a {name} game has no hybrid rows that the model could predict")
@@ -262,6 +278,7 @@ class Certifier:
         if len(empty):
             try:
                 if check_rows is not None:
+                    # They came with the last block's call, or have a call of their own here.
                     others = others if len(others) else predict(self._reader, check_rows.table)
                     checks += [*self._present(check_rows, others, tolerance), self._hybrids(check_rows, others)]
                 if check_rows is None or not check_rows.has_hybrids:
@@ -271,6 +288,7 @@ class Certifier:
             checks += [self._means(empty, tolerance)] if self._replaces else []
         check = together(checks if self._failed is None else [*checks, self._failed])
         if not check.passed:
+            # Rows are numbered within one request: in the next they would name others.
             self._failed = check._replace(rows=())
         return check
 
@@ -278,6 +296,7 @@ class Certifier:
 
     def _first(self) -> _Background:
         """Predict the background and solve hybrids of its own rows, once."""
+        # Two steps, as get_or_make takes a lock that the common case need not wait for.
         known = self._kept.get(("background",))
         return known or self._kept.get_or_make(("background",), self._predicted_background, keep=1)  # type: ignore[no-any-return]
 
@@ -296,6 +315,7 @@ class Certifier:
                 except (ExactshapError, TypeError, ValueError) as error:
                     check = Check(reason=_refused(error))
         mean = np.average(prediction, axis=0, weights=reader.traits.weights)
+        # Both sides add up m terms: each is off by about sqrt(m) eps of the largest (see ``Traits``), with room for constants.
         rounding = 8.0 * np.finfo(float).eps * np.sqrt(len(prediction)) * np.abs(prediction).max(initial=0.0)
         return _Background(prediction, mean, float(rounding), check)
 
@@ -314,7 +334,9 @@ class Certifier:
             return []
         references = check_rows.references[:n]
         before = self._first().prediction[references]
+        # Cells that were rounded to single precision may cross a split: such rows are predicted as they are.
         now = others[:n] if len(others) and check_rows.is_exact else predict(self._reader, background.take(references))
+        # Twice: both predictions are rounded.
         difference, allowed = worst_of(now - before, 2.0 * float(np.max(tolerance)))
         return [Check(difference, allowed, 1)]
 
@@ -326,11 +348,13 @@ class Certifier:
         assert background is not None
         n, rng = n_present + n_hybrids, self._rng
         masks = np.zeros((n, self._reader.traits.n_players), bool)
+        # Entry 0 stays the one reference row: ``_hybrids`` reads it off the table to bind the reader.
         rows, references = rng.integers(table.n_rows, size=n), np.full(n, self._place)
         references[1:n_present] = rng.integers(background.n_rows, size=n_present - 1)
         masks[n_present:] = coalitions(rng, n_hybrids, self._reader.traits.n_players)
         mixed = hybrid_cells(table, background, rows, references, columns_of(self._reader, masks)) if n_hybrids else None
         if mixed is None and n_hybrids:
+            # Columns of different dtypes are copied as wholes: neighbours share coalitions, of which there are few.
             shares = min(MAX_COALITIONS, n_hybrids)
             masks[n_present:] = masks[n_present + np.arange(n_hybrids) * shares // max(1, n_hybrids)]
             mixed = _of_whole_columns(table, background, rows, references, columns_of(self._reader, masks))
@@ -348,12 +372,14 @@ class Certifier:
         if not len(masks):
             return Check()
         reference = check_rows.table.take([0])
+        # Dtypes are part of the key: the reference row in single precision is another row than in double.
         key = "bound", *reference.dtypes, getattr(reference.native, "dtype", None)
         bound = self._kept.get(key) or self._kept.get_or_make(key, lambda: reader.bind(reference), keep=2)
         if bound is None:
             return Check(reason=f"{reader.traits.model_name} cannot be bound to one reference row")
         solution = bound.solve(check_rows.table.take(slice(n, None)), find("shapley"), 1)
         residual, tolerance = residual_of(bound, solution, own, efficient=True)
+        # A player outside S has the same cells in the hybrid and in the reference row, so that phi_j(h) = 0.
         values = solution.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
         stray = np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0)
         size = np.maximum(np.abs(residual).reshape(len(own), -1).max(axis=1, initial=0.0), stray)
@@ -366,6 +392,7 @@ class Certifier:
         compared = self._kept.get(("question", semivalue, order))
         if not self._has_hybrids or self._reader.traits.asks is not None:
             return Check()
+        # As for hybrids, by chance: a request of n rows is compared with probability n / ROWS_BETWEEN_QUESTIONS.
         if compared and self._rng.random() * ROWS_BETWEEN_QUESTIONS > table.n_rows:
             return Check()
         self._kept.get_or_make(("question", semivalue, order), lambda: True, keep=QUESTIONS)
@@ -377,8 +404,10 @@ class Certifier:
         masks = np.concatenate([_subsets(chosen, reader.traits.n_players), of_sets])
         rows = self._rng.integers(table.n_rows, size=len(masks))
         rows[: 2 ** len(chosen)] = rows[0]  # a discrete derivative is of one row
-        references = np.full(len(masks), self._rng.integers(background.n_rows))  # another row each time: pairs may be 0 for one
+        # Another row each time: the derivative of a pair may be 0 against one of them.
+        references = np.full(len(masks), self._rng.integers(background.n_rows))
         mixed = hybrid_cells(table, background, rows, references, columns_of(reader, masks))
+        # Here frames of several dtypes are not compared: each of these coalitions would need whole columns of its own.
         if mixed is None:
             return Check()
         try:
@@ -429,6 +458,7 @@ def _compared_sets(
     for start in range(1, len(masks), step):
         piece = slice(start, start + step)
         solution = bound.solve(mixed.take(piece), semivalue, order)
+        # A derivative of k players adds up 2^k predictions with signs, each of them off by a tolerance.
         tolerance[piece] = 2.0**k * tolerance_of(bound, own[piece], solution)
         values = solution.values.reshape(-1, len(sets), flat.shape[1])
         for i, of_sets in enumerate(values, start=start):
@@ -436,8 +466,10 @@ def _compared_sets(
             missed[i] = np.abs(of_sets[~inside]).max(initial=0.0)
         for i in range(start, min(start + step, 2**k)):
             T = tuple(np.flatnonzero(masks[i]).tolist())
+            # All U that are subsets of T, by number of the first 2^k masks.
             below = [u for u in range(2**k) if not (masks[u] & ~masks[i]).any()]
             derivative = sum((-1.0) ** (len(T) - masks[u].sum()) * flat[u] for u in below)
+            # mu_|T|: the weights of all coalitions for sets of this size, each of which sees the same derivative.
             mass = float(np.sum(semivalue.of_size(len(T), order).rule(0)[1]))
             missed[i] = max(missed[i], np.abs(values[i - start, sets.index(T)] - mass * derivative).max())
     return missed[1:], tolerance[1:]
@@ -466,6 +498,7 @@ def sum_of_sets(values: np.ndarray) -> np.ndarray:
 
 def coalitions(rng: np.random.Generator, n: int, n_players: int) -> np.ndarray:
     """Return random coalitions (n, n_players) of all sizes, each with its complement: together they split any two players."""
+    # The share of players is drawn as well, from a quarter to three quarters: fair coins alone give halves of many players.
     half = rng.random((-(-n // 2), n_players)) < rng.uniform(0.25, 0.75, (-(-n // 2), 1))
     return np.stack([half, ~half], axis=1).reshape(-1, n_players)[:n]
 
@@ -474,6 +507,7 @@ def _of_whole_columns(
     table: Table, background: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray
 ) -> Table | None:
     """Return hybrids of frames of several dtypes, with neighbours that share coalitions; None of other tables."""
+    # Where one coalition ends and the next begins: runs of equal rows of ``columns``.
     starts = [0, *(np.flatnonzero(np.any(columns[1:] != columns[:-1], axis=1)) + 1).tolist(), len(columns)]
     shares = [slice(*ends) for ends in itertools.pairwise(starts)]
     of_shares = [rows[share] for share in shares], [references[share] for share in shares]

@@ -112,6 +112,7 @@ class Explainer:
         if self.shape is not None:
             model, background = of_shape(model, self.shape), self.shape.flat(background, "background")
             groups, feature_names = self.shape.groups(groups), feature_names or self.shape.names
+        # Before the request is made: readers must never see the user's own array, which may change.
         table = None if background is None else _background(background, model, align)
         self._request = Request(
             background=table,
@@ -130,6 +131,7 @@ class Explainer:
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
         self._certifier = Certifier(self.reader)
+        # Explanations carry it, so that those of different backgrounds are not compared or joined by mistake.
         self._background_hash = None if table is None else fingerprint(table.native)
 
     def __repr__(self) -> str:
@@ -193,10 +195,12 @@ class Explainer:
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
         with using_jobs(self.n_jobs), _refused_beyond_memory("The request"):
             check_rows = self._certifier.check_rows(table)
+            # Hybrids are predicted in one call with the rows, as each call has fixed costs.
             others = check_rows.table if check_rows is not None and joins_call(check_rows, cut) else None
             solution, prediction = solve_rows(reader, table, cut, semivalue, order, self.progress, others)
             certified = self._certifier.certify(table, solution, prediction, check_rows, semivalue, order)
             if offsets is not None:
+                # Last: hybrids are compared without offsets, which shift v(S) of every coalition alike.
                 solution, certified = add_offsets(reader, table, solution, certified, offsets)
         settings = {"seconds": time.perf_counter() - started, "background_hash": self._background_hash}
         explanation = wrap(reader, table, solution, certified, semivalue, order, **settings)
@@ -281,6 +285,7 @@ class Explainer:
             return verify(self.reader, self._checked(rows), n_masks, random_state, question, order, offsets, self.memory_limit)
 
     def _checked(self, X: TableLike) -> Table:
+        # After a fork GNU's OpenMP would wait for ever for threads of the parent, once the model predicts.
         without_lost_threads()
         reader = self.reader
         with _refused_beyond_memory("Reading the rows"):  # as where they are converted
@@ -290,6 +295,7 @@ class Explainer:
         fitted, background = reader.traits.fitted_names, reader.traits.background
         if background is not None and (table.was_column or background.was_column):
             table = with_column_of(background, table)
+        # A cell that is absent from a sparse matrix means missing or zero, by library: mixing both kinds would guess.
         if background is not None and table.is_sparse != background.is_sparse:
             raise InputTypeError(_kinds_message(table, background))
         if fitted is not None and table.names is None:
@@ -345,6 +351,7 @@ def _refused_beyond_memory(what: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
+        # It is a MemoryError too, and says already what to do.
         if isinstance(error, BudgetError):
             raise
         do = "Pass fewer rows at a time; scale.explain_dataset explains files of any size into files"

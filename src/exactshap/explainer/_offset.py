@@ -38,11 +38,13 @@ def split_offset(X: TableLike, offset: Any, feature_names: tuple[str, ...]) -> t
         values = np.asarray(offset, float)
     except (TypeError, ValueError) as error:
         raise InputTypeError(message(what, f"Got {type(offset).__name__}: {error}")) from error
+    # A frame of one column is (n, 1), and means one number for each row.
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.ndim not in (1, 2):
         raise InputError(message(what, f"Got shape {values.shape}"))
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0][0])
+        # log(0) of an exposure is the usual way to minus infinity.
         do = "Leave out rows without exposure" if np.isneginf(values[row]).any() else ""
         raise InputError(message(what, f"Got {values[row]} at row {row}", do), row=row)
     return X, values
@@ -53,6 +55,7 @@ def _without_column(X: TableLike, name: str, feature_names: tuple[str, ...]) -> 
     names = table.names or ()
     if name not in names:
         raise UnknownNameError(message(f"X has no column {name!r} of offsets", do=did_you_mean(name, names)))
+    # Taken out of the rows, the model would miss a column; left in, it would be counted twice.
     if name in feature_names:
         do = "Pass the offsets as an array, or fit the model without that column"
         raise InputError(message(f"Column {name!r} is a feature of the model", "Got it as offset= too", do))
@@ -79,6 +82,7 @@ def certified_with(
         return certified, np.zeros(certified.prediction.shape)
     with np.errstate(all="ignore"):
         prediction, shift = with_offset(reader, table, offsets)
+    # What the reading missed before, and by how much the model's call with offsets moved otherwise than by the shift.
     residual = certified.residual + (prediction - certified.prediction - shift)
     size = np.abs(offsets).reshape(len(offsets), -1).max(axis=1, initial=0.0)
     size += np.abs(shift).reshape(len(shift), -1).max(axis=1, initial=0.0)
@@ -115,12 +119,15 @@ def with_offset(reader: Reader, X: Table, offset: np.ndarray) -> tuple[np.ndarra
     wanted = (X.n_rows,) if reader.traits.single_output else (X.n_rows, reader.traits.n_outputs)
     if every.shape != wanted:
         raise InputError(message(f"`offset` must have shape {wanted}", f"Got {offset.shape}", "Pass one number for each row"))
+    # The call takes margins of all classes, of which only some are explained.
     if np.size(how.replaces) not in (1, reader.traits.n_outputs):
         do = "Explain all outputs with output='all'; explanation.output(name) picks one"
         raise UnsupportedStructureError(message("An offset is given to all outputs of the model at once", do=do))
+    # XGBoost leaves its base_score out where a margin is given: the prediction moves by the difference of both.
     shift = every - (np.ravel(how.replaces)[0] if reader.traits.single_output else how.replaces)
     if how.keyword is None or reader.traits.own_call is None:
         return np.asarray(reader.predict(X), float) + shift, shift
+    # A copy with another call: readers are shared by threads and never change.
     offset_reader = copy.copy(reader)
     call = replace(reader.traits.own_call, settings={**reader.traits.own_call.settings, how.keyword: every})
     offset_reader.traits = replace(reader.traits, own_call=call)

@@ -23,13 +23,15 @@ from exactshap.solvers import Cost, count_sets
 
 # Rows searched for odd cells in one go; rows timed for the patterns of these, at most
 LOOKED_AT, MOST_PATTERNS = 65_536, 16
-PIECES = 4  # of the rows for each thread: with fewer, some would wait for the last
+# Pieces of the rows for each thread: with fewer, some threads would wait for the last one.
+PIECES = 4
 # Pieces of a full block at most: smaller ones take longer to hand out than to solve
 SMALLEST = 16
 # Rows, players and order of the explanations that are timed for each set and for each cell of values
 SIZES_TIMED = {"sets": (1, 200, 2), "cells": (200, 100, 2)}
 BYTES_OF_A_SET = 72.0  # a pair of players as a tuple
-PATIENCE = 0.002  # seconds of a prediction from which on none of more rows is timed
+# Seconds of a prediction from which on none of more rows is timed.
+PATIENCE = 0.002
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,14 +98,17 @@ def forecast(reader: Reader, certifier: Certifier, table: Table, semivalue: Semi
     result = result_bytes(reader, n_rows, order)
     if not n_rows:
         return Forecast("nothing to do", True, 0.0, 0.0, result, block)
+    # The background's prediction is work that the first explanation needs anyway: it is not part of the forecast.
     certifier.prepare()
     few = table.take(slice(0, min(TIMED_ROWS, block, n_rows)))
+    # Rows of the certificate are predicted as well, and its hybrids are solved.
     n_others, comparing = certifier.cost(few, n_rows, semivalue, order)
     cost = reader.cost(few, n_rows, semivalue, order, block) + _predictions(reader, few, n_rows + n_others, -(-n_rows // block))
     answers = result if n_rows > block else 0.0  # blocks are held until they are joined
     overhead = _seconds_around(count_sets(reader.traits.n_players, order), n_rows * reader.traits.n_outputs) + comparing.seconds
     asks = reader.traits.asks
     advice = "" if asks is None else asks.advice
+    # Names of sets are Python tuples, nine times as large as their values; comparing a question makes them a second time.
     tuples = BYTES_OF_A_SET * count_sets(reader.traits.n_players, order) * (2 if comparing.bytes else 1) if order > 1 else 0.0
     memory = max(cost.bytes, comparing.bytes) + answers + tuples
     return Forecast(cost.method, cost.exact, cost.seconds + overhead, memory, result, block, advice)
@@ -115,6 +120,7 @@ def _refuse_odd_rows(reader: Reader, table: Table, semivalue: Semivalue, order: 
     for start in range(0, table.n_rows, LOOKED_AT):
         odd = _odd_cells(table.take(slice(start, start + LOOKED_AT)))
         for i in np.flatnonzero(odd.any(axis=1)):
+            # Models refuse by kind of cell and column, so that one row stands for all rows of its pattern.
             pattern = odd[i].tobytes()
             if pattern not in seen and len(seen) < MOST_PATTERNS:
                 seen.add(pattern)
@@ -129,18 +135,22 @@ def _odd_cells(rows: Table) -> np.ndarray:
     try:
         numbers = rows.numeric()
     except (InputError, InputTypeError):
-        if rows.n_columns == 1:  # text, of which the model itself decides
+        # Text, of which the model itself decides.
+        if rows.n_columns == 1:
             return np.zeros((rows.n_rows, 1), np.int8)
+        # One column of text keeps a whole table from being numeric: columns are looked at one by one.
         return np.concatenate([_odd_cells(rows.select([j])) for j in range(rows.n_columns)], axis=1)
     return np.where(np.isnan(numbers), 1, 2 * (np.abs(numbers) > np.finfo(np.float32).max)).astype(np.int8)
 
 
 def _predictions(reader: Reader, few: Table, n_rows: int, n_calls: int) -> Cost:
     """Return the cost of the model's own predictions."""
+    # A function may wait for a server, which takes no processor time.
     timed = clocked if reader.traits.asks is None else clocked_waiting
     one, each = seconds_by_size(
         lambda n: reader.predict(few.take(np.arange(n) % few.n_rows)), n_rows, patience=PATIENCE, n_units=n_rows, timed=timed
     )
+    # The first row of each call pays for the call itself.
     return Cost(n_calls * one + (n_rows - n_calls) * each)
 
 
@@ -179,10 +189,12 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
     check_result(reader, n_rows, order)
     step = block_size(reader, n_rows, order, limit)
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+    # A reader with threads of its own takes them in ``solve``: both together would be more threads than were asked for.
     jobs = 1 if reader.traits.threads_inside or n_rows < 2 else worker_count(n_jobs)
     if jobs == 1:
         return Cut(blocks, step, 1)
     piece = min(step, max(-(-n_rows // (PIECES * jobs)), reader.traits.block_rows // SMALLEST, 1))
+    # Pieces become smaller first; threads become fewer only where single rows are still too much together.
     while piece > 1 and jobs * reader.memory(piece, order) > limit:
         piece = -(-piece // 2)
     fits = int(limit // max(1.0, reader.memory(piece, order)))
@@ -194,6 +206,7 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
     most = min(reader.traits.block_rows, max(1, n_rows))
     if reader.memory(most, order) <= limit:
         return most
+    # Memory grows with the rows, so that the largest number of rows that fits is found by bisection.
     fits = bisect.bisect_right(range(1, most + 1), limit, key=lambda rows: reader.memory(rows, order))
     if fits:
         return fits

@@ -34,6 +34,7 @@ def wrap(
         feature_names=reader.traits.player_names,
         output_names=None if reader.traits.single_output else reader.traits.output_names,
         std_error=None if part.std_error is None else part.std_error[:, :n_players],
+        # Whether an absent cell means 0 or missing is the model's to say, so that sparse rows become dense here.
         data=table.numeric(absent=reader.traits.absent) if table.is_sparse else table.native,
         index=question.name,
         order=order,
@@ -52,6 +53,7 @@ def wrap(
         groups=groups and _columns_in(table, reader, groups),
         covariances=posterior.covariance,
         covariance_residual=posterior.covariance_residual,
+        # The bound is derived for Shapley values, not for other indices.
         stability_bound=reader.stability(table) if question.name == "shapley" else None,
         **_mask_facts(certified.check),
         **settings,
@@ -62,6 +64,7 @@ def _mask_facts(check: Check) -> dict[str, Any]:
     """Return what an explanation carries of a check."""
     if not check.n_masks:
         return {"mask_reason": check.reason}
+    # An infinite tolerance passes everything: that is no comparison.
     if not math.isfinite(check.tolerance):
         return {"mask_reason": "numbers overflow in them"}
     return {
@@ -154,6 +157,7 @@ def _unsteady(reader: Reader, explanation: Explanation, row: int | None, called:
     """
     if row is None:
         return ""
+    # Alone: a model that looks at the other rows of its call answers differently now.
     again = np.asarray(reader.predict(as_table(explanation.data).take([row])), float)
     if not np.abs(again - explanation.prediction[row]).max() > explanation.tolerance[row]:
         return ""

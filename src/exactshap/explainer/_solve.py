@@ -46,6 +46,7 @@ def solve_rows(
     if not cut.blocks:
         return _nothing(reader, order)
     rows, predictions, named = Rows(table.n_rows), [], functools.partial(_named, table)
+    # Only prepared here: it is timed if the first block takes long enough for a line of progress.
     ahead = _seconds_ahead(reader, table, cut, semivalue, order)
     with rows_from(0, named), progress_rows(progress, table.n_rows, reader.traits.asks, ahead) as report:
         solved = _on_workers(reader, table, cut, semivalue, order, others)
@@ -98,6 +99,7 @@ def _in_threads(
         block = table.take(rows)
         return predict(reader, above(block, others) if others is not None and rows.stop == table.n_rows else block, rows.start)
 
+    # Order matters: a block's prediction comes after its pieces, and results come back in the order of tasks.
     tasks = [task for block in cut.blocks for task in (*((piece, True) for piece in cut.pieces(block)), (block, False))]
     solved = map(run, tasks) if cut.workers == 1 else map_in_threads(run, tasks, cut.workers)
     parts: list[tuple[int, Solution]] = []
@@ -113,6 +115,7 @@ def _on_workers(
     reader: Reader, table: Table, cut: Cut, semivalue: Semivalue, order: int, others: Table | None
 ) -> Iterator[Answer] | None:
     """Yield each block from joblib's active backend; None where there is none, and for a single block."""
+    # A single block leaves nothing to share out among workers.
     if len(cut.blocks) == 1:
         return None
     last = cut.blocks[-1].start
@@ -131,9 +134,11 @@ def _answer(reader: Reader, rows: Table, semivalue: Semivalue, order: int, start
 
 def _solve(reader: Reader, rows: Table, semivalue: Semivalue, order: int, start: int) -> Solution:
     try:
-        with np.errstate(all="ignore"):  # of each thread; the certificate says what overflows
+        # In each thread, as numpy keeps this state by thread; the certificate says what overflows.
+        with np.errstate(all="ignore"):
             return reader.solve(rows, semivalue, order)
     except InputError as error:
+        # The reader counts rows from the start of its block, the user from the start of X.
         error.count_from(start)
         raise
 
@@ -176,6 +181,7 @@ def values_by_background_row(reader: Reader, table: Table, memory_limit: float, 
                 "Pass a background, and leave value_function= out",
             )
         )
+    # With equal weights a plain mean over the array gives the values; with others it would not.
     if reader.traits.weights is not None and np.ptp(reader.traits.weights) > 0:
         raise InputError(message("Background rows with weights cannot be resampled", "Got background_weights="))
     tail = (table.n_rows, reader.traits.n_players, *(() if reader.traits.single_output else (reader.traits.n_outputs,)))

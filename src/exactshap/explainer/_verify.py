@@ -20,7 +20,8 @@ from exactshap.readers import Reader
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Solution, solve
 
-COPIES = 4  # of rows that are masked by hand: rows, background, their hybrids, and what the model makes of these
+# Of rows that are masked by hand: rows, background, their hybrids, and what the model makes of these.
+COPIES = 4
 SOLVED_ROWS = 4  # rows compared with the definition: each costs all coalitions
 # Dumps print float32 and counts with about eight digits; covers are sums of them
 SAME_READING = 1e-7
@@ -118,12 +119,14 @@ def verify(
         raise InputError(message("There is nothing to verify", "`X` has no rows", "Pass some of the rows to be explained"))
     if offsets is not None:
         check_offsets(reader, n_rows, offsets)
+    # A share of players is drawn for each coalition, so that all sizes are equally likely, as in a Shapley value.
     masks = rng.random((n_masks, reader.traits.n_players)) < rng.random((n_masks, 1))
     step, parts = _rows_at_a_time(reader, n_rows, memory_limit), []
     for start in range(0, n_rows, step):
         rows = slice(start, start + step)
         with rows_from(start, table.row_label):
             block, of_block = table.take(rows), None if offsets is None else offsets[rows]
+            # The definition costs all coalitions: it is compared on rows of the first block only.
             parts.append(_compared(reader, block, masks, of_block, (semivalue, order) if start == 0 else None))
     second, first = reader.traits.second_reading(), parts[0]
     return Verification(
@@ -158,6 +161,7 @@ def _compared(
         answer = reader.solve(table, find("shapley"), 1)
         own = predict(reader, table)
         residual, allowed = residual_of(reader, answer, own, efficient=True)
+        # An offset widens the tolerance of sums only: v(S) by hand and values are compared without it.
         adding_up = allowed
     if offsets is not None:
         certified, _ = certified_with(reader, table, answer, Certified(own, residual, allowed, Check()), offsets)
@@ -211,6 +215,7 @@ def _sets(reader: Reader, some: Table, semivalue: Semivalue, order: int) -> np.n
 def _solving(reader: Reader, answer: Solution, tolerance: np.ndarray) -> np.ndarray:
     """Return what rounding explains of values: ours is in float64, whatever the model predicts in."""
     bound = np.asarray(answer.error_bound)
+    # The certificate's tolerance is that of the model's precision: its rounding part is scaled back to that of float64.
     return np.asarray((tolerance - bound) * (np.finfo(float).eps / reader.traits.rounding.precision) + bound)
 
 
@@ -254,8 +259,10 @@ def by_coalitions(values: np.ndarray, n_players: int) -> np.ndarray:
 
     They are (n_rows, 2^d, ...), in the order of ``all_masks``.
     """
+    # Bit j of a coalition's number says whether player j is in it, which is the order of ``all_masks``.
     codes = np.arange(2**n_players)
     sizes = all_masks(n_players).sum(axis=1)
+    # phi_j = sum over S without j of |S|! (d - 1 - |S|)! / d! (v(S + j) - v(S)).
     share = np.array([math.factorial(s) * math.factorial(n_players - 1 - s) for s in range(n_players)]) / math.factorial(
         n_players
     )
@@ -272,6 +279,7 @@ def _by_terms(game: AdditiveGame) -> np.ndarray:
     tail = () if game.single_output else (game.n_outputs,)
     total = np.zeros((game.n_rows or 1, game.n_players, *tail))
     for subset, table in zip(game.subsets, game.tables, strict=True):
+        # A term's table holds all coalitions of its own players: players outside get nothing, by the dummy axiom.
         values = np.asarray(table).reshape(-1, 2 ** len(subset), game.n_outputs)
         part = by_coalitions(values, len(subset)) if subset else np.zeros((len(values), 0, game.n_outputs))
         total[:, list(subset)] += part[..., 0] if game.single_output else part
@@ -283,6 +291,7 @@ def _by_quadrature(game: ProductGame) -> np.ndarray | None:
     n_rows, n_terms, d = game.a.shape
     if game.a.size * len(game.b) * (d // 2 + 1) > MOST_FACTORS:
         return None
+    # The integrand has degree d - 1 in t: n Gauss nodes are exact up to degree 2 n - 1, from n = ceil(d / 2) on.
     nodes, weights = np.polynomial.legendre.leggauss(d // 2 + 1)
     mixture = np.full(len(game.b), 1.0 / len(game.b)) if game.weights is None else game.weights
     total = np.zeros((n_rows, d, game.n_outputs))
@@ -294,7 +303,9 @@ def _by_quadrature(game: ProductGame) -> np.ndarray | None:
             for t, w in zip((nodes + 1.0) / 2.0, weights / 2.0, strict=True):
                 factors = t * a + (1.0 - t) * b
                 ones = np.ones_like(factors[..., :1])
+                # The product of all factors but the j-th, without a division: factors may be zero.
                 before = np.cumprod(np.concatenate([ones, factors[..., :-1]], axis=-1), axis=-1)
                 after = np.cumprod(np.concatenate([ones, factors[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+                # Feature maps of kernels may have complex factors; their imaginary parts cancel in the sum.
                 total[i] += w * np.einsum("m,mlj,lk->jk", mixture, (a - b) * before * after, c).real
     return total[..., 0] if game.single_output else total

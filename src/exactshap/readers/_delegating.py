@@ -41,6 +41,7 @@ class DelegatingReader(Reader):
 
     def __init__(self, inner: Reader, **own: Any) -> None:
         self.inner, traits = inner, inner.traits
+        # Fixed as a number: the wrapper may have other columns, from which it would be derived anew.
         self.traits = replace(traits.with_rounding(relative=traits.relative_rounding), **own)
 
     def rows(self, X: Table) -> Table:
@@ -72,6 +73,7 @@ class DelegatingReader(Reader):
         inner = self.inner.bind(self.rows(row))
         if inner is None:
             return None
+        # Binding changes how many terms are added up, and with them the tolerance.
         bound, traits = self._rebound(row), inner.traits
         bound.inner = inner
         bound.traits = bound.traits.with_rounding(n_terms=traits.rounding.n_terms, relative=traits.relative_rounding)
@@ -89,6 +91,7 @@ class HierarchicalReader(DelegatingReader):
         # The certificate asks for Shapley values of its own rows
         if isinstance(semivalue, Semivalue):
             return self.inner.solve(X, semivalue, order)
+        # Only a function that is called has a budget: closed forms cost no calls.
         budget = self.options.get("budget") or DEFAULT_CALLS if self.traits.asks is not None else None
         game = self.inner.game(X)
         found = solve(game, semivalue, order, budget=budget)

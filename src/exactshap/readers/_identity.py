@@ -70,6 +70,7 @@ def replaced(model: Model, known: type) -> tuple[str, ...]:
     by_class = [name for name in _replaced_by_class(type(model), known) if name in reached]
     names = [*by_class, *_replaced_by_instance(model, known)]
     allowed = _DEFINED_BY_THE_USER.get(f"{known.__module__}.{known.__qualname__}", ())
+    # A subclass may move the threshold in ``predict``: scores, which are explained, do not go through it.
     labels = ("predict",) if known.__module__.split(".")[0] in _SCORED_LIBRARIES and gives_labels(model) else ()
     return tuple(dict.fromkeys(name for name in names if name not in (*allowed, *labels)))
 
@@ -94,6 +95,7 @@ def _reached_by_predictions(known: type) -> frozenset[str]:
 
 def _codes_of(attribute: Foreign) -> list[CodeType]:
     """Return the code of a method or property, decorated or conditional ones too."""
+    # Properties, partials, class methods, decorated functions, and scikit-learn's ``available_if`` with its check.
     inside = [getattr(attribute, name, None) for name in ("fget", "fn", "func", "__func__", "__wrapped__", "check")]
     codes = [code for part in inside if part is not None for code in _codes_of(part)]
     own = getattr(attribute, "__code__", None)
@@ -102,22 +104,27 @@ def _codes_of(attribute: Foreign) -> list[CodeType]:
 
 def _names_in(code: CodeType) -> set[str]:
     nested = [_names_in(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    # co_names also holds names of globals and modules: too many names refuse a model too much, never read one wrongly.
     return set(code.co_names).union(*nested)
 
 
 def gives_labels(model: Model) -> bool:
     """Say whether ``predict`` gives labels: classifiers and outlier detectors have scores besides."""
     classes = getattr(model, "classes_", None)
-    if isinstance(classes, np.ndarray) and not classes.size:  # a regressor of Perpetual: its predict_proba answers ones
+    # A regressor of Perpetual: its predict_proba answers ones.
+    if isinstance(classes, np.ndarray) and not classes.size:
         return False
-    if any(cls.__name__ == "RegressorMixin" for cls in type(model).__mro__):  # regressors of imodels have a predict_proba too
+    # Regressors of imodels have a predict_proba, too.
+    if any(cls.__name__ == "RegressorMixin" for cls in type(model).__mro__):
         return False
     return any(hasattr(model, score) for score in ("predict_proba", "decision_function", "score_samples"))
 
 
 def _replaced_by_class(cls: type, known: type) -> Iterator[str]:
+    # Mixins on either side of the library's class count, as Python asks them in this order.
     own = [part for part in cls.__mro__ if part not in known.__mro__]
     for name in dict.fromkeys(name for part in own for name in vars(part) if _may_predict(name)):
+        # Static, as a property would otherwise run the user's code.
         here, there = (inspect.getattr_static(owner, name, _MISSING) for owner in (cls, known))
         if there is _MISSING:
             if name in (*_METHODS, *_CALLED_BY_PYTHON):  # readers ask for these by name
@@ -128,6 +135,7 @@ def _replaced_by_class(cls: type, known: type) -> Iterator[str]:
 
 def _replaced_by_instance(model: Model, known: type) -> Iterator[str]:
     for name, value in getattr(model, "__dict__", {}).items():
+        # model.predict = something: an instance's attribute hides the method of its class.
         if callable(value) and _may_predict(name) and callable(getattr(known, name, None)):
             yield name
 
@@ -178,6 +186,7 @@ def is_own_method(method: Foreign, known: type) -> bool:
     if name not in _METHODS or (name == "predict" and gives_labels(owner)):
         return False
     descriptor = inspect.getattr_static(known, name, None)
+    # Bound as Python would bind it: a method behind ``available_if`` is not the function that the class holds.
     bound = descriptor.__get__(owner, known) if hasattr(type(descriptor), "__get__") else None
     return isinstance(bound, MethodType) and isinstance(method, MethodType) and bound.__func__ is method.__func__
 
@@ -205,6 +214,7 @@ def fitted_names(model: Model) -> tuple[str, ...] | None:
 
 def nameless(estimator: Model) -> Any:
     """Return a copy that takes arrays without a warning about names."""
+    # A shallow copy: fitted arrays are shared, and the user's own estimator keeps its names.
     twin = copy.copy(estimator)
     twin.__dict__.pop("feature_names_in_", None)
     return twin

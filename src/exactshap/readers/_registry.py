@@ -19,6 +19,7 @@ from exactshap.readers._request import CONDITIONAL, Request
 from exactshap.readers._ways_out import asks_loss, attributes_needed, no_loss, require_fitted_at_all
 
 # class (found in the model's MRO by module and name; "module.*" takes every class of a package) -> reader module
+# LinearSVC and LinearSVR have entries besides the wildcard of their module: an exact name wins (see ``_find``).
 _REGISTRY: dict[str, str] = {
     "exactshap.readers.kernel_machines.kernel_machine.KernelMachine": "exactshap.readers.kernel_machines.kernel_machine",
     "sklearn.svm._classes.LinearSVC": "exactshap.readers.additive.sklearn_linear",
@@ -145,6 +146,7 @@ _WAYS = (
 )  # the first is advised
 # Methods in a message: more of them help nobody.
 _METHODS_NAMED = 3
+# Frozen here: what users register later is compared with the registered class itself (see ``known_class``).
 _BUILT_IN = frozenset(_REGISTRY)
 _NOT_ON_TABLES = (
     "xgboost.core.Booster",
@@ -196,6 +198,7 @@ def register(class_name: str, reader_module: str) -> None:
 def _register_installed() -> None:
     """Register what installed packages declare in the group ``exactshap.readers``; looking for them takes some milliseconds."""
     for entry in importlib.metadata.entry_points(group="exactshap.readers"):
+        # setdefault: a package that is merely installed must not change how models of this registry are read.
         _REGISTRY.setdefault(entry.name, entry.value)
 
 
@@ -245,6 +248,7 @@ def read(model: Model, request: Request) -> Reader:
     try:
         return _read(model, request)
     except UnknownNameError:
+        # A loss of shap's ``model_output`` is asked for by that name: the refusal says what there is instead, for this model.
         if not asks_loss(request.output):
             raise
         plain = _read(model, dataclasses.replace(request, output="auto"))
@@ -259,11 +263,14 @@ def _read(model: Model, request: Request) -> Reader:
     if isinstance(model, (str, PathLike)) and str(model).lower().endswith(".onnx"):
         return importlib.import_module("exactshap.readers.wrappers.onnx").read(model, request)
     known = known_class(model)
+    # Entry points are searched only for models that nobody knows: the search takes milliseconds.
     if known is None and hasattr(model, "predict"):
         _register_installed()
         known = known_class(model)
+    # Before the family: conditional means of trees and the like are estimated outside it, from predictions alone.
     if _is_conditional(model, known, request.value_function):
         return importlib.import_module("exactshap.readers.conditional.conditional").read(model, request)
+    # A subclass with its own predict must not be read as its parent: numbers would add up to another function.
     if known is not None and (changed := replaced(model, known)):
         return _read_method(model, known, changed, request)
     if known is not None:
@@ -346,6 +353,7 @@ def _read_method(model: Model, known: type, changed: tuple[str, ...], request: R
         _replacing(model, known, changed, f"Its {method} is explained as a black box"),
         ExplanationWarning,
     )
+    # Else the black box would find the method's owner, read it by the class it derives from, and miss the change.
     options = {**request.options, "exact_owner": False}
     return read(getattr(model, method), dataclasses.replace(request, options=options))
 
@@ -388,6 +396,7 @@ def _find(cls: type) -> str | None:
     if name in _REGISTRY:
         return name
     parts = name.split(".")
+    # The longest package first: a wildcard of a module is nearer than one of the whole library.
     for n in range(len(parts) - 1, 0, -1):
         wildcard = ".".join(parts[:n]) + ".*"
         if wildcard in _REGISTRY:

@@ -87,6 +87,7 @@ _SETTINGS_ROUTES = {  # what there is instead of a setting of shap, shapiq or li
 }
 # Conditional means of any model with a background.
 CONDITIONAL = ("observational", "observational-copula", "observational-forest")
+# What shap and papers call them.
 _VALUE_FUNCTIONS_ELSEWHERE = {
     "conditional": "observational",
     "marginal": "interventional",
@@ -96,11 +97,13 @@ _VALUE_FUNCTIONS_ELSEWHERE = {
 
 def _route(name: str, known: tuple[str, ...]) -> str:
     """Return what to do about a setting that a reader does not know."""
+    # In shapiq both are settings of the explainer.
     if name in ("index", "order"):
         return f"Pass it with the rows: explainer(X, {name}=...)"
     if name in _SETTINGS_ROUTES:
         return _SETTINGS_ROUTES[name]
     here = _SETTINGS_ELSEWHERE.get(name, "")
+    # Not every reader takes ``budget`` or ``estimator``: advice must not lead to a second refusal.
     if here in ("background", "background_weights", "output", "value_function", *known):
         return f"It is called {here!r} here"
     return did_you_mean(name, known) if known else "Remove it"
@@ -151,6 +154,7 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
             )
     if name not in supported:
         here = _VALUE_FUNCTIONS_ELSEWHERE.get(name, "")
+        # Conditional ones are played outside the family, for any model, so that they are advised as well.
         known = tuple(dict.fromkeys((*supported, *CONDITIONAL)))
         do = f"It is called {here!r} here" if here in known else did_you_mean(name, known)
         raise UnknownNameError(message(f"{owner} has no value function {name!r}", do=do))
@@ -201,6 +205,7 @@ def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, o
                 message(f"`feature_names` must hold {n_columns} names for {owner}", f"Got {len(request.feature_names)}")
             )
         return request.feature_names
+    # Names are borrowed only where columns agree in number; a wrong number is refused later, with both numbers.
     if request.background is not None and request.background.names is not None and request.background.n_columns == n_columns:
         return request.background.names
     return _numbered(n_columns)
@@ -238,11 +243,14 @@ def select_outputs(names: tuple[str, ...], output: Any, *, owner: str) -> tuple[
     >>> select_outputs(("no", "yes"), "yes", owner="forest"), select_outputs(("no", "yes"), "all", owner="forest")
     (([1], True), ([0, 1], False))
     """
+    # A class may itself be called "all" or "auto": its name is the more exact answer.
     if isinstance(output, str) and output in ("auto", "all") and output not in names:
         return list(range(len(names))), False
+    # True is an int to Python, but here the name of a class: it goes on to the names below.
     if isinstance(output, (int, np.integer)) and not isinstance(output, bool):
         if not -len(names) <= output < len(names):
             raise InputError(no_output(owner, output, names))
+        # Negative numbers count from the end, as in Python.
         return [int(output) % len(names)], True
     if str(output) in names:
         return [names.index(str(output))], True
@@ -295,9 +303,11 @@ def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[
     >>> players_of(Request(groups={"place": ["city", "region"]}), ("city", "age", "region"))
     (((0, 2), (1,)), ('place', 'age'))
     """
+    # A pipeline has already decided which of its transformed columns belong together: groups name its input columns.
     if request.players is not None:
         return tuple(columns for _, columns in request.players), tuple(name for name, _ in request.players)
     if request.groups is None:
+        # zip of one iterable makes the tuples (0,), (1,), ... without a loop in Python: models may have many thousand columns.
         return tuple(zip(range(len(feature_names)))), feature_names
     if not isinstance(request.groups, Mapping):
         raise InputTypeError(
@@ -313,6 +323,7 @@ def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[
         name = owner.get(j, column)
         if j not in owner and column in request.groups:
             raise InputError(message(f"Group {column!r} has the name of a column outside it", do="Give the group another name"))
+        # A group stands where its first column stands, so that players keep the order of columns.
         players.setdefault(name, []).append(j)
     empty = [name for name in request.groups if str(name) not in players]
     if empty:
@@ -327,6 +338,7 @@ def _group_of_column(groups: Mapping[str, Any], feature_names: tuple[str, ...]) 
             raise InputTypeError(
                 message(f"Group {name!r} must be a list of columns", f"Got {members!r}", "Pass names or numbers of columns")
             )
+        # A text is iterable, too: "s1" alone is the name of one column, never "s" and "1".
         for member in [members] if isinstance(members, (str, int, np.integer)) else members:
             j = _column_number(member, feature_names, name)
             if j in owner:
@@ -344,6 +356,7 @@ def _column_number(member: Model, feature_names: tuple[str, ...], group: Any) ->
         raise UnknownNameError(
             message(f"Group {group!r} names an unknown column {member!r}", do=did_you_mean(member, feature_names))
         )
+    # A mask of True and False would be read as columns 1 and 0.
     if isinstance(member, (bool, np.bool_)) or not isinstance(member, (int, np.integer)):
         raise InputTypeError(
             message(

@@ -17,6 +17,7 @@ from exactshap.games import OracleGame, check_masks
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets, solve
 
+# 2^12 coalitions are what a sample of the default budget costs twice over, and are exact.
 MAX_ENUMERATED = 12
 DEFAULT_BUDGET = 2048
 TIMED_COALITIONS = 2
@@ -72,11 +73,13 @@ class Coalitions:
         masks = np.concatenate([masks, ~masks])
         one, some = game(1), game(n_timed)
         one.value(masks[:1])  # loads the kernels
-        clock = time.thread_time if worker_count(asked_jobs()) == 1 else time.perf_counter  # where others work, they count
+        # Processor time of this thread where it works alone; where others work for it, only the wall clock counts them.
+        clock = time.thread_time if worker_count(asked_jobs()) == 1 else time.perf_counter
         seconds = [
             min(clocked(functools.partial(game.value, masks), clock) for _ in range(2)) / max(1, len(masks))
             for game in (one, some)
         ]
+        # Two points of a line: what a coalition costs at all, and what each further row adds.
         each = max(0.0, seconds[1] - seconds[0]) / max(1, n_timed - 1)
         total = (n_blocks * seconds[0] + n_rows * each) * self.count
         return total, "enumeration" if self.enumerated else "sampled coalitions"
@@ -108,6 +111,7 @@ class ConditionalGame:
     def value(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S), of shape (n_rows, n_masks[, n_outputs])."""
         masks = check_masks(masks, self.n_players)
+        # Some conditional means share work between S and its complement: both are asked for together.
         groups = _with_complements(masks) if hasattr(self.function, "pair") else [(i,) for i in range(len(masks))]
         values = np.empty((self.n_rows, len(masks), self.n_outputs))
         for group, found in zip(
@@ -126,6 +130,7 @@ class ConditionalGame:
     def _one(self, mask: np.ndarray) -> np.ndarray:
         if mask.all():
             return self.full
+        # No estimate for the empty coalition: v(empty) is the mean prediction itself.
         return np.asarray(self.function(mask) + self.intercept) if mask.any() else np.broadcast_to(self.empty, self.full.shape)
 
     def as_oracle(self) -> OracleGame:
@@ -155,8 +160,10 @@ def some_coalitions(n_players: int, rng: np.random.Generator, n_masks: int = COM
     Their sizes are distributed as in a Shapley value.
     """
     found: dict[bytes, np.ndarray] = {}
+    # Draws repeat where players are few: four times as many draws find most of the coalitions there are.
     for _ in range(4 * n_masks if n_players > 1 else 0):
         mask = np.zeros(n_players, bool)
+        # A uniform size first, then a uniform set of that size: the Shapley value weighs coalitions so.
         mask[rng.choice(n_players, rng.integers(1, n_players), replace=False)] = True
         found.setdefault(mask.tobytes(), mask)
     return np.array(list(found.values())[:n_masks], bool).reshape(-1, n_players)
@@ -178,6 +185,7 @@ def _unflattened(found: Solution, game: ConditionalGame) -> Solution:
         std_error=rows(found.std_error),
         empty=rows(found.empty),
         full=rows(found.full),
+        # One game held all rows as its outputs, so that its scale is a bound for each.
         scale=np.broadcast_to(np.max(found.scale), (game.n_rows,)),
         error_bound=np.broadcast_to(np.max(found.error_bound), (game.n_rows,)),
     )
@@ -196,8 +204,10 @@ def averaged(found: Solution, replicates: int, single_output: bool) -> Solution:
     def _single(array: np.ndarray) -> np.ndarray:
         return array[..., 0] if single_output else array
 
+    # Variance of a mean of r draws, s^2 / r, from the spread of the draws.
     variance = split(found.values).var(axis=-1, ddof=1) / replicates
     if found.std_error is not None:
+        # All draws share their coalitions, so that averaging over draws does not make this part smaller.
         variance = variance + (split(found.std_error) ** 2).mean(axis=-1)
     part = replace(
         found.part,
@@ -231,7 +241,9 @@ def solve_moving(game: OracleGame, moving: list[int], semivalue: Semivalue, orde
     """Solve a game in which only the ``moving`` players matter: a semivalue gives exactly zero to the others."""
     d = game.n_players
     idle = [place for place in range(d) if place not in set(moving)]
+    # Orders above the number of moving players are refused by the solver: idle ones fill up, and get their zeros from it.
     live = sorted([*moving, *idle[: max(order - len(moving), 0)]])
+    # These settings are of the sampler itself, which must then see the number of players that the user sees.
     if len(live) == d or FIXED_WAYS & settings.keys():
         return solve(game, semivalue, order, **settings)
 

@@ -28,6 +28,7 @@ def joined_outputs(values: Foreign) -> np.ndarray:
     >>> joined_outputs([[[0.25, 0.75]], [[1.0, 0.0]]])
     array([[0.25, 0.75, 1.  , 0.  ]])
     """
+    # Only a list of tables: a list of numbers is one target.
     if isinstance(values, list) and all(np.ndim(table) == 2 for table in values):
         return np.concatenate([np.asarray(table, float) for table in values], axis=1)
     return np.asarray(values, float)
@@ -86,7 +87,8 @@ class OwnCall:
 class Offset:
     """How a model takes an offset of each row."""
 
-    keyword: str | None = None  # of the model's own call; None where it has none, so that the offset is added to its answer
+    # Of the model's own call; None where it has none, so that the offset is added to its answer.
+    keyword: str | None = None
     # number or (n_model_outputs,): what the model leaves out where an offset is given: XGBoost's base_score
     replaces: np.ndarray | float = 0.0
 
@@ -212,6 +214,7 @@ class Traits:
         if relative is None:
             relative = 4.0 * rounding.precision * (math.sqrt(rounding.n_terms) + n_features)
         derived = {"n_features": n_features, "n_players": len(self.players), "n_outputs": len(self.output_names)}
+        # Frozen dataclasses set derived fields by this call only.
         for name, number in {**derived, "relative_rounding": relative}.items():
             object.__setattr__(self, name, number)
 
@@ -252,6 +255,7 @@ class Traits:
         value_function = choose_value_function(request, value_functions, default, owner=name)
         background = request.background
         if background is not None:
+            # Columns by name, as for rows: a background with swapped columns would explain another model without a word.
             background = check_columns(background, fitted_names, n_columns, owner=name, what="background")
         return cls(
             model=model,
