@@ -189,7 +189,7 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
     check_result(reader, n_rows, order)
     step = block_size(reader, n_rows, order, limit)
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-    # A reader with threads of its own takes them in ``solve``: both together would be more threads than were asked for.
+    # A reader with threads of its own takes them in ``solve``: with these there would be more than ``n_jobs``.
     jobs = 1 if reader.traits.threads_inside or n_rows < 2 else worker_count(n_jobs)
     if jobs == 1:
         return Cut(blocks, step, 1)

@@ -248,7 +248,7 @@ def read(model: Model, request: Request) -> Reader:
     try:
         return _read(model, request)
     except UnknownNameError:
-        # A loss of shap's ``model_output`` is asked for by that name: the refusal says what there is instead, for this model.
+        # A loss is a ``model_output`` of shap: the refusal says what there is instead, for this model.
         if not asks_loss(request.output):
             raise
         plain = _read(model, dataclasses.replace(request, output="auto"))

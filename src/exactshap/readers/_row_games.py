@@ -111,7 +111,7 @@ class ConditionalGame:
     def value(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S), of shape (n_rows, n_masks[, n_outputs])."""
         masks = check_masks(masks, self.n_players)
-        # Some conditional means share work between S and its complement: both are asked for together.
+        # Some conditional means share work between S and its complement: both are computed together.
         groups = _with_complements(masks) if hasattr(self.function, "pair") else [(i,) for i in range(len(masks))]
         values = np.empty((self.n_rows, len(masks), self.n_outputs))
         for group, found in zip(

@@ -65,6 +65,7 @@ def encode_columns(
             stop = start + piece.n_rows
             for j, coded in enumerate(is_category):
                 place = (owner, start - first)
+                # Codes are kept over all tables: a category has one number in both samples.
                 columns[j, start:stop] = _codes(piece, j, codes[j]) if coded else _numbers(piece, j, place)
             start = stop
     return columns, is_category
@@ -94,11 +95,13 @@ def _empty(shape: tuple[int, int], *, on_disk: bool) -> np.ndarray:
 
 def _is_text(table: Table | StoredTable, j: int) -> bool:
     if isinstance(table, StoredTable):
-        return any(_is_text(piece, j) for piece in itertools.islice(table.pieces(), 1))  # columns of files have a type
+        # Columns of files have one type, so that the first piece says it.
+        return any(_is_text(piece, j) for piece in itertools.islice(table.pieces(), 1))
     if table.is_frame:
         dtype = str(table.readable().schema.dtypes()[j])
         if dtype.startswith(_TEXT_TYPES):
             return True
+        # Other types say what they hold; a column of objects may hold anything, so that its cells are looked at.
         if dtype not in ("Object", "Unknown"):
             return False
     values = table.column(j)
@@ -128,6 +131,7 @@ def _codes(piece: Table, j: int, numbers: dict[Any, int]) -> np.ndarray:
 
 
 def _is_missing(value: object) -> bool:
+    # By name, without an import of pandas; NaN is what differs from itself.
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 

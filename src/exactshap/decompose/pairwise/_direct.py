@@ -37,6 +37,7 @@ def mmd_of_sums(pairs: np.ndarray, n: int, m: int, estimator: str) -> float:
     sums = pairs + pairs.T
     within = np.diag(sums) / (np.array([n - 1.0, m - 1.0]) * [n, m])
     if estimator == "biased":
+        # k(x, x) = 1: the biased estimator counts the pairs i = i', which were left out of the sums.
         within = (np.diag(sums) + np.array([n, m])) / np.array([float(n) ** 2, float(m) ** 2])
     return float(within.sum() - 2.0 * sums[0, 1] / (n * m))
 
@@ -78,6 +79,7 @@ def hsic_of_sums(sums: tuple[float, np.ndarray, np.ndarray], estimator: str) -> 
     product, k_rows, l_rows = sums
     n = len(k_rows)
     if estimator == "biased":
+        # As above: the diagonals of K and L are 1.
         k_rows, l_rows, product = k_rows + 1.0, l_rows + 1.0, product + n
         mixed = 2.0 / n * (k_rows @ l_rows)
         return float((product - mixed + k_rows.sum() * l_rows.sum() / n**2) / (n - 1) ** 2)
@@ -94,6 +96,7 @@ def _kernel_block(one: Factors, begin: int, start: int) -> tuple[slice, slice, n
     kernel = whole_kernel(one, rows, others)
     if not begin:
         height = rows.stop - rows.start
+        # Each pair once: rows of the block meet later rows only.
         kernel[:, :height][np.tril_indices(height)] = 0.0
     return rows, others, kernel
 
@@ -107,6 +110,7 @@ def whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:
         chosen = kinds == kind
         if chosen.any():
             columns = one.columns if chosen.all() else one.columns[chosen]  # most often no copy
+            # One exponential of a sum of distances: independent of the fast path, which multiplies factors.
             add_distances(columns, -1.0 / one.bandwidths[chosen] ** power / power, power == 2, block, exponent)
     if one.radial is None:
         kernel = np.exp(exponent, out=exponent)

@@ -125,6 +125,7 @@ class Question:
             raise InputError(
                 message(f"The 'order' parameter must be at most the number of columns, {n_players}", f"Got {self.order}")
             )
+        # Listing the triples of hundreds of columns would itself take the memory that this refuses.
         sets = player_sets(n_players, self.order) if self.order < 3 or n_players < 60 else ()
         if not 0 < len(sets) <= MAX_SETS:
             raise BudgetError(
@@ -166,6 +167,7 @@ def average(estimates: Iterable[Estimate]) -> Estimate:
     if len(blocks) == 1:
         return blocks[0]
     values = np.stack([block.values for block in blocks])
+    # A mean of residuals could cancel: the worst block speaks for all.
     worst = max(blocks, key=lambda block: abs(block.residual) / block.tolerance)
     return Estimate(
         values=values.mean(axis=0),
@@ -188,6 +190,7 @@ def choose_method(method: str, n_rows: int, n_columns: int, block_size: int, que
     estimator = question.estimator
     if method not in METHODS:
         raise UnknownNameError(message(f"Unknown `method` {method!r}", do=did_you_mean(str(method), METHODS)))
+    # The biased estimator has no blocks: its bias would stay in the mean over them, so that it runs exactly up to the limit.
     work = float(n_rows) ** 2 * n_columns * (PERMUTATIONS_OF_A_PASS + question.n_permutations)
     long = n_rows > MAX_EXACT_ROWS or (estimator == "unbiased" and work > MAX_EXACT_WORK and n_rows >= 2 * block_size)
     if method == "exact" or (method == "auto" and not long):
@@ -264,6 +267,7 @@ def joint_values(
     """
     if question.order == 1:
         return np.zeros(0), 0.0
+    # A radial kernel is a mixture of Gaussians, each a product over the columns, and every sum is linear in the kernel.
     if factors.radial is not None:
         parts = [(w, joint_values(one, weights, boundary, question, n_sets, begin)) for w, one in factors.gaussians]
         return np.sum([w * values for w, (values, _) in parts], axis=0), max(truncation for _, (_, truncation) in parts)
@@ -277,6 +281,7 @@ def joint_values(
 
     panels = panels_of(begin or factors.n_rows, boundary)
     parts, truncations = zip(*map_in_threads(panel_values, panels, question.n_jobs), strict=True)
+    # Pairs i < i' were visited, and w is symmetric.
     return 2.0 * np.sum(parts, axis=0), max(truncations)
 
 
@@ -292,7 +297,8 @@ def _block_values(
     d = factors.n_players
     gaps = np.empty((d, block.height, block.padded))
     fill_gaps(factors.arrays, block, gaps)
-    spread = float(gaps.sum(axis=0).max()) / 2.0  # of factors between 1 and 1 - gap, all of height 1 (see ``_nodes``)
+    # Of factors between 1 and 1 - gap, all of height 1 (see ``_nodes``).
+    spread = float(gaps.sum(axis=0).max()) / 2.0
     inside = (1.0 - gaps).reshape(1, d, -1)
     outside, coefficients = np.ones_like(inside), np.ascontiguousarray(weights.reshape(1, -1))
     out, offset, truncation = np.zeros((1, n_sets, 1)), 0, 0.0
@@ -313,5 +319,6 @@ def _rule(measure: Measure, degree: int, spread: float) -> tuple[Rule, float]:
     """
     n_nodes = enough_nodes(spread, degree, measure)
     truncated = n_nodes < degree // 2 + 1
+    # n Gauss nodes are exact up to degree 2 n - 1, beyond which the factors' product has no more digits to give.
     nodes, weights = measure.rule(2 * n_nodes - 1 if truncated else degree)
     return (np.array(nodes, float), np.array(weights, float)), coarse_bound(spread, n_nodes, measure) if truncated else 0.0

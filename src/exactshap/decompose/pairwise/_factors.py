@@ -62,11 +62,14 @@ class Factors:
         if self.radial is None:
             return ((1.0, self),)
         is_radial = np.array([kind == "rbf" for kind in self.kernels])
+        # No distance is larger than the one between the ends of all columns: Gaussians are kept that matter up to there.
         ranges = np.ptp(self.columns[is_radial], axis=1) / self.bandwidths[is_radial]
         mixture = self.radial.mixture()
         rates, weights, _ = shorten_mixture(mixture.rates, mixture.weights, float((ranges**2).sum()))
         widths = [
-            np.where(is_radial, self.bandwidths / np.sqrt(2.0 * max(rate, 1e-300)), self.bandwidths) for rate in rates.tolist()
+            # exp(-rate u^2 / s^2) is a Gaussian of bandwidth s / sqrt(2 rate).
+            np.where(is_radial, self.bandwidths / np.sqrt(2.0 * max(rate, 1e-300)), self.bandwidths)
+            for rate in rates.tolist()
         ]
         parts = (replace(self, bandwidths=width, radial=None) for width in widths)
         return tuple(zip(weights.tolist(), parts, strict=True))
@@ -163,6 +166,7 @@ def read_factors(
     for name in wanted:
         if name is not None and name not in KERNELS:
             raise UnknownNameError(message(f"Unknown kernel {name!r} in `kernel{what}`", do=did_you_mean(str(name), KERNELS)))
+    # One name for all columns leaves text categorical; the name of a single column is meant as it stands.
     explicit = isinstance(kernel, (Mapping, list, tuple))
     categorical = [name == "categorical" if name and (explicit or name == "categorical") else None for name in wanted]
     columns, is_category = encode_columns(tables, owners, categorical)
@@ -226,6 +230,7 @@ def _bandwidths(
                 raise UnknownNameError(
                     message(f"Unknown `{what}` {value!r}", do=did_you_mean(value, ("median", "column-median")))
                 )
+            # A product of Laplacian kernels is a function of the city-block distance, of Gaussians of the Euclidean one.
             metric = "cityblock" if kernels[j] == "laplacian" else "euclidean"
             sigmas[j] = medians.of_all(metric) if value == "median" else medians.of_column(j, metric)
         else:
@@ -331,6 +336,7 @@ def _median_distance(columns: np.ndarray, metric: str) -> float:
     squared, n = metric == "euclidean", columns.shape[1]
     distances = np.zeros(n * (n - 1) // 2)
     add_all_distances(np.ascontiguousarray(columns, dtype=float), np.ones(len(columns)), squared, distances)
+    # Many ties make the median 0, which is no bandwidth: then the median of rows that differ.
     return _median(distances, squared) or _median(distances[distances > 0], squared) or 1.0
 
 
@@ -343,4 +349,5 @@ def _median(numbers: np.ndarray, squared: bool) -> float:
         return 0.0
     middle, root = len(numbers) // 2, math.sqrt if squared else float
     numbers.partition(middle)
+    # After a partition the lower middle is the largest of the first half.
     return root(numbers[middle]) if len(numbers) % 2 else 0.5 * (root(numbers[:middle].max()) + root(numbers[middle]))

@@ -120,6 +120,7 @@ def decompose_hsic(
     question = Question.checked(estimator, index, order, n_permutations, n_jobs, settings)
     refuse_per_column(bandwidth)
     first, second = _paired(X, Y, 4 if estimator == "unbiased" else 2)
+    # One generator for subsamples, blocks and permutations, in this order: a seed gives the same answer every time.
     generator = np.random.default_rng(random_state)
     x = read_factors(
         (first,),
@@ -180,6 +181,7 @@ def _paired(X: TableLike, Y: TableLike, minimum: int) -> tuple[Table | StoredTab
     second: Table | StoredTable
     if isinstance(first, StoredTable) and _are_names(Y):
         targets = [Y] if isinstance(Y, str) else list(Y)
+        # Y is a part of the same file: names of columns say which.
         first, second = first.select(drop=targets), first.select(targets)
     else:
         second = Y if isinstance(Y, StoredTable) else as_table(_two_dimensional(Y), what="Y")

@@ -89,6 +89,7 @@ class CentredKernel:
         one = self.factors.take(np.concatenate([rows, others]))
         kernel = whole_kernel(one, slice(0, block.height), slice(block.height, one.n_rows))
         kernel -= self.offsets[rows][:, None] + self.offsets[others]
+        # Where a block meets its own rows, each pair counts once.
         later = np.arange(block.first, block.last) > np.arange(block.start, block.stop)[:, None]
         return np.pad(np.where(later, kernel, 0.0), ((0, 0), (0, block.padded - len(others))))
 
@@ -108,6 +109,7 @@ class CentredKernel:
     def off_diagonal(self, vectors: np.ndarray, n_jobs: int | None, begin: int = 0) -> np.ndarray:
         """Return the product without the diagonal; with ``begin``, of rows before it with those from it on, both ways."""
         n = self.factors.n_rows
+        # Blocks are padded to whole tiles: their last columns may reach beyond the rows, and hold zeros there.
         padded = np.pad(vectors, ((0, 0), (0, LANES)))
 
         def panel_product(panel: tuple[int, int]) -> np.ndarray:
@@ -116,6 +118,7 @@ class CentredKernel:
                 weights = self.block(block)
                 rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
                 out[:, rows] += padded[:, columns] @ weights.T
+                # The kernel is symmetric: each block stands for its mirror image as well.
                 out[:, columns] += padded[:, rows] @ weights
             return out
 
@@ -127,6 +130,7 @@ class CentredKernel:
 
 def row_sums_of(y: Factors, n_jobs: int | None, begin: int = 0) -> np.ndarray:
     """Return the row sums (n_rows,) of Y's kernel without its diagonal."""
+    # Offsets of 0 leave the kernel uncentred, and "unbiased" leaves its diagonal out.
     plain = CentredKernel(y, np.zeros(y.n_rows), "unbiased")
     return plain.off_diagonal(np.ones((1, y.n_rows)), n_jobs, begin)[0]
 
@@ -159,6 +163,7 @@ def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run 
     x, y, question, orders = task
     n, d, rules = x.n_rows, x.n_players, rule_table(question.semivalue, x.n_players, question.order)
     pairs = [BlockPair((0, n), (0, n))] if run is None else block_pairs(n)
+    # Workers of the user's map take no threads of their own.
     of_task = question if run is None else replace(question, n_jobs=None)
 
     def rounds(function: Callable[[_Task], Any], *vectors: np.ndarray) -> Iterable[tuple[np.ndarray, Any]]:
@@ -182,6 +187,7 @@ def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run 
         product += more
         for total, part in ((k_rows, k), (l_rows, kernel), (row_sums, fast)):
             total[rows] += part
+    # Centring needs the row sums over all rows: no contribution can be weighted before the first round is over.
     target = CentredKernel(y, offsets_of(row_sums, question.estimator), question.estimator)
     sums = _PairSums(np.zeros((d + 1, n)), np.zeros((d + 1, n)), np.zeros((d + 1, len(orders))))
     joint, truncation = np.zeros(len(question.sets(d)) - d), 0.0
@@ -190,6 +196,7 @@ def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run 
         sums.plain[:, rows] += part.plain
         sums.permuted[...] += part.permuted
         joint, truncation = joint + more, max(truncation, relative)
+    # L_c g: the diagonal here, the rest from the third round.
     products = sums.plain * target.diagonal
     for rows, part in rounds(_products, target.offsets, sums.plain):
         products[:, rows] += part
@@ -253,6 +260,7 @@ def _pair_sums(
 
     def panel_sums(panel: tuple[int, int]) -> _PairSums:
         sums = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
+        # Without permutations nothing looks at single pairs: one compiled pass adds up what the other branch stores.
         if not len(orders) and target.factors.radial is None:
             for block in sweep.whole(panel):
                 target.add_weighted(sweep, block, sums.weighted, sums.plain)
@@ -264,6 +272,7 @@ def _pair_sums(
             flat = values.reshape(shape[0], -1)
             for start in range(0, len(orders), _PERMUTATIONS_AT_ONCE):
                 some = slice(start, start + _PERMUTATIONS_AT_ONCE)
+                # Pairs i < i' only, and both kernels are symmetric.
                 sums.permuted[:, some] += 2.0 * (flat @ target.permuted_block(block, orders[some]).T)
         return sums
 
@@ -310,6 +319,7 @@ def estimate_joint(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estim
     norm = norm_of(x.n_rows, question.estimator)
     sums, error_bound = _sums_of_gaussians(x, y, question)
     values = norm * sums
+    # Nothing carries over from one order to the next: kernels are centred anew at every node.
     permuted = [norm * _sums_of_gaussians(x, y.take(order), question)[0] for order in orders]
     residual = residual_of(direct_hsic(x, y, question.estimator, question.n_jobs), values, np.zeros(0), question)
     scale = 4.0 * norm * x.n_rows**2
@@ -339,6 +349,7 @@ def _rule(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, np.nd
     count = enough_nodes(_range_spread(x) + _range_spread(y), degree)
     graded = isinstance(measure, Beta) and count < degree // 2 + 1
     nodes, weights = measure.gauss(count) if isinstance(measure, Beta) and graded else measure.rule(degree)
+    # The node t = 1 is v(all) itself, HSIC; its weight 0 keeps it out of the shares.
     return np.append(nodes, 1.0), np.append(weights, 0.0), 2.0 * RELATIVE_TRUNCATION if graded else 0.0
 
 
@@ -347,6 +358,7 @@ def _range_spread(one: Factors) -> float:
 
     It holds for any pair: every kernel falls with the distance.
     """
+    # Two rows as far apart as any can be, in all columns at once.
     ends = np.stack([one.columns.min(axis=1), one.columns.max(axis=1)], axis=1)
     extremes = Factors(ends, one.column_names, one.kernels, one.bandwidths, one.starts, one.names)
     kernels = extremes.kernel_matrices(np.array([0]), np.array([1]))

@@ -26,6 +26,7 @@ def check_reach(n_permutations: int, correction: str, n_values: int, level: floa
     """
     times = {"holm": float(n_values), "fdr_by": float(np.sum(1.0 / np.arange(1, n_values + 1)))}.get(correction, 1.0)
     smallest, alpha = times / (1 + n_permutations), 1.0 - level
+    # 1 - 0.9 is a little below 0.1 in floating point, which nine permutations reach exactly.
     if smallest <= alpha * (1.0 + 1e-9):
         return
     enough = int(np.ceil(times / alpha * (1.0 - 1e-9))) - 1
@@ -69,6 +70,7 @@ def adjust(p_values: np.ndarray, correction: str, observed: np.ndarray, permuted
         return p_values.copy()
     if correction == "holm":
         order = np.argsort(p_values, kind="stable")
+        # Holm: the k-th smallest p-value times the number of those that are not smaller, made monotone.
         steps = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
         adjusted = np.empty_like(p_values)
         adjusted[order] = np.minimum(steps, 1.0)
@@ -82,8 +84,10 @@ def adjust(p_values: np.ndarray, correction: str, observed: np.ndarray, permuted
 
 def _largest_share(observed: np.ndarray, permuted: np.ndarray, tolerance: float) -> np.ndarray:
     """Compare each studentised share with the largest one of every permutation; constant shares have z = 0."""
+    # The observed order is one of the permutations, also for mean and spread: all of them are exchangeable.
     everything = np.column_stack([observed, permuted])
     spread = everything.std(axis=1, keepdims=True)
+    # A share that only rounds differently has no spread to be measured by.
     moving = spread > tolerance
     z = np.where(moving, everything - everything.mean(axis=1, keepdims=True), 0.0) / np.where(moving, spread, 1.0)
     largest = z.max(axis=0)

@@ -123,6 +123,7 @@ def decompose_mmd(
     sets = question.sets(factors.n_players)
     chosen, n_blocks = choose_method(settings.method, factors.n_rows, len(factors.columns), 2 * settings.block_size, question)
     blocks = _two_sample_blocks(first.n_rows, second.n_rows, n_blocks, generator)
+    # A generator: the rows and labels of one block are made when it is its turn.
     tasks = ((factors.take(rows), n, question, permuted_labels(size, n, n_permutations, generator)) for rows, n, size in blocks)
     with showing(settings.progress, "MMD", factors.n_rows, len(factors.columns), n_blocks, len(factors.gaussians)):
         if settings.map is None or n_blocks > 1:

@@ -39,7 +39,9 @@ def estimate_by_tasks(
     rules = rule_table(question.semivalue, factors.n_players, question.order)
     scale = _PairMeans(n, factors.n_rows - n, question.estimator)
     pairs = block_pairs(factors.n_rows, n)
+    # No block crosses the boundary (see ``block_pairs``): its first row says of which sample it is.
     samples = [(int(pair.first[0] >= n), int(pair.second[0] >= n)) for pair in pairs]
+    # Workers of the user's map take no threads of their own.
     alone = replace(question, n_jobs=None)
     tasks = (
         _Task(factors.take(pair.rows), pair.begin, _rows_of(labels, pair.rows), scale.weight(*which), rules, alone)
@@ -87,6 +89,7 @@ class _Part:
 def _part(task: _Task) -> _Part:
     factors, begin = task.factors, task.begin
     both, within = _pair_sums(factors, task.rules, begin or factors.n_rows, task.labels, None, begin)
+    # Rows before ``begin`` met those from it on, which count as the second sample here, and the other way round.
     sums = both[0] if not begin else np.concatenate([both[1][:, :begin], both[0][:, begin:]], axis=1)
 
     def weights(block: PanelBlock) -> np.ndarray:
@@ -111,6 +114,7 @@ def _finished(
     sums, within, joint, truncation, direct = found
     values = scale.statistic(*_split(sums, scale.n))
     residual = residual_of(direct, values, joint, question)
+    # The magnitudes of the three means add up to at most 1 + 1 + 2.
     tolerance = pair_tolerance(4.0, factors.n_rows, len(factors.columns)) + 4.0 * factors.error
     check_residual("MMD2", residual, tolerance)
     permuted = _permuted(sums, within, labels, scale)
@@ -144,6 +148,7 @@ def _pair_sums(
     def panel_sums(panel: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         sums, within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))
         if not labels.shape[1]:
+            # Without permutations nothing looks at single pairs: the compiled pass adds them up and stores none.
             sweep.add(panel, lambda block: (sums[int(block.first >= n)], sums[int(block.start >= n)]))
             return sums, within
         for block, values in sweep.blocks(panel):
@@ -179,6 +184,7 @@ def _permuted(sums: np.ndarray, within: np.ndarray, labels: np.ndarray, scale: _
     all_rows = sums.sum(axis=0)
     one_side = np.zeros_like(within)
     for start, stop in panels_of(all_rows.shape[1]):
+        # In panels: labels as float64 for all rows at once would be eight times their size.
         one_side += all_rows[:, start:stop] @ labels[start:stop].astype(float)
     everything = all_rows.sum(axis=1, keepdims=True)
     return scale.statistic(within, everything - 2.0 * one_side + within, one_side - within)
@@ -222,6 +228,7 @@ class _PairMeans:
         if min(n, m) < 3:
             return None
         first, second, between = (part[:, None] for part in _split(sums, n))
+        # Row i leaves both orders (i, i') and (i', i) of a pair: twice within its own sample, once between.
         without_x = self.statistic(first - 2.0 * sums[0, :, :n], second, between - sums[1, :, :n], n=n - 1)
         without_z = self.statistic(first, second - 2.0 * sums[1, :, n:], between - sums[0, :, n:], m=m - 1)
         return jackknife_error(without_x, without_z)

@@ -58,6 +58,7 @@ def rule_table(semivalue: Semivalue, n_players: int, order: int = 1) -> Rules:
     """Return the rules for single players: graded by the a-priori bound for smooth measures, one exact rule otherwise."""
     degree = n_players - 1
     measure = semivalue.of_size(1, order)
+    # No a-priori bound is known for other measures: they get the one rule that is exact for d - 1 factors.
     if not isinstance(measure, Beta):
         return _join([measure.rule(degree)], [np.inf], 0.0)
     exact = degree // 2 + 1
@@ -79,6 +80,7 @@ def _largest_spread(n_nodes: int) -> float:
     low, high = 0.0, 4.0 * n_nodes * n_nodes
     for _ in range(32):
         middle = 0.5 * (low + high)
+        # Bisection keeps ``low`` on the safe side, and that is returned.
         low, high = (middle, high) if bound(middle, n_nodes) <= RELATIVE_TRUNCATION else (low, middle)
     return low
 
@@ -111,6 +113,7 @@ def block_pairs(n_rows: int, boundary: int | None = None) -> list[BlockPair]:
 
 def run_in_waves(run: Callable[..., Iterable[Any]], function: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
     """Yield ``function(task)`` in order, giving the map a few tasks at once. It may make all of its tasks at once."""
+    # Python's own map is lazy already.
     if run is map:
         yield from map(function, tasks)
         return
@@ -135,6 +138,7 @@ def blocks_of(
     width = LANES * (8 if n_players < 2 else 2 if n_players < 64 else 1)
     height = min(PANEL_ROWS, max(4, _BLOCK_BYTES // (8 * width * (n_players + 1))))
     start, stop = panel
+    # Rows of the first sample meet the rest of it and the second sample in blocks of their own.
     for top in range(start, stop, height):
         cuts = [n_rows] if boundary is None or top >= boundary else [boundary, n_rows]
         first = max(top, begin)
@@ -163,6 +167,7 @@ class Sweep:
         for block in blocks_of(panel, one.n_rows, one.n_players, self.boundary, self.begin):
             shape = (one.n_players + 1, block.height, block.padded)
             size = int(np.prod(shape))
+            # One buffer for all blocks, as each is valid until the next one only.
             buffer = buffer if buffer.size >= size else np.empty(size)
             out = buffer[:size].reshape(shape)
             fill_contributions(one.arrays, rules, block, out)

@@ -212,6 +212,7 @@ def decompose_r2(
     True
     """
     _refuse_other_settings(game, per_row, n_orders, n_bootstrap, (background, value_function))
+    # Refits need all rows at once; a stored table falls through to ``check_game``, which refuses.
     if game == "refit" and not isinstance(X, (StoredTable, str, os.PathLike)):
         return refit_shares(model, X, y, sample_weight, groups, n_jobs, Resampling(n_orders, n_bootstrap, level, random_state))
     check_game(game)
@@ -274,4 +275,5 @@ def _of_stored(model: Model, X: TableLike, y: Column, sample_weight: Column, per
             model, piece.select([names.index(name) for name in features]).native, target, sample_weight=weights, **settings
         )
 
+    # Sums of parts are small: one piece of the table is in memory at a time.
     return functools.reduce(operator.add, map(part, rows.pieces())).result()

@@ -122,6 +122,7 @@ def _of_terms(game: AdditiveGame, y: np.ndarray, weights: np.ndarray) -> _Sums:
         for code in range(moebius.shape[1]):
             players = tuple(sorted(player for p, player in enumerate(subset) if code >> p & 1))
             if players:
+                # Terms may overlap: equal sets of players are added up before the pairs, of which there are then fewer.
                 transforms[players] = transforms.get(players, 0.0) + moebius[:, code]
             else:
                 empty = empty + moebius[:, 0]
@@ -133,8 +134,10 @@ def _of_terms(game: AdditiveGame, y: np.ndarray, weights: np.ndarray) -> _Sums:
     member = np.zeros((len(sets), game.n_players), bool)
     for u, members in enumerate(sets):
         member[u, list(members)] = True
+    # A product of indicators of U is the unanimity game of U, whose value 1 / |U| goes to each member.
     shares -= 2.0 * (linear / member.sum(axis=1)) @ member
-    for u in range(len(sets)):  # a union with each: O(terms^2 players)
+    # A union of one set with each other one: O(terms^2 players).
+    for u in range(len(sets)):
         union = member[u] | member
         shares += (products[u] / union.sum(axis=1)) @ union
     return _Sums(shares, empty, np.abs(empty) + np.abs(columns).sum(axis=1))
@@ -145,6 +148,7 @@ def _moebius(table: np.ndarray) -> np.ndarray:
     values = table.copy()
     for p in range(values.shape[1].bit_length() - 1):
         cells = values.reshape(len(values), -1, 2, 2**p)
+        # One player at a time: a(U) = sum over T in U of (-1)^(|U| - |T|) v(T).
         cells[:, :, 1] -= cells[:, :, 0]
     return values
 
@@ -152,6 +156,7 @@ def _moebius(table: np.ndarray) -> np.ndarray:
 def _of_products(game: ProductGame, y: np.ndarray, weights: np.ndarray, name: str, n_rows: int) -> _Sums:
     """Return the sums of product games, by all coalitions or by pairs of terms."""
     n_terms, d = game.n_terms * game.n_background, game.n_players
+    # 2.0^1024 would overflow; long before, the table has lost.
     table = game.n_terms * 2.0 ** min(d, 1000)
     pairs = n_terms**2 / 2.0 * d * ((d + 1) // 2)
     by_table = table <= MOST_TABLE and table < pairs
@@ -190,6 +195,7 @@ def _by_pairs(game: ProductGame, y: np.ndarray, weights: np.ndarray) -> np.ndarr
     inside, outside = np.repeat(game.a, m, axis=1), game.b.transpose(1, 0, 2).reshape(-1, game.n_players)
     c = np.outer(game.c[:, 0], game.weights).ravel()
     first, second = np.triu_indices(len(c))
+    # (sum c p)^2: each pair of different terms occurs twice.
     both = np.where(first == second, 1.0, 2.0) * c[first] * c[second]
     shares = np.zeros(game.n_players)
     for a, target, weight in zip(inside, y - game.constant[0], weights, strict=True):

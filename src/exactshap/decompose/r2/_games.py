@@ -74,10 +74,12 @@ def _met_by_chunks(
 
     Threads take rows through the trees; of an average all trees meet the same.
     """
+    # Trees of a forest have no order: all are held against the same residual.
     if averaged:
         return [residual] * len(chunks)
     met = np.empty((len(chunks), layout.n_rows))
     trees, routes = layout.trees, layout.trees.routes.value
+    # The same nodes, cut by chunks: nothing but the bounds is copied.
     ways = [Handle(routes._replace(tree_start=trees.tree_start[first : last + 1])) for first, last in chunks]
 
     def run(start: int) -> None:
@@ -93,9 +95,12 @@ def _met_by_chunks(
     return list(met)
 
 
-CHUNK_BYTES, CHUNK_TREES = 2**25, 8  # decisions of the trees of one chunk; trees of one: threads have something to share
-SHALLOW_ROWS, SHALLOW_TREES = 8192, 64  # rows of a task, which make its games a twentieth of the work; trees of its chunks
-BLOCK_ROWS = 64  # rows that quadrature sweeps at once: eight 512-bit registers, and a pair's arrays stay in cache
+# Decisions of the trees of one chunk; trees of one, so that threads have something to share.
+CHUNK_BYTES, CHUNK_TREES = 2**25, 8
+# Rows of a task, which make its games a twentieth of the work; trees of its chunks.
+SHALLOW_ROWS, SHALLOW_TREES = 8192, 64
+# Rows that quadrature sweeps at once: eight 512-bit registers, and a pair's arrays stay in cache.
+BLOCK_ROWS = 64
 
 
 @functools.lru_cache(maxsize=2)
@@ -146,6 +151,7 @@ def _chunks(layout: EnsembleLayout, n_rows: int, most: int) -> list[tuple[int, i
     bounds = [0]
     start = layout.trees.tree_start
     while bounds[-1] < layout.trees.n_trees:
+        # At least one tree, however large: the budget is then exceeded rather than never met.
         fit = int(np.searchsorted(start, start[bounds[-1]] + nodes_per_chunk, side="right")) - 1
         bounds.append(min(max(fit, bounds[-1] + 1), bounds[-1] + most, layout.trees.n_trees))
     return list(pairwise(bounds))
@@ -193,6 +199,7 @@ def _pair_shares(
         return out
 
     chunks = _chunks(layout, layout.n_rows, CHUNK_TREES)
+    # One thread moves the residual on as it goes, and need not hold what every chunk meets.
     if n_jobs in (None, 1) or len(chunks) == 1:
         parts: Iterable[np.ndarray] = (run(chunk, residual) for chunk in chunks)
     else:
@@ -205,9 +212,11 @@ def _pair_adder(layout: EnsembleLayout, weights: np.ndarray, averaged: bool) -> 
     half_weights = _half_weights(_table_bits(layout.units) + 1)
 
     def add_trees(first: int, last: int, met: np.ndarray, residual_sums: np.ndarray, out: np.ndarray) -> None:
+        # The kernel moves ``met`` on; rows of the pairs that it leaves over need it as it was.
         before = met.copy()
         rows = Rows(_decisions(layout, first, last), weights, averaged)
         left_over = add_residual_trees(first, last, arrays, units, rows, half_weights, met, residual_sums, out)
+        # Pairs for which a table of so many rows does not pay go by quadrature, row by row.
         if left_over:
             rows_of_losers = residual_rows(layout, before, weights, averaged, chosen=(first, last), fallback_rows=layout.n_rows)
             out += rows_of_losers.sum(axis=0)
@@ -238,6 +247,7 @@ def residual_rows(
         block = np.zeros((layout.n_players, rows.stop - start))
         met = Rows(_decisions(layout, *chosen, rows), weights[rows], averaged)
         add_tree_rows(*chosen, arrays, units, met, fallback_rows, rules, residual[rows].copy(), block)
+        # Each task writes rows of its own, so that no thread waits and the bits do not depend on their number.
         out[rows] = block.T
 
     for _ in map_in_threads(run, range(0, layout.n_rows, BLOCK_ROWS), n_jobs):

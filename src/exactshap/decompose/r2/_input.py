@@ -60,6 +60,7 @@ class R2Problem:
     def boosted(self) -> bool:
         """Whether the trees have an order: trees of one stage are an average, and one tree needs none."""
         stage = self.ensemble.tree_stage
+        # Random forests of boosting libraries hold all their trees in one stage.
         return self.ensemble.boosted and not (len(stage) > 1 and stage[0] == stage[-1])
 
     @functools.cached_property
@@ -121,6 +122,7 @@ class R2Problem:
         allowed = 64.0 * self.ensemble.epsilon * (np.sqrt(trees.n_trees) + 1.0) * largest_sum(trees)
         error = np.abs(prediction - self.own_prediction)
         i = int(np.argmax(error))
+        # ``not <=``, so that NaN is refused as well.
         if not error[i] <= allowed:
             raise ExactnessError(
                 message(
@@ -164,6 +166,7 @@ def problem_of(
 ) -> R2Problem:
     """Return a model's trees, which have one output, with rows that fit them."""
     table, fitted = as_table(X), ensemble.feature_names
+    # LightGBM turns white space in names into underscores, so that a frame's own names need not match.
     checkable = None if ensemble.library == "lightgbm" else fitted
     table = check_columns(table, checkable, ensemble.n_features, owner=ensemble.name)
     names = names_of(Request(), fitted or table.names, ensemble.n_features, ensemble.name)
@@ -172,7 +175,8 @@ def problem_of(
     do = "Refit with constant leaves, or explain predictions: Explainer(model, background)"
     ensemble.require_constant_leaves(f"game of {statistic}", do)
     ensemble.require_covers(f"game of {statistic}", "Save the model with its node statistics")
-    numbers = encode_rows(ensemble, table)  # first: it refuses by name what the library refuses in words of its own
+    # First: it refuses by name what the library refuses in words of its own.
+    numbers = encode_rows(ensemble, table)
     return R2Problem(ensemble, table, numbers, target, weights, players, player_names)
 
 
@@ -215,7 +219,8 @@ def _single_output(ensemble: TreeModel) -> TreeModel:
 def encode_rows(ensemble: TreeModel, table: Table) -> np.ndarray:
     """Return the rows as the trees compare them; plain arrays are not copied."""
     plain = not any(known is not None for known in ensemble.categories) and np.isnan(ensemble.missing_value)
-    plain &= ensemble.library != "lightgbm"  # its frames have categories of their own, and it reads tiny numbers as zero
+    # LightGBM's frames have categories of their own, and it reads tiny numbers as zero.
+    plain &= ensemble.library != "lightgbm"
     return table.numeric() if plain else encode(ensemble, table)
 
 
@@ -223,7 +228,8 @@ def _own_prediction(model: Model, table: Table, ensemble: TreeModel) -> np.ndarr
     """Return what the model itself predicts, on the scale of y: the certificate is a comparison with it."""
     if ensemble.unit == "probability" and hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(table.native), float)[:, -1]
-    if ensemble.library == "xgboost":  # its names were compared
+    # Names were compared already, and XGBoost's own check would refuse arrays for a model with names.
+    if ensemble.library == "xgboost":
         predict = model.predict if hasattr(model, "get_booster") else model.inplace_predict
         return np.asarray(predict(table.native, validate_features=False), float)
     return np.asarray(model.predict(table.native), float).reshape(-1)

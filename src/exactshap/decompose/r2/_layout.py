@@ -147,7 +147,8 @@ def lay_out(
     trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_players: int, n_jobs: int | None = None
 ) -> EnsembleLayout:
     """Return the layout of ``trees`` (one output) for the rows ``X`` (n_rows, n_features)."""
-    found = np.zeros(trees.n_features + 1, bool)  # the last entry of these three is that of leaves: their column is -1
+    # The last entry of these three is that of leaves: their column is -1.
+    found = np.zeros(trees.n_features + 1, bool)
     found[trees.feature] = True
     used = found[:-1].nonzero()[0]
     place, player = np.full((2, trees.n_features + 1), -1, np.int32)
@@ -163,6 +164,7 @@ def lay_out(
 
 def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray) -> np.ndarray:
     """Return columns ``used`` of ``X`` (n_rows, n_features), contiguous, at the model's precision."""
+    # The kernel reads rows; columns of a transposed array lie together already.
     if not X.flags.c_contiguous:
         return prepared(trees, X.T[used])
     out = np.empty((len(used), len(X)))

@@ -69,6 +69,7 @@ class TreeGame:
     def _below(self, node: int, went_left: np.ndarray, inside: np.ndarray) -> np.ndarray:
         start, trees = self.nodes.start, self.trees
         if trees.feature[start + node] < 0:
+            # Of shape (1, 1): a leaf is the same for all rows and coalitions, and broadcasting spreads it only where it must.
             return np.full((1, 1), trees.value[start + node, 0])
         left, right = (int(child[start + node]) - start for child in (trees.left, trees.right))
         below = [self._below(child, went_left, inside) for child in (left, right)]
@@ -82,6 +83,7 @@ def table_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) -> np
     """Return each row's shares (n_rows, n_players of the tree) of the loss."""
     n, semivalue = len(game.players), find("shapley")
     shares = np.zeros((len(y), n))
+    # 2^n coalitions of each row: fewer rows at a time for trees of more players.
     step, decided = max(1, TABLE_VALUES >> n), tree_decisions(game.layout, game.tree)
     for start in range(0, len(y), step):
         rows = slice(start, min(start + step, len(y)))
@@ -95,12 +97,14 @@ def table_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) -> np
 def parabola_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each row's shares (n_rows, all players) of the parabola, and how far each value of its game is off (n_rows,)."""
     middle, half = (game.high + game.low) / 2.0, (game.high - game.low) / 2.0
+    # A tree with one value does not move the loss with its players.
     if half == 0.0:
         return np.zeros((len(y), game.layout.n_players)), np.zeros(len(y))
     points = half * np.cos(np.pi * np.array([1.0, 3.0, 5.0]) / 6.0)
     at = loss.value(y[:, None], met[:, None] + middle + points)
     slope = (at[:, 0] - at[:, 2]) / (points[0] - points[2])
     curvature = (at[:, 0] - 2.0 * at[:, 1] + at[:, 2]) / (2.0 * points[0] ** 2)
+    # Where the loss is nearly straight, slope over curvature overflows: a slight bend is added, and counted in ``off``.
     flattest = FLAT * np.abs(slope) / half + np.finfo(float).tiny
     weight = np.where(np.abs(curvature) < flattest, flattest, curvature)  # a residual is slope over curvature
     shares = residual_rows(game.layout, middle - slope / (2.0 * weight), weight, False, chosen=(game.tree, game.tree + 1))
@@ -250,6 +254,7 @@ def _solve(problem: R2Problem, form: Loss, method: str) -> tuple[np.ndarray, tup
     for k in range(trees.n_trees):
         game = TreeGame(layout, k, owner, covers)
         empty, full = layout.empty[k], trees.value[game.reached(), 0]
+        # A tree's game sums to its loss with all players less that with none: what all shares must add up to.
         ends += [np.sum(weights * form.value(y, met + f)) for f in (empty, full)]
         if method == "tables" or (method == "auto" and len(game.players) <= MAX_TABLE_PLAYERS):
             rows = table_rows(game, form, y, met)

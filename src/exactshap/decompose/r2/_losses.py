@@ -43,7 +43,8 @@ def _brier_third() -> float:
 
 
 _BRIER_THIRD = _brier_third()
-_LOGISTIC_THIRD = 1.0 / (6.0 * np.sqrt(3.0))  # of s (1 - s): its derivative is largest at s = 1/2 +- 1 / sqrt(12)
+# The largest derivative of s (1 - s), where s = 1/2 +- 1 / sqrt(12).
+_LOGISTIC_THIRD = 1.0 / (6.0 * np.sqrt(3.0))
 
 
 def _log_of_mean(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
@@ -79,6 +80,7 @@ def _pinball(level: float) -> Loss:
     def quantile(y: np.ndarray, weights: np.ndarray) -> float:
         order = np.argsort(y, kind="stable")
         cumulated = np.cumsum(weights[order])
+        # The weighted quantile minimises the pinball loss among constants.
         return float(y[order][np.searchsorted(cumulated, level * cumulated[-1])])
 
     anything = lambda y: np.ones(len(y), bool)  # noqa: E731
@@ -93,7 +95,8 @@ def _tweedie(power: float) -> Loss:
         return y * np.exp(-a * m) / a + np.exp(b * m) / b
 
     def third(y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        return np.maximum(y * a**2 * np.exp(-a * low), b**2 * np.exp(b * high))  # of the two terms, which have opposite signs
+        # The larger of two terms, which have opposite signs.
+        return np.maximum(y * a**2 * np.exp(-a * low), b**2 * np.exp(b * high))
 
     return Loss(
         f"Tweedie D2 of power {power:g}",

@@ -78,7 +78,8 @@ class LeastSquares:
             return values
         mean = weights @ values / weights.sum()
         centred: np.ndarray = values - mean
-        return centred - weights @ centred / weights.sum()  # once more: large means leave rounding behind
+        # Once more: large means leave rounding behind.
+        return centred - weights @ centred / weights.sum()
 
     def factor(self, weights: np.ndarray) -> Factor | None:
         """Return the triangular factor of the weighted rows; None where y does not vary."""
@@ -91,7 +92,9 @@ class LeastSquares:
             norms, sizes = (np.linalg.norm(one, axis=0) for one in (columns, self.numbers * roots[:, None]))
             # what centring and reflections leave of a column that others explain
             tolerance = 16.0 * EPS * (np.sqrt(len(roots)) + p) * np.where(norms > 0, np.maximum(sizes / norms, 1.0), np.inf)
+        # ``not <``, so that NaN counts as constant: such a column explains nothing.
         constant = ~(tolerance < 0.5)
+        # Columns of norm 1: what is left of one can then be compared with a tolerance relative to it.
         scales = np.where(constant, 1.0, norms)
         scaled = np.where(constant, 0.0, columns / scales)
         target = self.centre(self.y, weights) * roots / np.sqrt(variation)
@@ -115,6 +118,7 @@ class Factor:
     def sums(self, n_jobs: int | None) -> np.ndarray:
         """Return sums of v(S) - v(none) (n_players + 1, n_players + 1) over subsets by size: those with each player, and all."""
         m = len(self.start) - 1
+        # 2^4 tasks whatever the number of threads, so that sums have the same order and bits.
         fixed = FIXED_PLAYERS if m >= SPLIT_PLAYERS else 0
         return sum(map_in_threads(partial(self._sums, fixed), range(2**fixed), n_jobs), np.zeros((m + 1, m + 1)))
 

@@ -61,6 +61,7 @@ class WeightingProblem:
 
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield features (n, T), targets and weights of blocks of rows: memory stays flat in the number of rows."""
+        # The features of all rows at once would be T numbers for each row.
         step = max(1, BLOCK_VALUES * 4 // max(1, self.n_terms))
         for i in range(0, len(self.X), step):
             rows = slice(i, i + step)
@@ -106,7 +107,8 @@ class WeightingProblem:
         system = self.penalised(left, total)
         try:
             return np.asarray(solve(system, right, assume_a="pos"))
-        except LinAlgError:  # numerically semi-definite: the solution of least norm
+        # Numerically semi-definite: the solution of least norm.
+        except LinAlgError:
             return np.asarray(lstsq(system, right)[0])
 
     def whitened(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
@@ -116,6 +118,7 @@ class WeightingProblem:
         """
         from scipy.linalg import cholesky, solve_triangular
 
+        # With rows scaled by the roots of their weights, a weighted problem is a plain one.
         root = np.sqrt(self.weights)[:, None]
         for group, (rows, penalty) in zip(self.groups, self.penalties(), strict=True):
             factor = cholesky(penalty, lower=True, overwrite_a=True)
@@ -125,6 +128,7 @@ class WeightingProblem:
     def prefers_rows(self) -> bool:
         """Whether solving by rows takes fewer operations: small groups, and fewer rows than terms."""
         n, T, sizes = len(self.X), self.n_terms, [len(group.parameters) for group in self.groups]
+        # Operations of both ways: Cholesky of each group and a system of n rows, against the normal equations of T terms.
         return sum(b**3 + 3 * n * b**2 for b in sizes) + 3 * T * n**2 + n**3 < 3 * n * T**2 + T**3
 
     def mean_residual(self, a: np.ndarray) -> float:
@@ -152,8 +156,10 @@ class NormalEquations:
         for features, y, weights in problem.blocks():
             right += features.T @ (weights * y)
             means += features.T @ weights
+            # Last, and in place: the sums above need the features as they are.
             features *= np.sqrt(weights)[:, None]
             left = dsyrk(1.0, features.T, beta=1.0, c=left, overwrite_c=1, lower=1)
+        # dsyrk fills the lower half only.
         left = np.ascontiguousarray(left + np.tril(left, -1).T)
         w, y = problem.weights, problem.y
         return cls(left, right, means, float(w @ y**2), float(w @ y), problem.total)
@@ -168,11 +174,13 @@ class NormalEquations:
         """Return the coefficients and the intercept, 0 unless ``centred``: the mean of y, then of what is left."""
         center = self.target / self.total if centred else 0.0
         a = problem.solve(self.left, self.right - center * self.means, self.total)
+        # The penalty shrinks f, so that its residuals need not have mean 0: the intercept takes their mean as well.
         rest = (self.target - center * self.total - self.means @ a) / self.total if centred else 0.0
         return a, center + float(rest)
 
     def score(self, a: np.ndarray, intercept: float) -> float:
         """Return the R2 of Phi a + intercept on these rows."""
+        # |y - b - Phi a|^2 from sums alone: no row is needed for a score.
         squares = self.squares - 2.0 * intercept * self.target + intercept**2 * self.total
         errors = squares - 2.0 * a @ (self.right - intercept * self.means) + a @ (self.left @ a)
         return r2(float(errors), self.squares - self.target**2 / self.total)
@@ -197,9 +205,9 @@ def row_kernel(whitened: Iterable[np.ndarray], n_rows: int) -> np.ndarray:
 
 
 def least_squares(problem: WeightingProblem) -> np.ndarray:
-    r"""Solve the normal equations of the penalised squared error (Eq.
+    r"""Solve the normal equations of the penalised squared error.
 
-    64). They are :math:`(\Phi^\top W \Phi + m \lambda G + m \epsilon I)\, a = \Phi^\top W y`.
+    They are :math:`(\Phi^\top W \Phi + m \lambda G + m \epsilon I)\, a = \Phi^\top W y` (Eq. 64).
     """
     from scipy.linalg import LinAlgError
 
@@ -239,6 +247,7 @@ def lasso(problem: WeightingProblem) -> np.ndarray:
     """Minimise the squared error / (2 m) + alpha |a|_1, without intercept. The features are the random ones."""
     from sklearn.linear_model import Lasso
 
+    # scikit-learn divides by the number of rows, we by the sum of the weights: both are scaled to mean the same penalty.
     left = NormalEquations.of(problem).left
     model = Lasso(
         alpha=max(problem.alpha, 1e-12), fit_intercept=False, precompute=left / problem.total * len(problem.X), max_iter=5000
@@ -273,6 +282,7 @@ def greedy(problem: WeightingProblem) -> np.ndarray:
 def _descent(problem: WeightingProblem, *, greedy_steps: bool) -> np.ndarray:
     features = np.concatenate([block[0] for block in problem.blocks()])
     weights = problem.weights / problem.total
+    # Terms lie by group; the steps take them in a random order, as they were drawn.
     order = problem.rng.permutation(problem.n_terms)
     starts = np.concatenate([[0], np.cumsum([len(group.parameters) for group in problem.groups])])
     owner = np.repeat(np.arange(len(problem.groups)), np.diff(starts))
@@ -292,12 +302,14 @@ def _descent(problem: WeightingProblem, *, greedy_steps: bool) -> np.ndarray:
             eta = min(step, 1.0 / (problem.alpha * (number + 1))) if problem.alpha > 0 else step
             shrink = min(1.0, eta * problem.alpha)
             push = -eta * float(weights @ ((h - problem.y) * scatter[:, t]))
+        # |(1 - s) alpha + p K(w, .)|^2, updated by the reproducing property: alpha(w) = <alpha, K(w, .)>.
         squared_norm = (1 - shrink) ** 2 * squared_norm + 2 * push * (1 - shrink) * alpha_at + push**2 * gram[g][local, local]
         onto = min(1.0, ball / math.sqrt(max(squared_norm, 1e-300)))
         squared_norm *= onto**2
         a *= onto * (1.0 - shrink)
         a[t] += onto * push
         h = onto * ((1.0 - shrink) * h + push * column)
+        # The running mean of all iterates, without a copy of each.
         average += (a - average) / (number + 1)
     return a if greedy_steps else average
 
@@ -310,6 +322,7 @@ def _gradient_constants(problem: WeightingProblem, features: np.ndarray) -> tupl
     scatter = np.concatenate(
         [group.base.predictor(group.parameters, problem.X[:, list(group.subset)]) for group in problem.groups], axis=1
     )
+    # Rows of weight 0 must not change the fit, neither by the step nor by the ball.
     used = problem.weights > 0
     theta = math.sqrt(max(float((scatter * features)[used].mean(axis=1).max(initial=0.0)), 1e-24))
     kappa = math.sqrt(max(float((scatter**2)[used].mean(axis=1).max(initial=0.0)), 1e-24))

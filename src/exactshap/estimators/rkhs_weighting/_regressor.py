@@ -32,6 +32,7 @@ __all__ = ["PartialFit", "RKHSWeightingRegressor", "WeightingTerm"]
 
 
 def _adds_up(model: Model) -> bool:
+    # A search over alpha needs folds of rows, and other solvers visit rows again: neither can be made of sums.
     if model.solver == "least_squares" and not hasattr(model, "cv"):
         return True
     raise AttributeError("partial_fit is for solver='least_squares' and a penalty that is given: its normal equations add up")
@@ -64,6 +65,7 @@ class PartialFit:
         part, norms = NormalEquations.of(problem), largest_norms(X)
         self._equations = part if begins else self._equations + part
         self._largest = norms if begins else np.maximum(self._largest, norms)
+        # The sums hold all that is needed of the rows; of the problem only the penalty is used.
         coefficients, self.intercept_ = self._equations.solve(replace(problem, X=X[:0]), centred=self.fit_intercept)
         self._keep(groups, coefficients)
         largest, d = self._largest, self.n_features_in_
@@ -191,7 +193,8 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         weights = sample_weights(sample_weight, len(X))
         check_parameters(self, self._checks())
-        for name in ("_drawn", "_equations", "_largest"):  # rows of earlier calls of partial_fit
+        # Rows of earlier calls of partial_fit are forgotten: ``fit`` starts anew.
+        for name in ("_drawn", "_equations", "_largest"):
             self.__dict__.pop(name, None)
         base, distribution, groups, rng = self._drawn_anew()
         center = float(np.average(y, weights=weights)) if self.fit_intercept else 0.0
@@ -205,6 +208,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         return self
 
     def _drawn_anew(self) -> tuple[Instantiation, SubsetDistribution, list[Group], np.random.Generator]:
+        # scikit-learn's seeds and generators are accepted; draws are numpy's own newer ones.
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         base = instantiation(self.base, sigma=self.sigma, gamma=self.gamma, max_theta=self.max_theta)
         distribution = subset_distribution(self.subsets, self.sequence)

@@ -63,6 +63,7 @@ class FoldedBackground(Strategy):
             return self.streamed.solve(values, semivalue, order)
         machine = self.machine
         coalitions = CoalitionTable(len(values), machine.n_players, machine.n_outputs)
+        # A table has 2^d cells for each term: blocks hold as many terms as their tables fit.
         width = max(1, machine.table_values // 2**machine.n_players)
         blocks = [block for whole in machine.blocks for block in cut_terms(whole, width)]
         for number, block in enumerate(blocks):
@@ -104,5 +105,6 @@ class FoldedBackground(Strategy):
         n_background, tables = len(machine.mixture), 1 if self.kept else n_blocks
         factors = sum(factor_seconds(machine, block, few) for block in machine.blocks) * (n_rows + tables * n_background)
         sizes = n_background, machine.n_terms, machine.n_players, machine.n_outputs, order
+        # The cost of no rows is that of the tables alone.
         again = (tables - 1) * folded_cost(0, *sizes).seconds
         return folded_cost(n_rows, *sizes) + Cost(factors + again)

@@ -43,7 +43,8 @@ class Process:
     points: np.ndarray  # (n_train, n_columns)
     # (n_train, n_train): lower Cholesky factor of the covariance of the noisy targets at the training rows
     cholesky: np.ndarray
-    scales: np.ndarray  # (n_outputs,): squares of the factors by which the targets were divided before the fit
+    # (n_outputs,): squares of the factors by which the targets were divided before the fit.
+    scales: np.ndarray
 
     @classmethod
     def of(cls, kernel: Kernel, points: np.ndarray, cholesky: np.ndarray, scales: Any = 1.0) -> Process:
@@ -59,6 +60,7 @@ def attach(request: Request, processes: Sequence[Process]) -> tuple[GaussianPost
     those of the reader, in order.
     """
     options = dict(request.options)
+    # Taken out here: the reader behind refuses settings that it does not know.
     wanted = options.pop("uncertainty", "auto")
     if wanted is not True and wanted is not False and not (isinstance(wanted, str) and wanted == "auto"):
         raise InputError(message("The 'uncertainty' parameter must be True, False or 'auto'", f"Got {wanted!r}"))
@@ -120,6 +122,7 @@ class WithPosterior(Strategy):
         return Posterior.of_outputs(found)
 
     def _mixture(self) -> np.ndarray:
+        # Independent columns have no joint rows: their mean is taken factor by factor, in ``factors``.
         independent = self.machine.value_function == "interventional-independent"
         return np.ones(1) if independent else np.array(self.machine.weights)
 
@@ -141,6 +144,7 @@ class WithPosterior(Strategy):
         def between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             return np.ascontiguousarray(machine.grouped(part.factors(a, np.ascontiguousarray(b.T))))
 
+        # k(x, x) by row, which is 1 for stationary kernels only.
         own = [between(row[None], row[None])[:, :, 0] for row in values] or [np.ones((0, machine.n_players))]
         return KernelFactors(
             part.amplitude,
@@ -167,6 +171,7 @@ class WithPosterior(Strategy):
 
     def offered(self, order: int = 1) -> bool:
         """Return whether the uncertainty of values of this order will be computed."""
+        # A linear function of a Gaussian process is Gaussian, with a covariance in closed form; of others it is neither.
         is_linear = self.machine.value_function in LINEAR_IN_F
         if not is_linear or order > 2 or not all(process.components for process in self.processes):
             return False
@@ -193,6 +198,7 @@ class WithPosterior(Strategy):
         machine = self.machine
         weights = machine.rows_and_weights()[1]
         d, m, rows = float(machine.n_players), float(len(weights)), float(n_rows)
+        # Only then are factors multiplied or averaged into new arrays.
         merged = machine.has_groups or machine.value_function == "interventional-independent"
         needed = 0.0
         for process in self.processes:
@@ -269,6 +275,7 @@ def _scaled(found: Uncertainty, pairs: np.ndarray | None, scale: float) -> Poste
     """Return the posterior for a target divided by the root of ``scale``."""
     covariance, set_std = scale * found.covariance, None
     if pairs is not None:
+        # A variance that is 0 may round to a negative number.
         singles = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)
         set_std = np.sqrt(np.concatenate([singles, scale * pairs], axis=1))
     residual = None if found.residual is None else scale * found.residual

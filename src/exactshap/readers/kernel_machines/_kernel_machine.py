@@ -73,8 +73,10 @@ class KernelReader(Reader):
         if traits.background is not None:
             traits = replace(traits, weights=normalised_weights(request.weights, traits.background.n_rows))
         self.traits = traits
+        # Names that the user gave are those of messages; a frame's own are in the frame.
         self._given_names = None if request.feature_names is None else self.traits.feature_names
         self._refuse_bad_fit()
+        # Its tolerance needs the number of terms, which only the bound machine knows: traits are made twice.
         self.strategy = self._strategy(request, posterior)
         self.traits = replace(
             traits.with_rounding(n_terms=_n_terms(self.strategy.machine)),
@@ -104,6 +106,7 @@ class KernelReader(Reader):
                 posterior.refuse_unless_linear(self.traits.value_function)
             return bind(machine, request, self._mean_prediction)
         request.refuse_options(owner=self.traits.model_name)
+        # Factors outside S become 1, which is k(x, x) only for normalised kernels.
         if not machine.replaces_columns:
             self._refuse_unnormalised()
         joint = self.traits.value_function == "interventional"
@@ -166,6 +169,7 @@ class KernelReader(Reader):
         if not machine.replaces_columns or self.traits.value_function == "observational":
             return None
         bound = self._rebound(row)
+        # One reference row is not worth tables, and its covariance is not compared.
         bound.strategy = Streamed(replace(machine, background=self._float_rows(row), weights=np.ones(1)))
         bound.traits = bound.traits.with_rounding(n_terms=_n_terms(bound.strategy.machine))
         return bound

@@ -55,7 +55,8 @@ def own_trees(model: Model, library: str) -> list[Node] | None:
         return None
     try:
         return list(readers[library](model))
-    except (KeyError, AttributeError, TypeError, ValueError):  # categories, vector leaves, another kind of model
+    # Categories, vector leaves, another kind of model: what this second reading does not know is no error of the first.
+    except (KeyError, AttributeError, TypeError, ValueError):
         return None
 
 
@@ -66,7 +67,8 @@ def _leaf(value: object, cover: float, share: float = 1.0) -> Node:
 def _xgboost(model: Model) -> Iterator[Node]:
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     settings = json.loads(booster.save_config())["learner"]["gradient_booster"]
-    dropout = settings.get("dart_train_param", {})  # of the tree booster itself, from XGBoost 3.4 on
+    # XGBoost 3.4 moved the settings of DART into the tree booster itself.
+    dropout = settings.get("dart_train_param", {})
     if settings["name"] != "gbtree" or any(float(dropout.get(name, 0)) for name in ("rate_drop", "one_drop")):
         raise ValueError("the dump leaves the weights of dropped trees out")
     names = booster.feature_names or [f"f{j}" for j in range(booster.num_features())]
@@ -75,8 +77,10 @@ def _xgboost(model: Model) -> Iterator[Node]:
     def node(entry: dict) -> Node:
         if "leaf" in entry:
             return _leaf(entry["leaf"], entry["cover"])
+        # By number: the order of children in the dump is not that of yes and no.
         children = {child["nodeid"]: child for child in entry["children"]}
         below, above = node(children[entry["yes"]]), node(children[entry["no"]])
+        # Thresholds are float32 in the model; the decimal text of the dump is rounded back to them.
         return Node(np.zeros(1), entry["cover"], column[entry["split"]], float(np.float32(entry["split_condition"])), below, above,
                     entry["missing"] == entry["yes"], strict=True)  # fmt: skip
 
@@ -87,6 +91,7 @@ def _xgboost(model: Model) -> Iterator[Node]:
 def _lightgbm(model: Model) -> Iterator[Node]:
     dump = (model if hasattr(model, "dump_model") else model.booster_).dump_model()
     trees = dump["tree_info"]
+    # Random forests of LightGBM predict means: each tree counts as one part of them.
     share = dump["num_tree_per_iteration"] / len(trees) if dump.get("average_output") else 1.0
 
     def node(entry: dict) -> Node:
@@ -100,6 +105,7 @@ def _lightgbm(model: Model) -> Iterator[Node]:
         if entry["decision_type"] != "<=":
             raise ValueError("a set of categories")
         kind = entry["missing_type"]
+        # Without missing values in training LightGBM takes NaN for 0.0.
         missing = None if kind == "None" else bool(entry["default_left"])
         below, above = node(entry["left_child"]), node(entry["right_child"])
         threshold = entry["threshold"] if abs(entry["threshold"]) < LARGEST_DUMPED else np.copysign(np.inf, entry["threshold"])
@@ -117,6 +123,7 @@ def _catboost(model: Model) -> Iterator[Node]:
         dump = json.loads(path.read_text())
     scale = float(dump["scale_and_bias"][0])
     treatment = {j: f["nan_value_treatment"] for j, f in enumerate(dump["features_info"]["float_features"])}
+    # CatBoost numbers float features apart from categories; flat numbers are those of the table's columns.
     column = {j: f["flat_feature_index"] for j, f in enumerate(dump["features_info"]["float_features"])}
     for tree in dump["oblivious_trees"]:
         splits, weights = tree["splits"] or [], tree["leaf_weights"]
@@ -128,11 +135,13 @@ def _catboost(model: Model) -> Iterator[Node]:
             split = splits[level - 1]
             j, border = split["float_feature_index"], float(np.float32(split["border"]))
             low, high = known.get(j, (-np.inf, np.inf))
-            if border <= low or border >= high:  # decided above
+            # Decided above: oblivious trees repeat their splits at every level, and one branch of such a split is empty.
+            if border <= low or border >= high:
                 return node(level - 1, 2 * leaf + (border <= low), known)
             below = node(level - 1, 2 * leaf, {**known, j: (low, border)})
             above = node(level - 1, 2 * leaf + 1, {**known, j: (border, high)})
-            missing = {"AsIs": True, "AsFalse": True, "AsTrue": False}[treatment[j]]  # NaN > border is false
+            # NaN > border is false, so that NaN as it is goes below.
+            missing = {"AsIs": True, "AsFalse": True, "AsTrue": False}[treatment[j]]
             return Node(np.zeros(1), below.cover + above.cover, column[j], border, below, above, missing)
 
         yield node(len(splits), 0, {})
@@ -149,6 +158,7 @@ def _sklearn(model: Model) -> Iterator[Node]:
     share = model.learning_rate if boosted else 1.0 / len(members)
 
     def leaf_of(value: np.ndarray) -> np.ndarray:
+        # Boosting adds up raw scores; forests of classifiers average shares of classes, which older trees store as counts.
         if classes is None or boosted:
             return value[:, 0]
         return np.concatenate([row[:n] / row[:n].sum() for row, n in zip(value, np.atleast_1d(model.n_classes_), strict=True)])
@@ -189,6 +199,7 @@ def dump_difference(trees: FlatTrees, own: list[Node], outputs: np.ndarray) -> f
     """
     if len(own) != trees.n_trees:
         return float("inf")
+    # Relative to the largest leaf of all: the last digits of tiny leaves count for nothing in a sum.
     largest = np.abs(trees.value).max(initial=0.0) or 1.0
     worst = 0.0
     for root, node, output in zip(trees.tree_start[:-1], own, outputs, strict=True):
@@ -255,6 +266,7 @@ def walked_values(own: list[Node], rows: np.ndarray, present: np.ndarray, n_outp
                     share = _goes_below(node, rows[:, node.feature]).astype(float)
                 else:
                     both = node.below.cover + node.above.cover
+                    # A node that no training row reached splits evenly.
                     share = np.full(len(rows), node.below.cover / both if both else 0.5)
                 stack += [(node.below, weight * share), (node.above, weight * (1.0 - share))]
     return total
@@ -263,6 +275,7 @@ def walked_values(own: list[Node], rows: np.ndarray, present: np.ndarray, n_outp
 def _goes_below(node: Node, x: np.ndarray) -> np.ndarray:
     """Return which rows a split sends below, by the library's rules."""
     x = np.where(np.isnan(x), 0.0, x) if node.missing_below is None else x
+    # LightGBM's kZeroThreshold: numbers that are smaller are zero to it.
     missing = np.isnan(x) | (node.zero_is_missing & (np.abs(x) <= np.float32(1e-35)))
     below = x < node.threshold if node.strict else x <= node.threshold
     return np.where(missing, bool(node.missing_below), below)

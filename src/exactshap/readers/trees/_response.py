@@ -37,6 +37,7 @@ def read_trees(
     offset: Offset | None = None,
 ) -> Reader:
     """Read an ensemble's margin, or its response where ``output=`` asks for that."""
+    # Forests add up probabilities themselves: there the margin is the response, and exact.
     adds_up = ensemble.unit == "probability" or (request.output, ensemble.unit) == ("response", "target")
     if not request.asks_response or adds_up:
         return TreeReader(model, request, ensemble, own_call, refuse, offset)
@@ -53,10 +54,12 @@ def read_trees(
     if request.output == "probability" and not unit.startswith("probability"):
         raise no_such_output
     choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {unit} of {ensemble.name}")
+    # The margin of all classes, as a softmax of one class needs the scores of the others.
     margin = TreeReader(model, replace(request, output="all", options={}), ensemble, own_call, refuse)
     finish = partial(_finished, call.finish, len(ensemble.output_names), ensemble.single_output)
     response = Response(link, replace(call, finish=finish), unit, slope, partial(readable, margin.ensemble))
     owners = _owners(margin)
+    # Every tree belongs to one player: the margin is a sum over players, and its response needs no sampling.
     if owners is not None and link in ("exponential", "logistic"):
         request.refuse_options(owner=f"The {unit} of {ensemble.name}")
         return ResponseReader(margin, _StumpScores(margin, owners), response)
@@ -85,6 +88,7 @@ def _unit(ensemble: TreeModel, link: str) -> str:
 def _owners(margin: TreeReader) -> np.ndarray | None:
     """Return the player (n_trees,) of each tree; None where a tree may have several, or trees several outputs."""
     trees = margin.ensemble.trees
+    # A linear leaf may hold columns that its path does not split on.
     if not margin.traits.single_output or trees.linear is not None:
         return None
     player, owners = _player_of_node(margin), np.zeros(trees.n_trees, int)
@@ -93,6 +97,7 @@ def _owners(margin: TreeReader) -> np.ndarray | None:
         members = np.unique(player[nodes][trees.feature[nodes] >= 0])
         if len(members) > 1:
             return None
+        # A tree that is one leaf is a constant: any player may own it, as it does not differ between coalitions.
         owners[k] = members[0] if len(members) else 0
     return owners
 

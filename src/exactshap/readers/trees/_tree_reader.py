@@ -62,6 +62,7 @@ class TreeReader(Reader):
                 raise UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
             # What the trees add up is the response
             request = replace(request, output="auto")
+        # Before ``pick``, which forgets the other outputs: the library's own call still answers all of them.
         self._column = ensemble.output_number(request.output)
         unit = _unit(ensemble, self._column)
         n_model_outputs = len(ensemble.output_names)
@@ -85,9 +86,11 @@ class TreeReader(Reader):
             offset_note=ensemble.offset_note,
             absent=ensemble.absent,
             second_reading=self._dump.compared,
-            block_rows=4096,  # rows are cheap here: calls would cost more
+            # Rows are cheap here: calls would cost more.
+            block_rows=4096,
         )
         if traits.value_function == "path_dependent":
+            # Covers of the nodes stand in for a background: one that was passed is not part of this value function.
             traits = replace(traits, background=None, weights=None)
             if ensemble.trees.linear is not None:
                 raise UnsupportedStructureError(no_path_dependent(f"The trees of {ensemble.name}"))
@@ -100,6 +103,7 @@ class TreeReader(Reader):
             assert self.traits.background is not None
             rows = encode(ensemble, self.traits.background)
             check_cells(ensemble.trees, rows, "background")
+            # Here, as v(empty) is the sum of our own routing: a misread split would move every value without a sign.
             self._check_background(self.predict(self.traits.background), rows)
         self._prepared = prepare_trees(
             ensemble.trees, self.tree_players, rows, self.traits.weights, memory_limit=request.memory_limit
@@ -129,6 +133,7 @@ class TreeReader(Reader):
         if self.traits.background is None:
             return None
         bound = self._rebound(row)
+        # memory_limit=0 leaves no room for tables, which pay only for many rows.
         bound._prepared = prepare_trees(self.ensemble.trees, self.tree_players, encode(self.ensemble, row), memory_limit=0.0)
         return bound
 
@@ -143,12 +148,15 @@ class TreeReader(Reader):
         present = np.zeros((len(masks) + 1, trees.n_features), bool)
         for player, columns in enumerate(self.traits.players):
             present[:-1, list(columns)] = np.asarray(masks)[:, player : player + 1]
+        # One coalition more, of all columns: what the model predicts beyond it is the constant.
         present[-1] = True
         rows = X.numeric(absent=self.traits.absent)
+        # As the library compares: thresholds and cells may be equal in float32 only.
         rows = rows.astype(np.float32).astype(float) if trees.single_precision else rows
         rows = np.where(rows == self.ensemble.missing_value, np.nan, rows)
         sums = walked_values(own, rows, present, self.traits.n_outputs, outputs)
-        constant = np.median(self.predict(X).reshape(X.n_rows, -1) - sums[:, -1], axis=0)  # the dump may not tell it
+        # The dump may not tell the constant; the median over the rows keeps one odd row from moving it.
+        constant = np.median(self.predict(X).reshape(X.n_rows, -1) - sums[:, -1], axis=0)
         values = sums[:, :-1] + constant
         return values[:, :, 0] if self.traits.single_output else values
 
@@ -156,9 +164,11 @@ class TreeReader(Reader):
         """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""
         own = predicted.reshape(len(rows), -1)
         ours = margin(self.ensemble.trees, rows)
+        # Rounding is relative to what is added up, the largest leaf of every tree, not to a sum that may cancel.
         sizes = self._largest_sum + function_sizes(self.ensemble.trees, rows)
         allowed = 64.0 * self.traits.rounding.precision * (np.sqrt(self.traits.rounding.n_terms) + 1.0) * sizes
         worst = np.abs(own - ours).max(axis=1)
+        # ``not <=``, so that NaN is refused as well.
         if (i := int(np.argmax(worst - allowed))) >= 0 and not worst[i] <= allowed[i]:
             raise ExactnessError(
                 message(
@@ -195,9 +205,11 @@ class _Dump:
         own = None if ensemble.hashed is not None or any(ensemble.categories) else own_trees(self.model, ensemble.library)
         if own is None:
             return None
+        # Boosters have one tree for each class and stage, in turn: every K-th is of the one output.
         if column is not None and len(own) == every * ensemble.trees.n_trees and every > 1:
             return own[column::every]
-        own = own[: ensemble.trees.n_trees]  # an early stop
+        # Dumps hold all trees, also those after an early stop, which do not predict.
+        own = own[: ensemble.trees.n_trees]
         if column is not None:
             for node in _leaves(own):
                 node.value = node.value[[column]] if len(node.value) > 1 else node.value
@@ -237,6 +249,7 @@ def _unit(ensemble: TreeModel, column: int | None) -> str:
     names, unit = ensemble.output_names, ensemble.unit
     if names == ("output",) or (column is None and not ensemble.single_output):
         return unit
+    # A single output has no number, and is the first.
     name = names[column or 0]
     if unit in ("log-odds", "probability", "score before the softmax"):
         return f"{unit} of {name}" if name.startswith(("class ", "label ", "target ")) else f"{unit} of class {name}"
@@ -268,6 +281,7 @@ def _leaf_game(
     its offset, and one for each coefficient: all its factors are 0 where a column of its function is missing, and the column's own player
     has the column itself as another factor, x in a and z in b.
     """
+    # From here on the game counts players, not columns: a player's splits on all of its columns are one factor.
     owner = np.zeros(trees.n_features, np.int32)
     for j, columns in enumerate(players):
         owner[list(columns)] = j
@@ -277,6 +291,7 @@ def _leaf_game(
     if background is None:
         b = np.ones((1, where.n_leaves, n_players))
         leaf = np.repeat(np.arange(where.n_leaves), np.diff(where.start))
+        # Players that are not on the path to a leaf keep their factor 1, in a and in b.
         b[0, leaf, where.player] = where.ratio
     else:
         b = _padded(inside(trees, where, background), n_players)
@@ -320,6 +335,7 @@ def _linear_factors(
     functions = trees.linear.take(leaf)
     known = passes.copy()
     for place, column in zip(functions.node, functions.column, strict=True):
+        # LightGBM falls back on the constant where any column of the leaf's function is missing: all its terms are 0 then.
         known[:, place, owner[column]] *= ~np.isnan(rows[:, column])
     factors = known[:, term_leaf]
     terms = np.flatnonzero(term_column >= 0)

@@ -39,6 +39,7 @@ _BY_NAME = {  # the token of the input column can be read off get_feature_names_
 TRIED_ROWS = 256
 # Relative difference of a step's numbers on equal cells: rows of one batch may be rounded in another order.
 SAME = 1e-9
+# A name that no user's column has, with digits of a fixed number: x1 would also be found in x10.
 _TOKEN = re.compile(r"xqcol(\d{7})")
 
 
@@ -73,10 +74,13 @@ class ColumnOwners:
         if name == "ColumnTransformer":
             return self._after_columns(step, owners, rows)
         if name == "FeatureUnion":
+            # FeatureUnion hands all columns to each of its steps and joins what they make.
             parts = [part for _, part in step.transformer_list if part not in ("drop", None)]
             return np.concatenate([self.after(part, owners, rows) for part in parts])
+        # Columns of one player may be mixed: whatever the step makes of them is that player's.
         if len({self.players[column] for column in owners}) == 1:
             return np.full(_n_outputs(step, rows), owners[0])
+        # Ufuncs of numpy work cell by cell, so that no row need be tried.
         if name == "FunctionTransformer" and (step.func is None or isinstance(step.func, np.ufunc)):
             return owners
         return owners[self._inputs_of_outputs(step, name, len(owners), rows)]
@@ -92,10 +96,12 @@ class ColumnOwners:
             return np.flatnonzero(step.get_support())
         if name in _BY_NAME:
             return _owners_by_name(step, n_columns)
+        # What is left of scikit-learn mixes columns (projections, polynomials, distances): a trial could only seem to deny it.
         if type(step).__module__.startswith("sklearn.") and name != "FunctionTransformer":
             raise self._mixing(step)
         inputs = None if name == "FunctionTransformer" else _inputs_by_prefix(step, n_columns)
         if rows is None:
+            # Names of category_encoders begin with their input column, and are trusted where no row can show it.
             if inputs is not None and library_class(step, "category_encoders") is not None:
                 return inputs
             raise UnsupportedStructureError(
@@ -107,12 +113,15 @@ class ColumnOwners:
             )
         changed = _changed_outputs(step, rows)
         self.seen.append(_called(step))
+        # Names and trial agree: no output changed with a column other than the one it is named after.
         if inputs is not None and not np.any(changed & (inputs != np.arange(n_columns)[:, None])):
             return inputs
         if inputs is not None or np.any(changed.sum(axis=0) > 1):
             raise self._mixing(step)
         if changed.shape == (n_columns, n_columns) and not np.any(changed & ~np.eye(n_columns, dtype=bool)):
-            return np.arange(n_columns)  # one output for each column, also for columns that are constant here
+            # One output for each column, also for columns that are constant here.
+            return np.arange(n_columns)
+        # An output that never changed may still depend on any column: its owner would be a guess.
         if not np.all(changed.any(axis=0)):
             raise _unseen(step, np.flatnonzero(~changed.any(axis=0)))
         return changed.argmax(axis=0)
@@ -137,11 +146,13 @@ class ColumnOwners:
     def _after_columns(self, step: Model, owners: np.ndarray, rows: Table | None) -> np.ndarray:
         after = np.empty(sum(part.stop - part.start for part in step.output_indices_.values()), int)
         for name, part, _ in step.transformers_:
+            # Private, but it holds selections by name, mask and callable as numbers.
             columns = np.asarray(step._transformer_to_input_indices[name], int)
             place = step.output_indices_[name]
             if (isinstance(part, str) and part == "drop") or place.stop == place.start:
                 continue
-            if len({self.players[column] for column in owners[columns]}) == 1:  # whatever a step makes of them
+            # Whatever a step makes of the columns of one player is that player's.
+            if len({self.players[column] for column in owners[columns]}) == 1:
                 after[place] = owners[columns[0]]
             else:
                 after[place] = self.after(part, owners[columns], None if rows is None else rows.select(columns.tolist()))
@@ -197,6 +208,7 @@ def _inputs_by_prefix(step: Model, n_columns: int) -> np.ndarray | None:
         candidates = [j for j, name in enumerate(inputs) if output == name or output.startswith(f"{name}_")]
         if not candidates:
             return None
+        # The longest name: "town_hall_1" is made of "town_hall", not of "town".
         found.append(max(candidates, key=lambda j: len(inputs[j])))
     return np.array(found, int)
 
@@ -208,9 +220,11 @@ def _changed_outputs(step: Model, rows: Table) -> np.ndarray:
     changed = np.zeros((rows.n_columns, before.shape[1]), bool)
     for j in range(rows.n_columns):
         mask = np.arange(rows.n_columns) != j
+        # Neighbours are often alike (sorted rows): cells also come from rows that are far away.
         for shift in {1, rows.n_rows // 3, rows.n_rows // 2}:
             moved = rows.hybrid(rows.take(np.roll(np.arange(rows.n_rows), shift)), mask)
             after = _cells(step.transform(moved.native))
+            # NaN differs from itself, and NaN in both places is no change.
             changed[j] |= ~np.all((before == after) | ((before != before) & (after != after)), axis=0)
     return changed
 
@@ -253,6 +267,7 @@ def require_apart(
     player_of = np.zeros(X.n_columns, int)
     for number, columns in enumerate(players):
         player_of[list(columns)] = number
+    # Two players differ in some bit of their numbers: the mixes by each bit set every two of them apart.
     for bit in range(max(len(players) - 1, 1).bit_length()):
         for side in (0, 1):
             mask = (player_of >> bit) % 2 == side

@@ -25,6 +25,7 @@ def read_live(read: Callable[[Request], Reader], request: Request) -> Reader:
     assert request.players is not None
     empty = [place for place, (_, columns) in enumerate(request.players) if not columns]
     kept = max(len(request.players) - len(empty), min(MIN_PLAYERS, len(request.players)))
+    # The last of those without columns leave; the first stay where there would be fewer players than MIN_PLAYERS.
     dead = set(empty[len(empty) - (len(request.players) - kept) :])
     if not dead or request.value_function == "normalized":
         return read(request)
@@ -82,6 +83,7 @@ class LivePlayers(DelegatingReader):
 
         covariance, live = solution.covariance, list(self.live)
         if covariance is not None:
+            # Rows and columns of the matrix: players without columns neither vary nor covary.
             covariance = _spread(_spread(covariance, 1, self.traits.n_players, live), 2, self.traits.n_players, live)
         values = _spread(solution.values, 1, len(sets), places)
         return replace(
@@ -92,6 +94,7 @@ class LivePlayers(DelegatingReader):
         )
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
+        # Dead players mask nothing, as no column of the rows is theirs.
         return super().masked_predictions(X, np.asarray(masks)[:, list(self.live)])
 
 

@@ -40,6 +40,7 @@ class Member:
     def add_to(self, total: np.ndarray, values: np.ndarray) -> None:
         """Add the member's weighted ``values`` to ``total (..., n_outputs)``."""
         for target, source, weight in self._shares:
+            # Most members add to the sum as they are: a product with 1 would copy their values.
             given = values if self.reader.traits.single_output else values[source]
             total[target] += given if weight == 1.0 else weight * given
 
@@ -47,6 +48,7 @@ class Member:
     def _shares(self) -> tuple[tuple[Any, Any, float], ...]:
         """List outputs of the sum and of the member, and their weights."""
         weights = self.weights
+        # A multiple of the identity, as of bagged classifiers: one addition for all outputs in the place of one for each.
         if len(weights) > 1 and np.array_equal(weights, weights[0, 0] * np.eye(len(weights))):
             return ((..., ..., float(weights[0, 0])),)  # all outputs at once
         return tuple(((..., k), (..., i), float(weights[i, k])) for i, k in np.argwhere(weights))
@@ -65,6 +67,7 @@ def total_of(members: Sequence[Member], arrays: Iterable[np.ndarray], constant: 
     total: np.ndarray | None = None
     for member, array in zip(members, arrays, strict=True):
         if total is None:
+            # The first array says the shape: predictions, values and v(S) of masks are all added up here.
             shape = array.shape if member.reader.traits.single_output else array.shape[:-1]
             total = np.full((*shape, member.weights.shape[1]), 0.0)
         member.add_to(total, array)
@@ -87,6 +90,7 @@ def read_member(model: Model, request: Request, owner: str, columns: Sequence[in
     if columns is not None:
         request = _of_columns(request, tuple(columns))
     try:
+        # A member of some columns leaves most players without any: those cost nothing (see ``read_live``).
         return read_live(functools.partial(read_any, model), request) if request.players else read_any(model, request)
     except UnsupportedStructureError as error:
         raise UnsupportedStructureError(_of_member(owner, error)) from error
@@ -107,6 +111,7 @@ def _of_columns(request: Request, columns: tuple[int, ...]) -> Request:
     )
     background = None if request.background is None else _array(request.background, columns)
     repeated = len(set(columns)) < len(columns)
+    # Bagging with replacement of columns hands a column to a member twice: names must stay apart.
     names = tuple(request.feature_names[c] + (f" [{place}]" if repeated else "") for place, c in enumerate(columns))
     return replace(request, background=background, players=players, feature_names=names)
 
@@ -279,6 +284,7 @@ class SumReader(Reader):
 
     def _std_error(self, parts: list[Solution]) -> np.ndarray | None:
         """Add standard errors in squares: members are sampled on their own."""
+        # Var(sum w X) = sum w^2 Var(X), for independent X.
         squares = [
             (np.square(part.std_error)[..., None] if member.reader.traits.single_output else np.square(part.std_error))
             @ member.weights**2
@@ -325,6 +331,7 @@ class SumReader(Reader):
         bound.members = tuple(
             replace(member, reader=reader) for member, reader in zip(self.members, readers, strict=True) if reader is not None
         )
+        # Half of a sum is no sum: one member that cannot be bound keeps the whole from it.
         if len(bound.members) < len(self.members):
             return None
         bound.traits = replace(bound.traits, rounding=bound._rounding())

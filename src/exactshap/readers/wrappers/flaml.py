@@ -29,7 +29,8 @@ def read(model: Model, request: Request) -> Reader:
             message("FLAML transforms the rows, and only rows show which column each output comes from", do=do)
         )
     classes = [] if getattr(model, "label_transformer", None) is None else [str(label) for label in model.classes_]
-    if request.output in classes[len(classes) == 2 :]:  # two classes share one score
+    # Models inside are fitted on numbers in the place of labels; two classes share one score, which is the second's.
+    if request.output in classes[len(classes) == 2 :]:
         request = replace(request, output=str(classes.index(request.output)))
     try:
         return FlamlReader(around, inside, classes, request)
@@ -81,7 +82,8 @@ class FlamlReader(PipelineReader):
                 self.traits,
                 model=around[0],
                 model_name=f"{type(around[0]).__name__}({self.inner.traits.model_name})",
-                own_call=None,  # neither AutoML nor its estimators answer scores
+                # Neither AutoML nor its estimators answer scores.
+                own_call=None,
                 output_names=tuple(numbered.get(name, name) for name in self.traits.output_names),
                 unit=before + word + numbered.get(number, number),
             ),
@@ -90,6 +92,7 @@ class FlamlReader(PipelineReader):
         self._require_same_answers(inside, request.background.take(slice(0, CHECKED_ROWS)))
 
     def predict(self, X: Table) -> np.ndarray:
+        # ``fit`` of AutoML puts a new model inside: an answer of the old one would be checked against itself.
         if _layers(self.traits.model)[1] is not self._inside:
             raise ExactnessError(
                 message(f"{self.traits.model_name} was fitted again after it was read", do="Make a new Explainer")

@@ -30,6 +30,7 @@ from exactshap.solvers import Posterior, Solution
 
 def read(model: Model, request: Request) -> Reader:
     """Read an estimator of ``exactshap.estimators``."""
+    # By name along the MRO, so that subclasses are read and no estimator is imported before it is needed.
     for cls in type(model).__mro__:
         if cls.__name__ in _READERS:
             return _READERS[cls.__name__](model, request)
@@ -118,6 +119,7 @@ class FanovaReader(Reader):
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         solution = super().solve(X, semivalue, order)
+        # The estimator's covariance is of Shapley values of single columns.
         if semivalue.name != "shapley" or order != 1 or any(len(columns) != 1 for columns in self.traits.players):
             return solution
         own = self.traits.model.shapley_values(X.numeric())

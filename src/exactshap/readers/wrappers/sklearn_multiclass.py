@@ -92,6 +92,7 @@ def _codes(model: Model, request: Request) -> Reader:
     members, constant = [], -0.5 * np.square(codes[chosen]).sum(axis=1)
     for part, code in zip(model.estimators_, codes.T, strict=True):
         if np.ptp(code) == 0.0:  # the same for all classes, so that the part answers a constant
+            # Any row will do, as the part answers the same for all.
             constant += float(_answer(nameless(part), np.zeros((1, int(model.n_features_in_))))[0]) * code[chosen]
         else:
             members.append(Member(_part_of_code(part, request, model), code[None, chosen]))

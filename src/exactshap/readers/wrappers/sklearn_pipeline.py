@@ -47,7 +47,9 @@ def read(model: Model, request: Request) -> Reader:
         place, before = held
         return PipelineReader(model, [*steps[:place], before], steps[place + 1 :], request)
     mixing = [place for place, step in enumerate(steps[:-1]) if sklearn_name(step) in (*_FEATURE_MAPS, "PolynomialFeatures")]
+    # A projection is read with all that follows, so that the tail starts where one is.
     mixing = [place for place in range(len(steps) - 1) if is_projection(steps[place:])] or mixing
+    # Steps before ``start`` work column by column; from there on one reader takes the whole tail.
     start = mixing[0] if mixing else len(steps) - 1
     if start > 0:
         return PipelineReader(model, steps[:start], steps[start:], request)
@@ -61,7 +63,8 @@ def _flat(model: Model) -> list[Any]:
         if sklearn_name(step) == "Pipeline" or _is_imbalanced(step):
             steps += _flat(step)
         elif step is not None and not isinstance(step, str) and not hasattr(step, "fit_resample"):
-            steps.append(step)  # samplers of imbalanced-learn change the training rows only
+            # Samplers of imbalanced-learn are left out: they change the training rows only.
+            steps.append(step)
     return steps
 
 
@@ -118,6 +121,7 @@ def _n_columns(step: Model, request: Request) -> int:
         return int(step.n_features_in_)
     if hasattr(step, "feature_names_in_"):
         return len(step.feature_names_in_)
+    # scikit-learn's own steps know their columns once they are fitted: this one is not.
     if library_class(step, "sklearn") is step.__class__ or request.background is None:
         require_fitted(step, "n_features_in_")
     assert request.background is not None
@@ -136,6 +140,7 @@ class _AsRead:
 
     def require_unchanged(self, model: Model) -> None:
         now = _flat(model)
+        # By identity: a step that compares as equal may hold other numbers.
         same = len(now) == len(self.steps) and all(a is b for a, b in zip(now, self.steps, strict=True))
         if not (same and _own_methods(model) == self.own_methods and all(map(_same, map(_set_methods, now), self.set_methods))):
             got = "Its steps or their methods are others than those that were read"
@@ -182,13 +187,16 @@ class PipelineReader(DelegatingReader):
         players, player_names = players_of(request, feature_names)
         follow, owners, maps = self._owners(players, feature_names, request)
         self._owners_seen = owners if follow.seen else None
+        # A player is a set of input columns; the model behind sees the transformed columns that these are made into.
         transformed = tuple(
             (name, tuple(int(p) for p in np.flatnonzero(np.isin(owners, columns))))
             for name, columns in zip(player_names, players, strict=True)
         )
+        # A column that becomes several (one-hot, splines) gives each of them its name and a number.
         one_to_one = len(set(owners)) == len(owners)
         names = tuple(feature_names[owner] + ("" if one_to_one else f" [{p}]") for p, owner in enumerate(owners))
         background = None if request.background is None else self.rows(request.background)
+        # ``groups`` name input columns: players, which replace them, are made of transformed ones.
         inner = replace(request, background=background, groups=None, players=transformed, feature_names=names)
         super().__init__(
             read_live(functools.partial(_read_tail, [*maps, *tail]), inner),
@@ -210,6 +218,7 @@ class PipelineReader(DelegatingReader):
         for number, columns in enumerate(players):
             player_of[list(columns)] = number
         follow, owners = ColumnOwners(player_of.tolist(), names), np.arange(len(names))
+        # A copy, as some steps write to the rows that they transform.
         rows = None if request.background is None else request.background.take(slice(0, TRIED_ROWS)).copy()
         maps = []
         for step in self.front:
@@ -225,6 +234,7 @@ class PipelineReader(DelegatingReader):
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         self._as_read.require_unchanged(self.traits.model)
+        # What was only seen on background rows is tried on the explained rows as well; known steps need no trial.
         if self._owners_seen is not None and self.traits.background is not None:
             require_apart(self.rows, X, self.traits.background, self.traits.players, self._owners_seen)
         return super().solve(X, semivalue, order)
@@ -257,6 +267,7 @@ class PipelineReader(DelegatingReader):
         return self.inner.predict(self.rows(X))
 
     def memory(self, n_rows: int, order: int) -> float:
+        # What the steps make of the rows, with room for a few tables on the way.
         return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.traits.n_features
 
     def stability(self, X: Table) -> None:

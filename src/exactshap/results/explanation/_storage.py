@@ -54,6 +54,7 @@ def save(explanation: ExplanationData, path: str | Path) -> None:
     arrays, texts = _parts(explanation)
     with atomic_write(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
+            # The size is not known before the array is written; without zip64 an entry would end at 2 GiB.
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
         for name, content in texts.items():
@@ -119,20 +120,24 @@ def _cell(value: object) -> Any:
 
 def _parquet_bytes(data: TableLike, kind: str) -> bytes:
     if kind == "polars":
+        # Parquet has no place for Python objects: they are saved as the text that is shown.
         objects = [name for name, dtype in data.schema.items() if dtype == require("polars", "frames", purpose="Saving").Object]
         return _written(_with_texts(data, objects))
     arrow = require("pyarrow", "frames", purpose="Saving a frame")
     if kind == "pyarrow":
         texts = [field.name for field in data.schema if not (arrow.types.is_nested(field.type) or _is_held(field.type, arrow))]
         return _written(_with_texts(data, texts))
+    # Numbers and dates are always held; only other columns are tried, which takes a conversion each.
     places = [j for j, dtype in enumerate(data.dtypes) if getattr(dtype, "kind", "O") not in "biufM"]
     places = [j for j in places if not _is_column_held(data.iloc[:, j], arrow)]
     if places:
         data = data.copy(deep=False)
         for j in places:
+            # By place, as pandas allows several columns of one name.
             data.isetitem(j, [_text(value) for value in data.iloc[:, j]])
     levels = (data.index.get_level_values(level) for level in range(data.index.nlevels))
     if not all(_is_column_held(level, arrow) for level in levels):
+        # An index may hold what Parquet does not, intervals of a grouping for example.
         data = data.set_axis(data.index.map(str), axis=0)
     return _written(data)
 
@@ -181,7 +186,8 @@ def load(path: str | Path, kind: type[Kind], *, max_bytes: int | None) -> Kind:
     """Read an explanation of this class; see :meth:`Explanation.load`."""
     # Whatever is wrong from here on is wrong with the content
     with open_regular(path) as file:
-        if max_bytes is None:  # what ``save`` writes is not much smaller than its content
+        # What ``save`` writes is not much smaller than its content.
+        if max_bytes is None:
             max_bytes = min(_MOST_BYTES, max(_ALWAYS_BYTES, _MOST_TIMES * os.fstat(file.fileno()).st_size))
         try:
             return _read(file, kind, _Allowance(path, max_bytes))
@@ -189,7 +195,8 @@ def load(path: str | Path, kind: type[Kind], *, max_bytes: int | None) -> Kind:
             raise
         except zipfile.BadZipFile as error:
             raise _damaged(path, f"{error}. Pickles are never loaded") from None
-        except Exception as error:  # zipfile, zlib, json, numpy and the frame libraries have a class for every kind of damage
+        # zipfile, zlib, json, numpy and the frame libraries have a class for every kind of damage.
+        except Exception as error:
             raise _damaged(path, f"{type(error).__name__}: {error}") from None
 
 
@@ -243,10 +250,12 @@ def _check_archive(archive: zipfile.ZipFile, allowance: _Allowance) -> None:
     names = {entry.filename for entry in entries}
     if _METADATA not in names:
         raise ModelFormatError(message(f"{allowance.path} is not a saved Explanation", f"It has no {_METADATA}"))
+    # Two entries of one name: what is checked could be another one than what is read.
     if len(names) < len(entries):
         raise _damaged(allowance.path, "An entry is there twice")
     if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
-        raise _damaged(allowance.path, "An entry is neither stored nor deflated")  # others unpack without a limit
+        # Other methods unpack without a limit.
+        raise _damaged(allowance.path, "An entry is neither stored nor deflated")
     _Allowance(allowance.path, allowance.max_bytes).spend(
         sum(entry.file_size for entry in entries)
     )  # if they say so themselves
@@ -282,6 +291,7 @@ def _metadata(archive: zipfile.ZipFile, allowance: _Allowance) -> dict[str, Any]
 
 def _json(archive: zipfile.ZipFile, name: str, allowance: _Allowance) -> Any:
     content = _content(archive, name, allowance)
+    # Before the text becomes objects, which take many times its size.
     allowance.spend(_OBJECT * sum(map(content.count, _BEFORE_A_VALUE)))
     try:
         return json.loads(content)
@@ -296,11 +306,13 @@ def _array(content: bytes, name: str, path: Any) -> np.ndarray:
         major, _ = np.lib.format.read_magic(stream)
         read_header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
         shape, _, dtype = read_header(stream)
-    except Exception as error:  # numpy parses the header with tokenize and ast, and passes on whatever they raise
+    # numpy parses the header with tokenize and ast, and passes on whatever they raise.
+    except Exception as error:
         raise _damaged(path, f"{name}: {error}") from None
     there = len(content) - stream.tell()
     if dtype.hasobject:
         raise _damaged(path, f"{name} holds Python objects (a pickle), which are never loaded")
+    # Python's integers do not overflow: a product of shapes beyond 64 bits would look small in numpy.
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != there:
         raise _damaged(path, f"{name} announces shape {shape} but holds {there} bytes")
     stream.seek(0)
@@ -333,6 +345,7 @@ def _read_parquet(content: bytes, kind: str, n_rows: int, allowance: _Allowance)
             return table.to_pandas() if kind == "pandas" else table
         # Text is views there: a cell that is repeated is kept once
         allowance.spend(unpacked_bytes(content, shared=None))
+        # One row more than there are values shows that the table has too many.
         return library.read_parquet(io.BytesIO(content), n_rows=n_rows + 1)
     except ModelFormatError:
         raise
@@ -358,6 +371,7 @@ def _read_arrow(content: bytes, n_rows: int, allowance: _Allowance) -> Any:
     for column in table.columns:
         if arrow.types.is_dictionary(column.type) and column.type.value_type in kinds:
             for chunk in column.chunks:
+                # What each cell's text takes once the references to the dictionary are replaced by copies of it.
                 lengths = compute.binary_length(chunk.dictionary).cast(arrow.int64()).take(chunk.indices)
                 allowance.spend(compute.sum(lengths).as_py() or 0)
     return table.cast(schema)
@@ -383,12 +397,14 @@ def unpacked_bytes(content: bytes, shared: Collection[str] | None = ()) -> int:
     """
     if content[:4] != _MAGIC or content[-4:] != _MAGIC or len(content) < 12:
         raise ValueError("Its Parquet part does not begin and end as one")
+    # The file ends with the footer, its length in four bytes, and the magic word.
     start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     if start < 4:
         raise ValueError("Its Parquet footer is longer than the file")
     footer = _Compact(content, start).struct()
     if 8 in footer:
         raise ValueError("Its Parquet part is encrypted")
+    # Field 2 of a schema element is the length of arrays of fixed length.
     width = max(_WIDTH, *(element.get(2, 0) for element in footer[2]))
     cells = sum(_chunk_bytes(content, chunk, width, shared) for group in footer[4] for chunk in group[1])
     return _COLUMN * len(footer[2]) + cells
@@ -406,9 +422,11 @@ def _chunk_bytes(content: bytes, chunk: dict[int, Any], width: int, shared: Coll
     end = position + about[7]
     if not 4 <= position <= end <= len(content):
         raise ValueError("A Parquet column is outside of the file")
+    # A cell that refers to a dictionary may become a copy of its longest entry, which is at most the whole dictionary page.
     repeated = about[1] == _BYTE_ARRAY and shared is not None and not (len(path) == 1 and path[0] in shared)
     total = largest_dictionary = 0
     for header, n_values in _pages(content, position, end):
+        # A text of shared beginnings may be far longer than its page: no header bounds it.
         if about[1] >= _BYTE_ARRAY and _DELTA_BYTE_ARRAY in (header.get(5, {}).get(2), header.get(8, {}).get(4)):
             raise ValueError("A Parquet column of text is encoded by shared beginnings, which saving never does")
         if 7 in header:
@@ -422,6 +440,7 @@ def _pages(content: bytes, position: int, end: int) -> Iterator[tuple[dict[int, 
     while position < end:
         reader = _Compact(content, position)
         header = reader.struct()
+        # Field 3 is the compressed size on disk, field 2 the size in memory.
         position = reader.position + header[3]
         if min(header[2], header[3]) < 0 or position > end:
             raise ValueError("A Parquet page is outside of its column")
@@ -439,6 +458,7 @@ class _Compact:
         self.content, self.position = content, position
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
+        # A file may nest structs without end; Parquet's own are never that deep.
         if depth > 16:
             raise ValueError("A Parquet header is nested too deeply")
         fields: dict[int, Any] = {}
@@ -452,7 +472,8 @@ class _Compact:
         return fields
 
     def _value(self, kind: int, depth: int) -> Any:
-        if kind in (1, 2):  # the type of a field of truth says which it is
+        # Thrift writes true and false as two types, without a value.
+        if kind in (1, 2):
             return kind == 1
         if kind in (3, 7):
             return self._skip(1 if kind == 3 else 8)
@@ -470,6 +491,7 @@ class _Compact:
         start = self._byte()
         size, kind = start >> 4, start & 15
         size = self._unsigned() if size == 15 else size
+        # Each item takes a byte at least: a longer list is damage, and is refused before it is built.
         if size > len(self.content) - self.position:
             raise ValueError("A Parquet list is longer than the file")
         return [self._skip(1) if kind in (1, 2) else self._value(kind, depth + 1) for _ in range(size)]
@@ -495,4 +517,5 @@ class _Compact:
 
     def _signed(self) -> int:
         value = self._unsigned()
+        # Zigzag: 0, -1, 1, -2 ... are written as 0, 1, 2, 3 ...
         return (value >> 1) ^ -(value & 1)
