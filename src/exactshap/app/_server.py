@@ -47,10 +47,12 @@ def run_app(
     uvicorn = require("uvicorn", "app", purpose="The app")
     token = token or secrets.token_urlsafe(24)
     application = make_app(what_if, token)
+    # Bound here and handed over: the port is known before the server runs, and nobody can take it in between.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(("127.0.0.1", port))
-    listening.listen()  # who comes before the server has started waits, and is not refused
+    # From here on who comes before the server has started waits, and is not refused.
+    listening.listen()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/?token={token}"
     ready(address)
     if open_browser:
@@ -106,13 +108,16 @@ class _Guard:
         self._mounted = Router([Mount(self._folder, app=inner)])
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        # Start and stop of the server come from the server itself, not from a browser.
         if scope["type"] == "lifespan":
             await self._inner(scope, receive, send)
         elif self._may_pass(scope):
             await self._mounted(scope, receive, send)
         elif scope["type"] == "websocket":
+            # 1008 is the code for a violated policy.
             await send({"type": "websocket.close", "code": 1008})
         elif self._brings_token(scope):
+            # Away from the address with the token, so that it does not stay in the history or go out as a referrer.
             await self._answer(send, 303, "", self._welcome(scope))
         else:
             await self._answer(send, 403, "This page needs the address that exactshap app printed.", [])
@@ -120,6 +125,7 @@ class _Guard:
     def _may_pass(self, scope: Scope) -> bool:
         if not (_is_here(scope) and _same(f"/{scope['path'].split('/')[1]}", self._folder)):
             return False
+        # The page itself may come without the cookie, as SameSite=Strict holds it back where another page led here.
         if scope["type"] == "http" and scope["path"] == f"{self._folder}/":
             return _is_own_origin(scope, required=False)
         return _is_own_origin(scope, required=scope["type"] == "websocket") and self._brings_cookie(scope)
@@ -156,6 +162,7 @@ def _is_here(scope: Scope) -> bool:
 def _is_own_origin(scope: Scope, *, required: bool) -> bool:
     if not required and not any(key == b"origin" for key, _ in scope["headers"]):
         return True
+    # ws and wss name the scheme of a socket; its Origin names that of the page.
     scheme = "https" if scope["scheme"] in ("https", "wss") else "http"
     return _header(scope, b"origin") == f"{scheme}://{_header(scope, b'host')}"
 
@@ -165,4 +172,5 @@ def _cookie_name(scope: Scope) -> str:
 
 
 def _same(given: str, secret: str) -> bool:
+    # In constant time, so that no delay shows how much of a guess was right.
     return hmac.compare_digest(given.encode(), secret.encode())

@@ -150,6 +150,7 @@ def _changed(row: Table, changes: dict[str, Any]) -> Any:
     for name, value in changes.items():
         dtype = frame[name].dtype
         series = nw.new_series(name, [value], backend=frame.implementation)
+        # A slider may stop between whole numbers, which a cast would cut off without a word.
         if dtype.is_integer() and isinstance(value, float) and not value.is_integer():
             dtype = nw.Float64()
         cells.append(series if dtype in (nw.Object, nw.Unknown) else series.cast(dtype))
@@ -179,6 +180,7 @@ def _control(data: Table, j: int, name: str) -> dict[str, Any]:
         return {"name": name, "choices": sorted(texts, key=str)}
     known = cells[np.isfinite(cells.astype(float))]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    # Columns of whole numbers stay whole, whatever their type: missing cells make floats of integers in pandas.
     whole = bool(known.size) and bool(np.all(known == np.round(known)))
     return {"name": name, "whole": whole, **_grid(low, high if high > low else low + 1.0, whole)}
 
@@ -193,6 +195,7 @@ def _grid(low: float, high: float, whole: bool) -> dict[str, float]:
         return {"low": low, "high": high, "step": 1.0}
     smallest = (high - low) / _MOVES
     places = -math.floor(math.log10(smallest))
+    # 0.999: a range that is a multiple of the step may come out a rounding above it.
     step = next(size for size in (1.0, 2.0, 5.0, 10.0) if size * 10.0**-places >= 0.999 * smallest) * 10.0**-places
     ends = (math.floor(low / step) * step, math.ceil(high / step) * step, step)
     return dict(zip(("low", "high", "step"), (round(end, places) for end in ends), strict=True))

@@ -78,6 +78,7 @@ def log_explanation(
     """
     if not explanation.n_rows:
         raise InputError(message("An explanation without rows is not logged", "Got 0 rows"))
+    # Before the first file: MLflow would refuse the name only after artifacts were logged.
     _check_name(name)
     mlflow = require("mlflow", "mlflow", purpose="Logging to MLflow")
     metrics = {f"{name}.{key}": value for key, value in _metrics(explanation).items()}
@@ -171,6 +172,7 @@ def _metrics(explanation: Explanation) -> dict[str, float]:
         metrics["max_std_error"] = float(explanation.std_error.max())
     strength = np.abs(explanation.values).mean(axis=0).reshape(explanation.n_players, -1).mean(axis=1)
     labels = _labels(explanation.feature_names)
+    # Stable, so that features of equal strength keep their order from run to run.
     for j in np.argsort(-strength, kind="stable")[:_MAX_METRICS]:
         metrics[f"importance/{labels[j]}"] = float(strength[j])
     return metrics

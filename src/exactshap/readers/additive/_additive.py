@@ -171,6 +171,7 @@ class AdditiveReader(Reader):
             subsets.extend(stack.subsets)
             tables.extend(stack.tables)
         if not tables:
+            # A model without terms still has a game, with values that are all 0.
             subsets, tables = [()], [np.zeros((X.n_rows, 1, self.traits.n_outputs))]
         if self.traits.single_output:
             tables = [table[:, :, 0] for table in tables]
@@ -194,6 +195,7 @@ class AdditiveReader(Reader):
             part = self._solved(rows, semivalue, order)
         else:
             part = Part.join((self._solved(rows[piece], semivalue, order) for piece in slices(X.n_rows, step)), X.n_rows)
+        # A set of k players adds up 2^k coalition values, each of them off by so much.
         return replace(part, error_bound=2.0**order * self._errors(X))
 
     def _piece_rows(self, n_rows: int) -> int:
@@ -205,6 +207,7 @@ class AdditiveReader(Reader):
     def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         if self._linear is None:
             part = solve_stacks(self._stacks(rows), self.traits.n_players, len(rows), self.traits.n_outputs, semivalue, order)
+        # Rounding leaves few digits of the prediction: these sums are in extended precision.
         elif self._is_coarse:
             model, means = cast(Linear, self._linear.value), cast(BoundLinear, self._bound[0]).means
             part = solve_linear_precisely(model, means, rows, self.traits.n_players, semivalue, order)
@@ -244,6 +247,7 @@ class AdditiveReader(Reader):
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time some rows, or some calls of functions on the whole background."""
         rows, n_blocks = self._encode(few), -(-n_rows // block_rows)
+        # The few rows again and again: time depends on their number, not on what is in them.
         many = rows[np.arange(TIMED_ROWS) % len(rows)]
         solving = stacks_cost(self._widths, n_rows, self.traits.n_outputs, order)
         if len(many) * sum(map(calls_of_row, self._bound)) > TIMED_CALLS:

@@ -86,6 +86,7 @@ def read(model: Model, request: Request) -> Reader:
     black box.
     """
     request.refuse_options(OPTIONS, owner="The black-box reader")
+    # A sampling option is only of use where the function is sampled.
     if request.options.get("exact_owner", True) and not SAMPLING & set(request.options):
         kept = {name: value for name, value in request.options.items() if name not in OPTIONS}
         reader = owner_reader(model, replace(request, options=kept))
@@ -109,6 +110,7 @@ class BlackBox(Reader):
 
     def __init__(self, function: Callable[..., Any], request: Request) -> None:
         name, background = name_of(function), request.background
+        # Before anything else: without reference rows there is nothing to call the function on.
         value_functions = ("interventional", "baseline")
         choose_value_function(request, value_functions, None, owner=name)
         assert background is not None
@@ -128,6 +130,7 @@ class BlackBox(Reader):
             block_rows=4,
         )
         self.traits, self._outputs = self._of_first_call(traits, request.output)
+        # After the first call, which shows the precision of the answers.
         self.traits = self.traits.with_rounding(relative=BATCH_ROUNDINGS * self.traits.relative_rounding)
         self.traits = replace(self.traits, asks=calls_forecast(self))
 
@@ -194,6 +197,7 @@ class BlackBox(Reader):
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         X = self._like_background(X)
+        # What is left are the sampler's own settings.
         settings = {
             key: value
             for key, value in self.options.items()
@@ -202,6 +206,7 @@ class BlackBox(Reader):
 
         def solve_row(i: int) -> Solution:
             row = X.take(slice(i, i + 1))
+            # A player whose columns are the same in the row and in all background rows gets exactly 0, and costs no call.
             moving = moving_players(self.traits.players, self._fixed, row)
             return solve_moving(self.row_game(row, i), moving, semivalue, order, **settings).as_batch()
 
@@ -223,6 +228,7 @@ class BlackBox(Reader):
     def batch_rows(self) -> int:
         """Return the most rows that the function gets at once. A single coalition may need more."""
         assert self.traits.background is not None
+        # Limited in memory, and small enough for progress within a row.
         most = min(BATCH_CELLS // max(self.traits.n_features, 1), BATCH_ROWS, BATCH_COALITIONS * self.traits.background.n_rows)
         return self.options["batch_size"] or max(most, 1)
 
@@ -328,6 +334,7 @@ def _same(one: Any, other: Any) -> bool:
     if getattr(one, "ndim", 0) or getattr(other, "ndim", 0):  # a vector in a cell
         return np.array_equal(one, other)
     try:
+        # NaN is the one number that differs from itself.
         alike = bool(one == other or (one != one and other != other))
     except (TypeError, ValueError):  # pandas' NA compares to nothing
         return one is other
@@ -357,10 +364,12 @@ def owner_reader(model: Model, request: Request) -> Reader | None:
     if known is None or request.background is None or not is_own_method(model, known):
         return None
     try:
+        # In a context of its own, so that the warnings that are raised there are raised nowhere else.
         reader = copy_context().run(_read_exactly, owner, request)
         rows = _checked_rows(request.background)
         expected, got = joined_outputs(model(rows.native)), np.asarray(reader.predict(rows), float)
-    except Exception:  # whatever keeps the owner from being read exactly, the function itself can still be sampled
+    # Whatever keeps the owner from being read exactly, the function itself can still be sampled.
+    except Exception:
         return None
     if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.traits.rounding.precision, atol=0.0):
         return None
@@ -368,7 +377,8 @@ def owner_reader(model: Model, request: Request) -> Reader | None:
 
 
 def _read_exactly(owner: Model, request: Request) -> Reader:
-    RAISED.set((ExplanationWarning,))  # of a part of the owner that can only be called
+    # A warning says that a part of the owner can only be called: then the owner has no exact reader.
+    RAISED.set((ExplanationWarning,))
     return read_any(owner, request)
 
 
@@ -392,6 +402,7 @@ def calls_cost(reader: Reader, row: OracleGame, n_rows: int, order: int) -> Cost
     """Return the cost of ``n_rows`` rows: the function is timed on one coalition, and on batches of them while that is quick."""
     coalitions, method = _coalitions(reader)
     most = int(min(coalitions, reader.batch_coalitions))  # type: ignore[attr-defined]
+    # Hybrids with columns from both sides, so that the function is timed on rows as it will get them.
     masks = np.random.default_rng(0).random((most, reader.traits.n_players)) < 0.5
     n_units = n_rows * coalitions
     one, each = seconds_by_size(lambda n: row.value(masks[:n]), most, patience=PATIENCE, n_units=n_units, timed=clocked_waiting)

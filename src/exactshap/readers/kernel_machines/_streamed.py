@@ -92,6 +92,7 @@ class Streamed(Strategy):
             part = Part.join(rows, len(values))
             total = part if total is None else total + part
         if total is None:
+            # A machine without terms: zeros of the right shape, as every part adds up.
             n_sets = count_sets(machine.n_players, order)
             total = Part.zeros(len(values), n_sets, machine.n_outputs, method="quadrature")
         return total
@@ -103,6 +104,7 @@ class Streamed(Strategy):
         They are the terms of a functional game with exponentials of single columns.
         """
         machine = self.machine
+        # Hybrid rows need factors of the background as well, and groups products of several: only the others are exponentials.
         found = [] if machine.replaces_columns or machine.has_groups else [_exponential(block) for block in machine.blocks]
         return tuple(terms for terms in found if terms is not None) if None not in found else ()
 
@@ -150,6 +152,7 @@ class Streamed(Strategy):
         for whole in machine.blocks:
             block = next(cut_terms(whole, int(np.clip(pairs, *SAMPLE_TERMS))))
             width = block.coefficients.shape[1]
+            # A sample of some milliseconds: few terms first, then as many background rows as are left of its work.
             m = int(np.clip(pairs / width, 1, min(SAMPLE_BACKGROUND, n_background)))
             solve = self._sample(block, rows, m, semivalue, order)
             method = machine.finish(solve(), rows, semivalue, order).method  # the first loads the kernels

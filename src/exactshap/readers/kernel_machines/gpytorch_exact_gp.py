@@ -34,7 +34,9 @@ def read(model: Model, request: Request) -> Reader:
         )
     units = _units(model, points.shape[1])
     slopes, constant = _mean_function(model, points.shape[1])
+    # In the user's units from here on: lengthscales take the columns' widths, the kernel the square of the target's scale.
     kernel = units.kernel(_read_kernel(model.covar_module, points.shape[1], units.widths))
+    # The kernel has t^2, the prediction needs t: one of them is divided out of the coefficients.
     alpha = _alpha(model, points @ slopes + constant) / units.target_scale
     points, slopes, constant = units.points(points), *units.mean(slopes, constant)
     posterior, request = attach(request, [Process.of(kernel, points, _cholesky(model, kernel, points, units.target_scale))])
@@ -71,6 +73,7 @@ class _Units:
         return kernel if self.target_scale == 1.0 else Constant(self.target_scale**2) * kernel
 
     def mean(self, slopes: np.ndarray, constant: float) -> tuple[np.ndarray, float]:
+        # s + t (slopes (x - o) / w + constant), written as slopes and a constant of x itself.
         inner = slopes / self.widths
         return self.target_scale * inner, self.target_shift + self.target_scale * (constant - float(inner @ self.offsets))
 
@@ -115,7 +118,8 @@ def _alpha(model: Model, mean: np.ndarray) -> np.ndarray:
     from scipy.linalg import cho_solve
 
     model.eval()
-    _predict_array(model, model.train_inputs[0][:1])  # fills the cache
+    # A prediction fills the cache.
+    _predict_array(model, model.train_inputs[0][:1])
     if type(model.prediction_strategy).__name__ == "DefaultPredictionStrategy":
         return _numbers(model.prediction_strategy.mean_cache)
     points = model.train_inputs[0].detach().cpu().numpy()
@@ -253,10 +257,12 @@ class _Columns(Kernel):
         self.inner, self.columns = inner, columns
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
+        # By identity: parts of one mixture must still share one object when they are spread to more columns.
         wide: dict[int, ScaledMixture | None] = {id(None): None}
         parts = self.inner.expand(len(self.columns))
         for one in (part.member_of for part in parts):
             if one is not None and id(one) not in wide:
+                # An infinite bandwidth makes a factor 1: columns of other kernels do not count here.
                 sigma = np.full(n_features, np.inf)
                 sigma[list(self.columns)] = one.sigma
                 wide[id(one)] = ScaledMixture(one.mixture, sigma, one.profile)

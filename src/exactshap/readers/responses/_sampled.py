@@ -91,6 +91,7 @@ class SampledResponse(LinkedReader):
         ours = np.stack(
             [self._game(rows.take([i]))[0](np.ones((1, self.traits.n_players), bool))[0] for i in range(rows.n_rows)]
         )
+        # Rounding of a score of size s moves a response by about s eps, and the link itself rounds once.
         scores = np.abs(self.inner.predict(rows)).reshape(rows.n_rows, -1).max(axis=1, initial=1.0)
         allowed = ROUNDING * self.inner.traits.relative_rounding * (1.0 + scores) * np.abs(own).max(axis=1, initial=1e-300)
         worst = np.abs(own - ours).max(axis=1)
@@ -109,6 +110,7 @@ class SampledResponse(LinkedReader):
         return ControlledGame(scores, self._respond, self._row_weights, step), live
 
     def _respond(self, scores: np.ndarray) -> np.ndarray:
+        # Most links take the score as it is: no copy of all hybrids' scores is made then.
         is_plain = self._slope == 1.0 and self._shift == 0.0
         return link_of(self._link)(scores if is_plain else self._slope * scores + self._shift)
 
@@ -126,6 +128,7 @@ class SampledResponse(LinkedReader):
             shape = () if self.traits.single_output else (self.traits.n_outputs,)
             sets = player_sets(self.traits.n_players, order)
             return Solution(Part.zeros(0, len(sets), *shape), sets)
+        # phi(m) of all rows at once, which is exact.
         score = self.inner.solve(X, semivalue, order)
         return Solution.join((self._row(X.take([i]), score, i, semivalue, order) for i in range(X.n_rows)), X.n_rows)
 
@@ -138,6 +141,7 @@ class SampledResponse(LinkedReader):
             if len(live) <= self._enumerated_players:
                 settings["budget"] = max(settings.get("budget", DEFAULT_BUDGET), enough)
             settings.setdefault("budget", DEFAULT_BUDGET)
+            # All coalitions are visited: there is no sampling noise for the score to take away.
             controlled.is_exact = enough <= settings["budget"]
             if controlled.is_exact:
                 game = self._all_coalitions(row, live) or controlled
@@ -147,6 +151,7 @@ class SampledResponse(LinkedReader):
         ends = game(np.array([[False], [True]]).repeat(self.traits.n_players, axis=1))
         values = found.values.reshape(len(found.sets), self.traits.n_outputs)
         if game.slopes.any():
+            # phi(v) = B phi(m) + phi(v - B m), by linearity in the game.
             values = values + score.values[i].reshape(len(found.sets), self.traits.n_outputs) @ game.slopes
         steep = steepest(self._link)
         steep = abs(self._slope) * (steep if steep is not None else float(np.abs(ends[1]).max()))
@@ -174,6 +179,7 @@ class SampledResponse(LinkedReader):
             values += _mean(_answered(self._respond, scores), self._row_weights[start : start + len(scores)])
             start += len(scores)
         bits = np.zeros(self.traits.n_players, np.int64)
+        # Players that change nothing have bit 0, so that they drop out of a coalition's number.
         bits[players] = 2 ** np.arange(len(players))
         return AllCoalitions(_finite(values), bits)
 

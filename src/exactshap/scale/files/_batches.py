@@ -81,6 +81,7 @@ class Work:
         if self.folder is None:
             return Done(importance, "")
         target = Path(self.folder, batch.name)
+        # An earlier run finished it, yet its bytes are others now: the user is warned at the end.
         had_changed = bool(batch.digest) and target.exists()
         return Done(importance, self._written(table, importance, target), had_changed=had_changed)
 
@@ -101,7 +102,8 @@ class Work:
         parquet = require("pyarrow.parquet", "scale", purpose="Writing Parquet")
         if not self.part.writes_all:
             table = table.replace_schema_metadata({_IMPORTANCE: json.dumps(importance.to_json())})
-        repeated = [*self.part.layout.keep, *self.part.layout.names_of_features]  # values hardly repeat
+        # Only columns that repeat cells are written as dictionaries: values hardly repeat.
+        repeated = [*self.part.layout.keep, *self.part.layout.names_of_features]
         try:
             with atomic_write(target) as draft:
                 parquet.write_table(table, draft, use_dictionary=repeated)
@@ -116,10 +118,12 @@ class Work:
         before = finished.slice(0, 1).to_pylist()[0]
         try:
             now = self.part(row).to_pylist()[0]
-        except InputError:  # it was marked before, or could not have been there
+        # The row was marked before, or could not have been there.
+        except InputError:
             now = dict.fromkeys(before, np.nan)
         names = self.part.layout.numbers
         old, new = (np.array([numbers[name] for name in names], float) for numbers in (before, now))
+        # Relative to the largest number of the row: small values may differ by rounding of large ones.
         size = np.max(np.abs(old[np.isfinite(old)]), initial=0.0)
         if not np.allclose(old, new, rtol=0.0, atol=1e-9 * size, equal_nan=True):
             j = int(np.nanargmax(np.abs(old - new))) if np.isfinite(old - new).any() else 0

@@ -167,8 +167,10 @@ def explain_dataset(
     folder = None if destination is None else Path(destination)
     if folder is not None:
         _refuse_inside(folder, source, stored, filesystem)
+    # The place is checked before any input is read: digests of large inputs take long.
     before = None if folder is None else check_place(folder, resume=resume)
     part = _typed(part, stored)
+    # All files, before the first is explained: a file that does not fit must not end a run after hours.
     _check_schemas(part, stored)
     batch_rows = _checked_batch_rows(part, batch_rows)
     files = list(run(functools.partial(inspect, keep=part.layout.keep), stored))
@@ -182,7 +184,9 @@ def explain_dataset(
             check_run(folder, before, manifest.content)
         manifest.write()
     batches = cut(files, batch_rows, manifest.outputs if manifest else {})
+    # Absolute, as workers of the map may stand in another folder.
     work = Work(part, None if folder is None else str(folder.absolute()))
+    # One row of an earlier run is explained again: what no digest shows (budget, versions) would change its values.
     first = next(((batch, table) for batch in batches if (table := work.finished(batch)) is not None), None)
     if first is not None:
         work.check_again(*first)
@@ -202,6 +206,7 @@ def _gathered(
     total, resumed, changed = _nothing(work.part), 0, 0
     try:
         with progress_rows(progress, sum(batch.n_rows for batch in batches)) as report:
+            # In the order of the batches, so that sums have the same bits for any map.
             for batch, done in zip(batches, run(work, batches), strict=True):
                 total += done.importance
                 resumed += batch.n_rows if done.was_there else 0
@@ -212,6 +217,7 @@ def _gathered(
     finally:
         if manifest is not None:
             manifest.write()
+    # Once more at the end: a file that changed after its batch was read would make the results those of no input.
     for file in {batch.file.name: batch.file for batch in batches}.values():
         file.check(finally_=True)
     if changed:
@@ -231,6 +237,7 @@ def _gathered(
 
 def _nothing(part: Partition) -> GlobalImportance:
     arrow = require("pyarrow", "scale", purpose="Reading data")
+    # Importances of no row: what those of the batches are added to, and what a run without rows returns.
     return GlobalImportance.of(arrow.table(part.layout.marked(0)))
 
 
@@ -300,13 +307,16 @@ def _check_type(field: Any, before: Any, name: str, first: str, part: Partition)
     arrow = require("pyarrow", "scale", purpose="Reading data")
     kinds = [arrow.types.is_floating(one.type) or arrow.types.is_integer(one.type) for one in (field, before)]
     kept = field.name in part.layout.keep
+    # A column of nothing but missing cells has the type null in Arrow, and fits any other.
     if field.type == before.type or field.name in part.drop or arrow.types.is_null(field.type):
         return
     if arrow.types.is_null(before.type) and (not kept or part.types[field.name] == field.type):
         return
+    # Kept columns go into one schema of results; features need only stay numbers, or stay none.
     if kept or kinds[0] != kinds[1]:
         got = f"Got {field.type}, in {first} {before.type}"
         raise InputError(message(f"Column {field.name!r} of {name} has another type", got, "Convert one of the files"))
+    # Cells in single precision may fall on the other side of a split than the same numbers in double.
     if arrow.float32() in (field.type, before.type):
         warn(f"column {field.name!r} is {field.type} in {name}, but {before.type} in {first}", ExplanationWarning)
 

@@ -25,6 +25,7 @@ def check_place(folder: Path, *, resume: bool) -> dict[str, Any] | None:
     if folder.exists() and not folder.is_dir():
         raise InputError(message(f"{folder} is a file", do="Name a folder for the results"))
     held = [path.name for path in folder.iterdir()] if folder.exists() else []
+    # Drafts of a run that was killed are no results, and are written over.
     held = [name for name in held if not name.endswith(".exactshap.part")]
     if not held:
         return None
@@ -38,6 +39,7 @@ def check_place(folder: Path, *, resume: bool) -> dict[str, Any] | None:
 
 def check_run(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse a run that is not the earlier one; every difference is named."""
+    # As it would be read back: tuples are lists in JSON, and would differ from themselves.
     now = json.loads(json.dumps(now))
     changes = [
         _change(f"the {name}", before["run"].get(name), value)
@@ -73,6 +75,7 @@ class Manifest:
         if self.outputs.get(name) == digest:
             return
         self.outputs[name] = digest
+        # The manifest grows with the results: writing it after each would cost their number squared.
         if time.perf_counter() - self.written >= self.seconds / _MANIFEST_TIME:
             self.write()
 
@@ -80,6 +83,7 @@ class Manifest:
         """Write the manifest, the same bytes for the same run; drafts of killed runs go."""
         started = time.perf_counter()
         self.folder.mkdir(parents=True, exist_ok=True)
+        # Sorted, as a resumed run adds its results in another order.
         content = {"format": _FORMAT, **self.content, "outputs": dict(sorted(self.outputs.items()))}
         with atomic_write(self.folder / NAME) as draft:
             draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

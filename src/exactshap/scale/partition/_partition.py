@@ -195,6 +195,7 @@ class Partition:
         """
         part = copy.copy(self)
         part.types = {name: types.get(name, known) for name, known in self.types.items()}
+        # The packed form holds the old types.
         part._packed = None
         return part
 
@@ -217,6 +218,7 @@ class Partition:
         return part
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Engines pickle a partition once for each task: explainer and model are packed once.
         if self._packed is None:
             self._packed = pack({name: value for name, value in self.__dict__.items() if name != "_packed"})
         return _restored, self._packed
@@ -266,7 +268,8 @@ class Partition:
         try:
             return solve(np.arange(features.n_rows))
         except REFUSALS as error:
-            solve(np.arange(0))  # a table that does not fit raises here, whatever its rows
+            # No rows: a table that does not fit raises here, whatever its rows.
+            solve(np.arange(0))
             if self.on_bad_rows == "raise":
                 raise _naming_the_row(solve, features, error, kept, offsets) from None
         columns = self.layout.marked(features.n_rows)
