@@ -57,12 +57,14 @@ def read_table(path: Path) -> Any:
         table = _read(path, suffix)
     except MissingDependencyError:
         raise
-    except Exception as error:  # each library has its own classes for malformed files, OSError without a number among them
+    # Each library has its own classes for malformed files, OSError without a number among them.
+    except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise InputError(
             message(f"{path} cannot be read as {suffix[1:].upper()}", f"{type(error).__name__}: {error}")
         ) from None
+    # A table of semicolons or tabs is read without an error, as one column that no model knows.
     _refuse_other_separators(table, path)
     return table
 
@@ -151,6 +153,7 @@ def _without_formulas(frame: TableLike) -> Any:
 
     wide = nw.from_native(frame, eager_only=True)
     texts = [name for name in wide.columns if not wide[name].dtype.is_numeric() and wide[name].dtype != nw.Boolean]
+    # Texts only: a negative number begins with a minus, and stays a number.
     guarded = {name: [_no_formula(cell) for cell in wide[name].to_list()] for name in texts}
     changed = [
         nw.new_series(name, cells, backend=wide.implementation)
@@ -235,7 +238,8 @@ def _load_skops(path: Path, trust: bool) -> Any:
     skops = require("skops.io", "cli", purpose="Reading a skops file")
     try:
         with open_regular(path) as file:
-            content = file.read()  # once: what is checked is what is loaded
+            # Once: what is checked is what is loaded, also if the file is exchanged in between.
+            content = file.read()
         unknown = list(skops.get_untrusted_types(data=content))
     except Exception as error:  # skops reads a zip of JSON and passes on whatever is wrong with it
         raise ModelFormatError(message(f"{path.name} is not a skops file", f"{type(error).__name__}: {error}")) from None

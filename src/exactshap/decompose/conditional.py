@@ -126,6 +126,7 @@ def decompose_conditional_hsic(
     left_of_y, values = problem.left_of_y, np.array([(problem.left_of_y * share).sum() for share in shares])
     efficient, total = semivalue.is_efficient(1), problem.total()
     tolerance = 64.0 * np.finfo(float).eps * (tables[0].n_rows + len(values)) * np.abs(left_of_y).sum() / tables[0].n_rows ** 2
+    # Only efficient indices have shares that sum to v(D), by its trace.
     residual = float(total - values.sum()) if efficient else None
     if residual is not None:
         check_residual("conditional HSIC", residual, float(tolerance))
@@ -133,6 +134,7 @@ def decompose_conditional_hsic(
     if n_permutations:
         check_reach(n_permutations, correction, len(values), level)
         orders = problem.orders(n_permutations, neighbours, rng)
+        # Rows of what Z leaves of Y are exchanged: what belongs to X stays, and no regression is fitted again.
         null = np.array([[(left_of_y[np.ix_(order, order)] * share).sum() for share in shares] for order in orders])
     return PairwiseDecomposition(
         statistic="conditional HSIC",
@@ -196,6 +198,7 @@ class _Problem:
         for width in WIDTHS:
             wider = replace(self.z, bandwidths=width * self.z.bandwidths)
             eigenvalues, vectors = np.linalg.eigh(_centred(self._whole(wider)))
+            # A positive semi-definite matrix has no negative eigenvalues but for rounding.
             found.append((width, np.maximum(eigenvalues, 0.0), vectors))
         return found
 
@@ -204,6 +207,7 @@ class _Problem:
         best, centred = None, _centred(kernel)
         for width, eigenvalues, vectors in self._spectra:
             rotated = vectors.T @ centred @ vectors
+            # R = ridge (K + ridge)^-1 for every ridge, from one decomposition for each width.
             for ridge in RIDGES * len(kernel):
                 shrink = ridge / (eigenvalues + ridge)
                 left = ((vectors * shrink) @ rotated * (vectors * shrink)).sum(axis=1)  # diagonal of R K R
@@ -253,6 +257,7 @@ class _Problem:
 
     def orders(self, count: int, neighbours: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Yield permutations of the rows among neighbours in Z."""
+        # Neighbours in units of each column's deviation: none counts more for its unit; constant columns count nothing.
         scaled = self.z.columns / np.where(self.z.columns.std(axis=1) > 0, self.z.columns.std(axis=1), 1.0)[:, None]
         parts = _halved(self.rows, scaled, neighbours) if neighbours else [self.rows]
         for _ in range(count):

@@ -183,6 +183,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self._X, self._shift, self._scale = X, float(y.mean()), float(y.std()) or 1.0
         target = (y - self._shift) / self._scale
         best = None
+        # The attributes are set for each try, as the components read them; the best ones are set again below.
         for scales, strength in itertools.product(self._length_scales(X), self._strengths()):
             self.length_scale_, self.strength_ = scales, strength
             self._means = _column_means(X, scales)
@@ -191,6 +192,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
                 best = fitted, scales, strength, self._means
         assert best is not None
         (likelihood, ratio, variance), self.length_scale_, self.strength_, self._means = best
+        # The density of y is that of the scaled target over scale^n.
         self.log_marginal_likelihood_ = float(likelihood - len(y) * np.log(self._scale))
         self._ratio = ratio
         self.variance_, self.noise_ = float(variance * self._scale**2), float(ratio * variance * self._scale**2)
@@ -212,6 +214,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         if not return_std:
             return mean
         prior = np.prod(1.0 + self._own(X), axis=1)
+        # A variance that is 0 may round to a negative number.
         return mean, np.sqrt(np.maximum(self.variance_ * (prior - self._explained(sections)), 0.0))
 
     def shapley_values(self, X: TableLike, value_function: str = "functional") -> FanovaValues:
@@ -234,6 +237,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         constant = 0.0 if value_function == "functional" else 1.0 / X.shape[1]
         functionals = np.stack(set_sums(sections), axis=1) + constant  # (n_rows, d, n_train)
         values = functionals @ self.dual_coef_ + constant * self._shift
+        # L^-1 Phi: products of its rows are Phi' (K + noise)^-1 Phi, with one triangular solve for all rows and players.
         whitened = solve_triangular(self._cholesky, functionals.reshape(-1, functionals.shape[2]).T, lower=True)
         whitened = whitened.T.reshape(functionals.shape)
         own = self._own(X)
@@ -243,6 +247,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         moving = np.prod([1.0 + h for h in sections], axis=0) - fixed
         variance = self.variance_ * (np.prod(1.0 + own, axis=1) - fixed - self._explained(moving))
         baseline = fixed * (self._shift + float(self.dual_coef_.sum()))
+        # Predicted by another way than the values: efficiency is checked, not assumed.
         residual = self.predict(X) - baseline - values.sum(axis=1)
         return FanovaValues(values, covariance, baseline, residual, variance - covariance.sum(axis=(1, 2)))
 

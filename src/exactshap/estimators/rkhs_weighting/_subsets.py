@@ -164,6 +164,7 @@ class GivenSubsets(SubsetDistribution):
         return [tuple(sorted(self.subsets[i])) for i in rng.choice(len(self.subsets), size=n, p=self._weights())]
 
     def probability(self, subset: tuple[int, ...], n_features: int) -> float:
+        # A subset that the user named twice has the sum of both probabilities.
         return sum(w for other, w in zip(self.subsets, self._weights(), strict=True) if tuple(sorted(other)) == subset)
 
     def support(self, n_features: int) -> Iterator[tuple[int, ...]]:
@@ -224,6 +225,7 @@ def connected_subsets(edges: Iterable[tuple[int, int]], size: int) -> list[tuple
     for i, j in edges:
         neighbours.setdefault(int(i), set()).add(int(j))
         neighbours.setdefault(int(j), set()).add(int(i))
+    # Sets, as a connected subset is reached from each of its parts.
     found = {frozenset([i]) for i in neighbours}
     for _ in range(size - 1):  # every connected set of k + 1 is one of k and a neighbour
         found = {one | {j} for one in found for i in one for j in neighbours[i] if j not in one}

@@ -121,6 +121,7 @@ class RidgeRegression:
 
         mean, root = weights @ targets, np.sqrt(weights)[:, None]
         centred, spread = targets - mean, float(np.sum(weights @ (known - weights @ known) ** 2))
+        # Known columns that are the same in all rows say nothing: the conditional mean is the mean.
         if spread == 0.0 or not centred.any():
             return lambda points: np.broadcast_to(mean, (len(points), len(mean))), np.broadcast_to(mean, targets.shape)
         squared, variance = cdist(known, known, "sqeuclidean"), weights @ centred**2
@@ -128,6 +129,7 @@ class RidgeRegression:
         best: Any = (np.inf,)
         for width in BANDWIDTHS:
             scale = 0.5 / (width**2 * spread)
+            # W^1/2 K W^1/2: one decomposition serves all ridges, as only the eigenvalues move.
             matrix = root * np.exp(-scale * squared) * root.T
             # SciPy's keeps other threads waiting
             eigenvalues, vectors = np.linalg.eigh(matrix)
@@ -135,6 +137,7 @@ class RidgeRegression:
             inverses = 1.0 / (np.maximum(eigenvalues, 0.0)[:, None] + self.etas)
             dual = np.einsum("za,ak,ae->ezk", vectors, vectors.T @ (root * centred), inverses, optimize=True)
             errors = dual / (vectors**2 @ inverses).T[:, :, None] / root
+            # Outputs of different sizes count alike: each error is relative to the variance of its output.
             losses = np.einsum("z,ezk,k->e", weights, errors**2, 1.0 / variance)
             e = int(np.argmin(losses))
             best = min(best, (losses[e], scale, root * dual[e], targets - errors[e]), key=lambda found: found[0])
@@ -165,6 +168,7 @@ class ForestRegression:
         from sklearn.ensemble import RandomForestRegressor
 
         forest = RandomForestRegressor(oob_score=True, **self.settings)
+        # A power of two: dividing by it and multiplying again rounds nothing but the digits that are cut off.
         unit = 2.0 ** (np.ceil(np.log2(max(np.abs(targets).max(initial=0.0), 1e-300))) - FOREST_BITS)
         targets = np.rint(targets / unit) * unit
         forest.fit(known, targets[:, 0] if targets.shape[1] == 1 else targets, sample_weight=weights / weights.max())

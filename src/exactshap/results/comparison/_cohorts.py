@@ -145,6 +145,7 @@ def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool 
     """
     name, cells = _cells(explanation, column)
     labels = np.asarray(_labels(cells, bins), object)
+    # Groups in the order of their cells, not of their texts: "10" comes after "9".
     wanted = list(dict.fromkeys(labels[np.argsort(_order(cells), kind="stable")]))
     if not 2 <= len(wanted) <= MAX_COHORTS:
         do = "Pass a column with fewer values, or an array with a label for each row"
@@ -176,6 +177,7 @@ def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[st
     table = as_table(explanation.data)
     members = dict(zip(explanation.feature_names, player_columns(explanation, table), strict=True))
     shown = {columns[0]: name for name, columns in members.items() if len(columns) == 1}
+    # Arrays have no names: a player of one column gives it its name.
     names = table.names or [shown.get(j, f"column {j}") for j in range(table.n_columns)]
     if isinstance(column, str):
         number = {**{name: j for j, name in shown.items()}, **{name: j for j, name in enumerate(names)}}
@@ -204,9 +206,11 @@ def _labels(cells: np.ndarray, bins: int) -> list[str]:
     if len(np.unique(known)) <= MAX_VALUES_UNBINNED:
         return [MISSING if np.isnan(number) else f"{number:g}" for number in numbers]
     check_count("bins", bins, 2)
+    # Many equal cells make quantiles coincide: there are then fewer groups than bins.
     edges = np.unique(np.quantile(known, np.linspace(0.0, 1.0, bins + 1)))
     last = len(edges) - 2
     names = [f"{edges[k]:.4g} to {edges[k + 1]:.4g}" for k in range(last + 1)]
+    # The largest number lies on the last edge, and belongs to the last group.
     place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, last)
     return [MISSING if np.isnan(number) else names[k] for number, k in zip(numbers, place, strict=True)]
 

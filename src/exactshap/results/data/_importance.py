@@ -160,10 +160,12 @@ def importance(
         ends, error = studentised_interval(magnitudes, n_bootstrap, np.random.default_rng(random_state), interval)
         over = f"bootstrap-t over {varies} ({n_bootstrap:,} resamples), {fixed}"
     if shared is not None:
+        # Noise that all rows share does not average out: it is added to the error of the mean, as for independent terms.
         wider = np.hypot(error, shared)
         ends = estimate[..., None] + (ends - estimate[..., None]) * (wider / np.where(error > 0, error, 1.0))[..., None]
         error = wider
     return Importance(
+        # Debiased magnitudes may be negative for values that are all noise: a mean magnitude is not.
         values=np.maximum(estimate, 0.0),
         std_error=error,
         lower=np.maximum(ends[..., 0], 0.0),
@@ -178,6 +180,7 @@ def importance(
 def _corrected() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return places u >= 0, and there tau and its slope for a standard error of 1."""
     nodes, weights = np.polynomial.legendre.leggauss(400)
+    # Beyond the cut the taper K is 0, where the integral of 1 / w^2 is 1 / _CUT.
     w, weights = _CUT * (nodes + 1.0) / 2.0, _CUT * weights / 2.0
     x = np.clip((w / _CUT - _WHOLE) / (1.0 - _WHOLE), 0.0, 1.0)
     kept = (1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x**2)) * np.exp(w**2 / 2.0)
@@ -220,6 +223,7 @@ def _error_of_mean(magnitudes: np.ndarray, slopes: np.ndarray, by_row: np.ndarra
     n = len(magnitudes)
     variance = magnitudes.var(axis=0, ddof=1) / n
     if by_row is not None:
+        # By how much each background row moves the mean over the explained rows.
         moved = np.einsum("n...,zn...->z...", slopes, by_row) / n
         variance = variance + moved.var(axis=0, ddof=1) / len(by_row)
     return np.sqrt(variance)
@@ -252,6 +256,7 @@ def bootstrap_deviations(values: np.ndarray, n_bootstrap: int, generator: np.ran
     n = len(values)
     if n < 2:
         return np.full((n_bootstrap, *values.shape[1:]), np.nan)
+    # Centred first: deviations of large means would lose their digits in the difference.
     flat = (values - values.mean(axis=0)).reshape(n, -1)
     deviations, step = np.empty((n_bootstrap, flat.shape[1])), max(1, _DRAWS_AT_ONCE // n)
     for start in range(0, n_bootstrap, step):

@@ -180,8 +180,10 @@ def _digests(reasons: Reasons) -> list[str]:
         "k": reasons.k,
         "level": None if rows.std_error is None else reasons.level,
     }
+    # Hashed once for all rows: each row goes on from a copy.
     start = hashlib.sha256(json.dumps(shared, sort_keys=True).encode())
     found = []
+    # Little-endian whatever the machine, so that hashes can be compared between machines.
     for row, players in zip(row_bytes(rows.data), reasons.players.astype("<i8"), strict=True):
         digest = start.copy()
         digest.update(row)

@@ -94,6 +94,7 @@ class NystroemEmbedding:
                 @ whiten
                 @ (features.T @ part.part.coefficients.T)
             )
+            # Less the exact f(x): what is left is the error of the projection.
             error = error + approximate - part.part.factors(values).prod(axis=1) @ part.part.coefficients.T
         return np.abs(np.broadcast_to(error, (len(values), self.machine.n_outputs))).max(axis=1, initial=0.0)
 
@@ -107,6 +108,7 @@ def landmarks_of(
         return np.asarray(conditioning(machine, first, second).prod(axis=0))
 
     blocks = (rows[start : start + DIAGONAL_ROWS] for start in range(0, len(rows), DIAGONAL_ROWS))
+    # k(x, x) in blocks: only the diagonal of a matrix over all rows is needed.
     diagonal = np.concatenate([np.diag(between(block, block)) for block in blocks])
     return rows[pivoted_rows(lambda i: between(rows[i : i + 1], rows)[0], diagonal, weights, n_landmarks, rng)]
 
@@ -133,6 +135,7 @@ class _SharedRows:
         (first, second), mean, middles = self._sums(mask, whiten, whiten)
         return (
             self._value(mask, whiten[0], first, mean, middles),
+            # Of the complement inside and outside are exchanged: its products are the transposes of these.
             self._value(~mask, whiten[1], second, mean.T, [middle.T for middle in middles]),
         )
 
