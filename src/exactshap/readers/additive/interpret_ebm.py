@@ -63,6 +63,7 @@ class _Cells:
         for j in range(rows.shape[1]):
             ways = np.flatnonzero(bins.column == j)  # none of a column in no term
             cuts = np.concatenate([np.empty(0), *(bins.cuts[bins.cut_start[w] : bins.cut_start[w + 1]] for w in ways)])
+            # On which side of a cut its own value lies shows only there, and next to it.
             near = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, -1e300, 0.0, 1e300]])
             rows[:, j] = rng.choice(near, PROBED_ROWS)
         self.bins = Handle(bins)
@@ -150,6 +151,7 @@ def _fitted_names(model: Model) -> tuple[str, ...] | None:
 
 def _twin(model: Model, shapes: list[tuple[int, ...]]) -> Any:
     twin = copy.copy(model)
+    # A copy whose scores are numbers of cells: its own prediction then says into which cell a row falls.
     twin.term_scores_ = [np.arange(np.prod(shape), dtype=float).reshape(shape) for shape in shapes]
     twin.intercept_ = 0.0
     return twin

@@ -79,7 +79,8 @@ def read(model: Model, request: Request) -> AdditiveReader:
         unit=unit,
         single_output=single,
         magnitude=parts.magnitude,
-        precision=getattr(model, "var_", parts.prior).dtype,  # variances of single-precision rows are in single precision
+        # Variances of single-precision rows are in single precision.
+        precision=getattr(model, "var_", parts.prior).dtype,
     )
     return AdditiveReader(model, request, form)
 
@@ -108,6 +109,7 @@ def _log_densities(mean: np.ndarray, variance: np.ndarray, rows: np.ndarray) -> 
 def _counts(model: Model) -> _Classes:
     """Read a multinomial or complement model, which is linear in the counts."""
     coefficients, prior = np.asarray(model.feature_log_prob_, float), np.asarray(model.class_log_prior_, float)
+    # ComplementNB uses its prior only where there is a single class.
     if sklearn_name(model) == "ComplementNB" and len(prior) > 1:
         prior = np.zeros(len(prior))
     return _linear(coefficients, prior)
@@ -121,10 +123,12 @@ def _linear(coefficients: np.ndarray, prior: np.ndarray, offset: float = 0.0) ->
 def _bernoulli(model: Model) -> _Classes:
     """Read log p above the threshold, else log(1 - p); without one, linear between them."""
     present = np.asarray(model.feature_log_prob_, float)
+    # log(1 - p) is minus infinity where a class always has a feature, as alpha=0 allows.
     with np.errstate(divide="ignore"):
         absent = np.log(1.0 - np.exp(present))
     prior, offset = np.asarray(model.class_log_prior_, float), float(np.abs(absent).sum(axis=1).max())
     if model.binarize is None:
+        # x log p + (1 - x) log(1 - p), for rows that are 0 and 1 already.
         return _linear(present - absent, prior + absent.sum(axis=1), offset)
     steps = functools.partial(_steps, present, absent, float(model.binarize))
     least = float((np.abs(present) + 2.0 * np.abs(absent)).sum(axis=1).max() + np.abs(prior).max())

@@ -270,7 +270,8 @@ class NetworkReader(Reader):
         rows = finite_numbers(X, what, self.traits.model_name)
         sums = np.zeros((len(rows), self.traits.n_players, len(self.layer.bias)))
         for player, columns in enumerate(self.traits.players):
-            for j in columns:  # one by one: a row has the same bits in every batch
+            # One by one, as a row then has the same bits in every batch.
+            for j in columns:
                 sums[:, player] += rows[:, j, None] * self.layer.weights[j]
         return sums
 
@@ -345,6 +346,7 @@ class NetworkReader(Reader):
         if self.traits.n_players > ENUMERATED:
             return self._expanded(row[None], semivalue, order)
         found = solve(OracleGame(self._value(row), self.traits.n_players), semivalue, order, method="enumeration")
+        # Sums inside the units round as well, before the coalition values that the solver sees.
         part = replace(found.part, scale=found.scale + self._sizes(row[None])[0])
         return replace(found, part=part).as_batch()
 
@@ -382,11 +384,13 @@ class NetworkReader(Reader):
         constant, error = layer.out_bias.copy(), 0.0
         units, rates, coefficients = [np.zeros(0, int)], [np.zeros(0, complex)], [np.zeros((0, len(constant)), complex)]
         for h, out in enumerate(layer.out_weights):
+            # A unit that is saturated in every hybrid is a constant: no expansion has to follow it so far out.
             if doubled * low[h] > _SATURATED or doubled * high[h] < -_SATURATED:
                 constant += out * float(ACTIVATIONS[layer.activation](np.asarray(low[h])))
                 error += 1e-17 * float(np.abs(out).max())
                 continue
             expansion = self._expansion(doubled * max(abs(low[h]), abs(high[h])))
+            # tanh(s) = 2 logistic(2 s) - 1: one expansion serves both activations.
             constant += out * (doubled * expansion.constant - (doubled - 1.0))
             error += doubled * expansion.error * float(np.abs(out).max())
             waves = doubled * expansion.coefficients * np.exp(doubled * expansion.rates * layer.bias[h])
@@ -412,6 +416,7 @@ class NetworkReader(Reader):
         low = np.full(len(self.layer.bias), np.inf)
         high = -low
         for row in sums:
+            # Of each player the smaller of both sides: some hybrid takes exactly those.
             low = np.minimum(low, np.minimum(row, self._absent).sum(axis=1).min(axis=0))
             high = np.maximum(high, np.maximum(row, self._absent).sum(axis=1).max(axis=0))
         return low + self.layer.bias, high + self.layer.bias

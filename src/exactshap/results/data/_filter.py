@@ -154,6 +154,7 @@ class _Parser:
             return ["missing", name, sign == "!="] if is_missing else ["compare", name, sign, value]
         if self._next.reads("in", "not", "between", "is"):
             return self._words_of(name)
+        # A column's name alone is more likely an unfinished condition than a search for that word.
         if name.lower() in (other.lower() for other in self.names):
             _fail("sign", name)
         return ["search", name]
@@ -168,6 +169,7 @@ class _Parser:
             low, _ = self._value()
             self._expect("and")
             high, _ = self._value()
+            # Not between: below the one or above the other, by De Morgan.
             signs = ("<", ">") if negative else (">=", "<=")
             return ["or" if negative else "and", ["compare", name, signs[0], low], ["compare", name, signs[1], high]]
         self._expect("in")
@@ -244,6 +246,7 @@ def _holds(tree: Sequence[Any], columns: _Columns) -> np.ndarray:
         return columns.search(parts[0].lower())
     j = columns.number(parts[0])
     name, (holds, cells) = columns.names[j], columns.column(j)
+    # Missing cells fulfil no comparison, not even "!=".
     known = cells != "" if holds == "text" else ~np.isnan(cells)
     if kind == "missing":
         return np.asarray(known == parts[1])

@@ -141,6 +141,7 @@ def strongest_colour(explanation: ExplanationData, j: int) -> int | None:
         strength = np.abs(explanation.interactions[:, j]).mean(axis=0)
         strength[j] = 0.0
         return int(strength.argmax()) if strength.any() else None
+    # Evenly spaced rows: a choice of colours need not see all of them, and is the same in every drawing.
     rows = np.arange(n) if n <= _ROWS_OF_CHOICE else np.linspace(0, n - 1, _ROWS_OF_CHOICE).astype(int)
     shown = cells(explanation, rows)
     if shown is None or len(rows) < 2:
@@ -157,6 +158,7 @@ def strongest_colour(explanation: ExplanationData, j: int) -> int | None:
 def _squared_correlation(values: np.ndarray, numbers: np.ndarray) -> float:
     """Return that of values and cells, or of values and whether the cell is missing, whichever is larger."""
     known = np.isfinite(numbers)
+    # Missing cells at the mean neither add to the correlation nor take away from it.
     filled = np.where(known, numbers, numbers[known].mean() if known.any() else 0.0)
     largest, centred = 0.0, values - values.mean()
     for column in (filled, known.astype(float)):

@@ -75,6 +75,7 @@ class GlobalQuantiles:
             raise InputError(message("Parts of different features or errors cannot be added", got))
         merged = []
         for one, two in zip(self.sketches, other.sketches, strict=True):
+            # Into a new sketch, as ``merge`` changes the one that it is called on.
             both = _empty(self.relative_error)
             both.merge(one)
             both.merge(two)
@@ -121,6 +122,7 @@ def _sketch(values: np.ndarray, relative_error: float) -> Any:
     large = size > mapping.min_possible
     bins = np.ceil(np.log(size[large]) / np.log(mapping.gamma)).astype(np.int64)
     for sign in (-1.0, 1.0):
+        # DDSketch keeps negative numbers in bins of their own, by magnitude.
         for number, count in zip(*np.unique(bins[np.sign(values[large]) == sign], return_counts=True), strict=True):
             sketch.add(sign * mapping.value(int(number)), float(count))
     if not large.all():

@@ -129,6 +129,7 @@ class BoundMachine:
         columns = terms.kernel.distances(rows, terms.points)
         if not self.has_groups:
             return columns
+        # Squared distances add up over columns, where factors are multiplied.
         return np.stack([columns[:, list(player)].sum(axis=1) for player in self.players], axis=1)
 
     def absent(self, block: ExpansionPart | Monomials, rows: slice) -> np.ndarray:
@@ -137,6 +138,7 @@ class BoundMachine:
             return np.ones((1, self.n_players, block.coefficients.shape[1]))
         background, weights = self.rows_and_weights()
         if self.value_function == "interventional-independent":
+            # Independent players: the mean of a product is the product of the means.
             return np.einsum("m,mjl->jl", weights, self.grouped(block.factors(background)))[None]
         return self.grouped(block.factors(background[rows]))
 
@@ -168,7 +170,8 @@ class BoundMachine:
     def game(self, values: np.ndarray) -> ProductGame:
         """Return the product games of rows (n_rows, n_columns), all terms at once."""
         a, b = [np.ones((len(values), self.n_players, 0))], [np.ones((len(self.mixture), self.n_players, 0))]
-        c = [np.zeros((self.n_outputs, 0))]  # no block at all: a kernel of noise alone
+        # Without any block, for a kernel of noise alone, these stay.
+        c = [np.zeros((self.n_outputs, 0))]
         for block in self.blocks:
             a.append(self.grouped(block.factors(values)))
             b.append(self.absent(block, slice(None)))
