@@ -37,6 +37,7 @@ class Runner:
                 return require("onnx.reference", "onnx", purpose="Running an ONNX file").ReferenceEvaluator(self.content)
             runtime = require("onnxruntime", "onnx", purpose="Running an ONNX file")
             options = runtime.SessionOptions()
+            # One thread, as ``n_jobs`` decides on threads; 4 is "fatal": what goes wrong is raised, not printed
             options.intra_op_num_threads, options.log_severity_level = 1, 4
             return runtime.InferenceSession(self.content, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # each runtime has classes of its own for graphs that it refuses
@@ -46,6 +47,7 @@ class Runner:
         """Return the output as an array."""
         session = self._session
         try:
+            # One output by name: others of the graph are not computed
             (answer,) = session.run([self.output], feeds)
         except Exception as error:  # likewise
             raise InputError(
@@ -87,6 +89,7 @@ def _cells(column: np.ndarray, dtype: Any, name: str) -> np.ndarray:
         wrong = next(i for i, cell in enumerate(column.tolist()) if not isinstance(cell, str))
         got = f"Got {column.tolist()[wrong]!r:.50} at row {wrong}"
         raise InputError(message(f"The input {name!r} takes texts", got, "Pass a column of texts"))
+    # A column of integers with gaps comes as floats: it fits if all of them are whole
     if np.dtype(dtype).kind in "ib" and column.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             wrong_cells = np.flatnonzero(column != column.astype(np.int64))

@@ -199,6 +199,7 @@ class ProductGame:
         if coefficients.ndim != 2 or len(coefficients) != n_terms:
             raise InputError(message(f"`c` must have one row for each of the {n_terms} terms", f"Got shape {given.shape}"))
         outside = _as_factors(b, "b")
+        # Without a background axis it is one row that stands for all
         outside = outside if outside.ndim == 3 else np.broadcast_to(outside, (1, n_terms, n_players))
         if outside.shape[1:] != (n_terms, n_players):
             raise InputError(message(f"`b` must broadcast to (n_background, {n_terms}, {n_players})", f"Got {np.shape(b)}"))
@@ -332,6 +333,7 @@ class AdditiveGame:
         arrays = [array if ndim == 3 else array.reshape((-1, array.shape[-1], 1)) for array in arrays]
         for term, array in zip(terms, arrays, strict=True):
             _check_term(term, array, n_players)
+        # Rows and outputs must agree, while tables have as many coalitions as their own players make
         if len({(array.shape[0], array.shape[2]) for array in arrays}) > 1:
             raise InputError(message("All tables must have the same rows and outputs", f"Got {[t.shape for t in arrays]}"))
         constants = np.atleast_1d(np.asarray(constant, float))
@@ -349,6 +351,7 @@ class AdditiveGame:
         masks = check_masks(masks, self.n_players)
         values = np.zeros((self.n_rows or 1, len(masks), self.n_outputs)) + self.constant
         for subset, table in zip(self.subsets, self.tables, strict=True):
+            # Bit p is the p-th player of the term, which is not player p of the game
             codes = masks[:, list(subset)] @ (1 << np.arange(len(subset)))
             values += table[:, codes.astype(int), :]
         return squeeze(self, values)
@@ -413,14 +416,17 @@ class OracleGame:
 
     def value(self, masks: ArrayLike) -> np.ndarray:
         """Return v(S) by calling the function on boolean ``masks`` (n_masks, n_players)."""
+        # A copy, so that the caller's array stays writable
         coalitions = np.array(check_masks(masks, self.n_players), order="C")
         coalitions.setflags(write=False)
         try:
             values = np.asarray(self.function(coalitions))
+        # Our own errors say already what is wrong
         except ExactshapError:
             raise
         except Exception as error:
             raise _failure(coalitions, error) from error
+        # One column is one output: functions of models often answer so
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.dtype.kind not in "fiub":

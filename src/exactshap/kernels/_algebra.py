@@ -84,6 +84,7 @@ class Constant(Kernel):
         check_finite(self.value, "value", "Constant", low=0.0)
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
+        # Zero times any kernel has no terms at all
         return (Component(amplitude=float(self.value)),) if self.value != 0 else ()
 
 
@@ -158,6 +159,7 @@ class Sum(Kernel):
         return tuple(itertools.chain.from_iterable(part.expand(n_features) for part in self.parts))
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
+        # By the parts' own closed forms, which for radial kernels are not their expansions
         return functools.reduce(np.add, (part(X, Y) for part in self.parts))
 
 
@@ -169,6 +171,7 @@ class Product(Kernel):
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         expansions = [part.expand(n_features) for part in self.parts]
+        # Before the product is made: the numbers of components multiply
         check_size(math.prod(len(expansion) for expansion in expansions), f"a product of {len(self.parts)} kernels")
         return tuple(functools.reduce(Component.__mul__, factors) for factors in itertools.product(*expansions))
 

@@ -74,6 +74,7 @@ class Laplacian(Kernel):
     def expand(self, n_features: int) -> tuple[Component, ...]:
         with np.errstate(over="ignore"):
             rates = 1.0 / per_column(self.bandwidth, n_features, "bandwidth", "Laplacian")
+        # A finite rate keeps 0 times infinity away: equal cells have the distance 0 at any bandwidth
         return (Component(absolute=np.minimum(rates, LARGEST_RATE)),)
 
 

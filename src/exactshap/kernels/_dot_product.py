@@ -91,6 +91,7 @@ class Polynomial(Kernel):
     def expand(self, n_features: int) -> tuple[Component, ...]:
         degree = int(self.degree)
         check_size(math.comb(n_features + degree, degree), f"(x . x' + c)^{degree} in {n_features} columns")
+        # Monomials of a lower degree carry powers of the offset: without one they vanish
         sizes = range(degree + 1) if self.offset != 0 else (degree,)
         return tuple(
             self._monomial(columns, n_features)
@@ -101,6 +102,7 @@ class Polynomial(Kernel):
     def _monomial(self, columns: tuple[int, ...], n_features: int) -> Component:
         powers = np.bincount(np.asarray(columns, int), minlength=n_features)
         rest = int(self.degree) - len(columns)
+        # Multinomial coefficient p! / (rest! prod_j e_j!), in whole numbers
         ways = math.factorial(int(self.degree)) // math.factorial(rest)
         for power in powers:
             ways //= math.factorial(int(power))

@@ -48,6 +48,7 @@ class Radial(Kernel):
         if n_features == 1:  # a product as it stands
             return (Component(functions=((0, _OneColumn(self, float(sigma[0]))),)),)
         mixture = self.mixture()
+        # A Gaussian of the whole distance is a product over columns: exp(-rho r^2) = prod_j exp(-rho u_j^2 / sigma_j^2)
         rates = inverse_squares(sigma, mixture.rates[:, None])
         member_of = ScaledMixture(mixture, sigma, self.profile)
         return tuple(
@@ -129,6 +130,7 @@ class Matern(Radial):
 
     def profile(self, squared_distance: np.ndarray) -> np.ndarray:
         s = np.minimum(np.sqrt(2.0 * self.nu * squared_distance), 1e3)  # exp(-1000) is 0, which infinity times it is not
+        # Half-integer orders are polynomials times exp(-s)
         if self.nu in (0.5, 1.5, 2.5):
             polynomial = {0.5: 1.0, 1.5: 1.0 + s, 2.5: 1.0 + s + s * s / 3.0}[float(self.nu)]
             return np.asarray(polynomial * np.exp(-s))
@@ -141,8 +143,10 @@ def _bessel(nu: float, s: np.ndarray) -> np.ndarray:
     """Return the general form, in logarithms, as powers and Bessel functions may be no float64 numbers."""
     from scipy.special import gammaln, kve
 
+    # At 0 the power vanishes and the Bessel function is infinite: the first term of the series stands in
     near = s < (1e-8 if nu >= 1.0 else 1e-300)  # 1 - s^2 / (4 nu - 4), or 1 - O(s^(2 nu))
     inside = np.where(near, 1.0, s)
+    # kve(nu, s) = K_nu(s) e^s: its logarithm stays finite where K_nu itself underflows, hence the -s at the end
     value = np.exp((1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(inside) + np.log(kve(nu, inside)) - inside)
     return np.where(near, 1.0, np.minimum(value, 1.0))
 

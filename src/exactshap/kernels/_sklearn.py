@@ -45,6 +45,7 @@ def from_sklearn(kernel: Foreign, n_features: int) -> Kernel:
     """
     name = type(kernel).__name__
     reader = _OBJECTS.get(name)
+    # A class of the same name elsewhere may compute anything
     if reader is None or not type(kernel).__module__.startswith("sklearn."):
         raise _not_a_product(f"{kernel}", name)
     return reader(kernel, n_features)
@@ -61,6 +62,7 @@ def _rbf(kernel: Foreign, n_features: int) -> Kernel:
 
 
 def _matern(kernel: Foreign, n_features: int) -> Kernel:
+    # The limit of smoothness is the Gaussian
     if kernel.nu == math.inf:
         return RBF(bandwidth=kernel.length_scale)
     return Matern(bandwidth=kernel.length_scale, nu=float(kernel.nu))
@@ -75,6 +77,7 @@ def _power(kernel: Foreign, n_features: int) -> Kernel:
     if exponent != int(exponent) or exponent < 1:
         raise UnsupportedStructureError(message("Only whole powers of kernels expand into products", f"Got {kernel}", ROUTE))
     base = from_sklearn(kernel.kernel, n_features)
+    # A whole power is a product with itself, which expands
     return Product((base,) * int(exponent))
 
 
@@ -158,9 +161,11 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
         return name
     if callable(name):
         name = _BY_FUNCTION.get(getattr(name, "__name__", ""), name)
+        # scikit-learn's function has a default of its own, unlike the same kernel by name
         gamma = 1.0 if name == "chi2" and gamma is None else gamma
     rate = 1.0 / n_features if gamma is None else float(gamma)
     if name == "rbf":
+        # gamma = 1 / (2 sigma^2); gamma 0 makes all rows equal
         return RBF(bandwidth=math.sqrt(0.5 / rate)) if rate > 0 else Constant(1.0)
     if name == "laplacian":
         return Laplacian(bandwidth=1.0 / rate) if rate > 0 else Constant(1.0)

@@ -35,8 +35,10 @@ def _faithful_density(s: int, k: int) -> tuple[Fraction, ...]:
     :math:`A_j / (\tau + j)` are the moments of :math:`A_j t^{s+j-1}`.
     """
     constant = (-1) ** (k - s) * Fraction(s, k + s) * math.comb(k, s) * Fraction(math.factorial(k + s), math.factorial(k))
+    # The lowest power is t^(s - 1), of j = 0
     density = [Fraction(0)] * (s - 1)
     for j in range(k):
+        # Partial fractions: the residue at tau = -j is the numerator there over the differences of the other poles
         numerator = math.prod(-j - i for i in range(s + 1, k + 1))
         density.append(constant * Fraction(numerator, math.prod(other - j for other in range(k) if other != j)))
     return tuple(density)
@@ -52,11 +54,13 @@ def _aggregated(size: int, order: int) -> Measure:
     if order - size > 3:
         return Moments(functools.partial(_aggregated_moment, size, order))
     parts = ((1.0, Beta(1, 1)), (0.5, Atom(0.0)), (-0.5, Atom(1.0)), (1.0 / 12.0, EndSlopes()))
+    # The sum up to l = k - s: B_1 adds both ends, B_2 the slopes, and B_3 = 0 adds nothing
     return Mixture(parts[: (1, 3, 4, 4)[order - size]])
 
 
 def _aggregated_moment(s: int, k: int, r: int) -> Fraction:
     tau = s + r
+    # Terms beyond u = tau vanish with their binomial coefficient
     terms = (math.comb(tau - s, u - s) * bernoulli(u - s) / (tau - u + 1) for u in range(s, min(k, tau) + 1))
     return sum(terms, Fraction(0))
 
@@ -182,6 +186,7 @@ def find(index: str | Question) -> Question:
     if not isinstance(index, str):
         raise InputTypeError(message("`index` must be a name or a Semivalue", f"Got {type(index).__name__}"))
     try:
+        # The exact name first: most questions have it, and need no text to be cleaned
         return _TABLE.get(index) or _TABLE[index.strip().lower().replace("_", "-")]
     except KeyError:
         do = _OF_A_STRUCTURE.get(index.strip().lower()) or did_you_mean(index, _TABLE)
@@ -222,6 +227,7 @@ def aggregate(interactions: dict[tuple[int, ...], np.ndarray], order: int) -> di
         chosen = set(players)
         total = np.zeros_like(np.asarray(interactions[players], float))
         for other, value in interactions.items():
+            # Supersets of T up to the highest size, T itself among them with B_0 = 1
             if len(other) <= order and chosen.issubset(other):
                 total = total + float(bernoulli(len(other) - len(players))) * np.asarray(value)
         result[players] = total
@@ -314,6 +320,7 @@ def asymmetric(stages: Sequence[object]) -> Hierarchy:
     if isinstance(stages, (str, Mapping)) or not isinstance(stages, Sequence):
         do = "Pass asymmetric([['age', 'sex'], 'bmi']), causes first"
         raise InputTypeError(message("`stages` must be a sequence", f"Got {type(stages).__name__}", do))
+    # A stage of one player needs no branch of its own
     members = tuple(stage if _is_player(stage) else _branch(stage, "") for stage in stages)
     return Hierarchy("asymmetric", Branch(members, ordered=True), find("shapley"))
 
@@ -333,4 +340,5 @@ def _branch(members: object, name: str) -> Branch:
 
 
 def _is_player(member: object) -> TypeGuard[int | str]:
+    # ``__index__`` takes NumPy's integers as well; True would be player 1
     return isinstance(member, str) or (hasattr(member, "__index__") and not isinstance(member, bool))
