@@ -66,6 +66,7 @@ class ColumnOwners:
 
         ``owners`` (n_step_inputs,) are those of the columns before the step, ``rows`` a few rows as the step takes them.
         """
+        step = unfrozen(step)
         if step is None or (isinstance(step, str) and step == "passthrough"):
             return owners
         name = sklearn_name(step)
@@ -159,6 +160,13 @@ class ColumnOwners:
         return after
 
 
+def unfrozen(step: Model) -> Model:
+    """Return the estimator in a ``FrozenEstimator``, which does what it does; others as they are."""
+    while sklearn_name(step) == "FrozenEstimator":
+        step = step.estimator
+    return step
+
+
 def takes_texts(step: Model) -> bool:
     """Say whether a step takes a column of texts: scikit-learn's vectorizers, which hold no number of features when they are fitted."""
     known = library_class(step, "sklearn")
@@ -236,7 +244,7 @@ def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], row
         if len(odd) == 0:
             return
         alone = transform(rows.take(odd))
-        apart = alone.shape == cells[odd].shape and bool(_same(alone, cells[odd]).all())
+        apart = alone.shape == cells[odd].shape and bool(same_cells(alone, cells[odd]).all())
     else:
         apart = False
     if not apart:
@@ -272,7 +280,7 @@ def require_apart(
         for side in (0, 1):
             mask = (player_of >> bit) % 2 == side
             expected = np.where(mask[owners], inside, outside)
-            wrong = ~_same(_cells(transform(own.hybrid(other, mask)).native), expected)
+            wrong = ~same_cells(_cells(transform(own.hybrid(other, mask)).native), expected)
             if wrong.any():
                 pair, p = (int(place) for place in np.argwhere(wrong)[0])
                 raise UnsupportedStructureError(
@@ -284,7 +292,8 @@ def require_apart(
                 )
 
 
-def _same(cells: np.ndarray, expected: np.ndarray) -> np.ndarray:
+def same_cells(cells: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Return which cells are the same: numbers but for rounding, others as they are."""
     try:
         return np.isclose(cells.astype(float), expected.astype(float), rtol=SAME, atol=0.0, equal_nan=True)
     except (TypeError, ValueError):  # texts and dates

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import make_pipeline
 
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactnessError, InputError, UnsupportedStructureError, message
@@ -16,6 +17,7 @@ from exactshap.readers import (
     Reader,
     Request,
     fitted_names,
+    joined_outputs,
     library_class,
     names_of,
     players_of,
@@ -26,7 +28,7 @@ from exactshap.readers import (
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.additive import MapsSideBySide, is_projection, read_projection
-from exactshap.readers.wrappers._columns import TRIED_ROWS, ColumnOwners, require_apart, takes_texts
+from exactshap.readers.wrappers._columns import TRIED_ROWS, ColumnOwners, require_apart, same_cells, takes_texts, unfrozen
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._live_players import read_live
 from exactshap.readers.wrappers._side_by_side import BeforeMaps, maps_side_by_side
@@ -60,6 +62,7 @@ def _flat(model: Model) -> list[Any]:
     """Return the steps that rows to predict go through. Those of pipelines inside the pipeline are included."""
     steps: list[Any] = []
     for _, step in model.steps:
+        step = unfrozen(step)
         if sklearn_name(step) == "Pipeline" or _is_imbalanced(step):
             steps += _flat(step)
         elif step is not None and not isinstance(step, str) and not hasattr(step, "fit_resample"):
@@ -75,8 +78,6 @@ def _is_imbalanced(step: Model) -> bool:
 
 def _read_tail(steps: list[Any], request: Request) -> Reader:
     """Read the final model, with a feature map that belongs to it."""
-    from sklearn.pipeline import make_pipeline
-
     return read_any(steps[0], request) if len(steps) == 1 else _read_mixing(steps, request, make_pipeline(*steps))
 
 
@@ -179,7 +180,7 @@ class PipelineReader(DelegatingReader):
     """Transformed columns grouped by the input column they come from; everything else is the inner reader's."""
 
     def __init__(self, model: Model, front: list[Any], tail: list[Any], request: Request) -> None:
-        self.front, self._as_read = front, _AsRead(model)
+        self.front, self.tail, self._as_read = front, tail, _AsRead(model)
         own = [step.step if isinstance(step, BeforeMaps) else step for step in front]
         fitted, n_columns = fitted_names(own[0]), _n_columns(own[0], request)
         model_name = " + ".join(type(step).__name__ for step in (*own, *tail))
@@ -261,10 +262,26 @@ class PipelineReader(DelegatingReader):
         return (X.copy() if any(map(writes_to_rows, self.front)) else X).native
 
     def predict(self, X: Table) -> np.ndarray:
-        """Return the pipeline's own prediction; a latent value, which no pipeline gives, is its last step's."""
+        """Return the pipeline's own prediction; a value that no pipeline gives is its last step's, for rows that predict the same."""
         if self.traits.own_call is not None:
             return self.traits.own_call(self.traits.model, self._readable(X))
-        return self.inner.predict(self.rows(X))
+        rows = self.rows(X)
+        self._require_own_rows(X, rows)
+        return self.inner.predict(rows)
+
+    def _require_own_rows(self, X: Table, rows: Table) -> None:
+        """Hold what the pipeline answers to rows against what its last steps answer to the rows as we transformed them."""
+        if any(isinstance(step, BeforeMaps) for step in self.front):  # rows that no step of the pipeline takes
+            return
+        method = "predict_proba" if hasattr(self.traits.model, "predict_proba") else "predict"
+        last = self.tail[0] if len(self.tail) == 1 else make_pipeline(*self.tail)
+        own, ours = getattr(self.traits.model, method)(self._readable(X)), getattr(last, method)(rows.native)
+        if method == "predict_proba":  # of several targets a list
+            own, ours = joined_outputs(own), joined_outputs(ours)
+        if not same_cells(np.asarray(ours), np.asarray(own)).all():
+            got = f"Its {method} answers otherwise than {type(self.tail[-1]).__name__}.{method} for its transformed rows"
+            do = "Explain its last step: Explainer(pipeline[-1], pipeline[:-1].transform(background))"
+            raise ExactnessError(message("The pipeline transforms rows otherwise inside its prediction", got, do))
 
     def memory(self, n_rows: int, order: int) -> float:
         # What the steps make of the rows, with room for a few tables on the way.

@@ -40,21 +40,24 @@ class HolderReader(DelegatingReader):
     """Explain the model in an attribute of another by ``inner``; whatever is there at the moment predicts."""
 
     def __init__(self, model: Model, inside: str, inner: Reader) -> None:
-        names = fitted_names(model) or inner.traits.fitted_names
-        super().__init__(inner, model=model, model_name=inner.traits.model_name, fitted_names=names)
+        names, call = fitted_names(model) or inner.traits.fitted_names, inner.traits.own_call
+        # Searches and thresholds hand no settings of a call through, in a pipeline neither
+        answers = call is not None and not call.settings and hasattr(model, call.method)
+        super().__init__(
+            inner, model=model, model_name=inner.traits.model_name, fitted_names=names, own_call=call if answers else None
+        )
         self.inside = inside
 
     def rows(self, X: Table) -> Table:
         return _as_fitted(self.traits.model, getattr(self.traits.model, self.inside), X)
 
     def predict(self, X: Table) -> np.ndarray:
-        """Ask the model itself, or the one that is inside now: searches and thresholds hand no settings of a call through."""
-        held = getattr(self.traits.model, self.inside)
-        if self.traits.own_call is None:
+        """Ask the model itself, or the one that is inside now."""
+        held, call = getattr(self.traits.model, self.inside), self.inner.traits.own_call
+        if call is None:
             return self.inner.predict(self.rows(X))
-        hands_on = not self.traits.own_call.settings and hasattr(self.traits.model, self.traits.own_call.method)
-        model, X = (self.traits.model, X) if hands_on else (held, self.rows(X))
-        return self.traits.own_call(model, readable(held, X.copy() if writes_to_rows(held) else X))
+        model, X = (held, self.rows(X)) if self.traits.own_call is None else (self.traits.model, X)
+        return call(model, readable(held, X.copy() if writes_to_rows(held) else X))
 
 
 def _as_fitted(model: Model, held: Model, X: Table) -> Table:
