@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import BaggingRegressor, GradientBoostingRegressor, StackingRegressor, VotingClassifier, VotingRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
@@ -113,3 +114,12 @@ def test_nothing_is_explained_that_is_not_predicted(step, monkeypatch):
         monkeypatch.setattr(Step, "changes", True)
         with pytest.raises(ExactshapError):
             print(name, explain(model, X[:3], X[20:40]).values)
+
+
+@pytest.mark.parametrize("last", [Ridge(), SVR()], ids=lambda model: type(model).__name__)
+def test_frozen_steps_are_the_steps_in_them(last):
+    frozen = FrozenEstimator(StandardScaler().fit(X))
+    expected = explain(make_pipeline(StandardScaler(), last).fit(X, Y), X[:3], X[20:40]).values
+    for front in (frozen, ColumnTransformer([("a", frozen, [0, 1, 2])]), FrozenEstimator(make_pipeline(frozen))):
+        found = explain(make_pipeline(front, last).fit(X, Y), X[:3], X[20:40])
+        np.testing.assert_array_equal(found.values, expected)
