@@ -44,7 +44,7 @@ def test_several_outputs_are_compared_one_by_one():
 
 
 def fields(explanation):
-    return explanation.__reduce__()[1][0]
+    return explanation.__reduce__()[0].keywords
 
 
 def test_intervals_are_seeded_and_cover_the_difference_as_often_as_they_say():

@@ -373,7 +373,8 @@ def test_a_model_that_differs_on_hybrid_rows_alone_is_seen(scaled, monkeypatch):
     seen = model[0].transform(X) if scaled else X
     known = {row.tobytes() for row in np.ascontiguousarray(seen)}
     monkeypatch.setattr(linear, "predict", lambda rows: own(rows) + [float(row.tobytes() not in known) for row in rows])
-    with pytest.raises(ExactnessError, match="hybrid rows"):
+    # A method that was set on a step is seen before anything is compared
+    with pytest.raises(ExactnessError, match="has changed since it was read" if scaled else "hybrid rows"):
         explainer(X[20:50])
 
 

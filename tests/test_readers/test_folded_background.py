@@ -1,6 +1,7 @@
 """Kernel machines whose background is summed up once: the values of the direct sweep, the same bits in any company."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC, SVR
 
 from exactshap import Explainer
-from exactshap.readers.kernel_machines import KernelMachine, KernelReader, _folded_background
+from exactshap.readers.kernel_machines import KernelMachine, _folded_background
 from exactshap.semivalues import available
 from exactshap.testing import check_reader
 
@@ -75,8 +76,9 @@ def test_tables_made_again_and_threads_give_the_same_bits(monkeypatch):
     kept = Explainer(model, BACKGROUND)
     values = kept(X[:40]).values
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(kept))(X[:40]).values, values)
-    monkeypatch.setattr(KernelReader, "block_rows", 7)
-    np.testing.assert_array_equal(Explainer(model, BACKGROUND, n_jobs=2)(X[:40]).values, values)
+    parallel = Explainer(model, BACKGROUND, n_jobs=2)
+    parallel.reader.traits = replace(parallel.reader.traits, block_rows=7)
+    np.testing.assert_array_equal(parallel(X[:40]).values, values)
     monkeypatch.setattr(_folded_background, "FACTOR_VALUES", 1)
     np.testing.assert_array_equal(kept(X[:40]).values, values)
     again = Explainer(model, BACKGROUND)

@@ -1,6 +1,7 @@
 """Sums of models: the bits of one thread, the ensemble's own prediction as it is now, and what cancels between models."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -89,13 +90,12 @@ def test_any_number_of_threads(name):
     "weights", [np.array([[0.3]]), np.array([[1.0]]), np.array([[0.0, 0.0, 1.0]]), 0.25 * np.eye(3), 0.5 * np.eye(3)[:, [2, 0]]]
 )
 def test_sums_are_products_with_the_weights(weights):
-    class One:
-        single_output = len(weights) == 1
-
-    shape = (7, 4) if One.single_output else (7, 4, 3)
+    single = len(weights) == 1
+    reader = SimpleNamespace(traits=SimpleNamespace(single_output=single))
+    shape = (7, 4) if single else (7, 4, 3)
     arrays = [GENERATOR.normal(size=shape) for _ in range(3)]
-    members = [Member(One, weights)] * 3
-    expected = sum((array[..., None] if One.single_output else array) @ weights for array in arrays)
+    members = [Member(reader, weights)] * 3
+    expected = sum((array[..., None] if single else array) @ weights for array in arrays)
     np.testing.assert_array_equal(total_of(members, arrays), expected)
     np.testing.assert_array_equal(total_of(members, arrays, np.ones(len(weights[0]))), expected + 1.0)
 

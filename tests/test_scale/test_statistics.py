@@ -36,7 +36,7 @@ def test_sums_are_exact():
     assert [Fraction(unit, 2**1074) for unit in ExactSums.of(values).units] == expected
     assert list(ExactSums.of(values[:, 1:2]).means(1)) == [math.fsum(values[:, 1])]
     assert ExactSums.of(values[:0]) == ExactSums.zeros(3)
-    with pytest.raises(InputError, match="not finite"):
+    with pytest.raises(InputError, match="must be finite to be summed"):
         ExactSums.of(np.array([[np.nan]]))
 
 

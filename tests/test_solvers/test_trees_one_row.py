@@ -128,7 +128,7 @@ def test_steps_are_the_splits_in_depth_first_order():
 
 @pytest.mark.parametrize("background", [None, 25], ids=["covers", "background"])
 @pytest.mark.parametrize("classes", [False, True], ids=["regressor", "classifier"])
-def test_unpruned_forests_alone_in_company_and_on_threads(background, classes, monkeypatch):
+def test_unpruned_forests_alone_in_company_and_on_threads(background, classes):
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     X = np.random.default_rng(0).normal(size=(300, 6))
@@ -145,7 +145,7 @@ def test_unpruned_forests_alone_in_company_and_on_threads(background, classes, m
     assert whole.certificate().passed
     for i in (0, 31, 59):
         assert np.array_equal(explainer(rows[i : i + 1]).values[0], whole.values[i])
-    monkeypatch.setattr(type(explainer.reader), "block_rows", 7)
+    explainer.reader.traits = dataclasses.replace(explainer.reader.traits, block_rows=7)
     for n_jobs in (1, 2):
         explainer.n_jobs = n_jobs
         assert np.array_equal(explainer(rows).values, whole.values)

@@ -241,7 +241,7 @@ def read(model: Model, request: Request) -> Reader:
     --------
     >>> from sklearn.svm import SVR
     >>> from exactshap.readers import Request
-    >>> read(SVR().fit([[0.0], [1.0]], [0.0, 1.0]), Request()).value_function
+    >>> read(SVR().fit([[0.0], [1.0]], [0.0, 1.0]), Request()).traits.value_function
     'functional'
     """
     without_lost_threads()
