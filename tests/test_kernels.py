@@ -7,7 +7,19 @@ import pytest
 from scipy import special
 
 from exactshap.errors import InputError
-from exactshap.kernels import RBF, Cauchy, Chi2, Constant, Custom, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
+from exactshap.kernels import (
+    RBF,
+    Cauchy,
+    Chi2,
+    Constant,
+    Custom,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    RationalQuadratic,
+    from_pairwise,
+)
 from tolerances import EPS, roundings
 
 RNG = np.random.default_rng(0)
@@ -111,3 +123,10 @@ def test_one_column_is_a_product_without_a_mixture(kernel):
 def test_shapes_and_bandwidths_are_checked(make, text):
     with pytest.raises(InputError, match=text):
         make()
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_a_rate_below_zero_is_refused(name):
+    assert from_pairwise(name, 2, gamma=0.0).__class__ is Constant
+    with pytest.raises(InputError, match=r"`gamma` of the kernel .* must be at least 0\. Got -0\.5"):
+        from_pairwise(name, 2, gamma=-0.5)

@@ -56,6 +56,7 @@ def sources(folder):
     yield "list of texts and folders", [str(folder / "year=2023"), folder / "year=2024"], {}
     yield "pattern", f"{folder}/year=*/month=*/*.parquet", {}
     yield "deep pattern", str(folder / "**" / "*.parquet"), {}
+    yield "pattern that matches folders within folders", str(folder / "**"), {}
     yield "data set", ds.dataset(folder), {}
     yield "data set with keys", ds.dataset(folder, partitioning="hive"), {}
     yield "data set of a list", ds.dataset([str(file) for file in files]), {}
@@ -74,7 +75,7 @@ def sources(folder):
     yield "address", folder.as_uri(), {}
 
 
-@pytest.mark.parametrize("number", range(14))
+@pytest.mark.parametrize("number", range(15))
 def test_every_way_of_naming_files_gives_the_same_rows(number, folder, whole, tmp_path):
     name, source, settings = list(sources(folder))[number]
     result, found = run(source, tmp_path / "out", batch_rows=8, **settings)

@@ -316,6 +316,16 @@ def _numeric_object(values: np.ndarray, where: str, what: str) -> np.ndarray:
     return np.where(missing, np.nan, values).astype(float)
 
 
+def is_missing(value: object) -> bool:
+    """Say whether a cell is None, NaN or pandas' NA.
+
+    >>> is_missing(None), is_missing(float("nan")), is_missing("NaN")
+    (True, True, False)
+    """
+    # NA is known by its name, so that pandas need not be there, and first: a comparison with NA has no truth value.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
 def _is_real(value: object) -> bool:
     return isinstance(value, (int, float, np.number, np.bool_)) and not isinstance(value, np.complexfloating)
 

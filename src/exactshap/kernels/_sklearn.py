@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Foreign
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.kernels._algebra import Constant, Kernel, Product, Sum, White
 from exactshap.kernels._component import Component
 from exactshap.kernels._distance import RBF, Chi2, Laplacian
@@ -147,6 +147,8 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
 
     Raises
     ------
+    InputError
+        If ``gamma`` is negative.
     UnsupportedStructureError
         If the kernel mixes columns in another way (sigmoid, cosine, precomputed, functions of one's own).
 
@@ -164,6 +166,8 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
         # scikit-learn's function has a default of its own, unlike the same kernel by name
         gamma = 1.0 if name == "chi2" and gamma is None else gamma
     rate = 1.0 / n_features if gamma is None else float(gamma)
+    if name in ("rbf", "laplacian") and not rate >= 0.0:
+        raise InputError(message(f"`gamma` of the kernel {name!r} must be at least 0", f"Got {gamma}", "Pass a positive rate"))
     if name == "rbf":
         # gamma = 1 / (2 sigma^2); gamma 0 makes all rows equal
         return RBF(bandwidth=math.sqrt(0.5 / rate)) if rate > 0 else Constant(1.0)

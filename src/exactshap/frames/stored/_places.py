@@ -155,11 +155,16 @@ def _expanded(place: str, filesystem: Foreign) -> Iterator[tuple[str, Any]]:
         check_regular(path)
         yield Path(path).absolute().as_posix(), None
     else:
-        for match in sorted(glob.glob(path, recursive=True)):
-            if os.path.isdir(match):
-                yield from _expanded(match, None)
-            elif Path(match).suffix.lower() in _SUFFIXES:
-                yield Path(match).absolute().as_posix(), None
+        # "rows/**" matches a folder, the folders in it, and their files: each file counts once.
+        files = dict.fromkeys(file for match in sorted(glob.glob(path, recursive=True)) for file in _of_match(match))
+        yield from ((file, None) for file in files)
+
+
+def _of_match(match: str) -> list[str]:
+    """Return the files of what a pattern matched: those of a folder, or the one file."""
+    if os.path.isdir(match):
+        return _of_folder(Path(match))
+    return [Path(match).absolute().as_posix()] if Path(match).suffix.lower() in _SUFFIXES else []
 
 
 def _of_folder(folder: Path) -> list[str]:

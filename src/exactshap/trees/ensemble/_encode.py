@@ -11,6 +11,7 @@ import numpy as np
 
 from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, message, warn
+from exactshap.frames import is_missing
 from exactshap.trees.ensemble._flat import LIGHTGBM_ZERO
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _own_categories(table: TableLike, j: int) -> tuple[Any, ...]:
 def _codes(table: TableLike, j: int, known: tuple[Any, ...], library: str) -> np.ndarray:
     code = {value: float(c) for c, value in enumerate(known)}
     values = table.column(j).tolist()
-    missing = [value is None or value != value or type(value).__name__ == "NAType" for value in values]
+    missing = [is_missing(value) for value in values]
     unseen = sorted({repr(v) for v, gone in zip(values, missing, strict=True) if not gone and v not in code})[:5]
     if unseen and library == "xgboost":
         raise InputError(

@@ -19,6 +19,7 @@ import numpy as np
 
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.frames import is_missing
 
 _MULTIPLIER = np.uint64(0x4906BA494954CB65)
 
@@ -131,11 +132,9 @@ def category_hash(value: object, where: str) -> int:
     if isinstance(value, str):
         value = value.encode()
     if not isinstance(value, bytes):
-        # NaN is the only value unequal to itself; pandas' NA is known by name, so that pandas need not be there
-        gone = value is None or value != value or type(value).__name__ == "NAType"
         raise InputError(
             message(
-                f"In X, {where} holds {'a missing value' if gone else 'a value that is neither text nor a whole number'}",
+                f"In X, {where} holds {'a missing value' if is_missing(value) else 'a value that is neither text nor a whole number'}",
                 f"Got {value!r}",
                 "CatBoost refuses it in a categorical column: make it text, such as 'missing'",
             )
