@@ -111,7 +111,10 @@ def answers_or_says_why(name, other, expected):
     else:
         np.testing.assert_array_equal(found.values, expected, err_msg=name)
         return
-    if "has no attribute" in said and " raised AttributeError on " not in said:  # its own words, of a model that is called
+    called = (
+        isinstance(other, ensemble.AdaBoostRegressor) and " raised AttributeError on " in said
+    )  # explained by its predict: its own words
+    if "has no attribute" in said and not called:
         assert "which its reader needs. Installed is " in said, name
         assert "the version that saved it" in said, name
 
