@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
-from exactshap.frames import Table, as_table
+from exactshap.frames import Table, as_table, is_missing
 from exactshap.results.data import filtered_rows
 from exactshap.results.explanation import Explanation
 
@@ -139,7 +139,7 @@ class WhatIf:
 
 def _plain(value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
-    return None if value is None or value != value or type(value).__name__ in ("NAType", "NaTType") else value
+    return None if is_missing(value) else value
 
 
 def _changed(row: Table, changes: dict[str, Any]) -> Any:

@@ -317,12 +317,12 @@ def _numeric_object(values: np.ndarray, where: str, what: str) -> np.ndarray:
 
 
 def is_missing(value: object) -> bool:
-    """Say whether a cell is None, NaN or pandas' NA.
+    """Say whether a cell is None, NaN, a missing date or pandas' NA.
 
     >>> is_missing(None), is_missing(float("nan")), is_missing("NaN")
     (True, True, False)
     """
-    # NA is known by its name, so that pandas need not be there, and first: a comparison with NA has no truth value.
+    # NA is known by its name, so that pandas need not be there, and first: a comparison with NA has no truth value. NaN and NaT differ from themselves.
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 

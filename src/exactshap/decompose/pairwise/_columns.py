@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.types import PerColumn
 from exactshap.errors import InputError, InputTypeError, message
-from exactshap.frames import Table
+from exactshap.frames import Table, is_missing
 from exactshap.frames.stored import StoredTable, pieces_of, scratch_array
 
 _TEXT_TYPES = ("String", "Categorical", "Enum", "Boolean")
@@ -126,13 +126,8 @@ def _numbers(piece: Table, j: int, place: tuple[str, int]) -> np.ndarray:
 
 def _codes(piece: Table, j: int, numbers: dict[Any, int]) -> np.ndarray:
     """Return category numbers, in order of first appearance over all tables."""
-    values = (None if _is_missing(value) else value for value in piece.column(j).tolist())
+    values = (None if is_missing(value) else value for value in piece.column(j).tolist())
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], float)
-
-
-def _is_missing(value: object) -> bool:
-    # By name, without an import of pandas; NaN is what differs from itself.
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
 def refuse_per_column(bandwidth: PerColumn) -> None:

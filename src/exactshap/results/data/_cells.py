@@ -12,6 +12,7 @@ import numpy as np
 
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, message
+from exactshap.frames import is_missing
 
 if TYPE_CHECKING:
     from exactshap.frames import Table
@@ -146,8 +147,7 @@ def cell_text(value: object) -> str:
         isinstance(value, (list, tuple, dict, set)) or getattr(value, "ndim", 0) > 0
     ):  # a vector in a cell, which compares cell by cell
         return str(value)
-    missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
-    return "" if missing else str(value)
+    return "" if is_missing(value) else str(value)
 
 
 def as_days(texts: np.ndarray) -> np.ndarray | None:
