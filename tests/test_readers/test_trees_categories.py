@@ -108,7 +108,7 @@ def test_names_that_xgboost_has_not_seen_are_refused_with_its_reason():
 def test_a_missing_category_of_pandas_is_missing_or_named():
     frame = pd.DataFrame({"city": pd.Series(["u", "v"] * 60, dtype="category"), "b": np.arange(120.0)})
     y = frame.b + 50.0 * (frame.city == "u")
-    gaps = pd.DataFrame({"city": np.array(["u", pd.NA], object), "b": [3.0, 4.0]})
+    gaps = pd.DataFrame({"city": pd.Series(["u", pd.NA], dtype=object), "b": [3.0, 4.0]})
     model = HistGradientBoostingRegressor(max_iter=6, categorical_features="from_dtype").fit(frame, y)
     known = frame[:2].assign(city=pd.Categorical(["u", None], ["u", "v"]), b=[3.0, 4.0])
     values = explain(convert(model), known, frame[10:14].assign(city=frame.city[10:14].astype("category"))).values
@@ -121,6 +121,6 @@ def test_catboost_names_a_missing_category_of_pandas():
     model = catboost.CatBoostRegressor(iterations=3, cat_features=["city"], verbose=False, allow_writing_files=False).fit(
         frame, frame.b
     )
-    gaps = pd.DataFrame({"city": np.array(["u", pd.NA], object), "b": [3.0, 4.0]})
+    gaps = pd.DataFrame({"city": pd.Series(["u", pd.NA], dtype=object), "b": [3.0, 4.0]})
     with pytest.raises(InputError, match="holds a missing value"):
         explain(convert(model), gaps, frame[:4])
