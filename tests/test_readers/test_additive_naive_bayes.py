@@ -4,10 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.cross_decomposition import CCA, PLSCanonical, PLSRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from additive_oracle import largest, masked_games, values_of
-from exactshap import Explainer
+from exactshap import Explainer, explain
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from tolerances import assert_close
@@ -55,6 +58,22 @@ def test_against_hand_masked_likelihoods_value_by_value(name, n_classes):
         scale = largest(games) + np.abs(model.predict_joint_log_proba(X)).max()
         values = found.values if n_classes == 2 else found.values[..., k]
         assert_close(values, values_of(games, 4, "shapley", 1), 16.0 * scale, 12 * 4, 4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("searched", [False, True])
+def test_behind_a_scaler(searched, n_classes):
+    """Pipelines and searches have no method for the joint log-likelihood."""
+    model = make_pipeline(StandardScaler(), GaussianNB())
+    model = GridSearchCV(model, {"gaussiannb__var_smoothing": [1e-9]}, cv=2) if searched else model
+    model.fit(COUNTS, LABELS if n_classes == 3 else LABELS > 0)
+    found = explain(model, COUNTS[ROWS], COUNTS[Z])
+    scaler, last = getattr(model, "best_estimator_", model)
+    own = last.predict_joint_log_proba(scaler.transform(COUNTS[ROWS]))
+    expected = own[:, 1] - own[:, 0] if n_classes == 2 else own
+    assert np.array_equal(found.prediction, expected)
+    assert found.certificate().passed
+    assert found.certificate().n_masks
 
 
 def test_one_class_of_several():

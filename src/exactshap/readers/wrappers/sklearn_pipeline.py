@@ -199,9 +199,13 @@ class PipelineReader(DelegatingReader):
         background = None if request.background is None else self.rows(request.background)
         # ``groups`` name input columns: players, which replace them, are made of transformed ones.
         inner = replace(request, background=background, groups=None, players=transformed, feature_names=names)
+        read_inner = read_live(functools.partial(_read_tail, [*maps, *tail]), inner)
+        call = read_inner.traits.own_call
         super().__init__(
-            read_live(functools.partial(_read_tail, [*maps, *tail]), inner),
+            read_inner,
             model=model,
+            # Pipelines hand on the common methods only: not naive Bayes' joint log-likelihood.
+            own_call=call if call is not None and hasattr(model, call.method) else None,
             model_name=model_name,
             feature_names=feature_names,
             fitted_names=fitted,
