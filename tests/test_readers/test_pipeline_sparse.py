@@ -9,6 +9,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor, StackingRegressor, VotingRegressor
+from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
@@ -60,6 +62,8 @@ MODELS = {
     "bag of columns": lambda: make_pipeline(encoder(), BaggingRegressor(xgboost(), 3, max_features=0.7, random_state=0)),
     "ridge": lambda: make_pipeline(encoder(), Ridge()),
     "svr": lambda: make_pipeline(encoder(), SVR()),
+    "kernel ridge": lambda: make_pipeline(encoder(), KernelRidge(kernel="rbf", gamma=0.1)),
+    "kernel map": lambda: make_pipeline(encoder(), Nystroem(gamma=0.1, n_components=20, random_state=0), Ridge()),
     "search": lambda: GridSearchCV(make_pipeline(encoder(), xgboost()), {"xgbregressor__max_depth": [2, 3]}, cv=2),
     "vote of pipelines": lambda: VotingRegressor(
         [("x", make_pipeline(encoder(), xgboost())), ("l", make_pipeline(encoder(), lightgbm()))]

@@ -25,17 +25,16 @@ def read(model: Model, request: Request) -> Reader:
     names = ("target",) if model.dual_coef_.ndim == 1 else tuple(f"target {k}" for k in range(dual.shape[1]))
     chosen, single = select_outputs(names, request.output, owner="KernelRidge")
     single = single or model.dual_coef_.ndim == 1
-    points = model.X_fit_.toarray() if hasattr(model.X_fit_, "toarray") else model.X_fit_
     call = OwnCall("predict", finish=functools.partial(outputs_of, chosen, single))
     return KernelReader(
         model,
         request,
-        expand(kernel, points, dual[:, chosen], cancels=True),
+        expand(kernel, model.X_fit_, dual[:, chosen], cancels=True),
         functools.partial(call.of_table, model),
         own_call=call,
         feature_names=fitted_names(model),
         output_names=tuple(names[k] for k in chosen),
         unit="target",
         single_output=single,
-        epsilon=float(np.finfo(points.dtype if points.dtype == np.float32 else float).eps),  # float32 rows meet in float32
+        epsilon=float(np.finfo(np.float32 if model.X_fit_.dtype == np.float32 else float).eps),  # float32 rows meet in float32
     )

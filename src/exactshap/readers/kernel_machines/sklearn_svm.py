@@ -121,11 +121,11 @@ def _expansion(model: Model, coefficients: np.ndarray, intercept: np.ndarray) ->
     return expand(kernel, points, coefficients, intercept)
 
 
-def _support_vectors(model: Model) -> np.ndarray:
+def _support_vectors(model: Model) -> TableLike:
     """Return the support vectors; with a callable kernel scikit-learn keeps the training rows and the support's numbers."""
     if callable(model.kernel):
         return np.asarray(model._BaseLibSVM__Xfit, float)[model.support_]
-    return np.asarray(_dense(model.support_vectors_), float)
+    return model.support_vectors_
 
 
 def _dense(array: TableLike) -> Any:

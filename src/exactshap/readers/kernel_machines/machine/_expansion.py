@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike
 
+from exactshap._runtime.types import TableLike
 from exactshap.kernels import Component, Kernel, ScaledMixture
 
 
@@ -135,7 +137,7 @@ class Expansion:
 
 def expand(
     kernel: Kernel,
-    points: ArrayLike,
+    points: TableLike,
     coefficients: ArrayLike,
     intercept: ArrayLike = 0.0,
     *,
@@ -146,7 +148,8 @@ def expand(
 
     ``magnitudes`` are what the coefficients are sums of, in magnitudes, where the model adds these up row by row and does not know the sums.
     """
-    points = np.asarray(points, float)
+    # Models that were fitted on sparse rows keep them so.
+    points = np.asarray(points.toarray() if scipy.sparse.issparse(points) else points, float)
     coefficients = np.asarray(coefficients, float)
     magnitudes = np.abs(coefficients) if magnitudes is None else magnitudes
     columns = np.ascontiguousarray(points.T)
