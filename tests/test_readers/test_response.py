@@ -6,13 +6,14 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import AdaBoostRegressor, RandomForestClassifier, RandomForestRegressor, VotingRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, Ridge, SGDClassifier, TweedieRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC, SVR, LinearSVC
 
 from exactshap import Explainer, explain, solve
 from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
@@ -420,3 +421,27 @@ def test_values_of_a_score_say_how_to_get_probabilities():
     assert "For probabilities" not in repr(explain(model, ROWS, BACKGROUND, output="probability"))
     rates = repr(explain(PoissonRegressor().fit(X, COUNTS), ROWS, BACKGROUND))
     assert 'Without the logarithm: output="response"' in " ".join(rates.split())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Ridge(),
+        VotingRegressor([("a", Ridge()), ("b", SVR())]),
+        make_pipeline(StandardScaler(), SVR()),
+        GaussianProcessRegressor(normalize_y=True),
+        AdaBoostRegressor(n_estimators=3, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore:No exact reader")
+def test_the_response_of_a_model_of_its_target_is_what_it_predicts(model):
+    model.fit(X, COUNTS)
+    found, plain = (explain(model, ROWS, BACKGROUND, output=output) for output in ("response", "auto"))
+    assert (found.unit, found.exact) == (plain.unit, True)
+    assert np.array_equal(found.values, plain.values)
+
+
+def test_scores_of_other_units_have_no_response():
+    with pytest.raises(UnknownNameError, match="explain\\(model.predict"):
+        explain(SVC().fit(X, CLASSES), ROWS, BACKGROUND, output="response")

@@ -13,7 +13,7 @@ from types import ModuleType
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.types import Model
 from exactshap.errors import ExplanationWarning, InputTypeError, UnknownNameError, UnsupportedModelError, message, warn
-from exactshap.readers._base import Reader
+from exactshap.readers._base import Reader, is_of_target
 from exactshap.readers._identity import answering_method, library_class, replaced
 from exactshap.readers._request import CONDITIONAL, Request
 from exactshap.readers._ways_out import asks_loss, attributes_needed, no_loss, require_fitted_at_all
@@ -248,10 +248,16 @@ def read(model: Model, request: Request) -> Reader:
     try:
         return _read(model, request)
     except UnknownNameError:
-        # A loss is a ``model_output`` of shap: the refusal says what there is instead, for this model.
-        if not asks_loss(request.output):
+        is_response = isinstance(request.output, str) and request.output == "response"
+        if not is_response and not asks_loss(request.output):
             raise
         plain = _read(model, dataclasses.replace(request, output="auto"))
+        if is_response:
+            # A model that predicts its target adds up responses already.
+            if is_of_target(plain.traits.unit):
+                return plain
+            raise
+        # A loss is a ``model_output`` of shap: the refusal says what there is instead, for this model.
         raise UnknownNameError(no_loss(model, plain, request.output)) from None
 
 
