@@ -48,7 +48,7 @@ def read_trees(
     if known is None and request.output == "probability" and not hasattr(model, "predict_proba"):
         raise no_such_output
     if known is None:
-        raise no_response(model, f"Its objective is {ensemble.objective or 'unknown'}, its score a {ensemble.unit}")
+        raise no_response(model, f"Its objective is {ensemble.objective or 'unknown'}, the unit of its score: {ensemble.unit}")
     link, call, slope = known
     unit = _unit(ensemble, link)
     if request.output == "probability" and not unit.startswith("probability"):
