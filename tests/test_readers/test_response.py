@@ -443,5 +443,5 @@ def test_the_response_of_a_model_of_its_target_is_what_it_predicts(model):
 
 
 def test_scores_of_other_units_have_no_response():
-    with pytest.raises(UnknownNameError, match="explain\\(model.predict"):
+    with pytest.raises(UnknownNameError, match=r"explain\(model.predict"):
         explain(SVC().fit(X, CLASSES), ROWS, BACKGROUND, output="response")

@@ -14,6 +14,10 @@ from multiprocessing import get_context
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 import scale_cases as cases
 from exactshap import Explainer
@@ -65,6 +69,21 @@ def test_a_folder_gives_what_one_call_gives(source, tmp_path):
     assert "60 rows explained" in repr(result)
     values = whole.filter(like="phi_").to_numpy()
     assert np.allclose(result.importance.mean_abs, np.abs(values).mean(axis=0), rtol=roundings(50))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("with_background", [True, False])
+def test_steps_that_look_columns_up_by_name_take_rows_of_files(with_background, library, source, tmp_path):
+    """scikit-learn takes no Arrow tables: the steps get frames of the library that the background is of, else of pandas."""
+    T = cases.table()
+    X = T.drop(columns="id")
+    X = X if library == "pandas" else pytest.importorskip("polars").from_pandas(X)
+    steps = ColumnTransformer([("own", "passthrough", ["age"])], remainder=StandardScaler())
+    model = make_pipeline(steps, DecisionTreeRegressor(max_depth=3)).fit(X, T["age"] * T["bmi"])
+    explainer = Explainer(model, X[:7] if with_background else None)
+    run(source, tmp_path / "out", explainer)
+    found = pd.read_parquet(tmp_path / "out").filter(like="phi_").to_numpy()
+    assert np.array_equal(found, explainer(X).values)
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, 10, 60, None])

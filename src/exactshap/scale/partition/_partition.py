@@ -18,7 +18,7 @@ from exactshap.scale.partition._bad_rows import REFUSALS, explain_what_is_possib
 from exactshap.scale.partition._carrier import pack, unpack
 from exactshap.scale.partition._columns import join_columns, layout_of
 from exactshap.scale.partition._identity import explainer_identity
-from exactshap.scale.partition._tables import as_frame, check_types, with_categories
+from exactshap.scale.partition._tables import as_frame, check_types, in_library_of, with_categories
 
 _POLICIES = ("raise", "mark")
 
@@ -238,13 +238,13 @@ class Partition:
                 raise UnknownNameError(message(f"The table has no column {name!r}", do=did_you_mean(name, names)))
         own = set(reader.traits.feature_names)
         left_out = {name for name in names if name in outside or ((name in self.types or is_index(name)) and name not in own)}
-        table = with_categories(
-            table.select([j for j, name in enumerate(names) if name not in left_out]), reader.traits.background
-        )
-        check_types(table, reader.traits.background)
-        if reader.traits.fitted_names is not None or (
-            reader.traits.background is not None and reader.traits.background.is_frame
-        ):
+        background = reader.traits.background
+        table = table.select([j for j, name in enumerate(names) if name not in left_out])
+        has_names = reader.traits.fitted_names is not None or (background is not None and background.is_frame)
+        if has_names:
+            table = with_categories(in_library_of(table, background), background)
+        check_types(table, background)
+        if has_names:
             return table
         given = tuple(reader.traits.feature_names)
         if given != tuple(f"x{j}" for j in range(len(given))) and table.names != given:

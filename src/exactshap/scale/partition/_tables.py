@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.optional import require
+from exactshap._runtime.optional import first_installed, require
 from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.frames import Table, as_table
@@ -48,6 +48,29 @@ def check_types(table: Table, background: Table | None) -> None:
             raise InputError(message(f"Column {name!r} holds text instead of numbers", got, do))
         if (here, there) == ("float32", "float64"):
             warn(f"column {name!r} is float32, but float64 in the background: it has 7 digits only", ExplanationWarning)
+
+
+def in_library_of(table: Table, background: Table | None) -> Table:
+    """Return a frame of the background's library; without one Arrow's as pandas, since scikit-learn's steps take no Arrow tables."""
+    here = frame_kind(table.native)
+    if background is not None and background.is_frame:
+        wanted = frame_kind(background.native)
+    else:
+        wanted = first_installed(("pandas",)) if here == "pyarrow" else here
+    if wanted in (here, None):
+        return table
+    import narwhals.stable.v2 as nw
+
+    frame = nw.from_native(table.native, eager_only=True)
+    # pandas makes objects of columns without values and of truth values with gaps: numbers hold both.
+    gaps = [
+        name
+        for name, kind in frame.schema.items()
+        if kind == nw.Unknown or (kind == nw.Boolean and frame[name].is_null().any())
+    ]
+    frame = frame.with_columns(nw.col(*gaps).cast(nw.Float64)) if gaps else frame
+    converted = {"pandas": frame.to_pandas, "polars": frame.to_polars, "pyarrow": frame.to_arrow}[str(wanted)]()
+    return as_table(converted, allow_empty=True)
 
 
 def with_categories(table: Table, background: Table | None) -> Table:
