@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from at_once import PATIENCE, at_once
 from exactshap import Explainer, decompose_r2
@@ -17,6 +18,14 @@ pytestmark = [
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 5))
 Y = X[:, 0] * X[:, 1] + X[:, 2]
+
+
+@pytest.fixture(autouse=True)
+def _two_threads():
+    import sklearn.ensemble  # noqa: F401 - its OpenMP library must be loaded to be limited
+
+    with threadpool_limits(2, user_api="openmp"):
+        yield
 
 
 def _histograms():

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from at_once import PATIENCE, at_once
 from exactshap import Explainer
@@ -244,5 +245,6 @@ def test_estimates_keep_to_one_thread_of_blas_whatever_their_size(budget, monkey
 
     monkeypatch.setitem(_regression.ESTIMATORS, "unbiased", watched)
     rows = rng.normal(size=(1, 14))
-    Explainer(_function, np.zeros((1, 14)), budget=budget, estimator="unbiased")(rows)
+    with threadpool_limits(2, user_api="blas"):
+        Explainer(_function, np.zeros((1, 14)), budget=budget, estimator="unbiased")(rows)
     assert set(seen) == {1}

@@ -5,13 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import sklearn.ensemble  # noqa: F401 - its OpenMP library must be loaded to be limited
-from threadpoolctl import threadpool_limits
 
 from oracles import subsets
 from trees_by_rule import goes_left
-
-threadpool_limits(1)  # small models on a shared machine: threads that wait for each other cost a thousand times the work
 
 
 def data(seed=0, n=160):
