@@ -1,7 +1,20 @@
 """Settings that must stand before NumPy and the libraries of models are loaded."""
 
+import functools
+import importlib.metadata
 import os
+
+import pytest
 
 os.environ.setdefault(
     "OMP_NUM_THREADS", "1"
 )  # of BLAS, too: threads that wait for each other cost many times the work of small models
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _packages_are_listed_once():
+    """An error that names the installed version lists all packages, for a quarter of a second: none is installed meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        once = functools.cache(importlib.metadata.packages_distributions)
+        patch.setattr(importlib.metadata, "packages_distributions", once)
+        yield

@@ -57,7 +57,7 @@ def test_intervals_over_rows_cover():
 @pytest.mark.parametrize("shift", [0.0, 0.7])
 def test_noise_is_taken_off_sampled_values(shift):
     truth = np.abs(shift + np.random.default_rng(0).normal(size=10**6)).mean()
-    debiased, mean = coverage(lambda rng, _: normal_rows(rng, 250, 0.4, shift).importance(), truth)
+    debiased, mean = coverage(lambda rng, _: normal_rows(rng, 250, 0.4, shift).importance(n_bootstrap=400), truth)
     assert COVERED[0] < debiased < COVERED[1]
     naive = np.mean([np.abs(normal_rows(np.random.default_rng(s), 250, 0.4, shift).values).mean() for s in range(300)])
     assert abs(mean - truth) < 0.25 * abs(naive - truth)

@@ -1,6 +1,7 @@
 """The suite itself: pytest takes a test file that does not import for one that is skipped, where docstrings are tests too."""
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ FILES = sorted(Path(__file__).parent.rglob("test_*.py"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_file_of_tests_imports(path):
+    if ".".join(path.relative_to(Path(__file__).parent.parent).with_suffix("").parts) in sys.modules:
+        return  # pytest has imported it
     spec = importlib.util.spec_from_file_location(f"imported_{path.stem}", path)
     try:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))

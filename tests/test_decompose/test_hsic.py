@@ -81,7 +81,7 @@ def test_the_joint_game_of_radial_kernels_is_that_of_all_coalitions(kernel_x, ke
     X, y = variables(19, 3)
     Y = np.column_stack([y, X[:, 2] ** 2])
     settings = {"kernel_x": kernel_x, "kernel_y": kernel_y, "bandwidth_x": 1.2, "bandwidth_y": 0.8, "estimator": estimator}
-    found = decompose_hsic(X, Y, joint=True, **settings, n_permutations=19, random_state=1)
+    found = decompose_hsic(X, Y, joint=True, **settings, n_permutations=2, random_state=1)
     squares = [((columns[:, None] - columns) / width) ** 2 for columns, width in ((X, 1.2), (Y, 0.8))]
 
     def side(kernel, squared, mask):
@@ -95,8 +95,8 @@ def test_the_joint_game_of_radial_kernels_is_that_of_all_coalitions(kernel_x, ke
     close(found.values, solve(OracleGame(value, 5), method="enumeration").values, 19, 5)
     close(found.total, value(np.ones((1, 5), bool))[0], 19, 5)
     assert 0.0 < found.details["error_bound"] < conditioned(1e4)
-    orders = np.random.default_rng(1).permuted(np.tile(np.arange(19), (19, 1)), axis=1)
-    for values_of_order, order in zip(found.null_values[:2], orders[:2], strict=True):
+    orders = np.random.default_rng(1).permuted(np.tile(np.arange(19), (2, 1)), axis=1)
+    for values_of_order, order in zip(found.null_values, orders, strict=True):
         permuted = solve(OracleGame(lambda masks, order=order: value(masks, order), 5), method="enumeration")
         close(values_of_order, permuted.values, 19, 5)
 
