@@ -152,6 +152,8 @@ class Streamed(Strategy):
         for whole in machine.blocks:
             block = next(cut_terms(whole, int(np.clip(pairs, *SAMPLE_TERMS))))
             width = block.coefficients.shape[1]
+            if not width:  # a machine without support vectors
+                continue
             # A sample of some milliseconds: few terms first, then as many background rows as are left of its work.
             m = int(np.clip(pairs / width, 1, min(SAMPLE_BACKGROUND, n_background)))
             solve = self._sample(block, rows, m, semivalue, order)
@@ -163,7 +165,7 @@ class Streamed(Strategy):
             factors = 0.0 if order == 1 and self._exponentials else factor_seconds(machine, block, rows) * made
             share = whole.coefficients.shape[1] / width
             total += Cost(share * (n_rows * sweep + factors), method="" if total.method else method)
-        return total
+        return total if total.method else Cost(method="quadrature")
 
     def _sample(
         self, block: ExpansionPart | Monomials, rows: np.ndarray, m: int, semivalue: Semivalue, order: int
@@ -176,7 +178,9 @@ class Streamed(Strategy):
         terms = _exponential(block) if order == 1 and self._exponentials else None
         if terms is not None:
             return functools.partial(solve_functional, functional_rules(semivalue, machine.n_players), rows, terms)
-        inside, absent = machine.grouped(block.factors(rows)), np.ascontiguousarray(machine.absent(block, slice(0, m)))
+        # Powers of rows that lie column by column do so as well.
+        inside = np.ascontiguousarray(machine.grouped(block.factors(rows)))
+        absent = np.ascontiguousarray(machine.absent(block, slice(0, m)))
         return functools.partial(
             solve_terms, inside, absent, block.coefficients, np.array(machine.mixture[:m]), semivalue, order
         )
