@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-os.environ.setdefault(
-    "OMP_NUM_THREADS", "1"
-)  # of BLAS, too: threads that wait for each other cost many times the work of small models
+# Threads that wait for each other cost many times the work of small models. LightGBM's wait even so, as it counts cores itself.
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of BLAS, too
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -306,7 +306,7 @@ def test_a_gradient_step_by_hand():
 def test_kappa_is_the_second_moment_of_the_predictor(base):
     x = np.array([[1.0, -2.0, 0.5]])
     W = base.sample(np.random.default_rng(0), 3, 200_000)
-    itself = np.concatenate([np.diag(base.kernel(part, part, 3)) for part in np.split(W, 400)])
+    itself = np.concatenate([np.diag(base.kernel(part, part, 3)) for part in np.split(W, 8_000)])
     squares = itself * base.predictor(W, x)[0] ** 2
     error = squares.std() / math.sqrt(len(squares)) + roundings(50)
     assert squares.mean() == pytest.approx(base.kappa(3, np.linalg.norm(x)) ** 2, abs=chance(4.5, error))
