@@ -452,6 +452,18 @@ def test_no_rows_to_explain():
         assert explain(machine(), X[:0], value_function="observational", **settings).values.shape == (0, 3)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+@pytest.mark.parametrize("seed", range(5))
+def test_support_vectors_that_cancel_are_in_the_tolerance(kernel, seed):
+    """The model adds up large products, of which little is left: the certificate allows for the rounding of these."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(120, 4))
+    model = SVR(kernel=kernel, C=3.0).fit(rows, rows[:, 0] * rows[:, 1] + np.sin(rows[:, 2]))
+    found = explain(model, rows[:5], rows[100:106], value_function="observational")
+    assert found.certificate().passed
+    assert found.tolerance.max() < 1e-9 * np.abs(found.prediction).max()
+
+
 def test_linear_machines_need_a_background():
     model = KernelMachine(X, ALPHA, Linear())
     with pytest.raises(InputError, match=r"needs rows to learn.*Pass background=X_train"):

@@ -198,7 +198,7 @@ class BoundMachine:
         if self.expansion.is_mixture:
             part = replace(part, error_bound=part.error_bound + 2.0**order * self.mixture_error(values))
         return part.finish(
-            self.n_players, semivalue, order, constant=constant, magnitude=self._peak(values), single_output=self.single_output
+            self.n_players, semivalue, order, constant=constant, magnitude=self.peak(values), single_output=self.single_output
         )
 
     def mixture_error(self, values: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
@@ -228,7 +228,7 @@ class BoundMachine:
             absent = np.abs(component.factors(rows, points)).max(axis=0)
         return np.asarray(np.maximum(own, absent).prod(axis=1))
 
-    def _peak(self, values: np.ndarray) -> np.ndarray:
+    def peak(self, values: np.ndarray) -> np.ndarray:
         """Return the magnitude (n_rows,) that the model's own rounding is relative to.
 
         A factor exp(-s) is off by s eps relative and s exp(-s) <= 1/e: an absolute error of eps for each coefficient. A

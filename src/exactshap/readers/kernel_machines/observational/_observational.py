@@ -99,16 +99,10 @@ class ConditionalGames(Strategy):
     def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         game = self.game(values)
         found = self.coalitions.solve(game, semivalue, order)
-        magnitude = sum(
-            np.abs(block.factors(values)).prod(axis=1) @ np.abs(block.coefficients.T) for block in self.machine.blocks
-        )
-        scale = (
-            np.asarray(found.scale) + np.max(magnitude, axis=1, initial=0.0) + np.abs(self.machine.expansion.intercept).max()
-        )
         part = replace(
             found.part,
             method=f"{found.method} of {self.embedding.describe()}",
-            scale=scale,
+            scale=np.asarray(found.scale) + self.machine.peak(values),  # v(D) is rounded as the model's own prediction
             error_bound=np.asarray(found.error_bound) + 2.0**order * self._mixture_error(values),
         )
         return replace(found, part=part, approximation_error=self._approximation_error(game, values))
