@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from exactshap import Explainer, explain
@@ -118,6 +119,18 @@ def test_units():
     assert convert(regressor(objective="count:poisson").fit(X, np.abs(Y))).unit == "log of the target"
     assert convert(MODELS["binary"]).output_names == convert(MODELS["classifying forest"]).output_names == ("1",)
     assert convert(MODELS["two targets"]).output_names == ("target 0", "target 1")
+
+
+@pytest.mark.parametrize("method", ["exact", "hist"])
+def test_columns_of_whole_numbers_are_held_against_the_dump(method):
+    """The dump of XGBoost rounds their thresholds up, and writes none for truth values."""
+    frame = pd.DataFrame({"count": np.round(3.0 * X[:, 0]).astype(int), "is": X[:, 1] > 0, "size": X[:, 2]})
+    model = xgboost.XGBRegressor(n_estimators=5, max_depth=3, tree_method=method).fit(frame, Y)
+    types = model.get_booster().feature_types
+    verification = Explainer(model, frame[:3]).verify(frame[:3])
+    assert verification.passed, str(verification)
+    assert verification.reading_difference <= FLOAT32_MARGIN
+    assert model.get_booster().feature_types == types
 
 
 def test_stages():

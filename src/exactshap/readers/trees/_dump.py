@@ -71,6 +71,10 @@ def _xgboost(model: Model) -> Iterator[Node]:
     dropout = settings.get("dart_train_param", {})
     if settings["name"] != "gbtree" or any(float(dropout.get(name, 0)) for name in ("rate_drop", "one_drop")):
         raise ValueError("the dump leaves the weights of dropped trees out")
+    if {"int", "i"} & {*(booster.feature_types or ())}:
+        # The dump writes whole thresholds for columns of whole numbers and none for truth values; the model compares with its own.
+        booster = booster.copy()
+        booster.feature_types = None
     names = booster.feature_names or [f"f{j}" for j in range(booster.num_features())]
     column = {name: j for j, name in enumerate(names)}
 
