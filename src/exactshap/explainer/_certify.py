@@ -273,7 +273,7 @@ class Certifier:
             # Without hybrids a background that is predicted as before proves nothing of the values: only a failure is reported.
             if changed and not changed[0].passed:
                 return changed[0]
-            return Check(reason=f"a {name} game has no hybrid rows that the model could predict")
+            return Check(reason=f"{name} games have no hybrid rows that the model could predict")
         checks = [self._first().check]
         if len(empty):
             try:

@@ -20,13 +20,16 @@ def _same(table: Table) -> Table:
     return table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sigmoid:
     r"""Ask a reader for :math:`\sigma(-(a f + b))` of its decision function f, as ``output=``: Platt's calibration."""
 
     a: float
     b: float
     unit: str
+
+    def __repr__(self) -> str:
+        return f"calibrated {self.unit}"  # for messages: it is what a wrapper asks for, not the user
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Return the probabilities of decision functions."""
@@ -38,7 +41,7 @@ class Sigmoid:
         return Response("logistic", OwnCall("decision_function", finish=self), self.unit, -self.a, shift=-self.b)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Isotonic:
     """Ask a reader for a piecewise linear function of its decision function, as ``output=``: constant outside its knots."""
 
@@ -46,6 +49,9 @@ class Isotonic:
     knots: np.ndarray
     heights: np.ndarray
     unit: str
+
+    def __repr__(self) -> str:
+        return f"calibrated {self.unit}"
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Return the probabilities of decision functions."""
