@@ -5,8 +5,6 @@ Run a campaign with: python tests/fuzz_onnx.py --count 20000 --seed 0
 
 import argparse
 import collections
-import itertools
-import math
 import tempfile
 import time
 import traceback
@@ -20,6 +18,7 @@ import onnx_models
 from exactshap import Explainer
 from exactshap.errors import ExactnessError, InputError, ModelFormatError, UnsupportedStructureError
 from mutants import mutant, other_bytes
+from oracles import interventional_values
 
 SECONDS = 5.0
 NUMBERS = [-1, 0, 1, 2, 3, 4, 7, 255, 2**31, -(2**31), 2**62]
@@ -166,30 +165,6 @@ def transformed(explanation):
             yield "logistic", second
 
 
-def brute_force(session, place, column, rows, background, labels):
-    """Return Shapley values of one answer by all coalitions of the columns."""
-    names = list(rows.columns) if hasattr(rows, "columns") else list(range(rows.shape[1]))
-    coalitions = [s for k in range(len(names) + 1) for s in itertools.combinations(range(len(names)), k)]
-    mean = {}
-    for s in coalitions:
-        answers = []
-        for i in range(len(rows)):
-            hybrid = background.copy()
-            for j in s:
-                if hasattr(rows, "columns"):
-                    hybrid[names[j]] = rows[names[j]].iloc[i]
-                else:
-                    hybrid[:, j] = rows[i, j]
-            answers.append(own_answers(session, hybrid, labels)[place][:, column].mean(axis=0))
-        mean[s] = np.array(answers)
-    phi = np.zeros((len(rows), len(names)))
-    for j in range(len(names)):
-        for s in (s for s in coalitions if j not in s):
-            weight = 1.0 / (len(names) * math.comb(len(names) - 1, len(s)))
-            phi[:, j] += weight * (mean[tuple(sorted((*s, j)))] - mean[s])
-    return phi
-
-
 def verdict_of(data, rows, background):
     """Read, explain and compare a file."""
     try:
@@ -223,13 +198,14 @@ def compared(how, explanation, session, place, rows, background, labels):
     values = explanation.values if explanation.values.ndim == 3 else explanation.values[:, :, None]
     score = explanation.prediction.reshape(len(rows), -1)
     answers = own_answers(session, rows, labels)[place]
+    brute = interventional_values(lambda cells: own_answers(session, cells, labels)[place], rows, background)
     for k in range(values.shape[2]):
         column = next(
             (c for c in range(answers.shape[1]) if np.allclose(answers[:, c], score[:, k], rtol=1e-4, atol=1e-4)), None
         )
         if column is None:
             return "Misread: no column is the score"
-        right = brute_force(session, place, column, rows, background, labels)
+        right = brute[..., column]
         scale = max(np.abs(right).max(), np.abs(score).max(), 1e-3)
         if not np.abs(right - values[:, :, k]).max() <= max(1e-4 * scale, float(np.max(explanation.tolerance))):
             return "Misread: values are not those of brute force"

@@ -109,15 +109,23 @@ def k_sii(v, d, T, order):
     )
 
 
+def shapley_of(value, d):
+    """Shapley values (d, ...) in floats of a game of any outputs; ``value`` takes sorted tuples of players, each once."""
+    v = {S: np.asarray(value(tuple(sorted(S))), float) for S in subsets(range(d))}
+    weight = [1.0 / (d * math.comb(d - 1, s)) for s in range(d)]
+    return np.array([sum(weight[len(S)] * (v[S | {j}] - v[S]) for S in v if j not in S) for j in range(d)])
+
+
 def interventional_values(predict, rows, background):
-    """Shapley values (n_rows, d) of v(S): mean prediction of the background's rows with the columns of S from a row of a frame."""
-    d = rows.shape[1]
+    """Shapley values (n_rows, d, ...) of v(S): mean prediction of the background, columns of S from a row; frames or arrays."""
 
     def value(i, S):
         mixed = background.copy()
         for j in S:
-            mixed[rows.columns[j]] = rows.iloc[i, j]
-        return Fraction(float(np.mean(predict(mixed))))
+            if hasattr(rows, "iloc"):
+                mixed[rows.columns[j]] = rows.iloc[i, j]
+            else:
+                mixed[:, j] = rows[i, j]
+        return np.mean(np.asarray(predict(mixed), float), axis=0)
 
-    games = [{S: value(i, S) for S in subsets(range(d))} for i in range(len(rows))]
-    return np.array([[float(phi) for phi in shapley(game, d)] for game in games])
+    return np.array([shapley_of(lambda S, i=i: value(i, S), rows.shape[1]) for i in range(len(rows))])

@@ -1,11 +1,11 @@
 """The R2 games by their definition: every coalition, every row, trees walked recursively."""
 
 import itertools
-import math
 
 import numpy as np
 
 from exactshap.trees import convert, cover_shares, decisions
+from oracles import shapley_of
 
 
 def tree_values(trees, k, numbers, coalition, player_of_column):
@@ -25,19 +25,6 @@ def tree_values(trees, k, numbers, coalition, player_of_column):
 
 def coalitions(n_players):
     return [frozenset(S) for size in range(n_players + 1) for S in itertools.combinations(range(n_players), size)]
-
-
-def shapley(game, n_players):
-    """Shapley values (n_players, ...) of a game given as a mapping from coalitions to arrays."""
-    values = []
-    for j in range(n_players):
-        total = 0.0
-        for S in coalitions(n_players):
-            if j not in S:
-                weight = math.factorial(len(S)) * math.factorial(n_players - len(S) - 1) / math.factorial(n_players)
-                total = total + weight * (game[S | {j}] - game[S])
-        values.append(total)
-    return np.array(values)
 
 
 def r2_rows(model, numbers, y, game="residual", weights=None, player_of_column=None):
@@ -70,4 +57,4 @@ def r2_rows(model, numbers, y, game="residual", weights=None, player_of_column=N
                 residual = residual - values[full][k] + empty[k]
     sst = np.sum(weights * (y - np.average(y, weights=weights)) ** 2)
     prediction = constant + sum(values[full])
-    return -shapley(loss, n_players).T / sst, 1.0 - np.sum(weights * (y - prediction) ** 2) / sst
+    return -shapley_of(lambda S: loss[frozenset(S)], n_players).T / sst, 1.0 - np.sum(weights * (y - prediction) ** 2) / sst

@@ -60,13 +60,9 @@ def own_value(trees, row, S, output=0):
     return total
 
 
-def shapley_weights(d):
-    """s! (d - 1 - s)! / d! for coalitions of every size s."""
-    return [Fraction(math.factorial(s) * math.factorial(d - 1 - s), math.factorial(d)) for s in range(d)]
-
-
-def brute_shapley(trees, row, d, output=0):
-    """Shapley values of the path-dependent game from all coalitions."""
-    v = {S: own_value(trees, row, S, output) for S in subsets(range(d))}
-    weight = shapley_weights(d)
+def brute_shapley(trees, row, d, output=0, players=None):
+    """Shapley values of the path-dependent game from all coalitions of columns, or of players that hold columns."""
+    players = [(j,) for j in range(d)] if players is None else players
+    v = {S: own_value(trees, row, {j for p in S for j in players[p]}, output) for S in subsets(range(d))}
+    weight = [Fraction(1, d * math.comb(d - 1, s)) for s in range(d)]
     return np.array([float(sum(weight[len(S)] * (v[S | {j}] - v[S]) for S in v if j not in S)) for j in range(d)])

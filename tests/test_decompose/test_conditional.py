@@ -1,7 +1,6 @@
 """Conditional HSIC: values against the definition on all coalitions, and the level of its permutation test."""
 
 import itertools
-from math import factorial
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from exactshap.decompose import conditional, decompose_conditional_hsic
 from exactshap.errors import InputError
 from exactshap.kernels import Matern
+from oracles import shapley_of
 from tolerances import INVERTED as CLOSE
 
 
@@ -40,21 +40,11 @@ def by_definition(X, Y, Z, shares):
     return values
 
 
-def shapley(v, d):
-    found = np.zeros(d)
-    for S, value in v.items():
-        for j in range(d):
-            s = len(S)
-            weight = factorial(s - 1) * factorial(d - s) if j in S else -factorial(s) * factorial(d - s - 1)
-            found[j] += weight * value / factorial(d)
-    return found
-
-
 def test_values_are_those_of_all_coalitions():
     X, Y, Z = sample()
     shares = decompose_conditional_hsic(X, Y, Z)
     v = by_definition(X, Y, Z, shares)
-    np.testing.assert_allclose(shares.values, shapley(v, 3), atol=CLOSE)
+    np.testing.assert_allclose(shares.values, shapley_of(v.get, 3), atol=CLOSE)
     assert np.isclose(shares.total, v[0, 1, 2])
     assert abs(v[()]) < 1e-15
     last = decompose_conditional_hsic(X, Y, Z, index="leave-one-out").values
@@ -142,5 +132,5 @@ def test_a_radial_kernel_is_a_function_of_one_distance(side):
     for S in itertools.chain.from_iterable(itertools.combinations(range(3), size) for size in range(4)):
         k = centring @ matrix("x", X[:, list(S)], widths["x"]) @ centring
         v[S] = np.trace(left["X"] @ k @ left["X"] @ target) / n**2
-    np.testing.assert_allclose(shares.values, shapley(v, 3), atol=CLOSE)
+    np.testing.assert_allclose(shares.values, shapley_of(v.get, 3), atol=CLOSE)
     assert np.isclose(shares.total, v[0, 1, 2])

@@ -1,8 +1,5 @@
 """Skill scores of boosted trees under any loss, against all coalitions of all columns with an own walk through the trees."""
 
-import itertools
-from math import factorial
-
 import numpy as np
 import pytest
 from sklearn.ensemble import (
@@ -16,6 +13,7 @@ from exactshap.decompose import decompose_loss
 from exactshap.decompose.r2._losses import loss_form
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.trees import convert
+from oracles import shapley_of
 from tolerances import CUBIC, roundings
 from tolerances import INVERTED as CLOSE
 
@@ -55,15 +53,9 @@ def by_definition(model, X, y, loss, weights):
     for i, x in enumerate(X):
         met = trees.constant[0]
         for root in trees.tree_start[:-1]:
-            v = {}
-            for size in range(d + 1):
-                for S in itertools.combinations(range(d), size):
-                    v[S] = LOSS[loss](y[i], met + expectation(trees, root, x, S))
-            for S, value in v.items():
-                s = len(S)
-                for j in range(d):
-                    weight = factorial(s - 1) * factorial(d - s) if j in S else -factorial(s) * factorial(d - s - 1)
-                    shares[j] += weights[i] * weight * value / factorial(d)
+            shares += weights[i] * shapley_of(
+                lambda S, x=x, y=y[i], met=met, root=root: LOSS[loss](y, met + expectation(trees, root, x, S)), d
+            )
             met += expectation(trees, root, x, range(d))
     return shares
 

@@ -1,8 +1,5 @@
 """R2 of linear, additive and kernel models: all coalitions by the model's own predictions."""
 
-import itertools
-import math
-
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -14,6 +11,7 @@ from sklearn.svm import SVR
 
 from exactshap import decompose_r2
 from exactshap.errors import BudgetError, InputError, UnsupportedStructureError
+from oracles import shapley_of
 from tolerances import assert_close_r2
 
 N_ROWS, N_FEATURES = 30, 4
@@ -29,13 +27,7 @@ def data(seed=0):
 
 def shares_of(Q, d, variation):
     """Return minus the Shapley values of Q, a function of coalitions, over the variation of y."""
-    phi = np.zeros(d)
-    for j in range(d):
-        others = [k for k in range(d) if k != j]
-        for s in range(d):
-            weight = math.factorial(s) * math.factorial(d - s - 1) / math.factorial(d)
-            phi[j] -= weight * sum(Q((*S, j)) - Q(S) for S in itertools.combinations(others, s))
-    return phi / variation
+    return -shapley_of(Q, d) / variation
 
 
 def brute_force(model, X, y, weights, background):

@@ -1,7 +1,6 @@
 """R2 of refits: every subset fitted by scikit-learn itself, figures of relaimpo, degenerate columns, samples."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from sklearn.linear_model import LinearRegression
 
 from exactshap.decompose import decompose_r2
 from exactshap.errors import BudgetError, InputError, UnsupportedModelError
+from oracles import shapley_of
 from tolerances import PRINTED, REFIT, REFIT_SAMPLED
 
 # R's data set `swiss` (Mosteller and Tukey 1977): Fertility, Agriculture, Examination, Education, Catholic, Infant.Mortality
@@ -38,23 +38,11 @@ def own_r2(columns, y, weights, intercept=True):
 def brute_force(X, y, weights=None, intercept=True, players=None):
     weights = np.ones(len(y)) if weights is None else weights
     players = [[j] for j in range(X.shape[1])] if players is None else players
-    m = len(players)
-    known = {}
 
-    def v(coalition):
-        key = frozenset(coalition)
-        if key not in known:
-            columns = sorted(j for p in key for j in players[p])
-            known[key] = own_r2(X[:, columns], y, weights, intercept)
-        return known[key]
+    def value(S):
+        return own_r2(X[:, sorted(j for p in S for j in players[p])], y, weights, intercept)
 
-    phi = np.zeros(m)
-    for j in range(m):
-        others = [k for k in range(m) if k != j]
-        for s in range(m):
-            weight = math.factorial(s) * math.factorial(m - s - 1) / math.factorial(m)
-            phi[j] += weight * sum(v((*S, j)) - v(S) for S in itertools.combinations(others, s))
-    return phi
+    return shapley_of(value, len(players))
 
 
 def data(n=40, p=6, seed=0):

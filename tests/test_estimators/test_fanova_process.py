@@ -1,7 +1,6 @@
 """Gaussian processes with functional components: every closed form against sums over all sets of columns."""
 
 import itertools
-from math import factorial
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from exactshap import Explainer, explain
 from exactshap.errors import InputError
 from exactshap.estimators import FanovaGaussianProcess
 from exactshap.estimators.fanova_process import log_rule, squared_shares
+from oracles import shapley_of
 from tolerances import roundings
 
 CLOSE = 1e-11
@@ -55,21 +55,12 @@ def _factor(model, j, a, b):
     return 1.0 + model.strength_ * centred
 
 
-def shapley_matrix(sets, d):
-    found = np.zeros((d, len(sets)))
-    for place, S in enumerate(sets):
-        s = len(S)
-        for j in range(d):
-            found[j, place] = factorial(s - 1) * factorial(d - s) if j in S else -factorial(s) * factorial(d - s - 1)
-    return found / factorial(d)
-
-
 def test_values_and_covariance_are_those_of_all_coalitions(fitted):
     model, X, y = fitted
     found, shared = model.shapley_values(X[:2] + 0.3), model.shapley_values(X[:2] + 0.3, "normalized")
     for row in range(2):
         sets, mean, covariance = games(model, X, y, X[row : row + 1] + 0.3)
-        weights = shapley_matrix(sets, 4)
+        weights = shapley_of(lambda S, sets=sets: np.eye(len(sets))[sets.index(S)], 4)
         np.testing.assert_allclose(found.values[row], weights @ mean, atol=CLOSE)
         np.testing.assert_allclose(found.covariance[row], weights @ covariance @ weights.T, atol=CLOSE)
         assert np.isclose(found.baseline, mean[0])

@@ -32,7 +32,7 @@ from sklearn.tree import DecisionTreeClassifier
 from exactshap import Explainer, explain
 from exactshap.readers import _identity
 from exactshap.readers.black_box import BlackBox
-from identity_oracle import by_hand
+from oracles import interventional_values
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(60, 4))
@@ -110,7 +110,7 @@ def test_labels_are_explained_as_labels(name):
     assert isinstance(explainer.reader, BlackBox)
     found = explainer(ROWS)
     np.testing.assert_array_equal(found.prediction, model.predict(ROWS))
-    np.testing.assert_allclose(found.values, by_hand(model.predict, ROWS, BACKGROUND), atol=ROUNDING)
+    np.testing.assert_allclose(found.values, interventional_values(model.predict, ROWS, BACKGROUND), atol=ROUNDING)
 
 
 @pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
@@ -127,7 +127,7 @@ def test_scores_are_explained_as_themselves(name, method):
         scores = own(rows)
         return scores if scores.ndim == 1 else scores[:, 1]
 
-    np.testing.assert_allclose(values, by_hand(positive, ROWS, BACKGROUND), atol=TOLERANCE.get(name, ROUNDING))
+    np.testing.assert_allclose(values, interventional_values(positive, ROWS, BACKGROUND), atol=TOLERANCE.get(name, ROUNDING))
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
@@ -135,7 +135,7 @@ def test_predictions_of_regressors_are_read_exactly_and_are_themselves(name):
     model = fitted(REGRESSORS, name, "Regressor", np.exp(Y) if name in INEXACT else Y)
     explainer = Explainer(model.predict, BACKGROUND)
     assert isinstance(explainer.reader, BlackBox) == (name in INEXACT)
-    expected = by_hand(model.predict, ROWS, BACKGROUND)
+    expected = interventional_values(model.predict, ROWS, BACKGROUND)
     np.testing.assert_allclose(explainer(ROWS).values, expected, atol=TOLERANCE.get(name, ROUNDING))
 
 
@@ -148,7 +148,7 @@ def test_a_forest_that_has_memorised_its_rows():
     rows = A[400:][np.abs(forest.predict_proba(A[400:])[:, 1] - 0.5) < 0.45][:2]
     found = explain(forest.predict, rows, A[300:316])
     np.testing.assert_array_equal(found.prediction, forest.predict(rows))
-    np.testing.assert_allclose(found.values, by_hand(forest.predict, rows, A[300:316]), atol=ROUNDING)
+    np.testing.assert_allclose(found.values, interventional_values(forest.predict, rows, A[300:316]), atol=ROUNDING)
 
 
 def test_agreement_on_the_background_is_not_enough(monkeypatch):
@@ -194,4 +194,4 @@ def test_a_pipeline_around_a_model_of_its_own_stays_a_function():
     model = make_pipeline(StandardScaler(), Doubled()).fit(X, Y)
     found = explain(model.predict, ROWS, BACKGROUND)
     assert isinstance(Explainer(model.predict, BACKGROUND).reader, BlackBox)
-    np.testing.assert_allclose(found.values, by_hand(model.predict, ROWS, BACKGROUND), atol=ROUNDING)
+    np.testing.assert_allclose(found.values, interventional_values(model.predict, ROWS, BACKGROUND), atol=ROUNDING)

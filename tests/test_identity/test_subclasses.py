@@ -31,7 +31,7 @@ from exactshap import Explainer, decompose_r2, explain
 from exactshap.errors import ExplanationWarning, UnsupportedModelError, UnsupportedStructureError
 from exactshap.readers import register, registered
 from exactshap.readers.black_box import BlackBox
-from identity_oracle import by_hand
+from oracles import interventional_values
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(50, 4))
@@ -120,7 +120,7 @@ def test_subclasses_with_a_prediction_of_their_own_are_functions(name):
     with pytest.warns(ExplanationWarning, match="Clipped` has its own predict"):
         found = explain(model, ROWS, BACKGROUND)
     np.testing.assert_array_equal(found.prediction, model.predict(ROWS))
-    np.testing.assert_allclose(found.values, by_hand(model.predict, ROWS, BACKGROUND), atol=SINGLE)
+    np.testing.assert_allclose(found.values, interventional_values(model.predict, ROWS, BACKGROUND), atol=SINGLE)
     with pytest.raises(
         UnsupportedModelError, match=r"has its own predict.* Pass reference rows, explain\(model, X, background\)"
     ):
@@ -191,7 +191,7 @@ def test_helpers_and_mixins_count(cls, name):
     model = cls().fit(X, Y)
     with pytest.warns(ExplanationWarning, match=f"{cls.__name__}` has its own {name}"):
         found = explain(model, ROWS, BACKGROUND)
-    np.testing.assert_allclose(found.values, by_hand(model.predict, ROWS, BACKGROUND), atol=ROUNDING)
+    np.testing.assert_allclose(found.values, interventional_values(model.predict, ROWS, BACKGROUND), atol=ROUNDING)
 
 
 # --- inside other models ----------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_overrides_inside_wrappers_are_seen(wrapper):
     model = WRAPPED[wrapper](inner.fit(X, Y) if wrapper == "frozen" else inner).fit(X, Y)
     with pytest.warns(ExplanationWarning, match="Clipped` has its own predict"):
         found = explain(model, ROWS, BACKGROUND)
-    np.testing.assert_allclose(found.values, by_hand(model.predict, ROWS, BACKGROUND), atol=ROUNDING)
+    np.testing.assert_allclose(found.values, interventional_values(model.predict, ROWS, BACKGROUND), atol=ROUNDING)
     with pytest.raises(UnsupportedModelError, match="Clipped` has its own predict"):
         explain(model, ROWS)
 
@@ -253,13 +253,13 @@ def test_pipelines_of_subclasses():
     own = ClippedPipeline([("scale", StandardScaler()), ("model", SVR())]).fit(X, Y)
     with pytest.warns(ExplanationWarning, match="ClippedPipeline` has its own predict"):
         found = explain(own, ROWS, BACKGROUND)
-    np.testing.assert_allclose(found.values, by_hand(own.predict, ROWS, BACKGROUND), atol=ROUNDING)
+    np.testing.assert_allclose(found.values, interventional_values(own.predict, ROWS, BACKGROUND), atol=ROUNDING)
     plain, expected = (make_pipeline(scaler, SVR()).fit(X, Y) for scaler in (Scaler(), StandardScaler()))
     np.testing.assert_array_equal(explain(plain, ROWS, BACKGROUND).values, explain(expected, ROWS, BACKGROUND).values)
     for tail in (SVR(), make_pipeline(PolynomialFeatures(2), Ridge())):
         folded = make_pipeline(Folded(), clone(tail)).fit(X, Y)
         values = explain(folded, ROWS, BACKGROUND).values
-        np.testing.assert_allclose(values, by_hand(folded.predict, ROWS, BACKGROUND), atol=ROUNDING)
+        np.testing.assert_allclose(values, interventional_values(folded.predict, ROWS, BACKGROUND), atol=ROUNDING)
 
 
 def test_polynomial_pipelines_of_subclasses():
@@ -333,4 +333,4 @@ def test_registered_classes_of_your_own(monkeypatch):
         np.testing.assert_allclose(explain(model, ROWS, BACKGROUND).values[:, 0], ROWS[:, 0] - BACKGROUND[:, 0].mean())
     with pytest.warns(ExplanationWarning, match="Changed` has its own predict"):
         found = explain(changed, ROWS, BACKGROUND)
-    np.testing.assert_allclose(found.values, by_hand(changed.predict, ROWS, BACKGROUND), atol=ROUNDING)
+    np.testing.assert_allclose(found.values, interventional_values(changed.predict, ROWS, BACKGROUND), atol=ROUNDING)

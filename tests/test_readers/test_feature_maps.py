@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from exactshap import Explainer, explain
 from exactshap.errors import UnsupportedStructureError
-from identity_oracle import by_hand
+from oracles import interventional_values
 from tolerances import INVERTED
 
 SCALE = 100  # of the coefficients that cancel in a kernel expansion
@@ -67,7 +67,9 @@ def test_linear_models_are_exact(feature_map, name):
     last, target, method = LINEAR[name]
     model = make_pipeline(MAPS[feature_map], last).fit(X, target)
     found = explain(model, ROWS, BACKGROUND)
-    np.testing.assert_allclose(found.values, by_hand(getattr(model, method), ROWS, BACKGROUND), atol=SCALE * INVERTED)
+    np.testing.assert_allclose(
+        found.values, interventional_values(getattr(model, method), ROWS, BACKGROUND), atol=SCALE * INVERTED
+    )
     np.testing.assert_array_equal(found.prediction, getattr(model, method)(ROWS))
 
 
@@ -96,7 +98,7 @@ def test_last_steps_of_stacks():
     members = [("a", Ridge()), ("b", KernelRidge(kernel="rbf"))]
     model = StackingRegressor(members, Mine()).fit(X, Y)
     np.testing.assert_allclose(
-        explain(model, ROWS, BACKGROUND).values, by_hand(model.predict, ROWS, BACKGROUND), atol=SCALE * INVERTED
+        explain(model, ROWS, BACKGROUND).values, interventional_values(model.predict, ROWS, BACKGROUND), atol=SCALE * INVERTED
     )
     model.final_estimator_.predict = lambda columns: columns[:, 0] ** 2
     for refused in (model, StackingRegressor(members, Squared()).fit(X, Y)):
@@ -114,5 +116,5 @@ def test_landmarks_that_nearly_span_each_other_are_explained(kernel, settings):
     model = make_pipeline(nystroem, Ridge(1e-3)).fit(rows, rows @ [1.0, 2.0, 3.0, 4.0])
     explanation = explain(model, rows[:5], rows[:20])
     assert explanation.tolerance.max() < 1e-5 * np.abs(explanation.prediction).max()
-    expected = by_hand(model.predict, rows[:5], rows[:20])
+    expected = interventional_values(model.predict, rows[:5], rows[:20])
     assert np.abs(explanation.values - expected).max() <= 10 * explanation.tolerance.max()

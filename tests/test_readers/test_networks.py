@@ -1,6 +1,5 @@
 """Networks of one hidden layer: all coalitions by the model's own predict, saturated and steep units, refusals."""
 
-import itertools
 import math
 
 import mpmath
@@ -11,6 +10,7 @@ from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, UnsupportedStructureError
 from exactshap.readers import OneLayerNetwork
 from exactshap.testing import check_reader
+from oracles import interventional_values
 from tolerances import RESPONSE
 
 D = 4
@@ -18,31 +18,6 @@ D = 4
 
 def rows(n, seed=0):
     return np.random.default_rng(seed).normal(size=(n, D))
-
-
-def brute_force(predict, x, background):
-    """Return Shapley values (n_players[, n_outputs]) of mean predictions of hybrids."""
-
-    def v(coalition):
-        hybrids = background.copy()
-        hybrids[:, list(coalition)] = x[list(coalition)]
-        return predict(hybrids).mean(axis=0)
-
-    values = {S: v(S) for s in range(D + 1) for S in itertools.combinations(range(D), s)}
-    phi = []
-    for j in range(D):
-        others = [k for k in range(D) if k != j]
-        phi.append(
-            sum(
-                math.factorial(len(S))
-                * math.factorial(D - len(S) - 1)
-                / math.factorial(D)
-                * (values[tuple(sorted((*S, j)))] - values[S])
-                for s in range(D)
-                for S in itertools.combinations(others, s)
-            )
-        )
-    return np.array(phi)
 
 
 def perceptron(activation, n_outputs=1, **settings):
@@ -60,11 +35,11 @@ def perceptron(activation, n_outputs=1, **settings):
 def test_all_coalitions(activation, n_outputs):
     model, background, X = perceptron(activation, n_outputs), rows(5, 1), rows(3, 2)
     explanation = explain(model, X, background)
-    expected = np.array([brute_force(model.predict, x, background) for x in X])
+    expected = interventional_values(model.predict, X, background)
     np.testing.assert_allclose(explanation.values, expected, rtol=0, atol=100.0 * RESPONSE)
     assert explanation.exact
     one = explain(model, X, background[:1], value_function="baseline")
-    expected = np.array([brute_force(model.predict, x, background[:1]) for x in X])
+    expected = interventional_values(model.predict, X, background[:1])
     np.testing.assert_allclose(one.values, expected, rtol=0, atol=100.0 * RESPONSE)
 
 
@@ -83,7 +58,7 @@ def test_units_of_any_slope(scale):
     network = OneLayerNetwork(scale * rng.normal(size=(D, 3)), rng.normal(size=3), rng.normal(size=3))
     X, background = rows(2, 2), rows(4, 1)
     explanation = explain(network, X, background)
-    expected = np.array([brute_force(network.predict, x, background) for x in X])
+    expected = interventional_values(network.predict, X, background)
     np.testing.assert_allclose(explanation.values, expected, rtol=0, atol=RESPONSE)
 
 
@@ -164,9 +139,9 @@ def test_rectified_units_of_many_columns():
     network.weights[4:, :2] = 0.0
     found = explain(network, X, background).values
     few = OneLayerNetwork(network.weights[:4], network.bias, network.out_weights, activation="relu")
-    bent = [
-        brute_force(lambda cells: few.predict(cells) - few.weights[:, 2] @ cells.T * 3.0, x[:4], background[:, :4]) for x in X
-    ]
+    bent = interventional_values(
+        lambda cells: few.predict(cells) - few.weights[:, 2] @ cells.T * 3.0, X[:, :4], background[:, :4]
+    )
     straight = 3.0 * network.weights[:, 2] * (X[:, None] - background).mean(axis=1)
     np.testing.assert_allclose(found[:, 4:], straight[:, 4:], rtol=0, atol=RESPONSE)
     np.testing.assert_allclose(found[:, :4], np.array(bent) + straight[:, :4], rtol=0, atol=RESPONSE)
@@ -177,7 +152,10 @@ def test_rectified_units_whose_sums_touch_the_kink():
     network = OneLayerNetwork([[1.0], [-1.0], [1.0], [-1.0]], [0.0], [1.0], activation="relu")
     X, background = np.ones((1, D)), np.zeros((1, D))
     np.testing.assert_allclose(
-        explain(network, X, background).values[0], brute_force(network.predict, X[0], background), rtol=0, atol=RESPONSE
+        explain(network, X, background).values[0],
+        interventional_values(network.predict, X[:1], background)[0],
+        rtol=0,
+        atol=RESPONSE,
     )
 
 
@@ -205,11 +183,11 @@ def test_classifiers_of_two_classes(activation):
     check_reader(model, background, X)
     margin = explain(model, X, background)
     assert (margin.unit, margin.exact) == ("log-odds", True)
-    expected = np.array([brute_force(log_odds(model), x, background) for x in X])
+    expected = interventional_values(log_odds(model), X, background)
     np.testing.assert_allclose(margin.values, expected, rtol=0, atol=100.0 * RESPONSE)
     chance = explain(model, X, background, output="probability")
     assert (chance.unit, chance.exact) == ("probability of class yes", True)
-    expected = np.array([brute_force(lambda cells: model.predict_proba(cells)[:, 1], x, background) for x in X])
+    expected = interventional_values(lambda cells: model.predict_proba(cells)[:, 1], X, background)
     np.testing.assert_allclose(chance.values, expected, rtol=0, atol=RESPONSE)
 
 

@@ -19,6 +19,7 @@ from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.solvers import solve
 from exactshap.solvers.rkhs import choose_eta, pivoted_rows
 from exactshap.solvers.rkhs._embedding import RANK_CUTOFF, leave_one_out_loss
+from oracles import shapley_of
 from tolerances import HALF_THE_DIGITS, ITERATED, SERIES, chance, conditioned, ridge, roundings
 
 RNG = np.random.default_rng(0)
@@ -153,15 +154,8 @@ def test_shapley_values_of_the_grid():
     model = KernelMachine(X, ALPHA, RBF(1.2))
     explanation = explain(model, points, points, background_weights=weights, value_function="observational", eta=1e-8)
     for i in (0, 5, 11):
-        truth = {tuple(mask): conditional_expectation(model.predict, points, weights, points[i], mask) for mask in MASKS}
-        for j in range(3):
-            expected = 0.0
-            for mask in MASKS[~MASKS[:, j]]:
-                weight = [1 / 3, 1 / 6, 1 / 3][mask.sum()]
-                joined = mask.copy()
-                joined[j] = True
-                expected += weight * (truth[tuple(joined)] - truth[tuple(mask)])
-            assert explanation.values[i, j] == pytest.approx(expected, abs=SERIES)
+        expected = shapley_of(lambda S, i=i: conditional_expectation(model.predict, points, weights, points[i], list(S)), 3)
+        np.testing.assert_allclose(explanation.values[i], expected, rtol=0, atol=SERIES)
 
 
 # -- limits -----------------------------------------------------------------------------------------------------------

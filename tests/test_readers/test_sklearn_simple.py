@@ -1,7 +1,5 @@
 """Constants, centroids, chains, codes, stacks and densities of scikit-learn, by brute force over their own calls."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,25 +78,6 @@ MODELS = {
 }
 
 
-def brute_force(method, n_players=4):
-    """Return Shapley values of ROWS against BACKGROUND by all orders of the columns, with the model's own answers."""
-    rows, background = np.asarray(ROWS), np.asarray(BACKGROUND)
-
-    def value(members):
-        mixed = np.repeat(background[None], len(rows), axis=0)
-        mixed[:, :, list(members)] = rows[:, None, list(members)]
-        answers = np.asarray(method(pd.DataFrame(mixed.reshape(-1, n_players), columns=X.columns)), float)
-        return answers.reshape(len(rows), len(background), -1).mean(axis=1)
-
-    values = {s: value(s) for k in range(n_players + 1) for s in itertools.combinations(range(n_players), k)}
-    orders = list(itertools.permutations(range(n_players)))
-    phi = np.zeros((len(rows), n_players, values[()].shape[1]))
-    for order in orders:
-        for place, j in enumerate(order):
-            phi[:, j] += values[tuple(sorted(order[: place + 1]))] - values[tuple(sorted(order[:place]))]
-    return phi / len(orders)
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_values_are_those_of_the_own_answers(name):
     make, method = MODELS[name]
@@ -108,7 +87,7 @@ def test_values_are_those_of_the_own_answers(name):
     assert explanation.exact
     own = np.asarray(method(model)(ROWS))
     np.testing.assert_allclose(explanation.prediction, own, rtol=roundings(64), atol=roundings(64))
-    right = brute_force(method(model))
+    right = interventional_values(method(model), ROWS, BACKGROUND)
     atol = roundings(512) * max(1.0, np.abs(right).max())
     np.testing.assert_allclose(explanation.values.reshape(right.shape), right, rtol=0, atol=atol)
 

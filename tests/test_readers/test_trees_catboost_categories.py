@@ -2,7 +2,6 @@
 
 import json
 import pickle
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,9 +11,9 @@ from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import convert
 from exactshap.trees.ensemble import encode
-from oracles import subsets
+from oracles import shapley_of, subsets
 from tolerances import assert_close, roundings
-from tree_models import own_value, shapley_weights
+from tree_models import brute_shapley, own_value
 
 catboost = pytest.importorskip("catboost")
 pd = pytest.importorskip("pandas")
@@ -141,11 +140,7 @@ def test_path_dependent_values_by_brute_force(name, groups):
     rows = encode(ensemble, as_table(UNKNOWN[:2]))
     values = explainer(UNKNOWN[:2]).values
     for i, row in enumerate(rows):
-        v = {S: own_value(ensemble.trees, row, {j for p in S for j in players[p]}) for S in subsets(range(d))}
-        weight = shapley_weights(d)
-        brute = [float(sum(weight[len(S)] * (v[S | {p}] - v[S]) for S in v if p not in S)) for p in range(d)]
-        assert isinstance(v[frozenset()], Fraction)
-        assert_close(values[i], np.array(brute), 10.0, ensemble.trees.n_trees, d)
+        assert_close(values[i], brute_shapley(ensemble.trees, row, d, players=players), 10.0, ensemble.trees.n_trees, d)
 
 
 @pytest.mark.peer
@@ -200,9 +195,7 @@ def test_r2_is_the_sum_over_coalitions(name, game):
     start = target - ensemble.trees.constant[0]
     before = start[:, None] - np.cumsum(f[frozenset(range(d))], axis=1) + f[frozenset(range(d))]
     Q = {S: np.sum((before - g) ** 2) if game == "residual" else np.sum((start - g.sum(axis=1)) ** 2) for S, g in f.items()}
-    weight = shapley_weights(d)
-    brute = [-sum(float(weight[len(S)]) * (Q[S | {p}] - Q[S]) for S in Q if p not in S) / sst for p in range(d)]
-    np.testing.assert_allclose(shares.values, brute, atol=roundings(50_000))
+    np.testing.assert_allclose(shares.values, -shapley_of(lambda S: Q[frozenset(S)], d) / sst, atol=roundings(50_000))
 
 
 def frames():

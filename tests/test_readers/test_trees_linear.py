@@ -1,7 +1,6 @@
 """LightGBM's linear trees: its own predictions of all hybrids, missing cells, files, probabilities; what is refused."""
 
 import pickle
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from exactshap import Explainer, decompose_r2, explain
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import convert, loads
-from oracles import shapley, subsets
+from oracles import interventional_values
 from tolerances import assert_close
 from tree_models import data
 
@@ -37,18 +36,6 @@ def score(name, rows):
     model, ensemble = MODELS[name], convert(MODELS[name])
     own = model.predict(rows, raw_score=True)
     return own if ensemble.boosted else own / ensemble.trees.n_trees
-
-
-def interventional_values(predict, rows, background):
-    """Shapley values of the mean prediction of hybrids, over all orders of arrival."""
-
-    def value(x, S):
-        hybrids = background.copy()
-        hybrids[:, list(S)] = x[list(S)]
-        return Fraction(float(np.mean(predict(hybrids))))
-
-    games = [{S: value(x, S) for S in subsets(range(5))} for x in rows]
-    return np.array([[float(phi) for phi in shapley(game, 5)] for game in games])
 
 
 @pytest.mark.parametrize("name", MODELS)
