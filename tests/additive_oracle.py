@@ -30,6 +30,9 @@ def masked_games(predict, X, Z, weights=None, players=None):
 def values_of(games, d, index, order):
     """Values (n_rows, n_sets) of all sets up to the order, by size and then lexicographically."""
     sets = [T for size in range(1, order + 1) for T in itertools.combinations(range(d), size)]
+    if index == "fsii":
+        fits = [oracles.fsii(game, d, order) for game in games]
+        return np.array([[fit[T] for T in sets] for fit in fits])
     return np.array([[float(_value(game, d, T, index, order)) for T in sets] for game in games])
 
 

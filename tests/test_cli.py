@@ -13,19 +13,13 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 pandas = pytest.importorskip("pandas")
 
+from command import run  # noqa: E402
 from exactshap import __version__  # noqa: E402
 from exactshap.cli import COMMANDS, main  # noqa: E402
 from exactshap.errors import MissingDependencyError  # noqa: E402
 from exactshap.explainer import Explainer  # noqa: E402
 from exactshap.results.explanation import Explanation  # noqa: E402
 from tolerances import conditioned, roundings  # noqa: E402
-
-
-def run(*arguments):
-    """Run the command in this process; return its exit code."""
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    return stop.value.code or 0
 
 
 @pytest.fixture(scope="module")

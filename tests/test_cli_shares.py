@@ -8,15 +8,9 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 pandas = pytest.importorskip("pandas")
 
+from command import run  # noqa: E402
 from exactshap import decompose_hsic, decompose_mmd  # noqa: E402
-from exactshap.cli import main  # noqa: E402
 from tolerances import roundings  # noqa: E402
-
-
-def run(*arguments):
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    return stop.value.code or 0
 
 
 def frame(n, shift, seed):

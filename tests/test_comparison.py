@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from command import run
 from exactshap import decompose_mmd
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.results.comparison import Comparison, by, compare
@@ -273,19 +274,13 @@ def test_the_page_of_a_comparison_says_what_changed(tmp_path, n_outputs):
 def test_the_command_writes_the_page_of_two_months(tmp_path, capsys):
     pytest.importorskip("typer")
     pytest.importorskip("jinja2")
-    from exactshap.cli import main
-
     for explanation, name in zip(two(n=80, shift=3.0), ("may", "june"), strict=True):
         explanation.save(tmp_path / f"{name}.npz")
-    files = [str(tmp_path / f"{name}.npz") for name in ("may", "june")]
-    with pytest.raises(SystemExit) as end:
-        main(["compare", *files, "--no-drift", "--report", str(tmp_path / "june.html"), "--threshold", "0.3"])
-    assert not end.value.code
+    files = [tmp_path / f"{name}.npz" for name in ("may", "june")]
+    assert not run("compare", *files, "--no-drift", "--report", tmp_path / "june.html", "--threshold", "0.3")
     assert "changed beyond the threshold: x1" in " ".join(capsys.readouterr().out.split())
     assert "--threshold 0.3" in (tmp_path / "june.html").read_text(encoding="utf-8")
-    with pytest.raises(SystemExit) as end:
-        main(["compare", files[0], "--by", "x0", "--report", str(tmp_path / "by.html")])
-    assert end.value.code
+    assert run("compare", files[0], "--by", "x0", "--report", tmp_path / "by.html")
 
 
 @pytest.mark.browser

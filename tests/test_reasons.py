@@ -6,6 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
+from command import run
 from exactshap import Explainer, Explanation
 from exactshap.errors import InputError, UnknownNameError
 from explanation_factory import bilinear, linear
@@ -276,13 +277,6 @@ def test_a_model_card_says_what_and_how_well(tmp_path):
 def test_the_command_writes_reasons_and_a_letter(tmp_path, monkeypatch, capsys):
     pytest.importorskip("typer")
     import joblib
-
-    from exactshap.cli import main
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        return stop.value.code or 0
 
     explainer, _ = machine()
     monkeypatch.chdir(tmp_path)

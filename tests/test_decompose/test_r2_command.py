@@ -3,16 +3,9 @@
 import numpy as np
 import pytest
 
+from command import run
 from exactshap.decompose import decompose_r2
 from tolerances import conditioned
-
-
-def run(*arguments):
-    from exactshap.cli import main
-
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    return stop.value.code or 0
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import reference_ubj
+from command import run
 from exactshap import Explainer, explain
 from exactshap.cli import main
 from exactshap.errors import ExplanationWarning, InputError, ModelFormatError, UnsupportedStructureError
@@ -134,9 +135,7 @@ def test_the_command_says_which_rounds_it_reads(tmp_path, monkeypatch, capsys):
     ]
     for command in commands:
         for arguments, said in [([], best), (["--n-stages", "2"], f"the first 2 of {rounds} boosting rounds (n_stages)")]:
-            with pytest.raises(SystemExit) as stop:
-                main([*command, *arguments])
-            assert not stop.value.code
+            assert not run(*command, *arguments)
             assert f"model.json: {said}; --n-stages reads another number" in capsys.readouterr().out
         with pytest.raises(SystemExit):
             main([*command, "--n-stages", str(rounds)])
@@ -147,9 +146,7 @@ def test_the_command_refuses_rounds_of_other_models(tmp_path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     Path("model.skops").write_bytes(b"")
     Path("rows.csv").write_text("a\n1\n")
-    with pytest.raises(SystemExit) as stop:
-        main(["explain", "model.skops", "rows.csv", "--n-stages", "2"])
-    assert stop.value.code
+    assert run("explain", "model.skops", "rows.csv", "--n-stages", "2")
     assert "--n-stages is for the files of boosters. Got model.skops" in re.sub(r"\s+", " ", capsys.readouterr().err)
 
 

@@ -13,7 +13,6 @@ from exactshap.results.plots import draw_interactions, prepare_interactions
 from explanation_factory import bilinear, linear
 
 matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("agg")
 
 NAMES = ["age", "price in $ (a$b)", "city=NY", "<b>bold</b>", "x4", "x5"]
 PLOTS = {
@@ -30,13 +29,10 @@ PLOTS = {
 
 
 @pytest.fixture(autouse=True)
-def _quiet_and_closed():
-    import matplotlib.pyplot as plt
-
+def _quiet():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-    plt.close("all")
 
 
 def explanation(**changes):

@@ -17,15 +17,6 @@ from tolerances import roundings
 
 matplotlib = pytest.importorskip("matplotlib")
 pandas = pytest.importorskip("pandas")
-matplotlib.use("agg")
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
 
 
 def awkward():

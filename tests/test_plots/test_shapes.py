@@ -9,7 +9,6 @@ from exactshap.results.plots import draw_shape, draw_shapes, prepare_shape
 from tolerances import roundings
 
 matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("agg")
 
 RNG = np.random.default_rng(0)
 X, Z = (pd.DataFrame(RNG.normal(size=(n, 3)), columns=list("abc")) for n in (30, 11))
@@ -17,14 +16,6 @@ MODEL = AdditiveModel(
     [("a", lambda v: v[:, 0] ** 3), ("b", lambda v: np.nan_to_num(v[:, 0], nan=5.0)), (("a", "c"), lambda v: v.prod(axis=1))],
     feature_names=["a", "b", "c"],
 )
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    import matplotlib.pyplot as plt
-
-    yield
-    plt.close("all")
 
 
 def both(rows=X, model=MODEL, **settings):

@@ -12,15 +12,6 @@ from explanation_factory import bilinear, linear
 from tolerances import assert_close
 
 matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("agg")
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    import matplotlib.pyplot as plt
-
-    yield
-    plt.close("all")
 
 
 def rows(n=60, d=4, **changes):

@@ -48,7 +48,6 @@ def test_drawing_uses_the_axes_that_come_in():
     assert len(draw_marginals(marginals)) == 2
     with pytest.raises(InputError, match=r"One ax is needed for each column\. Got 1 for 2"):
         draw_marginals(marginals, axes=[axes[0]])
-    pyplot.close("all")
 
 
 def test_unknown_columns_are_refused():

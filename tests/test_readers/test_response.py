@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 
-from exactshap import Explainer, explain, solve
+from additive_oracle import masked_games, values_of
+from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
 from oracles import interventional_values
 from tolerances import RESPONSE
@@ -91,28 +92,12 @@ def test_means_of_pygam_are_those_of_brute_force(name, target):
 def test_every_index_order_and_background(index, order, one_row):
     model = LogisticRegression().fit(X, CLASSES)
     background = BACKGROUND[:1] if one_row else BACKGROUND
-    explainer = Explainer(
-        model, background, output="probability", value_function="baseline" if one_row else "auto", groups={"cd": ["c", "d"]}
-    )
+    way = "baseline" if one_row else "auto"
+    explainer = Explainer(model, background, output="probability", value_function=way, groups={"cd": ["c", "d"]})
     explanation = explainer(ROWS[:1], index=index, order=order)
-
-    def value(masks):
-        found = []
-        for mask in masks:
-            mixed = background.copy()
-            for name, inside in zip(
-                ["cd", "a", "b"], mask[[explainer.reader.traits.player_names.index(p) for p in ("cd", "a", "b")]], strict=True
-            ):
-                for column in name if inside else "":
-                    mixed[column] = ROWS[column].iloc[0]
-            found.append(second_class(model)(mixed).mean())
-        return np.array(found)
-
-    from exactshap.games import OracleGame
-
-    own = solve(OracleGame(value, 3), index, order, method="enumeration")
-    got = explanation.values[0] if order == 1 else explanation.set_values[0]
-    np.testing.assert_allclose(got, own.values, atol=RESPONSE)
+    players = [[list(X).index(column) for column in name] for name in explainer.reader.traits.player_names]
+    own = values_of(masked_games(second_class(model), ROWS[:1], background, players=players), 3, index, order)
+    np.testing.assert_allclose(explanation.values if order == 1 else explanation.set_values, own, atol=RESPONSE)
 
 
 def test_weights_of_the_background_count():

@@ -5,18 +5,11 @@ import pandas as pd
 import pytest
 
 import scale_cases as cases
+from command import run
 from exactshap.scale import Partition
 
 pytest.importorskip("typer")
 pytest.importorskip("pyarrow")
-
-from exactshap.cli import main
-
-
-def run(*arguments):
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    return stop.value.code or 0
 
 
 @pytest.fixture

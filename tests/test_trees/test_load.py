@@ -263,14 +263,6 @@ XGBOOST_FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("change", "text"), XGBOOST_FAULTS, ids=[text[:45] for _, text in XGBOOST_FAULTS])
-def test_malformed_xgboost(change, text):
-    content = document("xgboost_regression.json")
-    change(content)
-    with pytest.raises(ModelFormatError, match=text):
-        loaded(content)
-
-
 def test_vector_leaves_without_covers_need_a_background():
     """As XGBoost 2 wrote them."""
     content, (X, margin) = document("xgboost_vector_leaf.ubj"), expected("xgboost_vector_leaf.ubj")
@@ -440,14 +432,6 @@ CATBOOST_FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("change", "text"), CATBOOST_FAULTS, ids=[text[:45] for _, text in CATBOOST_FAULTS])
-def test_malformed_catboost(change, text):
-    content = document("catboost_oblivious.json")
-    change(content)
-    with pytest.raises(ModelFormatError, match=text):
-        loaded(content)
-
-
 def ctr(*path):
     """The path of the first target statistic, or of an entry of it."""
     return ("features_info", "ctrs", 0, *path)
@@ -507,9 +491,20 @@ CATEGORY_FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("change", "text"), CATEGORY_FAULTS, ids=[text[:45] for _, text in CATEGORY_FAULTS])
-def test_malformed_catboost_categories(change, text):
-    content = document("catboost_categories.json")
+FAULTS = {
+    "xgboost_regression.json": XGBOOST_FAULTS,
+    "catboost_oblivious.json": CATBOOST_FAULTS,
+    "catboost_categories.json": CATEGORY_FAULTS,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "text"),
+    [(name, *fault) for name, faults in FAULTS.items() for fault in faults],
+    ids=[text[:45] for faults in FAULTS.values() for _, text in faults],
+)
+def test_malformed_json(name, change, text):
+    content = document(name)
     change(content)
     with pytest.raises(ModelFormatError, match=text):
         loaded(content)
