@@ -7,6 +7,9 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.decomposition import PCA
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, SplineTransformer, StandardScaler
@@ -171,3 +174,24 @@ def test_steps_that_write_from_inside_others_leave_the_rows_alone(build):
     np.testing.assert_array_equal(explainer.reader.traits.background.native, FITTED[:20])
     wanted = explain(build(StandardScaler()).fit(FITTED, Y), X[:50], FITTED[:20])
     np.testing.assert_array_equal(found.values, wanted.values)
+
+
+@pytest.mark.parametrize("fitted_on", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "model",
+    [
+        Ridge(),
+        PLSRegression(),
+        SVR(),
+        make_pipeline(Nystroem(gamma=0.2, n_components=20, random_state=0), Ridge()),
+        make_pipeline(RBFSampler(random_state=0), Ridge()),
+        make_pipeline(PCA(2), Ridge()),
+    ],
+    ids=lambda model: type(getattr(model, "steps", [[0, model]])[0][1]).__name__,
+)
+def test_rows_in_single_precision_stay_so_behind_a_scaler(model, fitted_on):
+    """A pipeline computes in the precision of its rows; what that rounds is in the tolerance, and not much more."""
+    whole = make_pipeline(StandardScaler(), model).fit(FITTED.astype(fitted_on), Y)
+    found = explain(whole, X[:20].astype(np.float32), FITTED[:7].astype(np.float32))
+    assert found.certificate().passed
+    assert found.tolerance.max() < 1e-3 * np.abs(found.prediction).max()

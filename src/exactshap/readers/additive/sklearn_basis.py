@@ -100,7 +100,7 @@ def read_basis(pipeline: Model, request: Request) -> AdditiveReader:
         unit=parts.unit,
         single_output=single,
         floor=parts.floor + size,
-        precision=parts.precision,
+        precision=parts.precision_for(request.background),
         own_call=call,
     )
     return AdditiveReader(pipeline, request, form)

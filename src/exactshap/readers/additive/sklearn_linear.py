@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
@@ -47,14 +48,17 @@ class LinearParts:
     unit: str
     method: str = "predict"
     link: Callable[[np.ndarray], np.ndarray] | None = None
+    centres_rows: bool = False  # whether the rows are moved to their mean, which rounds them in their own precision
 
     @property
     def floor(self) -> float:
         return 0.0 if self.link is None else 1.0
 
-    @property
-    def precision(self) -> Any:
-        return np.float32 if self.coefficients.dtype == np.float32 else np.float64
+    def precision_for(self, background: Table | None) -> DTypeLike:
+        """Return what the model computes in; a pipeline hands it rows of the background's dtype."""
+        centred = background if self.centres_rows else None
+        dtypes = self.coefficients.dtype, getattr(centred and centred.native, "dtype", None)
+        return np.float32 if np.float32 in dtypes else np.float64
 
     def call(self, chosen: list[int], single: bool) -> OwnCall:
         """Return the documented call that predicts the linear parts. A pipeline around the model answers it as well."""
@@ -106,7 +110,7 @@ def read_parts(
         unit=parts.unit,
         single_output=single,
         floor=parts.floor,
-        precision=parts.precision,
+        precision=parts.precision_for(request.background),
     )
     return AdditiveReader(model, request, form)
 
@@ -175,7 +179,7 @@ def linear_parts(model: Model) -> LinearParts:
     if _has_log_link(model):
         return LinearParts(coefficients, intercept, targets, "log of the target", link=np.log)
     unit = f"quantile {model.quantile:g} of the target" if name == "QuantileRegressor" else "target"
-    return LinearParts(coefficients, intercept, targets, unit)
+    return LinearParts(coefficients, intercept, targets, unit, centres_rows=hasattr(model, "x_weights_"))
 
 
 def _classifier_words(model: Model, n_outputs: int) -> tuple[tuple[str, ...], str]:

@@ -127,7 +127,7 @@ def _read_score(steps: Sequence[Any], model: Model, request: Request) -> Additiv
         single_output=single,
         magnitude=functools.partial(_cancelled, sizes.max(axis=1), float(offset.max())),
         floor=parts.floor,
-        precision=parts.precision,
+        precision=parts.precision_for(request.background),
     )
     return AdditiveReader(model, request, form)
 

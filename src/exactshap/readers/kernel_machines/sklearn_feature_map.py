@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.types import Model
+from exactshap._runtime.types import Foreign, Model
 from exactshap.frames import Table
 from exactshap.games import ProductGame
 from exactshap.kernels import from_pairwise
@@ -53,8 +53,16 @@ def read(feature_map: Model, linear: Model, parts: Any, request: Request, model:
         # the map is rounded on its own, so that their errors add up in squares
         dual, height = (coefficients @ whitener).T, np.sqrt(coefficients**2 @ whitener**2).T
         expansion = expand(kernel, feature_map.components_, dual, intercept, magnitudes=height, cancels=True)
-        return KernelReader(feature_map, request, expansion, predict, feature_names=fitted_names(feature_map), **common)
+        epsilon = _epsilon(feature_map.components_)
+        return KernelReader(
+            feature_map, request, expansion, predict, feature_names=fitted_names(feature_map), epsilon=epsilon, **common
+        )
     return FourierReader(feature_map, request, coefficients, intercept, predict, **common)
+
+
+def _epsilon(fitted: Foreign) -> float:
+    """Return the rounding unit of a map: in a pipeline one that was fitted on single-precision rows computes in that precision."""
+    return float(np.finfo(np.float32 if fitted.dtype == np.float32 else np.float64).eps)
 
 
 def _nystroem_parameters(feature_map: Model) -> dict[str, Any]:
@@ -93,7 +101,7 @@ class FourierReader(Reader):
             single_output=single_output,
             unit=unit,
             own_call=own_call,
-            rounding=Rounding(float(self.frequencies.shape[1])),
+            rounding=Rounding(float(self.frequencies.shape[1]), _epsilon(feature_map.random_weights_)),
         )
         amplitude = np.sqrt(2.0 / self.frequencies.shape[1])
         self.coefficients = amplitude * coefficients * np.exp(1j * np.asarray(feature_map.random_offset_, float))
