@@ -58,6 +58,19 @@ def leaf(trees, k, row):
     return q
 
 
+def mean_below(trees, q, x, inside):
+    """The mean of the leaves below node q: columns inside follow the row, the others the covers (an empty node is cut in half)."""
+    column = trees.feature[q]
+    if column < 0:
+        return trees.value[q]
+    left, right = trees.left[q], trees.right[q]
+    if column in inside:
+        return mean_below(trees, left if goes_left(trees, q, x[column]) else right, x, inside)
+    total = trees.cover[left] + trees.cover[right]
+    share = trees.cover[left] / total if total > 0 else 0.5
+    return share * mean_below(trees, left, x, inside) + (1 - share) * mean_below(trees, right, x, inside)
+
+
 def random_raw(rng, n_features, depth, n_outputs=1, every_rule=True):
     """A random tree in random node order: repeated columns, ties with NASTY, categorical splits, all missing rules."""
     rows, sets = [], {}

@@ -16,6 +16,7 @@ from exactshap.trees import convert
 from oracles import shapley_of
 from tolerances import CUBIC, roundings
 from tolerances import INVERTED as CLOSE
+from trees_by_rule import mean_below
 
 LOSS = {
     "log_loss": lambda y, m: -np.log(1 / (1 + np.exp(-m))) if y else -np.log(1 / (1 + np.exp(m))),
@@ -34,19 +35,6 @@ def data(n=40, d=4, seed=0):
     return X, X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=n)
 
 
-def expectation(trees, node, x, S):
-    """Path-dependent expectation: follow the row at known columns, average by cover at the others."""
-    j = trees.feature[node]
-    if j < 0:
-        return trees.value[node, 0]
-    left, right = trees.left[node], trees.right[node]
-    if j in S:
-        goes = x[j] <= trees.threshold[node] if trees.less_equal else x[j] < trees.threshold[node]
-        return expectation(trees, left if goes else right, x, S)
-    share = trees.cover[left] / trees.cover[node]
-    return share * expectation(trees, left, x, S) + (1 - share) * expectation(trees, right, x, S)
-
-
 def by_definition(model, X, y, loss, weights):
     trees, d = convert(model).trees, X.shape[1]
     shares = np.zeros(d)
@@ -54,9 +42,9 @@ def by_definition(model, X, y, loss, weights):
         met = trees.constant[0]
         for root in trees.tree_start[:-1]:
             shares += weights[i] * shapley_of(
-                lambda S, x=x, y=y[i], met=met, root=root: LOSS[loss](y, met + expectation(trees, root, x, S)), d
+                lambda S, x=x, y=y[i], met=met, root=root: LOSS[loss](y, met + mean_below(trees, root, x, S)[0]), d
             )
-            met += expectation(trees, root, x, range(d))
+            met += mean_below(trees, root, x, range(d))[0]
     return shares
 
 

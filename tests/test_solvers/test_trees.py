@@ -21,6 +21,7 @@ from exactshap.trees import RawTree, build, margin
 from exactshap.trees.ensemble import complete_forest
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees
 from tolerances import assert_close
+from trees_by_rule import chain
 
 SINGLES = ((0,), (1,), (2,), (3,), (4,))
 GROUPED = ((0, 3), (1,), (4, 2))
@@ -317,18 +318,9 @@ def test_engine_depends_on_trees_only(monkeypatch):
 def test_shallow_and_deep_trees_in_one_ensemble(background, order):
     """Shallow trees go by tables, a chain of 40 columns does not, and the sums are those of one engine for all."""
     shallow = [random_tree(np.random.default_rng(seed), 12, 4, 1, False) for seed in range(5)]
-    n, depth = 81, 40
-    feature, left, right = np.full(n, -1), np.full(n, -1), np.full(n, -1)
-    feature[0 : n - 1 : 2], left[0 : n - 1 : 2], right[0 : n - 1 : 2] = np.arange(depth), np.arange(1, n, 2), np.arange(2, n, 2)
-    chain = RawTree(
-        feature=feature,
-        threshold=np.full(n, -1.0),
-        left=left,
-        right=right,
-        value=np.random.default_rng(9).normal(size=n),
-        cover=np.ones(n),
-    )
-    trees = build([shallow[0], chain, *shallow[1:]], n_features=40, constant=[1.0], less_equal=True, single_precision=False)
+    deep = chain(40, n_features=40, value=np.random.default_rng(9).normal(size=81))
+    deep = dataclasses.replace(deep, threshold=np.full(81, -1.0))
+    trees = build([shallow[0], deep, *shallow[1:]], n_features=40, constant=[1.0], less_equal=True, single_precision=False)
     wide = None if background is None else np.hstack([background, random_rows(8, 60, 28)])
     prepared = prepare(trees, [(j,) for j in range(40)], wide)
     assert isinstance(prepared.engines(order)[1], PathEngine if background is None else LeafEngine)
@@ -365,12 +357,8 @@ def test_bad_rows():
 def test_players_on_a_path_share_a_bit():
     """Ten splits on one column: one bit above each subtree, so that small tables suffice at any depth."""
     depth = 30
-    n = 2 * depth + 1
-    feature, left, right = np.full(n, -1), np.full(n, -1), np.full(n, -1)
-    feature[0 : n - 1 : 2], left[0 : n - 1 : 2], right[0 : n - 1 : 2] = 0, np.arange(1, n, 2), np.arange(2, n, 2)
-    values = np.random.default_rng(0).normal(size=n)
-    threshold = np.linspace(-1, 1, n)
-    raw = RawTree(feature=feature, threshold=threshold, left=left, right=right, value=values, cover=np.ones(n))
+    raw = chain(depth, value=np.random.default_rng(0).normal(size=2 * depth + 1))
+    raw = dataclasses.replace(raw, threshold=np.append(np.linspace(-1, 1, depth), np.zeros(depth + 1)))
     trees = build([raw], n_features=1, constant=[0.0], less_equal=True, single_precision=False)
     prepared = prepare(trees, ((0,),))
     assert prepared.memory(1, 1) < 2**22 + 2**16

@@ -4,6 +4,7 @@ import numpy as np
 
 from exactshap.games import OracleGame
 from exactshap.trees import RawTree, build
+from trees_by_rule import leaf, mean_below
 
 
 def random_trees(seed, *, n_features=5, n_trees=3, depth=4, n_outputs=1, zero_covers=False, less_equal=True):
@@ -62,33 +63,6 @@ def random_rows(seed, n_rows, n_features, missing=0.1):
     return X
 
 
-def goes_left(trees, q, x):
-    if np.isnan(x):
-        return trees.missing[q] == 1
-    if trees.category_start[q] >= 0:
-        word = int(trees.category_words[trees.category_start[q]])
-        return -1 < x < 32 * trees.category_count[q] and bool((word >> int(x)) & 1)
-    return x <= trees.threshold[q] if trees.less_equal else x < trees.threshold[q]
-
-
-def by_covers(trees, q, x, inside):
-    """The mean of the leaves below node q: columns inside follow the row, the others the covers (an empty node is cut in half)."""
-    if trees.feature[q] < 0:
-        return trees.value[q]
-    left, right = trees.left[q], trees.right[q]
-    if inside[trees.feature[q]]:
-        return by_covers(trees, left if goes_left(trees, q, x[trees.feature[q]]) else right, x, inside)
-    total = trees.cover[left] + trees.cover[right]
-    share = trees.cover[left] / total if total > 0 else 0.5
-    return share * by_covers(trees, left, x, inside) + (1 - share) * by_covers(trees, right, x, inside)
-
-
-def leaf_value(trees, q, x):
-    while trees.feature[q] >= 0:
-        q = trees.left[q] if goes_left(trees, q, x[trees.feature[q]]) else trees.right[q]
-    return trees.value[q]
-
-
 def game_by_hand(trees, players, x, background=None, weights=None):
     """The game of one row by the definition: no paths, no products, no bits."""
 
@@ -97,14 +71,11 @@ def game_by_hand(trees, players, x, background=None, weights=None):
         return values[:, 0] if trees.n_outputs == 1 else values
 
     def coalition(mask):
-        inside = np.zeros(trees.n_features, bool)
-        for j, columns in enumerate(players):
-            inside[list(columns)] = mask[j]
-        roots = trees.tree_start[:-1]
+        inside = [column for j in np.flatnonzero(mask) for column in players[j]]
         if background is None:
-            return sum(by_covers(trees, root, x, inside) for root in roots)
+            return sum(mean_below(trees, root, x, inside) for root in trees.tree_start[:-1])
         w = np.full(len(background), 1 / len(background)) if weights is None else np.asarray(weights) / np.sum(weights)
-        hybrids = [np.where(inside, x, z) for z in background]
-        return sum(w[m] * sum(leaf_value(trees, root, hybrid) for root in roots) for m, hybrid in enumerate(hybrids))
+        hybrids = [np.where(np.isin(np.arange(len(x)), inside), x, z) for z in background]
+        return sum(w[m] * trees.value[leaf(trees, k, row)] for m, row in enumerate(hybrids) for k in range(trees.n_trees))
 
     return OracleGame(value, len(players))
