@@ -262,8 +262,8 @@ def test_the_probability_of_a_classifier(settings):
     for d in (4, 11):
         rows = rng.normal(size=(60, d))
         model = RKHSWeightingClassifier(**settings).fit(rows, rows[:, 0] > 0)
-        explanation = explain(model, rows[:2], rows[30:36], output="probability")
-        own = explain(lambda cells, model=model: model.predict_proba(cells)[:, 1], rows[:2], rows[30:36])
+        explanation = explain(model, rows[:1], rows[30:33], output="probability")
+        own = explain(lambda cells, model=model: model.predict_proba(cells)[:, 1], rows[:1], rows[30:33])
         np.testing.assert_allclose(explanation.values, own.values, atol=RESPONSE)
         assert (explanation.unit, explanation.exact) == ("probability of class True", True)
 

@@ -3,8 +3,7 @@
 import io
 import os
 import warnings
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -30,15 +29,14 @@ def explained(function, data, **settings):
     return Explainer(function, background, budget=120, **settings)(X)
 
 
-def test_workers_give_the_bits_of_one_process(data):
+def test_workers_give_the_bits_of_one_process(data, pool):
     here = explained(MappedFunction(cases.product, batch_rows=50), data)
     whole = explained(cases.product, data)
     assert_close(here.values, whole.values, scale=10.0, n_terms=120)  # other cuts: the function's own BLAS may round otherwise
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for n_jobs in (None, 3):
-            there = explained(MappedFunction(cases.product, pool.map, batch_rows=50), data, n_jobs=n_jobs)
-            assert np.array_equal(here.values, there.values)
-            assert np.array_equal(here.std_error, there.std_error)
+    for n_jobs in (None, 3):
+        there = explained(MappedFunction(cases.product, pool.map, batch_rows=50), data, n_jobs=n_jobs)
+        assert np.array_equal(here.values, there.values)
+        assert np.array_equal(here.std_error, there.std_error)
 
 
 def test_frames_stay_frames(data):

@@ -8,8 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
@@ -115,10 +113,9 @@ def test_whole_numbers_at_the_top_of_a_csv_column_may_turn_into_others(tmp_path)
         explain_dataset(explainer, tmp_path / "a.csv", tmp_path / "other")
 
 
-def test_any_ordered_map_gives_the_same_bytes(source, tmp_path):
+def test_any_ordered_map_gives_the_same_bytes(source, tmp_path, pool):
     here = run(source, tmp_path / "here")
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        there = run(source, tmp_path / "there", map=pool.map)
+    there = run(source, tmp_path / "there", map=pool.map)
     assert contents(tmp_path / "here") == contents(tmp_path / "there")
     assert here.importance == there.importance
 

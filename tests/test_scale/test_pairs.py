@@ -1,8 +1,5 @@
 """MMD and HSIC as tasks over pairs of blocks of rows: the statistic of all rows, and the same bits for any number of workers."""
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -70,7 +67,7 @@ def test_hsic_of_pairs_is_that_of_all_rows(samples, order, estimator):
     assert_same(decompose_hsic(X, y, **settings, settings=PairwiseSettings(map=here)), decompose_hsic(X, y, **settings))
 
 
-def test_workers_do_not_change_bits(samples):
+def test_workers_do_not_change_bits(samples, pool):
     X, Z = samples
     calls = [
         lambda run: decompose_mmd(X, Z, n_permutations=9, settings=PairwiseSettings(map=run)),
@@ -84,12 +81,11 @@ def test_workers_do_not_change_bits(samples):
             settings=PairwiseSettings(method="blocks", block_size=40, map=run),
         ),
     ]
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for call in calls:
-            one, two = call(here), call(pool.map)
-            assert np.array_equal(one.values, two.values)
-            assert np.array_equal(one.std_error, two.std_error)
-            assert one.p_value == two.p_value
+    for call in calls:
+        one, two = call(here), call(pool.map)
+        assert np.array_equal(one.values, two.values)
+        assert np.array_equal(one.std_error, two.std_error)
+        assert one.p_value == two.p_value
     assert np.array_equal(calls[1](None).values, calls[1](here).values)  # blocks are the same with and without a map
 
 

@@ -4,8 +4,6 @@ import functools
 import io
 import operator
 import pickle
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
@@ -122,10 +120,9 @@ def test_an_object_that_changes_in_a_store_is_seen_at_the_end(folder, tmp_path):
         run("/rows", tmp_path / "out", filesystem=store, batch_rows=15, progress=interfere)
 
 
-def test_processes_read_a_store_too(folder, whole, tmp_path):
+def test_processes_read_a_store_too(folder, whole, tmp_path, pool):
     store = fs.SubTreeFileSystem(str(folder.parent), fs.LocalFileSystem())
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        _, found = run("rows", tmp_path / "out", filesystem=store, map=pool.map, batch_rows=8)
+    _, found = run("rows", tmp_path / "out", filesystem=store, map=pool.map, batch_rows=8)
     pd.testing.assert_frame_equal(found, whole, check_exact=True)
 
 
