@@ -196,3 +196,12 @@ def test_rows_in_single_precision_stay_so_behind_a_scaler(model, fitted_on):
     found = explain(whole, X[:20].astype(np.float32), FITTED[:7].astype(np.float32))
     assert found.certificate().passed
     assert found.tolerance.max() < 2e-3 * np.abs(found.prediction).max()
+
+
+@pytest.mark.parametrize("what", ["rows", "background"])
+def test_tables_that_a_step_refuses_are_named(what):
+    frame = pd.DataFrame(FITTED, columns=NAMES)
+    model = make_pipeline(ColumnTransformer([("s", StandardScaler(), ["a"])], remainder="passthrough"), Ridge()).fit(frame, Y)
+    tables = {"rows": frame[:3], "background": frame[:9]} | {what: FITTED[:3]}
+    with pytest.raises(InputError, match=f"The step ColumnTransformer refuses the {what}. Specifying the columns"):
+        explain(model, tables["rows"], tables["background"])

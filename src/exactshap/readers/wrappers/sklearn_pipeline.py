@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from exactshap._runtime.types import Model
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import ExactnessError, InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, as_table
 from exactshap.readers import (
@@ -164,6 +164,14 @@ def _own_methods(model: Model) -> tuple[str, ...]:
     return () if known is None else replaced(model, known)
 
 
+def _transformed(step: Model, rows: TableLike, what: str) -> TableLike:
+    try:
+        return step.transform(rows)
+    except (ValueError, TypeError) as error:
+        do = "Pass rows like those of the fit"
+        raise InputError(message(f"The step {type(step).__name__} refuses the {what}", f"{error}", do)) from error
+
+
 class OneStepReader(DelegatingReader):
     """A pipeline of its final model alone."""
 
@@ -234,7 +242,7 @@ class PipelineReader(DelegatingReader):
                 owners = follow.after(step, owners, rows)
             if rows is not None:
                 given = rows.column(0) if takes_texts(step) else rows.native
-                rows = as_table(step.transform(given), what="transformed background")
+                rows = as_table(_transformed(step, given, "background"), what="transformed background")
         return follow, owners, maps
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
@@ -248,12 +256,7 @@ class PipelineReader(DelegatingReader):
         """Return the rows as the earlier steps give them to the model. Sparse ones stay as they are."""
         rows = self._readable(X)
         for step in self.front:
-            try:
-                rows = step.transform(rows)
-            except (ValueError, TypeError) as error:
-                raise InputError(
-                    message(f"The step {type(step).__name__} refuses the rows", f"{error}", "Pass rows like those of the fit")
-                ) from error
+            rows = _transformed(step, rows, "rows")
         return as_table(rows, what="transformed X", allow_empty=True)
 
     def _readable(self, X: Table) -> Any:
