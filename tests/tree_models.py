@@ -6,7 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from exactshap import explain
+from exactshap.trees import flatten
 from oracles import subsets
+from tolerances import assert_close
 from trees_by_rule import goes_left
 
 
@@ -66,3 +69,11 @@ def brute_shapley(trees, row, d, output=0, players=None):
     v = {S: own_value(trees, row, {j for p in S for j in players[p]}, output) for S in subsets(range(d))}
     weight = [Fraction(1, d * math.comb(d - 1, s)) for s in range(d)]
     return np.array([float(sum(weight[len(S)] * (v[S | {j}] - v[S]) for S in v if j not in S)) for j in range(d)])
+
+
+def check_path_dependent(model, rows, coded=None):
+    """Compare values of rows with brute force; ``coded`` are the rows as the trees see them, where that is otherwise."""
+    trees, values = flatten(model), explain(model, rows).values
+    for found, row in zip(values, rows if coded is None else coded, strict=True):
+        scale = np.abs(trees.value).max() * trees.n_trees
+        assert_close(found, brute_shapley(trees, row, len(row)), scale, trees.n_nodes, len(row))

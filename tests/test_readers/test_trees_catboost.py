@@ -8,7 +8,7 @@ from exactshap.errors import UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import convert, flatten
 from tolerances import assert_close, roundings
-from tree_models import brute_shapley, data
+from tree_models import check_path_dependent, data
 
 catboost = pytest.importorskip("catboost")
 X, HOLES, Y = data()
@@ -78,10 +78,7 @@ def test_games_and_values(name):
 
 @pytest.mark.parametrize("name", ["plain", "few borders", "depth-wise", "binary"])
 def test_path_dependent_values_by_brute_force(name):
-    trees = flatten(MODELS[name])
-    values = explain(MODELS[name], HOLES[:2]).values
-    for i in range(2):
-        assert_close(values[i], brute_shapley(trees, HOLES[i], 5), np.abs(trees.value).max() * trees.n_trees, trees.n_nodes, 5)
+    check_path_dependent(MODELS[name], HOLES[:2])
 
 
 @pytest.mark.peer

@@ -8,7 +8,7 @@ from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, U
 from exactshap.testing import check_reader
 from exactshap.trees import convert, flatten
 from tolerances import assert_close, roundings
-from tree_models import brute_shapley, data, mixed_frame
+from tree_models import check_path_dependent, data, mixed_frame
 
 lightgbm = pytest.importorskip("lightgbm")
 X, HOLES, Y = data()
@@ -137,11 +137,7 @@ def test_codes(value):
 
 @pytest.mark.parametrize(("model", "rows"), [(MODELS["plain"], SPARSE), (MODELS["zero is missing"], SPARSE), (CODED, CODES)])
 def test_path_dependent_values_by_brute_force(model, rows):
-    trees = flatten(model)
-    d = rows.shape[1]
-    values = explain(model, rows[:3]).values
-    for i in range(3):
-        assert_close(values[i], brute_shapley(trees, rows[i], d), np.abs(trees.value).max() * trees.n_trees, trees.n_nodes, d)
+    check_path_dependent(model, rows[:3])
 
 
 @pytest.mark.peer

@@ -21,9 +21,9 @@ from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.frames import as_table
 from exactshap.testing import check_reader
-from exactshap.trees import convert, flatten
+from exactshap.trees import convert
 from tolerances import CHAIN, assert_close, roundings
-from tree_models import brute_shapley, data
+from tree_models import check_path_dependent, data
 
 X, HOLES, Y = data()
 BINARY, TERNARY = (Y > 0.5).astype(int), np.digitize(Y, [0.0, 1.0])
@@ -101,10 +101,7 @@ def test_games_and_values(name):
 @pytest.mark.parametrize("name", ["tree", "weighted tree", "extra trees", "boosting", "isolation forest"])
 def test_path_dependent_values_by_brute_force(name):
     model, rows = ALL[name]
-    trees = flatten(model)
-    values = explain(model, rows[:2]).values
-    for i in range(2):
-        assert_close(values[i], brute_shapley(trees, rows[i], 5), np.abs(trees.value).max() * trees.n_trees, trees.n_nodes, 5)
+    check_path_dependent(model, rows[:2])
 
 
 def test_ties_and_single_precision():

@@ -10,8 +10,8 @@ from exactshap import Explainer, explain
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import convert, flatten
-from tolerances import FLOAT32_MARGIN, assert_close
-from tree_models import brute_shapley, data, mixed_frame
+from tolerances import FLOAT32_MARGIN
+from tree_models import check_path_dependent, data, mixed_frame
 
 xgboost = pytest.importorskip("xgboost")
 RELEASE = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
@@ -217,20 +217,14 @@ def test_codes(value):
 
 @pytest.mark.parametrize("name", ["plain", "dart", "binary", "parallel trees"])
 def test_path_dependent_values_by_brute_force(name):
-    trees = flatten(MODELS[name])
-    values = explain(MODELS[name], HOLES[:2]).values
-    for i in range(2):
-        assert_close(values[i], brute_shapley(trees, HOLES[i], 5), np.abs(trees.value).max() * trees.n_trees, trees.n_nodes, 5)
+    check_path_dependent(MODELS[name], HOLES[:2])
 
 
 def test_path_dependent_values_of_categories_by_brute_force():
     frame, y = mixed_frame()
     model = regressor(enable_categorical=True, max_cat_to_onehot=1).fit(frame, y)
     coded = np.c_[frame.a, frame.city.cat.codes.replace(-1, np.nan), frame.b, frame.kind.cat.codes]
-    trees = flatten(model)
-    values = explain(model, frame[:8]).values
-    for i in range(8):
-        assert_close(values[i], brute_shapley(trees, coded[i], 4), np.abs(trees.value).max() * trees.n_trees, trees.n_nodes, 4)
+    check_path_dependent(model, frame[:8], coded[:8])
 
 
 @pytest.mark.peer
