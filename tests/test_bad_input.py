@@ -9,9 +9,6 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import GradientBoostingClassifier
-from sklearn.exceptions import NotFittedError
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -192,10 +189,6 @@ def test_background_and_settings(case):
 
 
 MODELS = {
-    "36 unfitted": (SVR(), NotFittedError, "This SVR instance is not fitted yet"),
-    "36 unfitted ridge": (KernelRidge(), NotFittedError, "This KernelRidge instance is not fitted yet"),
-    "36 unfitted process": (GaussianProcessRegressor(), NotFittedError, "is not fitted yet"),
-    "36 unfitted pipeline": (make_pipeline(StandardScaler(), SVR()), NotFittedError, "is not fitted yet"),
     "37 class": (SVC, InputTypeError, r"Got the class SVC. Pass a fitted estimator, such as SVC\(\).fit"),
     "37 none": (None, InputTypeError, "Got None. Pass a fitted estimator"),
     "38 no model": (object(), UnsupportedModelError, "fitted model or a function. Got `builtins.object`, which has no predict"),
@@ -203,7 +196,6 @@ MODELS = {
     "38 a path": ("model.json", UnsupportedModelError, r"Load the model first: exactshap.trees.load\(path\)"),
     "38 unknown": (KMeans(2, n_init=1).fit(A), UnsupportedModelError, r"No exact reader for.*Known: kernel.*model.predict, X"),
     "38 unknown classifier": (LabelSpreading().fit(A, Y > 0), UnsupportedModelError, r"model.predict_proba, X, background"),
-    "36 unfitted search": (GridSearchCV(SVR(), {}), NotFittedError, "This GridSearchCV instance is not fitted yet"),
     "search without refit": (GridSearchCV(SVR(), {}, refit=False).fit(A, Y), InputError, "no fitted model. Got refit=False"),
 }
 

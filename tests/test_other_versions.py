@@ -72,7 +72,10 @@ CLASSIFIERS = [
 ESTIMATORS = [*REGRESSORS, *CLASSIFIERS]
 
 
-@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+OTHERS = [linear_model.RANSACRegressor(), ensemble.IsolationForest(), model_selection.GridSearchCV(svm.SVR(), {})]
+
+
+@pytest.mark.parametrize("model", [*ESTIMATORS, *OTHERS], ids=lambda model: type(model).__name__)
 def test_estimators_that_are_not_fitted(model):
     for background in (None, X[5:]):
         if background is None and isinstance(model, ensemble.AdaBoostRegressor):  # explained with a background only

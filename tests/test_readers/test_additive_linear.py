@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import linear_model, svm
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge, TweedieRegressor
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -412,12 +411,6 @@ def test_a_model_that_does_not_predict_the_sum_of_its_terms_is_refused(monkeypat
     message = r"LinearRegression does not predict the sum of its terms\. For background row"
     with pytest.raises(UnsupportedStructureError, match=message):
         Explainer(LinearRegression().fit(X, Y), Z)
-
-
-@pytest.mark.parametrize("model", [LinearRegression(), GaussianNB(), RANSACRegressor()], ids=str)
-def test_unfitted_models_are_refused(model):
-    with pytest.raises(NotFittedError, match=f"{type(model).__name__} instance is not fitted"):
-        Explainer(model, Z)
 
 
 def test_a_background_is_needed():

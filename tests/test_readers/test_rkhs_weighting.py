@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import erf
-from sklearn.exceptions import NotFittedError
 
 from additive_oracle import largest, masked_games, values_of
 from exactshap import Explainer, explain
@@ -248,8 +247,6 @@ def test_bad_input_is_named():
         Explainer(model, FEW)(np.where(np.arange(10).reshape(2, 5) == 7, np.nan, 1.0))
     with pytest.raises(InputError, match="reference rows"):
         Explainer(model)
-    with pytest.raises(NotFittedError):
-        Explainer(RKHSWeightingRegressor(), FEW)
     wide = RNG.normal(size=(40, 24))
     full = RKHSWeightingRegressor(n_terms=5, random_state=0).fit(wide, wide[:, 0])
     with pytest.raises(BudgetError, match=r"2\^24"):

@@ -182,5 +182,3 @@ def test_refusals():
         UnsupportedStructureError, match=r"linear functions in leaves: cover ratios do not say.*background=X_ref"
     ):
         Explainer(regressor(linear_tree=True).fit(X, Y))
-    with pytest.raises(Exception, match="not fitted"):
-        Explainer(regressor())

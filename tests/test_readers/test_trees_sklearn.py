@@ -13,7 +13,6 @@ from sklearn.ensemble import (
     RandomForestRegressor,
     RandomTreesEmbedding,
 )
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeRegressor
 
@@ -183,9 +182,6 @@ def test_deep_chains():
 @pytest.mark.parametrize(
     ("model", "error", "text"),
     [
-        (RandomForestRegressor(), NotFittedError, "not fitted yet"),
-        (GradientBoostingRegressor(), NotFittedError, "not fitted yet"),
-        (IsolationForest(), NotFittedError, "not fitted yet"),
         (RandomTreesEmbedding(n_estimators=2).fit(X), UnsupportedStructureError, "RandomTreesEmbedding has no prediction"),
         (
             GradientBoostingRegressor(n_estimators=2, init=LinearRegression()).fit(X, Y),

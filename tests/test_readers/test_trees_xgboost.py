@@ -253,8 +253,6 @@ def test_refusals():
     linear = regressor(booster="gblinear", max_depth=None).fit(X, Y)
     with pytest.raises(InputError, match=r"XGBRegressor needs reference rows. Got background=None"):
         Explainer(linear)
-    with pytest.raises(Exception, match="need to call fit"):
-        Explainer(regressor())
     with pytest.raises(InputError, match=r"XGBClassifier has 3 outputs. Got output=4"):
         Explainer(MODELS["ternary"], output=4)
 
