@@ -240,6 +240,22 @@ def test_only_who_has_the_token_is_answered(address):
     assert status(address, Host="attacker.example:80") == 403
 
 
+def test_the_address_that_a_browser_is_started_with_admits_once():
+    """Other users of the machine read it in the list of processes."""
+    pytest.importorskip("shiny")
+    serve = SCRIPT + SERVE.replace("open_browser=False", "open_browser=True")
+    environment = {**os.environ, "BROWSER": "echo %s"}
+    process = subprocess.Popen([sys.executable, "-c", serve], stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        printed, opened = (process.stdout.readline().strip() for _ in range(2))
+        assert opened.partition("?")[0] == printed.partition("?")[0]
+        assert "secret-of-the-test" not in opened
+        assert [status(opened), status(opened), status(printed), status(printed)] == [200, 403, 200, 200]
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
 def test_the_cookie_names_its_port_is_not_the_token_and_travels_to_its_own_folder_only(address):
     code, headers = answer(address, follow=False)
     port = address.split(":")[2].partition("/")[0]

@@ -46,29 +46,33 @@ def run_app(
 
     uvicorn = require("uvicorn", "app", purpose="The app")
     token = token or secrets.token_urlsafe(24)
-    application = make_app(what_if, token)
+    # Other users of the machine can read the address that a browser is started with in the list of processes.
+    launch_token = secrets.token_urlsafe(24) if open_browser else None
+    application = make_app(what_if, token, launch_token)
     # Bound here and handed over: the port is known before the server runs, and nobody can take it in between.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(("127.0.0.1", port))
     # From here on who comes before the server has started waits, and is not refused.
     listening.listen()
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}/?token={token}"
-    ready(address)
-    if open_browser:
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}/?token="
+    ready(address + token)
+    if launch_token is not None:
         import webbrowser
 
-        webbrowser.open(address)
+        webbrowser.open(address + launch_token)
     uvicorn.Server(uvicorn.Config(application, log_level="warning")).run(sockets=[listening])
 
 
-def make_app(what_if: WhatIf, token: str) -> Any:
+def make_app(what_if: WhatIf, token: str, launch_token: str | None = None) -> Any:
     """Return the page as an ASGI application that requires the token.
 
     Parameters
     ----------
     what_if : WhatIf
     token : str
+    launch_token : str or None, default=None
+        Another one, which admits once.
 
     Returns
     -------
@@ -83,7 +87,7 @@ def make_app(what_if: WhatIf, token: str) -> Any:
     from exactshap.app._page import is_quick, page, server
 
     quick = is_quick(what_if)
-    return _Guard(shiny.App(page(what_if, quick), server(what_if, quick)), token)
+    return _Guard(shiny.App(page(what_if, quick), server(what_if, quick)), token, launch_token)
 
 
 class _Guard:
@@ -100,10 +104,10 @@ class _Guard:
     - ``Host`` must be this machine: a page of another site cannot reach the port under a name of its own (DNS rebinding).
     """
 
-    def __init__(self, inner: Model, token: str) -> None:
+    def __init__(self, inner: Model, token: str, launch_token: str | None) -> None:
         from starlette.routing import Mount, Router
 
-        self._inner, self._token, self._cookie = inner, token, secrets.token_urlsafe(24)
+        self._inner, self._token, self._launch_token, self._cookie = inner, token, launch_token, secrets.token_urlsafe(24)
         self._folder = f"/{secrets.token_urlsafe(24)}"
         self._mounted = Router([Mount(self._folder, app=inner)])
 
@@ -132,7 +136,12 @@ class _Guard:
 
     def _brings_token(self, scope: Scope) -> bool:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
-        return _is_here(scope) and scope["path"] == "/" and any(_same(text, self._token) for text in given)
+        if not (_is_here(scope) and scope["path"] == "/"):
+            return False
+        if self._launch_token is not None and any(_same(text, self._launch_token) for text in given):
+            self._launch_token = None
+            return True
+        return any(_same(text, self._token) for text in given)
 
     def _brings_cookie(self, scope: Scope) -> bool:
         pairs = (pair.strip().partition("=") for pair in _header(scope, b"cookie").split(";"))
