@@ -173,6 +173,18 @@ def test_what_is_no_onnx_file_is_refused(content):
         loads(content)
 
 
+def test_columns_are_counted_before_they_are_made():
+    """3,000 categories of each of 3,000 columns are a file of some kilobytes."""
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    encode = helper.make_node("OneHotEncoder", ["X"], ["cube"], domain="ai.onnx.ml", cats_int64s=list(range(3000)))
+    flatten = helper.make_node("Flatten", ["cube"], ["y"])
+    ends = (helper.make_tensor_value_info(name, kind, [None, n]) for name, n in (("X", 3000), ("y", 1)))
+    graph = helper.make_graph([encode, flatten], "wide", *([end] for end in ends))
+    versions = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    with pytest.raises(ModelFormatError, match=r"OneHotEncoder makes too many columns. Got 9000000"):
+        explain(helper.make_model(graph, opset_imports=versions), np.zeros((1, 3000)), np.zeros((2, 3000)))
+
+
 def test_without_onnxruntime_the_reference_evaluator_answers(monkeypatch):
     import importlib.util
 

@@ -124,11 +124,14 @@ def _after(step: _Step, place: int) -> State:
     if place:
         return step.mixing()
     after = _HANDLERS.get(kind, _of_one_player)(step)
-    if isinstance(after, Columns) and len(after.owners) > MAX_COLUMNS:
-        raise ModelFormatError(
-            message(f"{kind} makes too many columns", f"Got {len(after.owners)}; the limit is {MAX_COLUMNS}")
-        )
+    if isinstance(after, Columns):
+        _check_width(kind, len(after.owners))
     return after
+
+
+def _check_width(kind: str, n_columns: int) -> None:
+    if n_columns > MAX_COLUMNS:
+        raise ModelFormatError(message(f"{kind} makes too many columns", f"Got {n_columns}; the limit is {MAX_COLUMNS}"))
 
 
 def _core(step: _Step, place: int) -> State:
@@ -268,7 +271,9 @@ def _one_hot(step: _Step) -> State:
         return step.mixing()
     if len(set(texts)) < len(texts) or len(np.unique(numbers)) < len(numbers):
         raise ModelFormatError(message("OneHotEncoder: a category occurs twice"))
-    return Columns(np.repeat(columns.owners, min(n_categories, MAX_COLUMNS)), FLOAT, cube=True)
+    # Before they are made: a small file may name many categories of many columns.
+    _check_width("OneHotEncoder", n_categories * len(columns.owners))
+    return Columns(np.repeat(columns.owners, n_categories), FLOAT, cube=True)
 
 
 def _reshaped(step: _Step) -> State:
