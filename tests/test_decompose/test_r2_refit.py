@@ -207,3 +207,8 @@ def test_other_models_and_constant_targets_are_refused():
     X[3, 2] = np.nan
     with pytest.raises(InputError, match="row 3"):
         refit(X, y)
+
+
+def test_stored_rows_are_refused_with_a_way(tmp_path):
+    with pytest.raises(InputError, match=r"Refits need their rows in memory. Got a stored table. Read it: decompose_r2\(model"):
+        decompose_r2(LinearRegression(), tmp_path / "rows.parquet", "y", game="refit")

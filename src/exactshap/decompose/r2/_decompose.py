@@ -213,7 +213,10 @@ def decompose_r2(
     """
     _refuse_other_settings(game, per_row, n_orders, n_bootstrap, (background, value_function))
     # Refits need all rows at once; a stored table falls through to ``check_game``, which refuses.
-    if game == "refit" and not isinstance(X, (StoredTable, str, os.PathLike)):
+    if game == "refit":
+        if isinstance(X, (StoredTable, str, os.PathLike)):
+            do = "Read it: decompose_r2(model, pandas.read_parquet(path)[columns], y, game='refit')"
+            raise InputError(message("Refits need their rows in memory", "Got a stored table", do))
         return refit_shares(model, X, y, sample_weight, groups, n_jobs, Resampling(n_orders, n_bootstrap, level, random_state))
     check_game(game)
     if isinstance(X, (StoredTable, str, os.PathLike)):
