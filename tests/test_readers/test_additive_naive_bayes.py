@@ -94,10 +94,12 @@ def test_unknown_categories_are_refused_by_their_place():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_probabilities_of_zero_are_refused():
-    model = BernoulliNB(alpha=0.0, force_alpha=True).fit(np.c_[np.ones(120), COUNTS[:, :2]], LABELS > 0)
-    with pytest.raises((UnsupportedStructureError, InputError)):
-        Explainer(model, COUNTS[Z, :3])(COUNTS[ROWS, :3])
+@pytest.mark.parametrize("model", [BernoulliNB(), BernoulliNB(binarize=None), MultinomialNB(), ComplementNB()], ids=str)
+def test_probabilities_of_zero_are_refused(model):
+    model.set_params(alpha=0.0, force_alpha=True)
+    rows = np.c_[LABELS > 0, LABELS > 0, COUNTS[:, 0] > 2].astype(float)
+    with pytest.raises(UnsupportedStructureError, match=r"A probability of 0 has no logarithm. Fit it with alpha > 0"):
+        explain(model.fit(rows, LABELS > 0), rows[ROWS], rows[Z])
 
 
 @pytest.mark.parametrize("as_frame", [False, True])

@@ -55,11 +55,6 @@ def read(model: Model, request: Request) -> AdditiveReader:
     require_fitted(model, "classes_", "class_count_")
     name = sklearn_name(model)
     parts = _CLASSES[name](model)
-    if not np.isfinite(parts.prior).all():
-        got = "A probability of 0 has no logarithm"
-        raise UnsupportedStructureError(
-            message(f"This {name} has likelihoods that are not finite", got, "Fit it with alpha > 0")
-        )
     classes = tuple(str(c) for c in model.classes_)
     is_margin = len(classes) == 2
     names, unit = ((classes[1],), f"log-odds of class {classes[1]}") if is_margin else (classes, "joint log-likelihood")
@@ -83,6 +78,13 @@ def read(model: Model, request: Request) -> AdditiveReader:
         precision=getattr(model, "var_", parts.prior).dtype,
     )
     return AdditiveReader(model, request, form)
+
+
+def _require_finite(model: Model, *likelihoods: np.ndarray) -> None:
+    """Refuse a model in which a class never or always has a feature, as alpha=0 allows."""
+    if not all(np.isfinite(table).all() for table in likelihoods):
+        what, got = f"This {type(model).__name__} has likelihoods that are not finite", "A probability of 0 has no logarithm"
+        raise UnsupportedStructureError(message(what, got, "Fit it with alpha > 0"))
 
 
 # -- one kind of likelihood each -----------------------------------------------------------------------------------------
@@ -109,6 +111,7 @@ def _log_densities(mean: np.ndarray, variance: np.ndarray, rows: np.ndarray) -> 
 def _counts(model: Model) -> _Classes:
     """Read a multinomial or complement model, which is linear in the counts."""
     coefficients, prior = np.asarray(model.feature_log_prob_, float), np.asarray(model.class_log_prior_, float)
+    _require_finite(model, coefficients)
     # ComplementNB uses its prior only where there is a single class.
     if sklearn_name(model) == "ComplementNB" and len(prior) > 1:
         prior = np.zeros(len(prior))
@@ -123,9 +126,9 @@ def _linear(coefficients: np.ndarray, prior: np.ndarray, offset: float = 0.0) ->
 def _bernoulli(model: Model) -> _Classes:
     """Read log p above the threshold, else log(1 - p); without one, linear between them."""
     present = np.asarray(model.feature_log_prob_, float)
-    # log(1 - p) is minus infinity where a class always has a feature, as alpha=0 allows.
     with np.errstate(divide="ignore"):
         absent = np.log(1.0 - np.exp(present))
+    _require_finite(model, present, absent)
     prior, offset = np.asarray(model.class_log_prior_, float), float(np.abs(absent).sum(axis=1).max())
     if model.binarize is None:
         # x log p + (1 - x) log(1 - p), for rows that are 0 and 1 already.
