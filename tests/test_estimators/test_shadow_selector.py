@@ -11,7 +11,7 @@ from exactshap.estimators import ShadowSelector
 SMALL = RandomForestRegressor(15, max_leaf_nodes=12, max_features=1 / 3)
 
 
-@parametrize_with_checks([ShadowSelector(n_trials=3, level=0.3, max_rows=50)])
+@parametrize_with_checks([ShadowSelector(RandomForestRegressor(3), n_trials=3, level=0.3, max_rows=50)])
 def test_scikit_learns_contract(estimator, check):
     check(estimator)
 
@@ -52,8 +52,9 @@ def test_classes_of_several_kinds_and_seeds():
     one, other = (ShadowSelector(model, n_trials=9, level=0.1, random_state=3).fit(X, labels) for _ in range(2))
     assert np.array_equal(one.importances_, other.importances_)
     assert one.support_[1]
-    words = ShadowSelector(model, n_trials=9, level=0.1, random_state=3).fit(X, np.array(["low", "mid", "high"])[labels])
-    assert words.support_[1]
+    for chosen in (model, None):  # None: a forest that suits the target
+        words = ShadowSelector(chosen, n_trials=9, level=0.1, random_state=3).fit(X, np.array(["low", "mid", "high"])[labels])
+        assert words.support_[1]
 
 
 def test_the_model_given_is_left_as_it_is_and_few_rows_are_explained():
