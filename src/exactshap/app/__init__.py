@@ -1,4 +1,4 @@
-"""The live what-if page: change a row, and its prediction and exact values follow at each move."""
+"""Serve the live what-if page: prediction and exact values follow each change of a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prediction and values of one row as HTML, with what they were before the row was changed."""
+"""Write the prediction and values of one row as HTML, with those before the row was changed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _OUTPUTS_SHOWN, _PLAYERS_SHOWN = 4, 30
 def answer_html(
     explanation: Explanation, milliseconds: float, i: int, baseline_row: int | None, before: Explanation | None = None
 ) -> str:
-    """Return prediction, values and certificate of row ``i``, an explanation of which took so many milliseconds; names are escaped.
+    """Return prediction, values and certificate of row ``i`` as HTML; names are escaped.
 
-    ``baseline_row`` is the row that it is compared with; ``before`` explains the row as it was, None if nothing was changed.
+    ``milliseconds`` is the time of the explanation, ``baseline_row`` the row of comparison; ``before`` explains the row as it
+    was, None if nothing was changed.
     """
     known = response(explanation)
     was_known = None if before is None else response(before)
@@ -35,7 +36,7 @@ def answer_html(
 
 
 def _response(known: tuple[str, np.ndarray] | None, k: int) -> str:
-    """Return the prediction in the unit that people read, such as "probability 0.8"; "" where it is read as it is."""
+    """Return the prediction in a readable unit, such as "probability 0.8", or "" if it has one already."""
     return "" if known is None else f"{known[0]} {np.ravel(known[1])[k]:.4g}"
 
 
@@ -65,7 +66,7 @@ def _head(view: Explanation, was: Explanation | None, of: str, response: str, wa
 
 
 def _waterfall(view: Explanation, was: Explanation | None) -> str:
-    """Return a table with one bar a player, along the path from the baseline to the prediction, over an axis."""
+    """Return a table with one bar per player, from the baseline to the prediction, over an axis."""
     people = readable(view)
     values, start = people.values[0], float(people.baseline[0])
     order = np.argsort(-np.abs(values), kind="stable")[:_PLAYERS_SHOWN]
@@ -96,7 +97,7 @@ def _signed(value: float) -> str:
 
 
 def _labels(view: Explanation, was: Explanation | None) -> list[str]:
-    """Return each player's name with its cell, and with the cell that it had; escaped."""
+    """Return each player's name with its cell now and before, escaped."""
     here, then = _cells(view), [] if was is None else _cells(was)
     labels = []
     for j, name in enumerate(view.feature_names):
@@ -106,7 +107,7 @@ def _labels(view: Explanation, was: Explanation | None) -> list[str]:
 
 
 def _cells(view: Explanation) -> list[str]:
-    """Return the cells of a row in words, or nothing of an explanation without data."""
+    """Return the cells of a row as text, or nothing if the explanation has no data."""
     shown = cells(view)
     if shown is None:
         return []

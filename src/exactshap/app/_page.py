@@ -1,4 +1,4 @@
-"""What is on the page, and what each move does."""
+"""Build the page, and answer each move of its controls."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from exactshap.results.data import filtered_rows
 from exactshap.results.report import colour_variables
 
 _ROWS_SHOWN = 500
-# Milliseconds. A model that answers as quickly is called while a slider moves, and by one thread: threads that wait for each other cost
-# more than one row does. Others are called when the slider rests.
+# Milliseconds. A model that answers as quickly is called while a slider moves, on one thread, as waiting threads cost more than
+# a row does. Slower ones are called when the slider rests.
 _QUICK, _BETWEEN_MOVES, _AT_REST = 100.0, 40, 250
 
 
@@ -72,14 +72,14 @@ def _style() -> str:
 
 
 def _rates(quick: bool) -> str:
-    """Return the script that says how often sliders send, by what one answer takes."""
+    """Return the script that sets how often sliders send, by the time of an answer."""
     policy, delay = ("throttle", _BETWEEN_MOVES) if quick else ("debounce", _AT_REST)
     binding = 'Shiny.inputBindings.bindingNames["shiny.sliderInput"].binding'
     return f'{binding}.getRatePolicy = () => ({{policy: "{policy}", delay: {delay}}});'
 
 
 def is_quick(what_if: WhatIf) -> bool:
-    """Return whether the model answers while a slider moves. The first answer, which prepares, does not count unless it is slow."""
+    """Say whether the model can answer while a slider moves; the first answer only counts if it is slow."""
     for _ in range(3):
         started = time.perf_counter()
         what_if.explain(0)
@@ -104,7 +104,7 @@ def _label(control: dict[str, Any], cell: Any) -> str:
 
 
 def _held(control: dict[str, Any], cell: Any) -> Any:
-    """Return what a control holds that shows a cell: the number of a choice, or a place of the slider; its low end if missing."""
+    """Return the state of a control for a cell: the number of a choice, or a slider's position (low end if missing)."""
     if "choices" in control:
         return str(control["choices"].index(cell)) if cell in control["choices"] else ""
     return float(control["low"] if cell is None else cell)
@@ -112,7 +112,7 @@ def _held(control: dict[str, Any], cell: Any) -> Any:
 
 @dataclass
 class _Visit:
-    """What one visitor has chosen: a row, a filter of the background or a baseline row, and the rows that are listed."""
+    """Hold one visitor's row, filter of the background or baseline row, and listed rows."""
 
     what_if: WhatIf
     input: Any
@@ -123,7 +123,7 @@ class _Visit:
     unheard: dict[int, Any] = field(default_factory=dict)
 
     def show(self, i: int) -> None:
-        """Explain row ``i``: the controls move there, and say nothing until they have."""
+        """Explain row ``i``; the controls move there, and are ignored until they have."""
         self.unheard.clear()
         self.unheard.update(will_change(self.what_if, i, _positions(self.what_if, self.input)))
         self.row.set(i)
@@ -136,7 +136,7 @@ class _Visit:
 
 
 def server(what_if: WhatIf, quick: bool) -> Callable[[Any, Any, Any], None]:
-    """Return what runs for each visitor."""
+    """Return the function that serves one visitor."""
     limit = 1 if quick else None
 
     def run(input: Foreign, output: Foreign, session: Foreign) -> None:
@@ -244,7 +244,7 @@ def _serve_answer(visit: _Visit, limit: int | None) -> None:
 
 
 def slip_of(what_if: WhatIf, where: str) -> str:
-    """Return why a filter of the background cannot be used; "" if it can."""
+    """Return why a filter of the background cannot be used, or ""."""
     try:
         what_if.explainer(where)
     except ExactshapError as error:
@@ -253,19 +253,19 @@ def slip_of(what_if: WhatIf, where: str) -> str:
 
 
 def search(what_if: WhatIf, text: str) -> np.ndarray:
-    """Return the numbers of the rows that a filter keeps, or that hold a word; all for ""."""
+    """Return the numbers of the rows that match a filter or contain a word; all for ""."""
     if not text.strip():
         return np.arange(what_if.data.n_rows)
     return np.flatnonzero(filtered_rows(what_if.data, what_if.names, text))
 
 
 def _positions(what_if: WhatIf, input: Foreign) -> list[Any]:
-    """Return where the controls stand."""
+    """Return the states of the controls."""
     return [input[f"c{j}"]() for j in range(len(what_if.controls))]
 
 
 def _move_controls(what_if: WhatIf, i: int) -> None:
-    """Put the controls where row i has them."""
+    """Move the controls to row i."""
     for (j, control), cell in zip(enumerate(what_if.controls), what_if.cells(i), strict=True):
         if "choices" in control:
             ui.update_select(f"c{j}", selected=_held(control, cell))
@@ -280,10 +280,10 @@ def will_change(what_if: WhatIf, i: int, values: list[Any]) -> dict[int, Any]:
 
 
 def changes(what_if: WhatIf, i: int, values: list[Any], unheard: dict[int, Any] | None = None) -> dict[str, Any]:
-    """Return the cells that the controls hold and row ``i`` does not.
+    """Return the cells in which the controls differ from row ``i``.
 
-    A slider rounds: a step's half is no move. A control that still holds what it held before a click on row ``i`` (``unheard``)
-    has not followed yet and says nothing; once it has, it leaves ``unheard``.
+    A slider rounds: half a step is no move. A control that still has its state from before a click on row ``i`` (``unheard``)
+    is ignored; once it has followed, it leaves ``unheard``.
     """
     unheard = {} if unheard is None else unheard
     changed = {}
@@ -300,7 +300,7 @@ def changes(what_if: WhatIf, i: int, values: list[Any], unheard: dict[int, Any] 
 
 
 def _shown(what_if: WhatIf, numbers: np.ndarray) -> Any:
-    """Return the first of some rows as a pandas frame, numbered."""
+    """Return the first rows as a pandas frame, numbered."""
     from exactshap._runtime.optional import require
 
     pandas = require("pandas", "frames", purpose="The table of rows")

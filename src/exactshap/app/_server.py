@@ -1,4 +1,4 @@
-"""The page on localhost, behind a token: Shiny for Python, which is a Starlette application."""
+"""Serve the page on localhost behind a token, with Shiny for Python (a Starlette application)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from exactshap._runtime.optional import require
 from exactshap._runtime.types import Model
 from exactshap.app._session import WhatIf
 
-Scope: TypeAlias = MutableMapping[str, Any]  # what ASGI says of a request
+Scope: TypeAlias = MutableMapping[str, Any]  # ASGI's description of a request
 
 
 def run_app(
@@ -26,7 +26,7 @@ def run_app(
     port : int, default=0
         0 takes a free one.
     token : str or None, default=None
-        What the address must carry; None makes one.
+        Token in the address; None makes one.
     open_browser : bool, default=True
         Open the page in the system's browser.
     ready : callable, default=print
@@ -49,11 +49,11 @@ def run_app(
     # Other users of the machine can read the address that a browser is started with in the list of processes.
     launch_token = secrets.token_urlsafe(24) if open_browser else None
     application = make_app(what_if, token, launch_token)
-    # Bound here and handed over: the port is known before the server runs, and nobody can take it in between.
+    # Bound here, so that the port is known before the server runs and no other process takes it in between.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(("127.0.0.1", port))
-    # From here on who comes before the server has started waits, and is not refused.
+    # From here on, browsers that connect before the server has started wait instead of being refused.
     listening.listen()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/?token="
     ready(address + token)
@@ -97,10 +97,9 @@ class _Guard:
     cookies of this page travel to that server. Hence four locks:
 
     - The address with the token leads to a folder with a random name. The cookie is bound to that folder, so that it never goes to
-      another server, and its value is not the token; its name carries the port, so that pages of two ports
-      keep theirs.
+      another server, and its value is not the token; its name has the port, so that pages of two ports do not share one.
     - A socket must name its ``Origin``, and that must be the host and port that it was opened on. Other requests may leave it out.
-    - What is not the page itself needs the cookie.
+    - Everything but the page itself requires the cookie.
     - ``Host`` must be this machine: a page of another site cannot reach the port under a name of its own (DNS rebinding).
     """
 
@@ -121,7 +120,7 @@ class _Guard:
             # 1008 is the code for a violated policy.
             await send({"type": "websocket.close", "code": 1008})
         elif self._brings_token(scope):
-            # Away from the address with the token, so that it does not stay in the history or go out as a referrer.
+            # Redirected, so that the token does not stay in the history or leave as a referrer.
             await self._answer(send, 303, "", self._welcome(scope))
         else:
             await self._answer(send, 403, "This page needs the address that exactshap app printed.", [])
@@ -129,7 +128,7 @@ class _Guard:
     def _may_pass(self, scope: Scope) -> bool:
         if not (_is_here(scope) and _same(f"/{scope['path'].split('/')[1]}", self._folder)):
             return False
-        # The page itself may come without the cookie, as SameSite=Strict holds it back where another page led here.
+        # The page itself may be requested without the cookie: SameSite=Strict holds it back after a link from another page.
         if scope["type"] == "http" and scope["path"] == f"{self._folder}/":
             return _is_own_origin(scope, required=False)
         return _is_own_origin(scope, required=scope["type"] == "websocket") and self._brings_cookie(scope)
@@ -159,7 +158,7 @@ class _Guard:
 
 
 def _header(scope: Scope, name: bytes) -> str:
-    """Return the header of that name, or "". A header that is there twice counts as absent."""
+    """Return a header, or ""; one that occurs twice counts as absent."""
     held = [value for key, value in scope["headers"] if key == name]
     return held[0].decode("latin-1") if len(held) == 1 else ""
 

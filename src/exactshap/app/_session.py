@@ -1,4 +1,4 @@
-"""What the page computes: one row with changed cells, explained against a background that a filter chooses."""
+"""Explain one row with changed cells, against a background that a filter chooses."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from exactshap.frames import Table, as_table, is_missing
 from exactshap.results.data import filtered_rows
 from exactshap.results.explanation import Explanation
 
-# Explainers of other backgrounds and baseline rows: each is read once.
+# Explainers that are kept, of other backgrounds and baseline rows.
 _KEPT = 8
-# Steps of a slider, at most.
+# Most steps of a slider.
 _MOVES = 200
 
 
 class WhatIf:
-    """Explain changed rows of one model; what :func:`run_app` shows.
+    """Explain changed rows of one model, for :func:`run_app`.
 
     Parameters
     ----------
     model : object
         As of :class:`exactshap.Explainer`.
     data : DataFrame or array of shape (n_rows, n_features)
-        Rows to begin with; their columns give the ranges of the sliders.
+        Rows to choose from; their columns give the ranges of the sliders.
     background : DataFrame or array, default=None
         Reference rows; a filter keeps some of them. None uses the family's own value function.
     **settings
@@ -128,7 +128,7 @@ class WhatIf:
 
     @functools.cached_property
     def controls(self) -> list[dict[str, Any]]:
-        """What each column can be moved over: ``low``, ``high``, ``step`` of numbers, ``choices`` of text and categories."""
+        """Return the range of each column: ``low``, ``high``, ``step`` of numbers, ``choices`` of text and categories."""
         return [_control(self.data, j, name) for j, name in enumerate(self.names)]
 
     def cells(self, i: int) -> list[Any]:
@@ -150,7 +150,7 @@ def _changed(row: Table, changes: dict[str, Any]) -> Any:
     for name, value in changes.items():
         dtype = frame[name].dtype
         series = nw.new_series(name, [value], backend=frame.implementation)
-        # A slider may stop between whole numbers, which a cast would cut off without a word.
+        # A slider may stop between whole numbers, which a cast would truncate silently.
         if dtype.is_integer() and isinstance(value, float) and not value.is_integer():
             dtype = nw.Float64()
         cells.append(series if dtype in (nw.Object, nw.Unknown) else series.cast(dtype))
@@ -186,7 +186,7 @@ def _control(data: Table, j: int, name: str) -> dict[str, Any]:
 
 
 def _grid(low: float, high: float, whole: bool) -> dict[str, float]:
-    """Return the places of a slider: a step of 1, 2 or 5 times a power of ten, and ends that are multiples of it.
+    """Return a slider's step, 1, 2 or 5 times a power of ten, and its ends, multiples of it.
 
     >>> _grid(-3.0459, 2.7594, False)
     {'low': -3.05, 'high': 2.8, 'step': 0.05}
@@ -195,7 +195,7 @@ def _grid(low: float, high: float, whole: bool) -> dict[str, float]:
         return {"low": low, "high": high, "step": 1.0}
     smallest = (high - low) / _MOVES
     places = -math.floor(math.log10(smallest))
-    # 0.999: a range that is a multiple of the step may come out a rounding above it.
+    # 0.999: rounding may lift a range just above a multiple of the step.
     step = next(size for size in (1.0, 2.0, 5.0, 10.0) if size * 10.0**-places >= 0.999 * smallest) * 10.0**-places
     ends = (math.floor(low / step) * step, math.ceil(high / step) * step, step)
     return dict(zip(("low", "high", "step"), (round(end, places) for end in ends), strict=True))

@@ -1,4 +1,4 @@
-"""The command ``exactshap``: one file per command, each with a function ``command``, imported when it is run.
+"""Run the command ``exactshap``: one file per command, each with a function ``command``, imported when it is run.
 
 Errors of exactshap become one line and exit code 2; ``--debug`` anywhere shows the traceback.
 """
@@ -19,7 +19,7 @@ from exactshap._runtime.process_settings import without_collection
 
 __all__ = ["COMMANDS", "main"]
 
-# what messages call an argument of Python -> what is typed
+# an argument of Python in messages -> the option to type
 _TYPED = (
     (r"Got background=None", "--background is missing"),
     (r"background=(X_\w+)?(?=[ .])", "--background FILE"),
@@ -30,7 +30,7 @@ _TYPED = (
     (r"resume=False", "--no-resume"),
 )
 
-# command -> file in this folder, and the function in it where it is not ``command``; files that are not there are not offered
+# command -> file in this folder, and its function if not ``command``; commands without a file are left out
 COMMANDS = {
     "demo": "demo",
     "explain": "explain",
@@ -49,7 +49,7 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit; ``arguments`` are those of the process by default."""
     if arguments is None:
-        # A process that ends would look for garbage among all that the libraries made
+        # Skips a last garbage collection over all objects of the libraries
         atexit.register(gc.freeze)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @without_collection
 def _app(arguments: list[str]) -> Any:
-    """Return the typer application with the named command. For the help it has all of them."""
+    """Return the typer application with the named command, or with all for the help."""
     import typer
 
     from exactshap.cli._options import EXAMPLES
@@ -121,7 +121,7 @@ def _print_traceback(*error: Any) -> None:
 
 
 def _print_error(text: str) -> None:
-    """Print to standard error what may hold names of a stranger's file."""
+    """Print an error to standard error, with untrusted names from files escaped."""
     from exactshap.errors import printable
 
     print(printable(text), file=sys.stderr)
@@ -139,7 +139,7 @@ def _described(error: Exception) -> tuple[str, int]:
 
 
 def _as_options(text: str) -> str:
-    """Name what a message asks for as one types it here.
+    """Replace arguments of Python in a message by options of the command.
 
     >>> _as_options("Got background=None. Pass background=X_reference or align=True.")
     '--background is missing. Pass --background FILE or --align.'

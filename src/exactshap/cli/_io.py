@@ -1,4 +1,4 @@
-"""Files of the command: tables in and out, models in."""
+"""Read tables and models, and write tables, for the command."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from exactshap.errors import InputError, MissingDependencyError, ModelFormatErro
 
 _TABLES = (".csv", ".parquet")
 _BOOSTERS = (".json", ".ubj", ".txt")
-# Files of these are not read: the error says how to save them as text.
+# Formats that are not read: the error says how to save them otherwise.
 _BINARY_BOOSTERS = (".cbm", ".bst", ".model")
 _PICKLES = (".pkl", ".pickle", ".joblib")
-# Room -> estimators, and the classes of plain data that fitted estimators hold
+# Room -> its estimators and the data classes that fitted estimators hold
 _OWN_TYPES = {
     "exactshap.estimators": (
         "FanovaGaussianProcess",
@@ -48,7 +48,7 @@ _OWN_TYPES = {
 
 @without_collection
 def read_table(path: Path) -> Any:
-    """Read a CSV or Parquet file with the installed frame library. That is pandas, polars or pyarrow."""
+    """Read a CSV or Parquet file with pandas, polars or pyarrow."""
     suffix = _suffix(path)
     if suffix not in _TABLES:
         raise InputError(message(f"Data are read from CSV and Parquet files, not from {path.name}", do="Convert it to .csv"))
@@ -57,14 +57,14 @@ def read_table(path: Path) -> Any:
         table = _read(path, suffix)
     except MissingDependencyError:
         raise
-    # Each library has its own classes for malformed files, OSError without a number among them.
+    # Each library has its own errors for malformed files, among them OSError without a number.
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise InputError(
             message(f"{path} cannot be read as {suffix[1:].upper()}", f"{type(error).__name__}: {error}")
         ) from None
-    # A table of semicolons or tabs is read without an error, as one column that no model knows.
+    # A table separated by semicolons or tabs is read without an error, as one column.
     _refuse_other_separators(table, path)
     return table
 
@@ -92,7 +92,7 @@ def _read(path: Path, suffix: str) -> Any:
 
 
 def _suffix(path: Path) -> str:
-    """Return the suffix that tells the format; compressed CSV files count as CSV.
+    """Return the suffix that names the format; compressed CSV files count as CSV.
 
     >>> _suffix(Path("a/B.CSV.gz")), _suffix(Path("m.skops"))
     ('.csv', '.skops')
@@ -124,7 +124,7 @@ def check_target(path: Path | None, suffixes: tuple[str, ...] | None) -> None:
 
 
 def write_table(frame: TableLike, path: Path) -> None:
-    """Write a frame as CSV or Parquet, completely or not at all.
+    """Write a frame as a whole CSV or Parquet file, or not at all.
 
     Spreadsheets take a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. In CSV files such a *text* (a name of
     a column, a cell of a text column) gets an apostrophe in front; numbers stay as they are, and so do Parquet files.
@@ -148,7 +148,7 @@ def write_table(frame: TableLike, path: Path) -> None:
 
 
 def _without_formulas(frame: TableLike) -> Any:
-    """Return a frame with texts that no spreadsheet takes for formulas."""
+    """Return a frame without texts that a spreadsheet would take for formulas."""
     import narwhals as nw
 
     wide = nw.from_native(frame, eager_only=True)
@@ -174,7 +174,7 @@ def _no_formula(cell: object) -> Any:
 
 @without_collection
 def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n_stages: int | None = None) -> Any:
-    """Load a model: skops files, ONNX files, booster files, and pickles only on request.
+    """Load a model from a skops, ONNX or booster file, or a pickle on request.
 
     ``allow_pickle`` is for ``.pkl`` and ``.joblib`` files, which run whatever code is in them, ``trust`` for skops files with types that skops
     does not know to be harmless; ``n_stages`` are the boosting rounds to keep, as of :func:`exactshap.trees.load`.
@@ -238,10 +238,10 @@ def _load_skops(path: Path, trust: bool) -> Any:
     skops = require("skops.io", "cli", purpose="Reading a skops file")
     try:
         with open_regular(path) as file:
-            # Once: what is checked is what is loaded, also if the file is exchanged in between.
+            # Read once, so that what is checked is what is loaded, even if the file is replaced.
             content = file.read()
         unknown = list(skops.get_untrusted_types(data=content))
-    except Exception as error:  # skops reads a zip of JSON and passes on whatever is wrong with it
+    except Exception as error:  # skops reads a zip of JSON and raises whatever its parsers do
         raise ModelFormatError(message(f"{path.name} is not a skops file", f"{type(error).__name__}: {error}")) from None
     own = _own_types() if unknown else ()
     untrusted = [name for name in unknown if name not in own]
@@ -255,15 +255,15 @@ def _load_skops(path: Path, trust: bool) -> Any:
         )
     try:
         return skops.loads(content, trusted=unknown)
-    except Exception as error:  # types that are trusted, with contents that do not make one
+    except Exception as error:  # trusted types with invalid contents
         raise ModelFormatError(message(f"{path.name} cannot be loaded", f"{type(error).__name__}: {error}")) from None
 
 
 def _own_types() -> frozenset[str]:
-    """Return the full names of this package's classes that skops may load. They need not be trusted by the user.
+    """Return the full names of this package's classes that skops may load without ``--trust``.
 
-    skops calls whatever a trusted name leads to, so that names are listed, never matched; and what they lead to is looked up
-    here, not in the file, and must be an estimator or a class of plain data that a fitted estimator holds.
+    skops calls whatever a trusted name refers to. Names are therefore listed, never matched, and looked up here, not in the
+    file; each must be an estimator or a data class that a fitted estimator holds.
     """
     from sklearn.base import BaseEstimator
 

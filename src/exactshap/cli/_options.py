@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Define arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Stages = Annotated[
     ),
 ]
 
-# the examples below the help of each command
+# examples in the help of each command
 _LINES = {
     "demo": ("exactshap demo", "exactshap demo --background-rows 0 -o demo.html"),
     "explain": (
@@ -83,7 +83,7 @@ EXAMPLES = {name: "\n\n".join(("Examples:", *lines)) for name, lines in _LINES.i
 Shared = Mapping[str, tuple[Any, Any]]  # name of an option -> its type and default
 Command = Callable[..., None]
 
-# Of every command about a model on rows
+# Options of every command about a model on rows
 _OF_MODEL: Shared = {
     "model": (Model, Parameter.empty),
     "data": (Data, Parameter.empty),
@@ -99,15 +99,15 @@ _OF_MODEL: Shared = {
     "groups": (Groups, None),
     "budget": (Budget, None),
 }
-# Of some of them
+# Options of some of them
 _FURTHER: Shared = {"offset": (Offset, None), "jobs": (Jobs, None), "rows": (Rows, None), "keep": (Keep, None)}
-# In the place of model and data where more is taken
+# In place of model and data for commands that accept more
 FOLDER: Shared = {"data": (DataOrFolder, Parameter.empty)}
 SAVED: Shared = {"model": (ModelOrSaved, Parameter.empty), "data": (DataOfModel, None)}
 
 
 def takes_task(*further: str, instead: Shared = MappingProxyType({})) -> Callable[[Command], Command]:
-    """Give a command the options of a model on rows. Its argument ``task`` is what they describe.
+    """Give a command the options of a model on rows, as its argument ``task``.
 
     ``further`` are the names of options that not all such commands have; ``instead`` replaces some.
     """
@@ -115,7 +115,7 @@ def takes_task(*further: str, instead: Shared = MappingProxyType({})) -> Callabl
 
 
 def takes(argument: str, shared: Shared, make: Callable[..., Any]) -> Callable[[Command], Command]:
-    """Give a command options that others have as well. Its ``argument`` is what ``make`` returns for them."""
+    """Give a command shared options; ``make`` turns them into its ``argument``."""
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
@@ -123,7 +123,7 @@ def takes(argument: str, shared: Shared, make: Callable[..., Any]) -> Callable[[
             made = make(**{name: typed.pop(name) for name in shared})
             command(**typed, **{argument: made})
 
-        # Typer reads the signature; the type of the argument itself is none that it knows
+        # Typer reads the signature, and does not know the type of the argument itself
         types = get_type_hints(command, localns={"Task": object}, include_extras=True)
         own = [one.replace(annotation=types[name]) for name, one in Signature.from_callable(command).parameters.items()]
         others = [Parameter(name, Parameter.KEYWORD_ONLY, default=one[1], annotation=one[0]) for name, one in shared.items()]
@@ -157,7 +157,7 @@ def _task(
         "align": align,
         "n_jobs": jobs,
     }
-    # Readers refuse a budget that they have no use for
+    # Readers refuse a budget that they do not use
     settings |= {"groups": read_groups(groups)} | ({} if budget is None else {"budget": budget})
     choice: dict[str, Any] = {"drop": dropped(target, drop), "rows": row_choice(rows), "keep": tuple(keep or ())}
     return Task(settings=settings, target=target, **choice, **others)
@@ -180,7 +180,7 @@ def read_groups(path: Path | None) -> dict[str, list[str]] | None:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return what a TOML file holds."""
+    """Return the content of a TOML file."""
     import tomllib
 
     from exactshap._runtime.files import read_bounded
@@ -194,7 +194,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def row_choice(text: str | None) -> slice | list[int] | str | None:
-    """Return what ``--rows`` means: one row, a range without its end, a list, or a filter.
+    """Parse ``--rows``: one row, a half-open range, a list, or a filter.
 
     >>> row_choice("0:100"), row_choice("3,5"), row_choice("7"), row_choice("age > 40")
     (slice(0, 100, None), [3, 5], [7], 'age > 40')

@@ -1,4 +1,4 @@
-"""What the command shows: tables, and nothing that guesses at a terminal."""
+"""Print tables to the screen or a pipe."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def console(*, stderr: bool = False) -> Any:
-    """Return a rich console that takes text as it is: column names are not markup, and no escape character leaves it."""
+    """Return a rich console that prints text literally, without markup or escape characters from column names."""
     from rich.console import Console
 
     class Screen(Console):
         def render(self, *arguments: Any, **settings: Any) -> Iterator[Any]:
-            # Text of files goes through here, rich's own escapes do not
+            # Cleans text from files, not rich's own escapes
             for segment in super().render(*arguments, **settings):
                 yield segment if segment.control else segment._replace(text=printable(segment.text))
 
@@ -28,7 +28,7 @@ def console(*, stderr: bool = False) -> Any:
 
 
 def show_explanation(explanation: Explanation, *, max_display: int = 10) -> None:
-    """Print the facts and a table of the strongest features."""
+    """Print a summary and a table of the strongest features."""
     screen = console()
     screen.print(repr(explanation))
     views = [("", explanation)]

@@ -1,4 +1,4 @@
-"""What all commands on a model share: model and data in, an Explainer out."""
+"""Read model and data into an Explainer, for all commands on a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Files and settings of one run."""
+    """Hold the files and settings of one run."""
 
     # model, data, background: files; ``data`` is None for an explanation that was saved
     model: Path
@@ -42,7 +42,7 @@ class Task:
 
     @property
     def file(self) -> Path:
-        """The file of the rows."""
+        """Return the file of the rows."""
         if self.data is None:
             do = "Pass a .csv or .parquet file after the model"
             raise InputError(message("The values of a model need rows", "DATA is missing", do))
@@ -50,16 +50,16 @@ class Task:
 
     @property
     def is_saved(self) -> bool:
-        """Whether the model is an explanation that was saved."""
+        """Say whether the model is a saved explanation."""
         return self.model.suffix.lower() == ".npz"
 
     def explainer(self) -> tuple[Explainer, Any]:
         """Read the files; return the bound Explainer and the rows."""
-        rows = self.file.name  # before the model is read, which takes longer
+        rows = self.file.name  # first, as reading the model takes longer
         explainer = self.without_data()
         X = take_columns(self.table(), tuple(name for name in self.drop if name != self.offset), what=rows)
         if self.offset is not None:
-            take_columns(X, (self.offset,), what=rows)  # says if it is not there
+            take_columns(X, (self.offset,), what=rows)  # raises if it is not there
         self._refuse_unknown(X, explainer.reader.traits.fitted_names)
         return explainer, X
 
@@ -103,7 +103,7 @@ class Task:
         table = as_table(self.table())
         numbers = self.row_numbers(self._whole())
         names = table.names or ()
-        take_columns(table.native, self.keep, what=self.file.name)  # says which one is not there
+        take_columns(table.native, self.keep, what=self.file.name)  # raises for a column that is not there
         return {"row": numbers, **{name: table.column(names.index(name)) for name in self.keep}}
 
     def without_data(self) -> Explainer:
@@ -128,7 +128,7 @@ class Task:
         return take_columns(table, there, what=self.background.name)
 
     def _refuse_unknown(self, X: TableLike, fitted: tuple[str, ...] | None) -> None:
-        """Say how to leave columns out: a file with its target column in it is what a newcomer passes first."""
+        """Refuse columns that the model does not know, such as the target, and say how to drop them."""
         from exactshap.frames import as_table
 
         known = None if fitted is None else {*fitted, self.offset}
@@ -143,7 +143,7 @@ class Task:
             )
 
     def column(self, name: str) -> Any:
-        """Read a column of the chosen rows; of pandas and polars with its name."""
+        """Read a column of the chosen rows; from pandas and polars with its name."""
         from exactshap.frames import as_table
 
         native = self.table()
@@ -159,5 +159,5 @@ class Task:
 
 
 def command_line() -> str:
-    """Return the command that is running, as one types it."""
+    """Return the running command as typed."""
     return shlex.join(["exactshap", *sys.argv[1:]])

@@ -21,14 +21,14 @@ def command(
     masks: Annotated[int, typer.Option(min=1, help="Random coalitions to compare with the model on hand-masked rows.")] = 8,
     seed: options.Seed = 0,
 ) -> None:
-    """Check that a model is read correctly: residuals, and games against the model on rows masked by hand.
+    """Check the reading of a model: residuals, and games against the model on rows masked by hand.
 
     Exit code 1 if the check fails.
     """
     from exactshap._runtime.progress import duration, progress_text
     from exactshap.cli._screen import console
 
-    quiet = replace(task, settings=task.settings | {"progress": False})  # one line of progress is that of the whole check
+    quiet = replace(task, settings=task.settings | {"progress": False})  # the whole check has one line of progress
     with progress_text(None, lambda _, seconds: f"checking {task.model.name} for {duration(seconds)}"):
         explainer, X = quiet.explainer()
         verification = explainer.verify(_some_rows(X, rows, seed), n_masks=masks, random_state=seed, offset=task.offset)

@@ -35,7 +35,7 @@ def command(
     model_output: Annotated[str | None, typer.Option(help="Output that the picture shows, where there are several.")] = None,
     seed: options.Seed = 0,
 ) -> None:
-    """Compare mean values of two explanations, or of groups within one. Intervals are over rows."""
+    """Compare mean values of two explanations, or of groups within one, with intervals over rows."""
     from exactshap.cli._screen import console
 
     output = None if model_output is None else options.output_choice(model_output)

@@ -1,4 +1,4 @@
-"""First steps: ``exactshap demo``, from bundled data to a report, and ``exactshap show-versions``."""
+"""Run ``exactshap demo``, from bundled data to a report, and ``exactshap show-versions``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The report to write.")] = Path("report.html"),
     background_rows: Annotated[int, typer.Option(min=0, max=442, help="Reference rows; 0 for the functional game.")] = 50,
 ) -> None:
-    """Explain a support vector machine on sample data and write report.html. The data comes with scikit-learn."""
+    """Explain a support vector machine on scikit-learn's sample data and write report.html."""
     from exactshap.cli._screen import console, show_explanation
     from exactshap.cli._work import command_line
 
@@ -26,7 +26,7 @@ def command(
 
 
 def explained(background_rows: int) -> Explanation:
-    """Fit a pipeline with an SVR on the diabetes data and explain it. All 442 rows are explained."""
+    """Fit a pipeline with an SVR on the diabetes data and explain all 442 rows."""
     from exactshap._runtime.process_settings import without_collection
 
     with without_collection:

@@ -96,7 +96,7 @@ def stream_files(task: Task, output: Path | None, report: Path | None, **setting
 
 
 def write_values(task: Task, explanation: Explanation, path: Path) -> None:
-    """Write values as a table, or the whole explanation as ``.npz``. The table holds the explained rows as well."""
+    """Write values and explained rows as a table, or the whole explanation as ``.npz``."""
     from exactshap.cli._io import write_table
 
     if path.suffix.lower() == ".npz":

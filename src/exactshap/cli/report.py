@@ -55,7 +55,7 @@ def command(
 
 
 def comparable_target(explanation: Explanation, target: Column) -> Any:
-    """Return the target if the output has its unit; else say why the report has no errors."""
+    """Return the target if the output has its unit; else print why the report has no errors."""
     from exactshap.cli._screen import console
     from exactshap.results.data import observe
 

@@ -1,4 +1,4 @@
-"""``exactshap r2``, ``mmd`` and ``hsic``: a statistic of a model, of two samples or of a target, split over its columns."""
+"""Run ``exactshap r2``, ``mmd`` and ``hsic``, which split a statistic over the columns."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Background = Annotated[Path | None, typer.Option(help="Reference rows, for linea
 Bootstrap = Annotated[int, typer.Option(min=0, help="Resamples of the rows for intervals, with --game refit.")]
 Weights = Annotated[str | None, typer.Option("--sample-weight", help="Column of the data that holds row weights.")]
 
-# What MMD and HSIC have in common
+# Options that MMD and HSIC share
 _OF_SAMPLES: options.Shared = {
     "drop": (options.Drop, None),
     "kernel": (Kernel, "rbf"),
@@ -152,7 +152,7 @@ def hsic(
 
 
 def _settings(chosen: SimpleNamespace) -> dict[str, Any]:
-    """Return the keyword arguments that MMD and HSIC have in common."""
+    """Return the keyword arguments that MMD and HSIC share."""
     from exactshap.decompose import PairwiseSettings
 
     return {
@@ -166,7 +166,7 @@ def _settings(chosen: SimpleNamespace) -> dict[str, Any]:
 
 
 def _bandwidth_choice(text: str) -> str | float:
-    """Return a number where the text is one.
+    """Return a number if the text is one, else the text.
 
     >>> _bandwidth_choice("0.5"), _bandwidth_choice("median")
     (0.5, 'median')

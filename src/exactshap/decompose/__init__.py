@@ -19,7 +19,7 @@ __all__ = [
 if TYPE_CHECKING:
     from exactshap.results.decomposition import Decomposition
 
-# Imported on first use: each of them needs libraries of its own
+# Imported on first use, as each needs other libraries.
 __getattr__ = on_first_use(
     __name__,
     {

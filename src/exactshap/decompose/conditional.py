@@ -25,11 +25,11 @@ from exactshap.results.decomposition import PairwiseDecomposition, check_residua
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.product import set_sums
 
-# Multiples of the bandwidth of Z that are tried: narrower ones leave hardly any neighbours to learn from.
+# Candidate multiples of the bandwidth of Z: narrower kernels leave hardly any neighbours to learn from.
 WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)
-# Ridges that are tried, times the number of rows.
+# Candidate ridges, to be multiplied by the number of rows.
 RIDGES = np.geomspace(1e-4, 1.0, 9) * 0.3
-# Rows: d + 8 matrices of n x n are held.
+# Rows: d + 8 matrices of shape (n, n) are kept in memory.
 MAX_ROWS = 5000
 
 
@@ -65,14 +65,14 @@ def decompose_conditional_hsic(
     X, Y, Z : arrays or DataFrames of shape (n_rows, n_columns)
         At most 5000 rows. The columns of X are the players; Y may be a vector.
     kernel_x, kernel_y, kernel_z, bandwidth_x, bandwidth_y, bandwidth_z, groups
-        As in :func:`exactshap.decompose_hsic`. The kernel of Z is tried at 1/2, 1, 2, 4 and 8 times its bandwidth with nine ridges, once for X
-        and once for Y, and the smallest leave-one-out error is taken.
+        As in :func:`exactshap.decompose_hsic`. For X and for Y, the kernel of Z is chosen by leave-one-out error among 1/2, 1, 2, 4 and 8 times
+        its bandwidth and nine ridges.
     index : str or Semivalue, default="shapley"
     n_permutations : int, default=0
         Permutations of what is left of Y among rows that are neighbours in Z.
     neighbours : int, default=5
-        Rows of a neighbourhood at least: Z is halved at medians down to sets of fewer than twice as many rows. 0 permutes all rows, right
-        where the noise does not depend on Z.
+        Smallest number of rows in a neighbourhood: Z is halved at medians down to sets of fewer than twice as many rows. 0 permutes
+        all rows, which is valid where the noise does not depend on Z.
     correction, level
         As in :func:`exactshap.decompose_mmd`.
     random_state : int, Generator or None, default=0
@@ -91,8 +91,8 @@ def decompose_conditional_hsic(
 
     Notes
     -----
-    No test of conditional independence holds its level for every distribution (Shah and Peters 2020). This one needs that the ridge
-    regressions find the conditional means and that what is left is exchangeable among neighbours; ``docs/drift.md`` shows its level in
+    No test of conditional independence holds its level for every distribution (Shah and Peters 2020). This one assumes that the ridge
+    regressions find the conditional means and that the residuals are exchangeable among neighbours; ``docs/drift.md`` shows its level in
     simulations. Cost O(n^3) for five eigenvalue problems, O(n^2 d^2) for the shares, O(n^2 d) for each permutation.
 
     References
@@ -134,7 +134,7 @@ def decompose_conditional_hsic(
     if n_permutations:
         check_reach(n_permutations, correction, len(values), level)
         orders = problem.orders(n_permutations, neighbours, rng)
-        # Rows of what Z leaves of Y are exchanged: what belongs to X stays, and no regression is fitted again.
+        # Only the residuals of Y are permuted: those of X stay, and no regression is refitted.
         null = np.array([[(left_of_y[np.ix_(order, order)] * share).sum() for share in shares] for order in orders])
     return PairwiseDecomposition(
         statistic="conditional HSIC",
@@ -157,7 +157,7 @@ def decompose_conditional_hsic(
 
 
 def _inference(values: np.ndarray, null: np.ndarray, correction: str, tolerance: float, efficient: bool) -> dict[str, Any]:
-    """Return p-values of the shares from those of permuted rows. Where shares add up there is one of their sum as well."""
+    """Return p-values of the shares and, for efficient indices, of their sum."""
     if not len(null):
         return {}
     p_values = permutation_p_values(values, null.T, tolerance)
@@ -172,7 +172,7 @@ def _inference(values: np.ndarray, null: np.ndarray, correction: str, tolerance:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """Hold the kernels of X, Y, Z and what regression on Z leaves."""
+    """Hold the kernels of X, Y and Z and the residuals of the regressions on Z."""
 
     x: Factors
     y: Factors
@@ -203,7 +203,7 @@ class _Problem:
         return found
 
     def _residual_maker(self, kernel: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
-        """Return R and what it was chosen with: the least leave-one-out error of the features of ``kernel``."""
+        """Return R with its width and ridge, chosen by leave-one-out error on the features of ``kernel``."""
         best, centred = None, _centred(kernel)
         for width, eigenvalues, vectors in self._spectra:
             rotated = vectors.T @ centred @ vectors
@@ -236,12 +236,12 @@ class _Problem:
 
     @functools.cached_property
     def left_of_y(self) -> np.ndarray:
-        """R_Y H L H R_Y / n^2."""
+        """Compute R_Y H L H R_Y / n^2."""
         maker = self._of_y[0]
         return maker @ _centred(self._kernel_y) @ maker / len(maker) ** 2
 
     def shares(self, semivalue: Semivalue) -> list[np.ndarray]:
-        """Return each player's matrix: its products with ``left_of_y`` sum to its value. The products are taken entry by entry."""
+        """Return each player's matrix: its elementwise product with ``left_of_y`` sums to the player's value."""
         maker = self._of_x[0]
         total = np.zeros((self.x.n_players, len(maker), len(maker)))
         for weight, one in self.x.gaussians:
@@ -257,7 +257,7 @@ class _Problem:
 
     def orders(self, count: int, neighbours: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Yield permutations of the rows among neighbours in Z."""
-        # Neighbours in units of each column's deviation: none counts more for its unit; constant columns count nothing.
+        # Standardised, so that no column counts more for its unit; constant columns do not count.
         scaled = self.z.columns / np.where(self.z.columns.std(axis=1) > 0, self.z.columns.std(axis=1), 1.0)[:, None]
         parts = _halved(self.rows, scaled, neighbours) if neighbours else [self.rows]
         for _ in range(count):
@@ -268,7 +268,7 @@ class _Problem:
 
 
 def _halved(rows: np.ndarray, columns: np.ndarray, neighbours: int) -> list[np.ndarray]:
-    """Halve the rows by median of their widest column into small parts. A part has fewer than twice ``neighbours`` rows."""
+    """Split rows at medians of their widest column, to fewer than twice ``neighbours`` rows."""
     if len(rows) < 2 * neighbours:
         return [rows]
     widest = int(np.argmax(columns[:, rows].std(axis=1)))

@@ -1,7 +1,7 @@
-"""Beyond memory and beyond one machine: partitions of tables, folders of files, statistics that merge.
+"""Explain tables beyond memory or one machine: partitions, folders of files, statistics that merge.
 
-No engine is imported here: Dask, Spark, Ray and process pools are given one picklable function (:class:`Partition`), and
-:func:`explain_dataset` takes whatever ordered ``map`` they offer.
+No engine is imported here: Dask, Spark, Ray and process pools map one picklable function (:class:`Partition`), and
+:func:`explain_dataset` takes any ordered ``map``.
 """
 
 from __future__ import annotations

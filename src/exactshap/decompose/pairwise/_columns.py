@@ -48,7 +48,7 @@ def encode_columns(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the pooled columns (n_columns, n_rows) and whether each is categorical.
 
-    ``categorical`` says so per column; None looks at the column: text, categories and booleans are. A missing category is one more
+    ``categorical`` marks the columns; None infers it: text, categories and booleans are categorical. A missing category is one more
     category, a missing number NaN. Columns of stored tables are read a piece at a time, into a scratch file.
     """
     shape = (tables[0].n_columns, sum(table.n_rows for table in tables))
@@ -65,7 +65,7 @@ def encode_columns(
             stop = start + piece.n_rows
             for j, coded in enumerate(is_category):
                 place = (owner, start - first)
-                # Codes are kept over all tables: a category has one number in both samples.
+                # Codes are shared by all tables: a category has the same number in both samples.
                 columns[j, start:stop] = _codes(piece, j, codes[j]) if coded else _numbers(piece, j, place)
             start = stop
     return columns, is_category
@@ -74,8 +74,8 @@ def encode_columns(
 def lay_out(columns: np.ndarray, order: Sequence[tuple[int, bool]]) -> np.ndarray:
     """Return the columns in another order: ``(j, False)`` is column j, ``(j, True)`` whether its numbers are missing.
 
-    What was missing of column j itself is its median: with another column that says so, any number would do in the kernel, and
-    this one moves median distances least. They stay where they are, in memory or in a scratch file.
+    Missing numbers of column j are replaced by its median: with the indicator column any number would do in the kernel, and
+    the median changes median distances least. Columns stay where they are, in memory or in a scratch file.
     """
     if list(order) == [(j, False) for j in range(len(columns))]:
         return columns
@@ -95,13 +95,13 @@ def _empty(shape: tuple[int, int], *, on_disk: bool) -> np.ndarray:
 
 def _is_text(table: Table | StoredTable, j: int) -> bool:
     if isinstance(table, StoredTable):
-        # Columns of files have one type, so that the first piece says it.
+        # A column of a file has one type, which the first piece shows.
         return any(_is_text(piece, j) for piece in itertools.islice(table.pieces(), 1))
     if table.is_frame:
         dtype = str(table.readable().schema.dtypes()[j])
         if dtype.startswith(_TEXT_TYPES):
             return True
-        # Other types say what they hold; a column of objects may hold anything, so that its cells are looked at.
+        # Only a column of objects may hold anything, so its cells are inspected.
         if dtype not in ("Object", "Unknown"):
             return False
     values = table.column(j)
@@ -112,7 +112,7 @@ def _numbers(piece: Table, j: int, place: tuple[str, int]) -> np.ndarray:
     owner, first = place
     try:
         values = piece.select([j]).numeric(what=owner)[:, 0]
-    except InputTypeError as error:  # its advice is for models
+    except InputTypeError as error:  # its message is about models
         do = "Pass a number in its place, such as days since the first date, or leave the column out"
         raise InputTypeError(message(f"{str(error).partition('. ')[0]}, which has no distance", do=do)) from None
     infinite = np.isinf(values)
@@ -131,7 +131,7 @@ def _codes(piece: Table, j: int, numbers: dict[Any, int]) -> np.ndarray:
 
 
 def refuse_per_column(bandwidth: PerColumn) -> None:
-    """Refuse bandwidths of single columns where one must serve two tables. One number or word then stands for both."""
+    """Refuse bandwidths per column where two tables share the setting."""
     if not isinstance(bandwidth, (str, int, float, np.number)):
         got, do = f"Got {type(bandwidth).__name__}", "Pass bandwidth_x= or bandwidth_y= for one per column"
         raise InputTypeError(message("`bandwidth` of HSIC is one number or word, for both sides", got, do))

@@ -33,7 +33,7 @@ def direct_mmd(factors: Factors, n_first: int, estimator: str, n_jobs: int | Non
 
 
 def mmd_of_sums(pairs: np.ndarray, n: int, m: int, estimator: str) -> float:
-    """Return the squared MMD from kernel sums over pairs i < i'. The sums are within and between the samples, (2, 2)."""
+    """Return the squared MMD from kernel sums (2, 2) over pairs i < i', within and between the samples."""
     sums = pairs + pairs.T
     within = np.diag(sums) / (np.array([n - 1.0, m - 1.0]) * [n, m])
     if estimator == "biased":
@@ -54,12 +54,12 @@ def direct_hsic(x: Factors, y: Factors, estimator: str, n_jobs: int | None = Non
 
 
 def kernel_sum(factors: Factors, begin: int) -> float:
-    """Return the sum of the kernel over pairs i < i'; with ``begin``, of rows before it with those from it on."""
+    """Return the sum of the kernel over pairs i < i'; with ``begin``, only over pairs i < begin <= i'."""
     return float(sum(_kernel_block(factors, begin, start)[2].sum() for start in range(0, begin or factors.n_rows, _ROWS)))
 
 
 def direct_sums(x: Factors, y: Factors, begin: int = 0, n_jobs: int | None = None) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return off-diagonal sums: of K L, and by row of K and L. That of K L is over ordered pairs."""
+    """Return the off-diagonal sum of K L over ordered pairs, and the row sums of K and of L."""
     product, totals = 0.0, np.zeros((2, x.n_rows))
 
     def part(start: int) -> tuple[slice, slice, float, np.ndarray, np.ndarray]:
@@ -79,7 +79,7 @@ def hsic_of_sums(sums: tuple[float, np.ndarray, np.ndarray], estimator: str) -> 
     product, k_rows, l_rows = sums
     n = len(k_rows)
     if estimator == "biased":
-        # As above: the diagonals of K and L are 1.
+        # The diagonals of K and L are 1, and were left out of the sums.
         k_rows, l_rows, product = k_rows + 1.0, l_rows + 1.0, product + n
         mixed = 2.0 / n * (k_rows @ l_rows)
         return float((product - mixed + k_rows.sum() * l_rows.sum() / n**2) / (n - 1) ** 2)
@@ -88,15 +88,12 @@ def hsic_of_sums(sums: tuple[float, np.ndarray, np.ndarray], estimator: str) -> 
 
 
 def _kernel_block(one: Factors, begin: int, start: int) -> tuple[slice, slice, np.ndarray]:
-    """Return some rows, later rows, and the kernel between them.
-
-    They are the rows from ``start``, those from ``begin`` on, and the whole kernel, 0 where i' <= i.
-    """
+    """Return the rows from ``start``, those from ``begin`` on, and their kernel, 0 where i' <= i."""
     rows, others = slice(start, min(start + _ROWS, begin or one.n_rows)), slice(begin or start, one.n_rows)
     kernel = whole_kernel(one, rows, others)
     if not begin:
         height = rows.stop - rows.start
-        # Each pair once: rows of the block meet later rows only.
+        # Each pair once: rows of the block are paired with later rows only.
         kernel[:, :height][np.tril_indices(height)] = 0.0
     return rows, others, kernel
 
@@ -109,13 +106,13 @@ def whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:
     for kind, power in (("rbf", 2), ("laplacian", 1)):
         chosen = kinds == kind
         if chosen.any():
-            columns = one.columns if chosen.all() else one.columns[chosen]  # most often no copy
+            columns = one.columns if chosen.all() else one.columns[chosen]  # usually no copy
             # One exponential of a sum of distances: independent of the fast path, which multiplies factors.
             add_distances(columns, -1.0 / one.bandwidths[chosen] ** power / power, power == 2, block, exponent)
     if one.radial is None:
         kernel = np.exp(exponent, out=exponent)
     else:
-        # Squared distances, for there are no other kinds than "rbf" and "categorical"
+        # Squared distances: the only other kinds are "rbf" and "categorical".
         exponent *= -2.0
         kernel = one.radial.profile(np.maximum(exponent, 0.0, out=exponent))
     for k in np.flatnonzero(kinds == "cauchy"):

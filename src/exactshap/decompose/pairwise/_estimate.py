@@ -24,7 +24,7 @@ ESTIMATORS = ("unbiased", "biased")
 METHODS = ("auto", "exact", "blocks")
 # Pooled rows: beyond, even the plain shares of 20 columns take minutes.
 MAX_EXACT_ROWS = 50_000
-# So many permutations of a column over all pairs take as long as the shares themselves.
+# Permutations of a column over all pairs that take as long as its share.
 PERMUTATIONS_OF_A_PASS = 28
 # Permutations times pairs times columns: half a minute at 2e-10 s each.
 MAX_EXACT_WORK = 1.6e11
@@ -101,14 +101,14 @@ class Question:
     def checked(
         cls, estimator: str, index: Any, order: int, n_permutations: int, n_jobs: int | None, settings: PairwiseSettings
     ) -> Question:
-        """Return the question, or say which part of it makes no sense."""
+        """Return the question, or raise an error that names the invalid part."""
         if estimator not in ESTIMATORS:
             raise UnknownNameError(message(f"Unknown `estimator` {estimator!r}", do=did_you_mean(str(estimator), ESTIMATORS)))
         inference.check_inference(n_permutations, settings.correction, settings.level)
         return cls(estimator, find(index), order, n_permutations, settings.correction, settings.level, n_jobs)
 
     def details(self, method: str, n_blocks: int, n_rows: Any, estimate: Estimate) -> dict[str, Any]:
-        """Return what the result says of how it was computed."""
+        """Return the details of how the result was computed."""
         return {
             "estimator": self.estimator,
             "level": self.level,
@@ -140,10 +140,10 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Shares and, last, the statistic itself: ``values``, ``std_error`` (n_players + 1,), ``permuted`` (n_players + 1, B).
+    """Hold shares and, last, the statistic: ``values``, ``std_error`` (n_players + 1,), ``permuted`` (n_players + 1, B).
 
-    ``joint_values`` (n_sets - n_players,) belong to the sets of more than one player. ``residual`` and ``tolerance`` hold the
-    fast path against the direct one; ``scale`` bounds the sum of magnitudes.
+    ``joint_values`` (n_sets - n_players,) belong to the sets of more than one player. ``residual`` and ``tolerance`` compare
+    the fast path with the direct one; ``scale`` bounds the sum of magnitudes.
     """
 
     values: np.ndarray
@@ -156,7 +156,7 @@ class Estimate:
 
 
 def average(estimates: Iterable[Estimate]) -> Estimate:
-    r"""Return the mean over disjoint random blocks, with a standard error. It comes from their spread.
+    r"""Return the mean over disjoint random blocks, with a standard error from their spread.
 
     .. math:: \hat\sigma = \sqrt{\tfrac{1}{B (B - 1)} \sum_b (\phi_b - \bar\phi)^2}
 
@@ -167,7 +167,7 @@ def average(estimates: Iterable[Estimate]) -> Estimate:
     if len(blocks) == 1:
         return blocks[0]
     values = np.stack([block.values for block in blocks])
-    # A mean of residuals could cancel: the worst block speaks for all.
+    # Residuals could cancel in a mean, so the worst block is reported.
     worst = max(blocks, key=lambda block: abs(block.residual) / block.tolerance)
     return Estimate(
         values=values.mean(axis=0),
@@ -190,7 +190,7 @@ def choose_method(method: str, n_rows: int, n_columns: int, block_size: int, que
     estimator = question.estimator
     if method not in METHODS:
         raise UnknownNameError(message(f"Unknown `method` {method!r}", do=did_you_mean(str(method), METHODS)))
-    # The biased estimator has no blocks: its bias would stay in the mean over them, so that it runs exactly up to the limit.
+    # The biased estimator has no blocks, as its bias would stay in their mean: it is computed exactly up to the limit.
     work = float(n_rows) ** 2 * n_columns * (PERMUTATIONS_OF_A_PASS + question.n_permutations)
     long = n_rows > MAX_EXACT_ROWS or (estimator == "unbiased" and work > MAX_EXACT_WORK and n_rows >= 2 * block_size)
     if method == "exact" or (method == "auto" and not long):
@@ -244,9 +244,9 @@ def fields_of(estimate: Estimate, question: Question, sets: tuple[tuple[int, ...
 
 
 def residual_of(direct: float, values: np.ndarray, joint_values: np.ndarray, question: Question) -> float:
-    """Return the direct statistic minus what the values should sum to.
+    """Return the direct statistic minus the sum of the values or the fast total.
 
-    That is their sum where the index is efficient, and the fast total elsewhere.
+    For efficient indices that is the direct statistic, for others the fast total.
     """
     if question.semivalue.is_efficient(question.order):
         return direct - float(values[:-1].sum() + joint_values.sum())
@@ -256,14 +256,14 @@ def residual_of(direct: float, values: np.ndarray, joint_values: np.ndarray, que
 def joint_values(
     factors: Factors, weights: Weights, boundary: int | None, question: Question, n_sets: int, begin: int = 0
 ) -> tuple[np.ndarray, float]:
-    r"""Return the values of all sets of 2..order players, and their truncation.
+    r"""Return the values (n_sets,) of all sets of 2..order players, and their truncation.
 
-    They are (n_sets,), by size and then lexicographically.
+    Sets are ordered by size, then lexicographically.
 
     .. math:: \phi_T = \sum_{i \ne i'} w_{ii'} \prod_{j \in T} (k_j - 1) \int \prod_{k \notin T} (1 - t + t k_k)\, \mathrm{d}\mu(t)
 
     ``weights(block)`` gives w, of the block's shape (height, padded). The truncation is relative to the sum of the magnitudes
-    of w, 0.0 where all rules are exact; each block has its own rules. With ``begin``, rows before it meet those from it on. Cost O(n^2 n_sets nodes).
+    of w, 0.0 where all rules are exact; each block has its own rules. With ``begin``, only pairs i < begin <= i' count. Cost O(n^2 n_sets nodes).
     """
     if question.order == 1:
         return np.zeros(0), 0.0
@@ -290,7 +290,7 @@ def _block_values(
 ) -> tuple[np.ndarray, float]:
     """Return set values of a block's pairs, as terms of one product game.
 
-    There are no more nodes than their largest spread needs.
+    The rule has as many nodes as the largest spread of the pairs requires.
     """
     from exactshap.solvers.product import fill_interactions
 
@@ -313,9 +313,9 @@ def _block_values(
 
 
 def _rule(measure: Measure, degree: int, spread: float) -> tuple[Rule, float]:
-    """Return a rule as good as exact, and its relative truncation.
+    """Return a rule that is exact up to rounding, and its truncation relative to the height of the factors.
 
-    It holds writable arrays; the truncation is relative to the height of the factors.
+    Its arrays are writable.
     """
     n_nodes = enough_nodes(spread, degree, measure)
     truncated = n_nodes < degree // 2 + 1

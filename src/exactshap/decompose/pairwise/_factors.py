@@ -31,7 +31,7 @@ from exactshap.solvers.product import shorten_mixture
 
 # The numbers that the compiled kernels know
 KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}
-# Share of the bandwidth: where a column's rows differ by less, its factors are above exp(-UNSEEN^2 / 2).
+# As a fraction of the bandwidth: where rows of a column differ by less, its factors are above exp(-UNSEEN^2 / 2).
 UNSEEN = 0.01
 # distances and bandwidths up to here, and down to its reciprocal, have squares that neither overflow nor vanish
 SQUARABLE = 2.0**500
@@ -41,7 +41,7 @@ MEDIAN_ROWS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Hold the one-column factors of a product kernel over pooled rows. They stand in the order of the players.
+    """Hold the one-column factors of a product kernel, in the order of the players.
 
     ``columns (n_columns, n_rows)`` are numbers or category codes, ``kernels`` and ``bandwidths`` one per column, ``starts``
     (n_players + 1,) the columns of each player, ``names`` one per player. With ``radial`` all "rbf" columns together have one factor,
@@ -58,7 +58,7 @@ class Factors:
 
     @functools.cached_property
     def gaussians(self) -> tuple[tuple[float, Factors], ...]:
-        """Weights and product kernels that add up to this kernel; of a product kernel, itself."""
+        """Return weights and product kernels that add up to this kernel; a product kernel gives itself."""
         if self.radial is None:
             return ((1.0, self),)
         is_radial = np.array([kind == "rbf" for kind in self.kernels])
@@ -76,7 +76,7 @@ class Factors:
 
     @property
     def error(self) -> float:
-        """How far the sum of all :attr:`gaussians` is off at most."""
+        """Bound the error of the sum of all :attr:`gaussians`."""
         return 0.0 if self.radial is None else self.radial.mixture().error + 1e-16
 
     @property
@@ -89,14 +89,14 @@ class Factors:
 
     @functools.cached_property
     def arrays(self) -> Handle:
-        """What the compiled kernels read."""
+        """Return the arrays that the compiled kernels read."""
         self._refuse_radial()
         kinds = np.array([KERNELS[name] for name in self.kernels], np.int64)
         return Handle(FactorArrays(np.ascontiguousarray(self.columns), kinds, self.scales, self.starts))
 
     @property
     def scales(self) -> np.ndarray:
-        """What a difference is multiplied with (n_columns,): 1 / sigma, for the Gaussian 1 / (sqrt(2) sigma)."""
+        """Return what multiplies a difference (n_columns,): 1 / sigma, for the Gaussian 1 / (sqrt(2) sigma)."""
         gaussian = np.array([name == "rbf" for name in self.kernels])
         return np.where(gaussian, np.sqrt(0.5), 1.0) / self.bandwidths
 
@@ -166,7 +166,7 @@ def read_factors(
     for name in wanted:
         if name is not None and name not in KERNELS:
             raise UnknownNameError(message(f"Unknown kernel {name!r} in `kernel{what}`", do=did_you_mean(str(name), KERNELS)))
-    # One name for all columns leaves text categorical; the name of a single column is meant as it stands.
+    # A kernel for all columns leaves text categorical; a kernel for a single column is taken literally.
     explicit = isinstance(kernel, (Mapping, list, tuple))
     categorical = [name == "categorical" if name and (explicit or name == "categorical") else None for name in wanted]
     columns, is_category = encode_columns(tables, owners, categorical)
@@ -195,7 +195,7 @@ def read_factors(
 
 
 def _per_column(setting: PerColumn, names: tuple[str, ...], what: str, default: Any) -> list[Any]:
-    """Return one setting per column. It is given for all, as a sequence, or as a mapping by name or number."""
+    """Return one setting per column, from one value, a sequence or a mapping."""
     if isinstance(setting, Mapping):
         unknown = [key for key in setting if key not in names and not (isinstance(key, int) and 0 <= key < len(names))]
         if unknown:
@@ -280,9 +280,7 @@ def _checked(value: Any, name: str, what: str, *, squared: bool) -> float:
 
 
 class _Medians:
-    r"""Choose bandwidths by the median heuristic.
-
-    It looks at all rows, or at a seeded subsample of :data:`MEDIAN_ROWS` of them.
+    r"""Choose bandwidths by the median heuristic, on at most :data:`MEDIAN_ROWS` rows.
 
     "median": the median distance of two rows over all numeric columns together (Euclidean; city-block for Laplacian
     columns): one number for all columns, as in the paper. "column-median": the median distance of the column alone, times

@@ -68,7 +68,7 @@ def decompose_hsic(
     bandwidth : float, "median" or "column-median", default="median"
         As of :func:`decompose_mmd`, over the rows of X and of Y.
     bandwidth_x, bandwidth_y : float, "median", "column-median", sequence or mapping, optional
-        Of one side, where it is another one than ``bandwidth``, or one for each column.
+        Bandwidth of one side, if it differs from ``bandwidth``, or one for each column.
     joint : bool, default=False
         One game over the columns of X and Y together.
     estimator : {"biased", "unbiased"}, default="biased"
@@ -197,7 +197,7 @@ def _are_names(Y: TableLike) -> bool:
 
 
 def _two_dimensional(Y: TableLike) -> Any:
-    """Return a series or a vector as a table of one column. A series becomes a frame, a vector an array."""
+    """Return a series as a frame and a vector as an array, of one column."""
     import narwhals.stable.v2 as nw
 
     series = nw.from_native(Y, allow_series=True, eager_only=True, pass_through=True)

@@ -46,9 +46,7 @@ def norm_of(n: int, estimator: str) -> float:
 
 
 def offsets_of(row_sums: np.ndarray, estimator: str) -> np.ndarray:
-    r"""Return a with :math:`L_c[i,i'] = L[i,i'] - a_i - a_{i'}`.
-
-    It comes from the row sums of L without its diagonal, on the last axis.
+    r"""Return a with :math:`L_c[i,i'] = L[i,i'] - a_i - a_{i'}`, from row sums without the diagonal.
 
     Biased: the double centring H L H, with the diagonal 1 of L counted. Unbiased: the U-centring of Song et al. (2012),
     with diagonal 0 and n - 2 in place of n. Either makes the row sums of :math:`L_c` zero.
@@ -62,7 +60,7 @@ def offsets_of(row_sums: np.ndarray, estimator: str) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class CentredKernel:
-    """The kernel of Y, centred so that its rows sum to 0; made where it is needed and never stored."""
+    """Centre the kernel of Y so that its rows sum to 0; blocks are computed on demand and never stored."""
 
     factors: Factors
     offsets: np.ndarray
@@ -76,7 +74,7 @@ class CentredKernel:
         return norm_of(n, self.estimator)
 
     def block(self, block: PanelBlock) -> np.ndarray:
-        """Return a block's centred kernel (height, padded), 0 outside i' > i."""
+        """Return a block (height, padded) of the centred kernel, 0 unless i' > i."""
         if self.factors.radial is not None:
             return self._radial_block(block, np.arange(self.factors.n_rows))
         out = np.empty((block.height, block.padded))
@@ -94,12 +92,12 @@ class CentredKernel:
         return np.pad(np.where(later, kernel, 0.0), ((0, 0), (0, block.padded - len(others))))
 
     def add_weighted(self, sweep: Sweep, block: PanelBlock, weighted: np.ndarray, plain: np.ndarray) -> None:
-        """Add a block's contributions to the row sums of both sides. They are added times this kernel, and as they are."""
+        """Add a block's contributions to the row sums, weighted with this kernel and plain."""
         arrays, rules = sweep.factors.arrays, sweep.rules.arrays
         add_centred_contributions(arrays, rules, self.factors.arrays, self.offsets, block, weighted, plain)
 
     def permuted_block(self, block: PanelBlock, orders: np.ndarray) -> np.ndarray:
-        """Return a block's centred kernel for permuted rows. It has shape (n_permutations, height * padded)."""
+        """Return a block of the centred kernel for permuted rows, (n_permutations, height * padded)."""
         if self.factors.radial is not None:
             return np.stack([self._radial_block(block, order) for order in orders]).reshape(len(orders), -1)
         out = np.empty((len(orders), block.height, block.padded))
@@ -107,7 +105,7 @@ class CentredKernel:
         return out.reshape(len(orders), -1)
 
     def off_diagonal(self, vectors: np.ndarray, n_jobs: int | None, begin: int = 0) -> np.ndarray:
-        """Return the product without the diagonal; with ``begin``, of rows before it with those from it on, both ways."""
+        """Return the product without the diagonal; with ``begin``, only of pairs of rows on both sides of it."""
         n = self.factors.n_rows
         # Blocks are padded to whole tiles: their last columns may reach beyond the rows, and hold zeros there.
         padded = np.pad(vectors, ((0, 0), (0, LANES)))
@@ -118,7 +116,7 @@ class CentredKernel:
                 weights = self.block(block)
                 rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
                 out[:, rows] += padded[:, columns] @ weights.T
-                # The kernel is symmetric: each block stands for its mirror image as well.
+                # The kernel is symmetric: each block also counts for its mirror image.
                 out[:, columns] += padded[:, rows] @ weights
             return out
 
@@ -135,14 +133,14 @@ def row_sums_of(y: Factors, n_jobs: int | None, begin: int = 0) -> np.ndarray:
     return plain.off_diagonal(np.ones((1, y.n_rows)), n_jobs, begin)[0]
 
 
-# Permutations that get their weights together: a block of them stays in cache.
+# Permutations that are weighted together: a block of them stays in cache.
 _PERMUTATIONS_AT_ONCE = 32
 Run = Callable[..., Iterable[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class _PairSums:
-    r"""Sums of the pair contributions G over pairs.
+    r"""Hold sums of the pair contributions G over pairs.
 
     ``weighted[j, i]`` is :math:`\sum_{i'} G_j[i,i'] L_c[i,i']`, ``plain[j, i]`` the same without the centred kernel, and
     ``permuted[j, b]`` is :math:`\sum_{i,i'} G_j[i,i'] L_c[\pi_b i, \pi_b i']`.
@@ -154,7 +152,7 @@ class _PairSums:
 
 
 def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run | None = None) -> Estimate:
-    """Return the shares of the columns of ``x``; the last of the task are permutations of the rows of ``y``.
+    """Return the shares of the columns of ``x``; the last item of the task holds permutations of the rows of ``y``.
 
     With an ordered map there are three rounds of tasks over pairs of blocks of rows, which may run anywhere; without one the pairs
     of all rows are the only task. The kernel of Y is centred by its row sums over all rows (first round), the contributions of pairs
@@ -206,7 +204,7 @@ def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Name the pairs of two blocks of rows, and row numbers. One block with itself has ``begin`` 0."""
+    """Name the pairs of two blocks of rows; ``begin`` is 0 for a block with itself."""
 
     x: Factors
     y: Factors
@@ -235,7 +233,7 @@ def _products(task: _Task) -> np.ndarray:
 
 
 def _finished(x: Factors, target: CentredKernel, question: Question, rules: Rules, found: tuple[Any, ...]) -> Estimate:
-    """Return the estimate from all sums over pairs, with its residual. The residual is that to the direct statistic."""
+    """Return the estimate from sums over pairs, with its residual to the direct statistic."""
     sums, products, joint, truncation, direct = found
     norm = target.norm(x.n_rows)
     values = norm * sums.weighted.sum(axis=1)
@@ -260,7 +258,7 @@ def _pair_sums(
 
     def panel_sums(panel: tuple[int, int]) -> _PairSums:
         sums = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
-        # Without permutations nothing looks at single pairs: one compiled pass adds up what the other branch stores.
+        # Only permutations need single pairs: without them one compiled pass adds up what the other branch stores.
         if not len(orders) and target.factors.radial is None:
             for block in sweep.whole(panel):
                 target.add_weighted(sweep, block, sums.weighted, sums.plain)
@@ -330,7 +328,7 @@ def estimate_joint(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estim
 
 
 def _sums_of_gaussians(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, float]:
-    """Return the sums of contributions of all pairs of Gaussians, and what they are off by relative to the number of pairs of rows."""
+    """Return the sums over all pairs of Gaussians, and their error relative to the number of pairs of rows."""
     total, bound = np.zeros(x.n_players + y.n_players + 1), 2.0 * (x.error + y.error)
     for (x_weight, one), (y_weight, other) in itertools.product(x.gaussians, y.gaussians):
         nodes, weights, error = _rule(one, other, question)
@@ -340,9 +338,9 @@ def _sums_of_gaussians(x: Factors, y: Factors, question: Question) -> tuple[np.n
 
 
 def _rule(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return a rule exact for all players, then t = 1 with weight 0.
+    """Return a rule for all players, followed by the node t = 1 with weight 0.
 
-    By the ranges of the columns it may be exact to rounding only.
+    Where the ranges of the columns are narrow, it is exact up to rounding with fewer nodes.
     """
     degree = x.n_players + y.n_players - 1
     measure = question.semivalue.of_size(1, 1)
@@ -354,11 +352,11 @@ def _rule(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, np.nd
 
 
 def _range_spread(one: Factors) -> float:
-    """Return a bound on half the sum of 1 - kernel over the players.
+    """Bound half the sum of 1 - kernel over the players, for any pair of rows.
 
-    It holds for any pair: every kernel falls with the distance.
+    Every kernel falls with the distance.
     """
-    # Two rows as far apart as any can be, in all columns at once.
+    # Two rows with the largest possible distance in every column.
     ends = np.stack([one.columns.min(axis=1), one.columns.max(axis=1)], axis=1)
     extremes = Factors(ends, one.column_names, one.kernels, one.bandwidths, one.starts, one.names)
     kernels = extremes.kernel_matrices(np.array([0]), np.array([1]))
@@ -379,7 +377,7 @@ def _sums(x: Factors, y: Factors, nodes: np.ndarray, weights: np.ndarray, questi
 
 
 def _row_sums_at(nodes: np.ndarray, one: Factors, n_jobs: int | None) -> np.ndarray:
-    """Return the product's row sums at each node, (n_nodes, n_rows), without the diagonal."""
+    """Return row sums (n_nodes, n_rows) of the product at each node, without the diagonal."""
     shape = (len(nodes), one.n_rows + LANES)
 
     def panel_sums(panel: tuple[int, int]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Infer from shares: permutation p-values and their corrections, jackknife errors, intervals."""
+"""Compute permutation p-values with corrections, jackknife errors and intervals of shares."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_inference(n_permutations: int, correction: str, level: float) -> None:
 
 
 def check_reach(n_permutations: int, correction: str, n_values: int, level: float) -> None:
-    r"""Warn where no adjusted p-value can be as small as 1 - level. It holds whatever the data.
+    r"""Warn if no adjusted p-value can be as small as 1 - level, whatever the data.
 
     .. math:: p_j \ge \frac{m}{1 + B}, \qquad m = 1 \text{ ("max", "fdr_bh", "none")}, \quad
               n \text{ ("holm")}, \quad \sum_{k \le n} 1/k \text{ ("fdr_by")}
@@ -95,7 +95,7 @@ def _largest_share(observed: np.ndarray, permuted: np.ndarray, tolerance: float)
 
 
 def jackknife_error(*samples: np.ndarray) -> np.ndarray:
-    r"""Return standard errors (n_values,) from leave-one-out values. There is one array (n_values, n_rows) per sample.
+    r"""Return standard errors (n_values,) from leave-one-out values (n_values, n_rows) of each sample.
 
     .. math:: \hat\sigma^2 = \sum_s \frac{n_s - 1}{n_s} \sum_i \bigl(\theta_{s,-i} - \bar\theta_{s,-\cdot}\bigr)^2
     """

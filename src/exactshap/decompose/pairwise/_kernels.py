@@ -1,4 +1,4 @@
-"""Compiled blocks of pairwise statistics (``src/native/pairwise``).
+"""Call the compiled kernels of pairwise statistics (``src/native/pairwise``).
 
 A block holds the pairs of some rows i with some rows i' > i; its last axis is padded to whole tiles of :data:`LANES` pairs.
 """
@@ -15,7 +15,7 @@ LANES = 64  # as in the kernels
 
 
 class FactorArrays(NamedTuple):
-    """What the kernels read of :class:`~exactshap.decompose.pairwise._factors.Factors`."""
+    """Hold what the kernels read of :class:`~exactshap.decompose.pairwise._factors.Factors`."""
 
     columns: np.ndarray
     kinds: np.ndarray

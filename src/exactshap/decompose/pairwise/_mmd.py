@@ -47,8 +47,8 @@ def decompose_mmd(
     Parameters
     ----------
     X, Z : arrays or DataFrames of shapes (n_rows, n_columns), (m_rows, n_columns), or paths
-        The two samples, at least two rows each, with the same columns. Text, category and boolean columns are categorical. What is
-        missing is a level of its own: two missing cells are alike (kernel 1), a missing and a known one are not (kernel 0). Parquet
+        The two samples, at least two rows each, with the same columns. Text, category and boolean columns are categorical. Missing
+        cells are a level of their own: two missing cells are equal (kernel 1), a missing and a known one are not (kernel 0). Parquet
         files and folders (``scale.StoredTable`` leaves columns out) stream into a scratch file.
     kernel : str, radial kernel, sequence or mapping, default="rbf"
         "rbf" exp(-u^2 / (2 sigma^2)), "laplacian" ``exp(-|u| / sigma)``, "cauchy" 1 / (1 + u^2 / sigma^2) for numeric columns,
@@ -123,7 +123,7 @@ def decompose_mmd(
     sets = question.sets(factors.n_players)
     chosen, n_blocks = choose_method(settings.method, factors.n_rows, len(factors.columns), 2 * settings.block_size, question)
     blocks = _two_sample_blocks(first.n_rows, second.n_rows, n_blocks, generator)
-    # A generator: the rows and labels of one block are made when it is its turn.
+    # A generator, so that only one block of rows and labels is in memory.
     tasks = ((factors.take(rows), n, question, permuted_labels(size, n, n_permutations, generator)) for rows, n, size in blocks)
     with showing(settings.progress, "MMD", factors.n_rows, len(factors.columns), n_blocks, len(factors.gaussians)):
         if settings.map is None or n_blocks > 1:
@@ -146,9 +146,9 @@ def _two_samples(X: TableLike, Z: TableLike) -> tuple[Table | StoredTable, Table
 
 
 def _two_sample_blocks(n: int, m: int, n_blocks: int, generator: np.random.Generator) -> list[tuple[Any, int, int]]:
-    """Return each block's pooled rows, and how many each sample gave.
+    """Return the pooled rows of each block, with the numbers of rows of the first sample and of both.
 
-    The first sample's rows come first; the counts are of the first and of all.
+    Rows of the first sample come first.
     """
     if n_blocks == 1:
         return [(slice(None), n, n + m)]

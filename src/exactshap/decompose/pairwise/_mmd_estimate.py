@@ -32,14 +32,14 @@ def estimate_mmd(task: tuple[Factors, int, Question, np.ndarray]) -> Estimate:
 def estimate_by_tasks(
     factors: Factors, n: int, question: Question, labels: np.ndarray, run: Callable[..., Iterable[Any]]
 ) -> Estimate:
-    """Return the same shares from tasks that may run anywhere. The tasks are over pairs of blocks of rows, for any ordered map.
+    """Return the same shares from tasks over pairs of blocks of rows, through any ordered map.
 
     The tasks and the order in which they are added up depend on the numbers of rows only.
     """
     rules = rule_table(question.semivalue, factors.n_players, question.order)
     scale = _PairMeans(n, factors.n_rows - n, question.estimator)
     pairs = block_pairs(factors.n_rows, n)
-    # No block crosses the boundary (see ``block_pairs``): its first row says of which sample it is.
+    # No block crosses the boundary (see ``block_pairs``), so its first row tells its sample.
     samples = [(int(pair.first[0] >= n), int(pair.second[0] >= n)) for pair in pairs]
     # Workers of the user's map take no threads of their own.
     alone = replace(question, n_jobs=None)
@@ -65,7 +65,7 @@ def estimate_by_tasks(
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Name the pairs of two blocks of rows. One block with itself has ``begin`` 0."""
+    """Name the pairs of two blocks of rows; ``begin`` is 0 for a block with itself."""
 
     factors: Factors
     begin: int
@@ -77,7 +77,7 @@ class _Task:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """What a task adds to each sum; ``sums`` (n_players + 1, n_rows) are those of each row over the rows of the other block."""
+    """Hold what a task adds to the sums; ``sums`` (n_players + 1, n_rows) sum over the rows of the other block."""
 
     sums: np.ndarray
     within: np.ndarray
@@ -89,7 +89,7 @@ class _Part:
 def _part(task: _Task) -> _Part:
     factors, begin = task.factors, task.begin
     both, within = _pair_sums(factors, task.rules, begin or factors.n_rows, task.labels, None, begin)
-    # Rows before ``begin`` met those from it on, which count as the second sample here, and the other way round.
+    # Rows before ``begin`` were paired with those from it on, which count as the second sample here, and vice versa.
     sums = both[0] if not begin else np.concatenate([both[1][:, :begin], both[0][:, begin:]], axis=1)
 
     def weights(block: PanelBlock) -> np.ndarray:
@@ -110,7 +110,7 @@ def _rows_of(labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def _finished(
     factors: Factors, question: Question, scale: _PairMeans, rules: Rules, labels: np.ndarray, found: tuple[Any, ...]
 ) -> Estimate:
-    """Return the estimate from all sums over pairs, with its residual. The residual is that to the direct statistic."""
+    """Return the estimate from sums over pairs, with its residual to the direct statistic."""
     sums, within, joint, truncation, direct = found
     values = scale.statistic(*_split(sums, scale.n))
     residual = residual_of(direct, values, joint, question)
@@ -123,7 +123,7 @@ def _finished(
 
 
 def permuted_labels(n_rows: int, n: int, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Return which rows belong to the first sample, one column per permutation. The shape is (n_rows + LANES, count)."""
+    """Return which rows are in the first sample, (n_rows + LANES, count), one column per permutation."""
     labels = np.zeros((count, n_rows), bool)
     labels[:, :n] = True
     permuted = generator.permuted(labels, axis=1) if count else labels
@@ -148,7 +148,7 @@ def _pair_sums(
     def panel_sums(panel: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         sums, within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))
         if not labels.shape[1]:
-            # Without permutations nothing looks at single pairs: the compiled pass adds them up and stores none.
+            # Only permutations need single pairs: without them the compiled pass stores none.
             sweep.add(panel, lambda block: (sums[int(block.first >= n)], sums[int(block.start >= n)]))
             return sums, within
         for block, values in sweep.blocks(panel):
@@ -168,10 +168,7 @@ def _pair_sums(
 
 
 def _split(sums: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return sums over ordered pairs within and between the samples.
-
-    They are those within the first, within the second, and between, each (n_players + 1,).
-    """
+    """Return sums (n_players + 1,) over ordered pairs within the first sample, the second, and between."""
     return sums[0, :, :n].sum(axis=1), sums[1, :, n:].sum(axis=1), sums[1, :, :n].sum(axis=1)
 
 
@@ -192,7 +189,7 @@ def _permuted(sums: np.ndarray, within: np.ndarray, labels: np.ndarray, scale: _
 
 @dataclass(frozen=True)
 class _PairMeans:
-    """How sums over pairs become the statistic; pairs i = i' contribute 0 to every share."""
+    """Turn sums over pairs into the statistic; pairs i = i' contribute 0 to every share."""
 
     n: int
     m: int
@@ -204,10 +201,7 @@ class _PairMeans:
     def statistic(
         self, first: np.ndarray, second: np.ndarray, between: np.ndarray, n: int | None = None, m: int | None = None
     ) -> Any:
-        """Return the unbiased squared MMD from pair sums, or the biased one.
-
-        It is first / (n (n - 1)) + second / (m (m - 1)) - 2 between / (n m).
-        """
+        """Return first / (n (n - 1)) + second / (m (m - 1)) - 2 between / (n m), or the biased form."""
         n, m = float(self.n if n is None else n), float(self.m if m is None else m)  # type: ignore[assignment]
         of_first, of_second = self._denominators(n, m)
         return first / of_first + second / of_second - 2.0 * between / (n * m)  # type: ignore[operator]
@@ -223,12 +217,12 @@ class _PairMeans:
         return 1.0 / float(self._denominators(float(self.n), float(self.m))[own])
 
     def jackknife(self, sums: np.ndarray) -> np.ndarray | None:
-        """Return standard errors (n_players + 1,): leaving a row out takes its row sums away. None below 3 rows."""
+        """Return standard errors (n_players + 1,) from leave-one-out values; None below 3 rows."""
         n, m = self.n, self.m
         if min(n, m) < 3:
             return None
         first, second, between = (part[:, None] for part in _split(sums, n))
-        # Row i leaves both orders (i, i') and (i', i) of a pair: twice within its own sample, once between.
+        # Leaving row i out removes (i, i') and (i', i): its sum counts twice within its sample, once between.
         without_x = self.statistic(first - 2.0 * sums[0, :, :n], second, between - sums[1, :, :n], n=n - 1)
         without_z = self.statistic(first, second - 2.0 * sums[1, :, n:], between - sums[0, :, n:], m=m - 1)
         return jackknife_error(without_x, without_z)

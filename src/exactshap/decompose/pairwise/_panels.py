@@ -40,7 +40,7 @@ __all__ = [
 PANEL_ROWS = 128
 # Rows of a block of pairs: a task of seconds, and a megabyte or so of columns.
 TASK_ROWS = 4096
-# Tasks that are made at a time: an executor's map would hold the arguments of all.
+# Tasks submitted at a time: an executor's map would hold the arguments of all.
 TASKS_AT_ONCE = 128
 # A block of contributions stays in the second-level cache.
 _BLOCK_BYTES = 1 << 20
@@ -48,7 +48,7 @@ _NODE_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160
 
 
 class Rules(NamedTuple):
-    """Hold quadrature rules of even sizes for the compiled kernels. The relative error of all comes with them."""
+    """Hold quadrature rules of even sizes, with one bound on their relative error."""
 
     arrays: Handle
     error_bound: float
@@ -58,7 +58,7 @@ def rule_table(semivalue: Semivalue, n_players: int, order: int = 1) -> Rules:
     """Return the rules for single players: graded by the a-priori bound for smooth measures, one exact rule otherwise."""
     degree = n_players - 1
     measure = semivalue.of_size(1, order)
-    # No a-priori bound is known for other measures: they get the one rule that is exact for d - 1 factors.
+    # No a-priori bound is known for other measures: they use the rule that is exact for d - 1 factors.
     if not isinstance(measure, Beta):
         return _join([measure.rule(degree)], [np.inf], 0.0)
     exact = degree // 2 + 1
@@ -69,14 +69,14 @@ def rule_table(semivalue: Semivalue, n_players: int, order: int = 1) -> Rules:
 
 
 def _join(rules: list[Any], limits: list[float], error_bound: float) -> Rules:
-    """Concatenate rules; those of odd size get a node of weight 0, as the compiled sweep takes nodes in pairs."""
+    """Concatenate rules, padded to even sizes by a node of weight 0: the compiled sweep takes pairs of nodes."""
     even = [(np.append(n, 0.5), np.append(w, 0.0)) if len(n) % 2 else (n, w) for n, w in rules]
     return Rules(Handle(RuleArrays.of(even, limits)), error_bound)
 
 
 @functools.cache
 def _largest_spread(n_nodes: int) -> float:
-    """Return the largest spread for which ``n_nodes`` nodes are exact to rounding. It is approached from below, closely."""
+    """Return the largest spread (from below) for which ``n_nodes`` nodes are exact to rounding."""
     low, high = 0.0, 4.0 * n_nodes * n_nodes
     for _ in range(32):
         middle = 0.5 * (low + high)
@@ -87,7 +87,7 @@ def _largest_spread(n_nodes: int) -> float:
 
 @dataclass(frozen=True)
 class BlockPair:
-    """The pairs of one block of rows with another, or with itself: one task."""
+    """Name the pairs of one block of rows with another, or with itself."""
 
     first: tuple[int, int]
     second: tuple[int, int]
@@ -100,7 +100,7 @@ class BlockPair:
 
     @property
     def begin(self) -> int:
-        """Where the second block begins among ``rows``; 0 for a block with itself."""
+        """Return where the second block begins in ``rows``; 0 for a block with itself."""
         return 0 if self.first == self.second else self.first[1] - self.first[0]
 
 
@@ -112,7 +112,7 @@ def block_pairs(n_rows: int, boundary: int | None = None) -> list[BlockPair]:
 
 
 def run_in_waves(run: Callable[..., Iterable[Any]], function: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
-    """Yield ``function(task)`` in order, giving the map a few tasks at once. It may make all of its tasks at once."""
+    """Yield ``function(task)`` in order, submitting a few tasks at a time."""
     # Python's own map is lazy already.
     if run is map:
         yield from map(function, tasks)
@@ -138,7 +138,7 @@ def blocks_of(
     width = LANES * (8 if n_players < 2 else 2 if n_players < 64 else 1)
     height = min(PANEL_ROWS, max(4, _BLOCK_BYTES // (8 * width * (n_players + 1))))
     start, stop = panel
-    # Rows of the first sample meet the rest of it and the second sample in blocks of their own.
+    # Separate blocks for pairs within the first sample and pairs across the boundary.
     for top in range(start, stop, height):
         cuts = [n_rows] if boundary is None or top >= boundary else [boundary, n_rows]
         first = max(top, begin)
@@ -150,18 +150,18 @@ def blocks_of(
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """The contributions of pairs, block by block."""
+    """Compute the contributions of pairs, block by block."""
 
     factors: Factors
     rules: Rules
     boundary: int | None = None
-    begin: int = 0  # rows before it meet those from it on, and no others; 0: all pairs
+    begin: int = 0  # only pairs of rows on both sides of it; 0: all pairs
 
     def panels(self) -> list[tuple[int, int]]:
         return panels_of(self.begin or self.factors.n_rows, self.boundary)
 
     def blocks(self, panel: tuple[int, int]) -> Iterator[tuple[PanelBlock, np.ndarray]]:
-        """Yield a panel's blocks with their contributions (n_players + 1, height, padded). Each is valid until the next one."""
+        """Yield blocks with contributions (n_players + 1, height, padded), valid until the next one."""
         one, rules = self.factors, self.rules.arrays
         buffer = np.empty(0)
         for block in blocks_of(panel, one.n_rows, one.n_players, self.boundary, self.begin):
@@ -183,7 +183,7 @@ class Sweep:
             first = cut
 
     def add(self, panel: tuple[int, int], sides: Callable[[PanelBlock], tuple[np.ndarray, np.ndarray]]) -> None:
-        """Add the contributions of a panel's pairs to both rows' sums. They are (n_players + 1, n_rows + LANES)."""
+        """Add each pair's contributions to the sums (n_players + 1, n_rows + LANES) of both rows."""
         for block in self.whole(panel):
             add_contributions(self.factors.arrays, self.rules.arrays, block, *sides(block))
 
@@ -194,7 +194,7 @@ _SWEEP: ContextVar[_Sweep | None] = ContextVar("sweep", default=None)
 
 
 class _Sweep:
-    """How many pairs are done, of how many."""
+    """Count the pairs that are done, and all."""
 
     def __init__(self, total: int, progress: Progress, line: Line) -> None:
         self.done, self.total, self.progress, self.line = 0, total, progress, line
@@ -210,7 +210,7 @@ class _Sweep:
 def showing(
     progress: Progress, statistic: str, n_rows: int, n_columns: int, n_blocks: int, n_kernels: int = 1
 ) -> Iterator[None]:
-    """Show how far the sweeps inside are: over ``n_blocks`` blocks of the rows, one after the other for each kernel."""
+    """Show the progress of the enclosed sweeps over ``n_blocks`` blocks of rows and ``n_kernels`` kernels."""
     size = n_rows // n_blocks
     total = max(1, n_kernels * n_blocks * size * (size + 1) // 2)
 
@@ -228,7 +228,7 @@ def showing(
 
 
 def followed(results: Iterable[Result], panels: list[tuple[int, int]], n_rows: int) -> Iterator[Result]:
-    """Yield the results of row panels and show the progress. Each panel pairs its rows with all later ones."""
+    """Yield the results of row panels and report the pairs that are done."""
     sweep: Any = _SWEEP.get()
     for (start, stop), result in zip(panels, results, strict=True):
         yield result

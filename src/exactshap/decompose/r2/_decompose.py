@@ -138,12 +138,12 @@ def decompose_r2(
     y : array of shape (n_rows,), or str
         Their target; class labels for a classifier. Of a stored X the name of its column.
     game : {"residual", "ensemble", "refit"}, default="residual"
-        Which question to ask; ``docs/r2.md`` compares the two. The residual game depends on the order of boosted trees and
+        Which game is solved; ``docs/r2.md`` compares the first two. The residual game depends on the order of boosted trees and
         costs the pairs of leaves within trees; the ensemble game does not and costs all pairs of leaves of the ensemble.
     background : array or DataFrame of shape (n_background, n_features), default=None
         Rows that unknown features of linear, additive and kernel models come from. Trees average over their covers instead.
     value_function : str, default="auto"
-        Of linear, additive and kernel models, as in :func:`exactshap.explain`.
+        For linear, additive and kernel models, as in :func:`exactshap.explain`.
     sample_weight : array of shape (n_rows,), default=None
         Weights of the rows in every sum, the mean of y included; of a stored X the name of its column. The trees' covers stay those of training.
     per_row : bool, default=False
@@ -151,14 +151,14 @@ def decompose_r2(
     groups : mapping of name to list of columns, default=None
         Columns that are one player. Columns in no group are players of their own.
     n_orders : int, default=None
-        Of refits: random orders of the players to average over. None visits all subsets of up to 25 players, and takes 2,000
-        orders beyond; ``std_error`` says how far that is off.
+        For refits: random orders of the players to average over. None visits all subsets of up to 25 players, and takes 2,000
+        orders beyond; ``std_error`` is then their standard error.
     n_bootstrap : int, default=0
-        Of refits: resamples of the rows, for ``intervals``.
+        For refits: resamples of the rows, for ``intervals``.
     level : float, default=0.95
-        Of these intervals.
+        Confidence level of these intervals.
     random_state : int or Generator, default=None
-        Of orders and resamples.
+        Seed of orders and resamples.
     n_jobs : int, default=None
         Threads; None is one, -1 one for each core. The result has the same bits for every value.
     memory_limit : float, default=None
@@ -243,7 +243,7 @@ def decompose_r2(
 
 
 def _refuse_other_settings(game: Any, per_row: bool, n_orders: int | None, n_bootstrap: int, setting: tuple[Any, str]) -> None:
-    """Refuse settings of one game in another."""
+    """Refuse settings that belong to another game."""
     refit, resampled = game == "refit", n_orders is not None or n_bootstrap != 0
     if resampled and not refit:
         raise InputError(
@@ -257,7 +257,7 @@ def _refuse_other_settings(game: Any, per_row: bool, n_orders: int | None, n_boo
 
 
 def _of_stored(model: Model, X: TableLike, y: Column, sample_weight: Column, per_row: bool, **settings: Any) -> R2Decomposition:
-    """Add up the parts of a stored table."""
+    """Decompose a stored table by adding up its parts."""
     if per_row:
         do = "Pass per_row=False, or the rows in parts that fit"
         raise InputError(message("The parts of each row of a stored table are not kept", "Got per_row=True", do))

@@ -1,13 +1,13 @@
-r"""R2 of one fitted model that is no ensemble of trees: linear, additive and kernel machines, at their own value functions.
+r"""Decompose R2 of fitted linear, additive and kernel models, at their own value functions.
 
 .. math:: \phi_j = -\frac{\operatorname{Shapley}_j(Q)}{\sum_i w_i (y_i - \bar y)^2}, \qquad Q(S) = \sum_i w_i (y_i - v_{x_i}(S))^2
 
-Of a sum of terms with Moebius transforms a_U, every product of two is one again, of the players of both:
+For a sum of terms with Moebius transforms a_U, the product of two terms is a term of the players of both:
 
 .. math:: \operatorname{Shapley}_j(Q) = \sum_{U, U' : j \in U \cup U'} \frac{\sum_i w_i a_{iU} a_{iU'}}{|U \cup U'|}
     - 2 \sum_{U \ni j} \frac{\sum_i w_i (y_i - v_{x_i}(\emptyset)) a_{iU}}{|U|}
 
-Of a sum of L products the square is one of L^2 products, or all 2^d coalitions are visited, whichever costs less.
+The square of a sum of L products is a sum of L^2 products. All 2^d coalitions are visited instead where that costs less.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OPERATION = 1e-9  # seconds of one multiplication, of a core of 2023
 
 @dataclass(eq=False)
 class _Sums:
-    """Shapley(Q), and the magnitudes (n_rows,) that rounding is relative to."""
+    """Hold Shapley(Q), and the magnitudes (n_rows,) that rounding is relative to."""
 
     shares: np.ndarray
     empty: np.ndarray  # v(none) of each row
@@ -58,7 +58,7 @@ def fixed_shares(
     reference = None if background is None else as_table(background, what="background")
     reader = read(model, Request(background=reference, value_function=value_function, groups=groups))
     if reader.traits.value_function == "path_dependent":
-        convert(model)  # says which part of the model to pass: trees inside others have games of their own
+        convert(model)  # raises for trees inside other models, and says which part to pass
     _require_target(reader)
     target, weights = target_of(model, y, table.n_rows), weights_of(sample_weight, table.n_rows)
     weight = float(weights.sum())
@@ -94,7 +94,7 @@ def fixed_shares(
 
 
 def _require_target(reader: Reader) -> None:
-    """Refuse what is not on the scale of y."""
+    """Refuse outputs that are not on the scale of y."""
     if not is_of_target(reader.traits.unit) or reader.traits.n_outputs != 1:
         got = f"Got {reader.traits.n_outputs} outputs, in the unit of {reader.traits.unit}"
         do = "Pass a regression model with one output"
@@ -104,7 +104,7 @@ def _require_target(reader: Reader) -> None:
 
 
 def _solve(game: Any, y: np.ndarray, weights: np.ndarray, name: str, n_rows: int) -> _Sums:
-    """Return the sums of some rows by the kind of their games."""
+    """Return the sums of some rows, by the solver of their kind of game."""
     if isinstance(game, AdditiveGame):
         return _of_terms(game, y, weights)
     if isinstance(game, ProductGame) and not game.is_complex:
@@ -156,7 +156,7 @@ def _moebius(table: np.ndarray) -> np.ndarray:
 def _of_products(game: ProductGame, y: np.ndarray, weights: np.ndarray, name: str, n_rows: int) -> _Sums:
     """Return the sums of product games, by all coalitions or by pairs of terms."""
     n_terms, d = game.n_terms * game.n_background, game.n_players
-    # 2.0^1024 would overflow; long before, the table has lost.
+    # 2.0^1024 would overflow; pairs of terms are cheaper long before.
     table = game.n_terms * 2.0 ** min(d, 1000)
     pairs = n_terms**2 / 2.0 * d * ((d + 1) // 2)
     by_table = table <= MOST_TABLE and table < pairs

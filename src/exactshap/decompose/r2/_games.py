@@ -31,8 +31,8 @@ from exactshap.semivalues import gauss_jacobi
 from exactshap.trees import prepared
 from exactshap.trees.ensemble import fill_decisions, sum_leaf_values
 
-WAVE_BYTES = 2**27  # of residuals that are worked out at a time,
-WAVE_CHUNKS = 8  # or of so many chunks for each thread: some wait for the last one of a wave
+WAVE_BYTES = 2**27  # bytes of residuals in memory at a time,
+WAVE_CHUNKS = 8  # or at most those of this many chunks per thread
 # Rows of a task that takes them through the trees: the nodes stay in a core's caches.
 MET_ROWS = 1024
 
@@ -45,7 +45,7 @@ def in_waves(
     averaged: bool,
     n_jobs: int | None,
 ) -> Iterator[np.ndarray]:
-    """Yield ``run(chunk, met)`` of all chunks from threads, of so many at a time that the residuals which they meet stay in memory."""
+    """Yield ``run(chunk, met)`` of all chunks from threads, as many at a time as their residuals ``met`` fit in memory."""
     size = _chunks_of_a_wave(layout.n_rows, n_jobs)
     for first in range(0, len(chunks), size):
         wave = chunks[first : first + size]
@@ -54,7 +54,7 @@ def in_waves(
 
 
 def bytes_of_a_wave(layout: EnsembleLayout) -> float:
-    """Return the bytes of the residuals that are held at once, at most; one thread holds those of one chunk."""
+    """Bound the bytes of residuals held at once; one thread holds those of one chunk."""
     n_chunks = (
         min(layout.trees.n_trees, _chunks_of_a_wave(layout.n_rows, layout.n_jobs)) if worker_count(layout.n_jobs) > 1 else 1
     )
@@ -68,18 +68,18 @@ def _chunks_of_a_wave(n_rows: int, n_jobs: int | None) -> int:
 def _met_by_chunks(
     layout: EnsembleLayout, chunks: list[tuple[int, int]], residual: np.ndarray, averaged: bool, n_jobs: int | None
 ) -> Sequence[np.ndarray]:
-    """Return the residuals (n_rows,) that the first tree of each chunk meets, and move ``residual`` on to the end.
+    """Return the residuals (n_rows,) before the first tree of each chunk; ``residual`` is updated in place.
 
     .. math:: r_{k+1,i} = r_{ki} - v_k(x_i)
 
-    Threads take rows through the trees; of an average all trees meet the same.
+    Threads route rows through the trees. Averaged trees all have the same residual.
     """
-    # Trees of a forest have no order: all are held against the same residual.
+    # Trees of a forest have no order: all are compared with the same residual.
     if averaged:
         return [residual] * len(chunks)
     met = np.empty((len(chunks), layout.n_rows))
     trees, routes = layout.trees, layout.trees.routes.value
-    # The same nodes, cut by chunks: nothing but the bounds is copied.
+    # The same nodes, cut by chunks: only the bounds are copied.
     ways = [Handle(routes._replace(tree_start=trees.tree_start[first : last + 1])) for first, last in chunks]
 
     def run(start: int) -> None:
@@ -125,7 +125,7 @@ def _rules(units: Units) -> Rules:
 
 
 def _table_bits(units: Units) -> int:
-    """Return the bits of the largest joint table that a pair can ask for."""
+    """Return the bits of the largest joint table that a pair needs."""
     return min(MAX_BITS, 2 * int(units.size[:, 1].max()) + 2)
 
 
@@ -151,7 +151,7 @@ def _chunks(layout: EnsembleLayout, n_rows: int, most: int) -> list[tuple[int, i
     bounds = [0]
     start = layout.trees.tree_start
     while bounds[-1] < layout.trees.n_trees:
-        # At least one tree, however large: the budget is then exceeded rather than never met.
+        # At least one tree, even if it exceeds the budget alone.
         fit = int(np.searchsorted(start, start[bounds[-1]] + nodes_per_chunk, side="right")) - 1
         bounds.append(min(max(fit, bounds[-1] + 1), bounds[-1] + most, layout.trees.n_trees))
     return list(pairwise(bounds))
@@ -162,7 +162,7 @@ def residual_shares(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return sum_k Shapley(sum_i w_i (r_ki - f_kS(x_i))^2) of shape (n_players,); see :func:`add_residual_trees`.
 
-    ``residual`` (n_rows,) is what the first tree meets (boosted) or the base of all (averaged); ``weights`` (n_rows,).
+    ``residual`` (n_rows,) is that before the first tree (boosted) or the common one (averaged); ``weights`` (n_rows,).
     Also returns sum_i w_i r_ki of shape (n_trees,).
     """
     shares = _shallow_shares if layout.shallow else _pair_shares
@@ -172,7 +172,7 @@ def residual_shares(
 def _shallow_shares(
     layout: EnsembleLayout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows by rows: a game of a tree is a sum over them, and costs less than they do."""
+    """Solve tasks of rows, for shallow trees: solving a game is cheaper than summing over rows."""
     arrays, nodes, half_weights = layout.arrays, layout.nodes, _half_weights(SHALLOW_PLAYERS)
 
     def run(start: int) -> tuple[np.ndarray, np.ndarray]:
@@ -190,7 +190,7 @@ def _shallow_shares(
 def _pair_shares(
     layout: EnsembleLayout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Trees by trees: their tables cost more than the rows do."""
+    """Solve tasks of trees, for deep trees: their tables cost more than the sum over rows."""
     add_trees, residual_sums = _pair_adder(layout, weights, averaged), np.zeros(layout.trees.n_trees)
 
     def run(chunk: tuple[int, int], met: np.ndarray) -> np.ndarray:
@@ -199,7 +199,7 @@ def _pair_shares(
         return out
 
     chunks = _chunks(layout, layout.n_rows, CHUNK_TREES)
-    # One thread moves the residual on as it goes, and need not hold what every chunk meets.
+    # One thread updates the residual as it goes, and need not store one per chunk.
     if n_jobs in (None, 1) or len(chunks) == 1:
         parts: Iterable[np.ndarray] = (run(chunk, residual) for chunk in chunks)
     else:
@@ -212,11 +212,11 @@ def _pair_adder(layout: EnsembleLayout, weights: np.ndarray, averaged: bool) -> 
     half_weights = _half_weights(_table_bits(layout.units) + 1)
 
     def add_trees(first: int, last: int, met: np.ndarray, residual_sums: np.ndarray, out: np.ndarray) -> None:
-        # The kernel moves ``met`` on; rows of the pairs that it leaves over need it as it was.
+        # The kernel updates ``met`` in place; the pairs that it leaves over need the original.
         before = met.copy()
         rows = Rows(_decisions(layout, first, last), weights, averaged)
         left_over = add_residual_trees(first, last, arrays, units, rows, half_weights, met, residual_sums, out)
-        # Pairs for which a table of so many rows does not pay go by quadrature, row by row.
+        # Where a table does not pay for this number of rows, pairs are solved by quadrature, row by row.
         if left_over:
             rows_of_losers = residual_rows(layout, before, weights, averaged, chosen=(first, last), fallback_rows=layout.n_rows)
             out += rows_of_losers.sum(axis=0)
@@ -247,7 +247,7 @@ def residual_rows(
         block = np.zeros((layout.n_players, rows.stop - start))
         met = Rows(_decisions(layout, *chosen, rows), weights[rows], averaged)
         add_tree_rows(*chosen, arrays, units, met, fallback_rows, rules, residual[rows].copy(), block)
-        # Each task writes rows of its own, so that no thread waits and the bits do not depend on their number.
+        # Each task writes its own rows: no thread waits, and the bits do not depend on their number.
         out[rows] = block.T
 
     for _ in map_in_threads(run, range(0, layout.n_rows, BLOCK_ROWS), n_jobs):
@@ -280,7 +280,7 @@ def ensemble_rows(
 ) -> np.ndarray:
     """Return each row's part of :func:`ensemble_shares` by quadrature, of shape (n_rows, n_players).
 
-    With ``fallback_rows`` only of those pairs that a table of so many rows does not win.
+    With ``fallback_rows`` only pairs for which a table of that many rows does not pay.
     """
     units, n_units = layout.handles[1], len(layout.units.node) - 1
     rules, player_of_node = _rules(layout.units), layout.arrays.player_of_node

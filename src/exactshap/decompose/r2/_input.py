@@ -42,7 +42,7 @@ TREE_MODULES = (
 
 @dataclass(frozen=True, eq=False)
 class R2Problem:
-    """A checked request: single-output trees, numeric rows, target, weights, players."""
+    """Hold a checked request: single-output trees, numeric rows, target, weights, players."""
 
     ensemble: TreeModel  # with one output
     table: Table  # X, its columns in the order of the model
@@ -58,24 +58,24 @@ class R2Problem:
 
     @property
     def boosted(self) -> bool:
-        """Whether the trees have an order: trees of one stage are an average, and one tree needs none."""
+        """Say whether the trees have an order: those of one stage are averaged."""
         stage = self.ensemble.tree_stage
         # Random forests of boosting libraries hold all their trees in one stage.
         return self.ensemble.boosted and not (len(stage) > 1 and stage[0] == stage[-1])
 
     @functools.cached_property
     def weight(self) -> float:
-        """Sum of the weights."""
+        """Return the sum of the weights."""
         return float(np.sum(self.weights))
 
     @functools.cached_property
     def mean(self) -> float:
-        """Weighted mean of y."""
+        """Return the weighted mean of y."""
         return float(np.sum(self.weights * self.y)) / self.weight
 
     @functools.cached_property
     def sst(self) -> float:
-        """Weighted sum of (y - mean)^2."""
+        """Return the weighted sum of (y - mean)^2."""
         return self.squared_error(self.mean)
 
     def squared_error(self, prediction: np.ndarray | float) -> float:
@@ -92,11 +92,11 @@ class R2Problem:
         return lay_out(self.ensemble.trees, self.numbers, np.array(owner, np.int32), len(self.players), self.n_jobs)
 
     def predict(self) -> np.ndarray:
-        """Return the prediction of each row by our own routing."""
+        """Predict each row by our own routing."""
         return margin(self.ensemble.trees, self.numbers)[:, 0]
 
     def residual_sums(self, start: np.ndarray) -> np.ndarray:
-        """Return sum_i w_i r_ki of shape (n_trees,): the residuals that boosted tree k meets, ``start`` (n_rows,) first."""
+        """Return sum_i w_i r_ki of shape (n_trees,): the residuals before boosted tree k; ``start`` (n_rows,) is the first."""
         trees = self.ensemble.trees
         added = self.weights @ trees.value[:, 0][apply(trees, self.numbers)]
         return np.sum(self.weights * start) - np.concatenate([[0.0], np.cumsum(added)[:-1]])
@@ -115,7 +115,7 @@ class R2Problem:
         return float(16.0 * EPS * (np.sqrt(leaves) + 2 * (self.layout.depth + 1)) * scale)
 
     def check_prediction(self, prediction: np.ndarray) -> None:
-        """Hold our prediction of each row against the model's own."""
+        """Compare our prediction of each row with the model's own."""
         if self.own_prediction is None:
             return
         trees = self.ensemble.trees
@@ -145,7 +145,7 @@ def prepare_problem(
 def prepare_rows(
     model: Model, X: TableLike, y: Column, sample_weight: Column, groups: Mapping[str, Any] | None, n_jobs: int | None = None
 ) -> R2Problem:
-    """Return what :func:`prepare_problem` does of rows that may be part of a table: their y may be constant."""
+    """Do the same as :func:`prepare_problem` for part of a table, where y may be constant."""
     without_lost_threads()
     require_own_prediction(model)
     ensemble = _single_output(convert(model))
@@ -175,19 +175,19 @@ def problem_of(
     do = "Refit with constant leaves, or explain predictions: Explainer(model, background)"
     ensemble.require_constant_leaves(f"game of {statistic}", do)
     ensemble.require_covers(f"game of {statistic}", "Save the model with its node statistics")
-    # First: it refuses by name what the library refuses in words of its own.
+    # First, as our message names what the library would refuse in its own words.
     numbers = encode_rows(ensemble, table)
     return R2Problem(ensemble, table, numbers, target, weights, players, player_names)
 
 
 def is_trees(model: Model) -> bool:
-    """Return whether a model is made of trees, or is unknown: then the converters of trees say what they know."""
+    """Say whether a model is made of trees or unknown, so that the converters of trees raise the error."""
     known = known_class(model)
     return known is None or issubclass(known, TreeModel) or known.__module__.startswith(TREE_MODULES)
 
 
 def warn_of_offset(ensemble: TreeModel) -> None:
-    """Say that predictions are without the offsets that a model was fitted with."""
+    """Warn that predictions leave out the offsets that a model was fitted with."""
     if ensemble.offset_note:
         warn(ensemble.offset_note, ExplanationWarning)
 
@@ -225,10 +225,10 @@ def encode_rows(ensemble: TreeModel, table: Table) -> np.ndarray:
 
 
 def _own_prediction(model: Model, table: Table, ensemble: TreeModel) -> np.ndarray:
-    """Return what the model itself predicts, on the scale of y: the certificate is a comparison with it."""
+    """Return the model's own prediction on the scale of y, for the certificate."""
     if ensemble.unit == "probability" and hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(table.native), float)[:, -1]
-    # Names were compared already, and XGBoost's own check would refuse arrays for a model with names.
+    # Names were compared above; XGBoost would refuse arrays for a model with names.
     if ensemble.library == "xgboost":
         predict = model.predict if hasattr(model, "get_booster") else model.inplace_predict
         return np.asarray(predict(table.native, validate_features=False), float)

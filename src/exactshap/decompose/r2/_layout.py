@@ -1,6 +1,6 @@
 r"""Lay an ensemble and its rows out for the compiled kernels.
 
-Compiled sweeps of the two games of R2 (``src/native/r2``), and the arrays that they read.
+The kernels (``src/native/r2``) sweep the two games of R2.
 
 A tree's game is a sum over *units*, half as many as its leaves: a unit is an internal node with two leaf children, or a leaf
 with an internal sibling. With prefix players F_u (the splits above it), cover ratios b_uk and, for a node, its own split on
@@ -9,11 +9,11 @@ player j with leaf values v_left, v_right:
 .. math:: f_S(x) = \sum_u \prod_{k \in S} \alpha_{uk}(x) \prod_{k \notin S} \beta_{uk}
 
 with alpha_uk = 1 if x passes every split on k above u (else 0), beta_uk = b_uk, and on the unit's own player j additionally
-alpha_uj times v_left or v_right (the side x takes), beta_uj times their cover-weighted mean. Adding two leaves that differ in
-their last split only is what makes a unit one product again.
+alpha_uj times v_left or v_right (the side x takes), beta_uj times their cover-weighted mean. Two leaves that differ in
+their last split only add up to one product.
 
-Pairs of units go by table (``pairs.h``) or by quadrature, row by row (``quadrature.h``); trees of depth at most 3 need
-neither (``shallow.cpp``).
+Pairs of units are solved by table (``pairs.h``) or by quadrature, row by row (``quadrature.h``); trees of depth at most 3
+need neither (``shallow.cpp``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEEPEST, SHALLOW_PLAYERS = 3, 7  # depth of shallow trees, and the splits of a f
 
 
 class Trees(NamedTuple):
-    """An ensemble of one output; nodes are numbered through all trees."""
+    """Hold an ensemble of one output; nodes are numbered through all trees."""
 
     tree_start: np.ndarray  # int64 (n_trees + 1,)
     feature: np.ndarray  # int32 (n_nodes,), -1 for leaves; left and right likewise
@@ -46,7 +46,7 @@ class Trees(NamedTuple):
 
 
 class Units(NamedTuple):
-    """All units of an ensemble; slots are a unit's axes: prefix players in path order, then its own player if it is new."""
+    """Hold all units of an ensemble. The slots of a unit are its prefix players in path order, then its own player if new."""
 
     tree_start: np.ndarray  # int64 (n_trees + 1,): tree k owns units tree_start[k]:tree_start[k + 1]
     tree: np.ndarray  # int32 (n_units,)
@@ -62,7 +62,7 @@ class Units(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows that some trees meet."""
+    """Hold the rows that some trees route."""
 
     decisions: np.ndarray  # uint8 (n_nodes, n_rows): whether a row goes left, from the first of these trees on
     weights: np.ndarray  # float64 (n_rows,)
@@ -70,7 +70,7 @@ class Rows(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The rows that all trees meet."""
+    """Hold the rows that all trees route."""
 
     X: np.ndarray  # float64 (n_rows, n_features)
     used: np.ndarray  # int64 (n_used,): the columns that are split on
@@ -80,7 +80,7 @@ class Table(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """Gauss-Legendre rules on [0, 1]: rule q in row q, of q nodes."""
+    """Hold Gauss-Legendre rules on [0, 1]: row q has the rule of q nodes."""
 
     nodes: np.ndarray  # float64 (n_rules, n_nodes)
     weights: np.ndarray
@@ -102,7 +102,7 @@ add_ensemble_rows = kernel("r2.add_ensemble_rows(alphas, weights, linear, units,
 
 @dataclass(frozen=True, eq=False)
 class EnsembleLayout:
-    """An ensemble and its rows in the form that the kernels read."""
+    """Hold an ensemble and its rows in the form that the kernels read."""
 
     trees: FlatTrees  # single output
     arrays: Trees  # the same for the kernels, with players and cover shares
@@ -115,27 +115,27 @@ class EnsembleLayout:
 
     @functools.cached_property
     def columns(self) -> np.ndarray:
-        """The columns that are split on, (n_used, n_rows), contiguous, at the model's precision. The shallow kernels do without."""
+        """Return the split columns (n_used, n_rows), contiguous, at the model's precision; unused by shallow kernels."""
         return _columns(self.trees, self.X, self.used)
 
     @functools.cached_property
     def units(self) -> Units:
-        """With one unit more than there are: the constant 1. The shallow kernels do without."""
+        """Return the units and one more, the constant 1; unused by shallow kernels."""
         return _units(self.trees, self.arrays)
 
     @functools.cached_property
     def handles(self) -> tuple[Handle, Handle]:
-        """``arrays`` and ``units``, prepared for the many calls of a kernel."""
+        """Prepare ``arrays`` and ``units`` for the many calls of a kernel."""
         return Handle(self.arrays), Handle(self.units)
 
     @property
     def empty(self) -> np.ndarray:
-        """Value of each tree when no player is known, of shape (n_trees,)."""
+        """Return the value (n_trees,) of each tree when no player is known."""
         return self.arrays.empty
 
     @property
     def shallow(self) -> bool:
-        """Whether the tree-by-tree game goes by :func:`add_shallow_trees`."""
+        """Say whether the tree-by-tree game is solved by :func:`add_shallow_trees`."""
         return self.depth <= DEEPEST
 
     @property
@@ -147,7 +147,7 @@ def lay_out(
     trees: FlatTrees, X: np.ndarray, player_of_column: np.ndarray, n_players: int, n_jobs: int | None = None
 ) -> EnsembleLayout:
     """Return the layout of ``trees`` (one output) for the rows ``X`` (n_rows, n_features)."""
-    # The last entry of these three is that of leaves: their column is -1.
+    # The last entry of these three is for leaves, which have column -1.
     found = np.zeros(trees.n_features + 1, bool)
     found[trees.feature] = True
     used = found[:-1].nonzero()[0]

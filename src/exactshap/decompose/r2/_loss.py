@@ -1,10 +1,10 @@
-r"""Split skill scores of boosted trees under other losses than the squared error.
+r"""Split skill scores of boosted trees under losses other than the squared error.
 
 The game of one tree is exact by a table of its coalitions, or solved for the parabola nearest to the loss:
 
 .. math:: v_k(S) = \sum_i w_i\, \ell\bigl(y_i, F_{k-1}(x_i) + f_{k,S}(x_i)\bigr)
 
-**Tables.** :math:`f_{k,S}` depends on the players of tree k only: with few of them all their coalitions are visited.
+**Tables.** :math:`f_{k,S}` depends on the players of tree k only. If they are few, all their coalitions are visited.
 
 **Parabolas.** :math:`f_{k,S}(x_i)` lies between the smallest and the largest leaf. The parabola through the loss at the three Chebyshev
 points of that interval, of half width h, is off by at most :math:`\max |\ell'''|\, h^3 / 24` (Trefethen, Approximation Theory, chapter 4: the
@@ -40,7 +40,7 @@ FLAT = 1e-10  # curvature of a parabola at least, relative to its slope over the
 
 
 class TreeGame:
-    """One tree over some rows: its players, its values on coalitions, its range."""
+    """Evaluate one tree on some rows and all coalitions of its players."""
 
     def __init__(self, layout: EnsembleLayout, tree: int, owner: np.ndarray, shares: np.ndarray) -> None:
         trees = layout.trees
@@ -53,7 +53,7 @@ class TreeGame:
         self.low, self.high = float(leaves.min()), float(leaves.max())
 
     def reached(self) -> np.ndarray:
-        """Return the global number of the leaf (n_rows,) that each row comes to."""
+        """Return the global number (n_rows,) of the leaf of each row."""
         decided, trees = tree_decisions(self.layout, self.tree), self.trees
         at = np.full(len(decided), self.nodes.start)
         while (moving := np.flatnonzero(trees.feature[at] >= 0)).size:
@@ -97,7 +97,7 @@ def table_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) -> np
 def parabola_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each row's shares (n_rows, all players) of the parabola, and how far each value of its game is off (n_rows,)."""
     middle, half = (game.high + game.low) / 2.0, (game.high - game.low) / 2.0
-    # A tree with one value does not move the loss with its players.
+    # The players of a constant tree do not change the loss.
     if half == 0.0:
         return np.zeros((len(y), game.layout.n_players)), np.zeros(len(y))
     points = half * np.cos(np.pi * np.array([1.0, 3.0, 5.0]) / 6.0)
@@ -118,7 +118,7 @@ METHODS = ("auto", "tables", "parabolas")
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LossDecomposition(Decomposition):
-    """Shares of a skill score.
+    """Hold the shares of a skill score.
 
     Attributes
     ----------
@@ -165,11 +165,11 @@ def decompose_loss(
     loss : {"auto", "log_loss", "brier", "poisson", "gamma", "tweedie", "pinball"}, default="auto"
         "auto": log_loss for log-odds; for the logarithm of the target gamma if the model was fitted with it, else poisson.
     level : float, default=None
-        Of the quantile of "pinball", 0.5 if None: half the absolute error, with the same score.
+        Quantile of "pinball". None is 0.5: half the absolute error, with the same score.
     power : float, default=None
-        Of the variance of "tweedie", in (1, 2); 1.5 if None.
+        Power of the variance of "tweedie", in (1, 2). None is 1.5.
     method : {"auto", "tables", "parabolas"}, default="auto"
-        "tables" visits all coalitions of the features of each tree, exactly; "parabolas" takes each tree's loss for a parabola, with a
+        "tables" visits all coalitions of the features of each tree, exactly; "parabolas" approximates each tree's loss by a parabola, with a
         bound; "auto": tables for trees of up to 10 features.
     sample_weight : array of shape (n_rows,), default=None
     groups : mapping of name to list of columns, default=None
@@ -243,7 +243,7 @@ def decompose_loss(
 
 
 def _solve(problem: R2Problem, form: Loss, method: str) -> tuple[np.ndarray, tuple[float, float], float, np.ndarray]:
-    """Return Shapley values (n_players,), losses with none and with all players, the error of any v(S), and the margins (n_rows,)."""
+    """Return values (n_players,), losses with no and all players, a bound on the error of v(S), and margins (n_rows,)."""
     layout, weights, y = problem.layout, problem.weights, problem.y
     trees = problem.ensemble.trees
     owner = np.zeros(trees.n_features, np.int64)
@@ -254,7 +254,7 @@ def _solve(problem: R2Problem, form: Loss, method: str) -> tuple[np.ndarray, tup
     for k in range(trees.n_trees):
         game = TreeGame(layout, k, owner, covers)
         empty, full = layout.empty[k], trees.value[game.reached(), 0]
-        # A tree's game sums to its loss with all players less that with none: what all shares must add up to.
+        # Shares of a tree must add up to its loss with all players less that with none.
         ends += [np.sum(weights * form.value(y, met + f)) for f in (empty, full)]
         if method == "tables" or (method == "auto" and len(game.players) <= MAX_TABLE_PLAYERS):
             rows = table_rows(game, form, y, met)
@@ -292,7 +292,7 @@ def _prepare(
 
 
 def _loss_of(ensemble: TreeModel, loss: str) -> str:
-    """Return the name of the loss, or refuse what has no margin for it."""
+    """Return the name of the loss, or refuse models without a margin for it."""
     links = {"log-odds": ("log_loss", "brier"), "log of the target": ("poisson", "gamma", "tweedie")}
     known = ("pinball",) if ensemble.unit == "target" and loss != "auto" else links.get(ensemble.unit, ())
     if not known or not ensemble.boosted or not ensemble.single_output or ensemble.trees.n_trees == 0:
@@ -312,7 +312,7 @@ def _loss_of(ensemble: TreeModel, loss: str) -> str:
 
 
 def _check_margin(model: Model, problem: R2Problem, form: Loss, margin: np.ndarray) -> None:
-    """Hold the response to our margins against the model's own predictions."""
+    """Compare the response to our margins with the model's own predictions."""
     if isinstance(model, TreeModel):
         return
     if hasattr(model, "predict_proba"):

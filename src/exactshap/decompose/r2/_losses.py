@@ -1,4 +1,4 @@
-"""Losses of a margin: what R2 becomes where the error is not squared."""
+"""Define losses of a margin, for skill scores that generalise R2."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Bound = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Loss:
-    r"""One loss l(y, m) of a target and a margin, with what its skill score and its Chebyshev bound need."""
+    r"""Define a loss l(y, m) of a target and a margin, with its skill score and its Chebyshev bound."""
 
     statistic: str  # name of :math:`1 - (L - L_{sat}) / (L_0 - L_{sat})`
     value: Pointwise  # l(y, m), of broadcast arrays
@@ -32,7 +32,7 @@ class Loss:
 
 
 def _brier_third() -> float:
-    r"""Return the largest \|d^3 (y - s)^2 / dm^3\| for y in {0, 1} and s the logistic function of m: a polynomial in s, at its extrema.
+    r"""Return the largest \|d^3 (y - s)^2 / dm^3\| for y in {0, 1} and s = expit(m), from the extrema of a polynomial in s.
 
     For y = 0 it is :math:`8 s^2 - 38 s^3 + 54 s^4 - 24 s^5` by s' = s (1 - s); y = 1 is its mirror image.
     """
@@ -57,10 +57,10 @@ def _smooth(third: Bound) -> Bound:
 
 
 def _kinked(y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    r"""Return how far that parabola is off a function with a kink at y, where its slope jumps by one.
+    r"""Bound the error of the parabola for a function with a kink at y, where its slope jumps by one.
 
     Up to a straight line it is :math:`h\, (x - t)_+` for x in [-1, 1]. The difference to the parabola p is a parabola on both sides of t, and
-    largest at -1, t, 1 or where p' = 0 (left of t) or p' = 1 (right of it). No parabola is off where the kink is outside.
+    largest at -1, t, 1 or where p' = 0 (left of t) or p' = 1 (right of it). The error is 0 where the kink is outside.
     """
     half = (high - low) / 2.0
     t = np.clip((y - (high + low) / 2.0) / half, -1.0, 1.0)
@@ -111,7 +111,7 @@ def _tweedie(power: float) -> Loss:
 
 
 def loss_form(name: str, level: float | None, power: float | None) -> Loss:
-    """Return a loss by name, with the ``level`` of a quantile or the ``power`` of Tweedie's deviance, which are refused elsewhere."""
+    """Return a loss by name; only quantiles take ``level``, only Tweedie's deviance takes ``power``."""
     for given, word, owner in ((level, "level", "pinball"), (power, "power", "tweedie")):
         if given is not None and name != owner:
             raise InputError(message(f"`{word}` belongs to loss={owner!r}", f"Got {word}={given!r} with loss={name!r}"))

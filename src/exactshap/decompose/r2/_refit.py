@@ -1,9 +1,9 @@
-r"""Shapley regression: the R2 of least squares, refitted on every subset of the columns (LMG, general dominance).
+r"""Decompose R2 by refitting least squares on every subset of columns (LMG, general dominance).
 
 .. math:: v(S) = \max_b R^2(y, X_S b), \qquad \phi_j = \sum_{S \not\ni j} \frac{s! (m - s - 1)!}{m!} (v(S \cup j) - v(S))
 
 All subsets are read from the triangular factor of the data (``src/native/r2/subsets.cpp``) in O(2^m), at the precision of least
-squares itself: no normal equations. Beyond, the mean over random orders of the players and their reverses.
+squares itself: no normal equations. With more players, values are means over random orders and their reverses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ fill_orders = kernel("r2.fill_orders(columns, y, tolerance, start, orders, gains
 
 @dataclass(frozen=True)
 class Resampling:
-    """What is drawn at random: orders of the players and resamples of the rows."""
+    """Hold what is drawn at random: orders of the players and resamples of the rows."""
 
     n_orders: int | None = None
     n_bootstrap: int = 0
@@ -50,7 +50,7 @@ class Resampling:
     random_state: RandomState = None
 
     def check(self) -> None:
-        """Refuse numbers that make no sense."""
+        """Refuse counts and levels out of range."""
         if self.n_orders is not None and self.n_orders < 4:
             raise InputError(message("`n_orders` must be at least 4, for a standard error", f"Got {self.n_orders}"))
         if self.n_bootstrap < 0 or not 0.0 < self.level < 1.0:
@@ -60,7 +60,7 @@ class Resampling:
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
-    """A regression to refit: columns ordered by player."""
+    """Hold a regression to refit, with columns ordered by player."""
 
     numbers: np.ndarray  # float64 (n_rows, n_columns)
     y: np.ndarray  # float64 (n_rows,)
@@ -78,7 +78,7 @@ class LeastSquares:
             return values
         mean = weights @ values / weights.sum()
         centred: np.ndarray = values - mean
-        # Once more: large means leave rounding behind.
+        # Twice, as the first pass leaves the rounding of large means.
         return centred - weights @ centred / weights.sum()
 
     def factor(self, weights: np.ndarray) -> Factor | None:
@@ -90,7 +90,7 @@ class LeastSquares:
         columns = self.centre(self.numbers, weights) * roots[:, None]
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             norms, sizes = (np.linalg.norm(one, axis=0) for one in (columns, self.numbers * roots[:, None]))
-            # what centring and reflections leave of a column that others explain
+            # rounding of centring and reflections in a column that others explain
             tolerance = 16.0 * EPS * (np.sqrt(len(roots)) + p) * np.where(norms > 0, np.maximum(sizes / norms, 1.0), np.inf)
         # ``not <``, so that NaN counts as constant: such a column explains nothing.
         constant = ~(tolerance < 0.5)
@@ -107,7 +107,7 @@ class LeastSquares:
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """R of [X y] = Q R without its last row, X of columns of norm 1, y of the square root of its variation."""
+    """Hold R of [X y] = Q R, where columns of X have norm 1 and y has the root of its variation."""
 
     triangle: np.ndarray  # float64 (n_columns, n_columns + 1)
     tolerance: np.ndarray  # float64 (n_columns,): what is left of columns that others explain
@@ -128,7 +128,7 @@ class Factor:
         return out
 
     def by_size(self, n_jobs: int | None) -> np.ndarray:
-        """Return what each player adds to subsets of s others on average, of shape (n_players, n_players): conditional dominance."""
+        """Return conditional dominance (n_players, n_players): each player's mean gain over subsets of size s."""
         from scipy.special import comb
 
         sums, m = self.sums(n_jobs), len(self.start) - 1
@@ -137,7 +137,7 @@ class Factor:
         return gains
 
     def by_order(self, orders: np.ndarray) -> np.ndarray:
-        """Return what each player adds in each order, of shape (n_orders, n_players)."""
+        """Return the gain of each player in each order, (n_orders, n_players)."""
         gains = np.empty(orders.shape)
         columns, y = np.ascontiguousarray(self.triangle[:, :-1].T), np.ascontiguousarray(self.triangle[:, -1])
         fill_orders(columns, y, self.tolerance, self.start, orders, gains)
@@ -160,7 +160,7 @@ def refit_shares(
     n_jobs: int | None,
     resampling: Resampling,
 ) -> R2Decomposition:
-    """Return the shares of R2 over the players of a linear regression that is refitted on every subset of them."""
+    """Split R2 over the players of a linear regression that is refitted on every subset."""
     resampling.check()
     problem, names, native = _prepare(model, X, y, sample_weight, groups)
     factor = problem.factor(problem.weights)
@@ -257,7 +257,7 @@ def _values(
 
 
 def _own_r2(model: Model, problem: LeastSquares, factor: Factor) -> tuple[float, float]:
-    """Return R2 by the model's own fit and score, and how far rounding can take ours from it.
+    """Return R2 by the model's own fit and score, and a bound on our rounding error.
 
     It is fitted to columns of norm 1 that explain all others, which have the same R2: its own coefficients of dependent columns may
     be too large for its predictions to be right.
@@ -269,7 +269,7 @@ def _own_r2(model: Model, problem: LeastSquares, factor: Factor) -> tuple[float,
         return factor.empty, 64.0 * EPS * (1.0 + abs(factor.empty))
     columns = problem.numbers[:, kept] / factor.scales[kept]
     own = clone(model)
-    if "tol" in own.get_params():  # from scikit-learn 1.9 on directions below 1e-6 are cut off: this is least squares itself
+    if "tol" in own.get_params():  # scikit-learn 1.9 cuts off directions below 1e-6 by default; least squares keeps them
         own.set_params(tol=EPS)
     own.fit(columns, problem.y, sample_weight=weights)
     total = float(own.score(columns, problem.y, sample_weight=weights))

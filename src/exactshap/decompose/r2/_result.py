@@ -16,7 +16,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class R2Decomposition(Decomposition):
-    """Shares of R2 (or of the Brier skill score).
+    """Hold the shares of R2 (or of the Brier skill score).
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class R2Decomposition(Decomposition):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class R2Sums:
-    """Sums over rows, in the squared unit of y.
+    """Hold sums over rows, in the squared unit of y.
 
     Attributes
     ----------
@@ -47,14 +47,14 @@ class R2Sums:
     expected : float
         What the shares must add up to, with the sign of R2.
     rounding : float
-        How far rounding can take that sum.
+        Bound on the rounding error of that sum.
     squared_error : float
-        Of the model's predictions.
+        Squared error of the model's predictions.
     weight, mean, variation : float
         Sum of the weights, weighted mean of y, and the weighted sum of (y - mean)^2.
     n_rows : int
     seconds : float or None
-        That the work was forecast to take; None where it was not forecast.
+        Forecast seconds of the work; None where there was no forecast.
     value_function : str
         As in the result.
     """
@@ -90,7 +90,7 @@ class R2Sums:
         )
 
     def result(self, rows: np.ndarray | None, backend: str | None) -> R2Decomposition:
-        """Return the shares, held against what their game says of their sum."""
+        """Return the shares after checking their sum against the game."""
         sst = self.variation
         total, values = 1.0 - self.squared_error / sst, -self.shares / sst
         residual, tolerance = float(values.sum()) - self.expected / sst, self.rounding / sst
@@ -118,12 +118,12 @@ def require_variation(variation: float, mean: float, weight: float) -> None:
         raise InputError(message("`y` does not vary, so that R2 is not defined", f"All weighted values are {mean:.6g}"))
 
 
-# Seconds of one core: a minute is said beforehand, a day refused.
+# Seconds of one core: above a minute a warning, above a day an error.
 WARN_SECONDS, REFUSE_SECONDS = 60.0, 86_400.0
 
 
 def check_seconds(seconds: float, what: str, do: str) -> None:
-    """Warn of a minute and refuse a day. ``what`` says what is forecast."""
+    """Warn above a minute and refuse above a day; ``what`` names the work."""
     if seconds > REFUSE_SECONDS:
         raise BudgetError(message(what, "More than a day", do))
     if seconds > WARN_SECONDS:

@@ -1,7 +1,4 @@
-"""Solve for the sums that R2 and its shares are made of.
-
-Forecast seconds and bytes of a decomposition of R2, before anything is allocated.
-"""
+"""Solve the games of R2, with a forecast of seconds and bytes before anything is allocated."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ GAMES = ("residual", "ensemble")
 
 
 def forecast(problem: R2Problem, game: str, per_row: bool, memory_limit: float | None) -> float:
-    """Return the seconds that one core will take; warn of a minute, refuse a day and what does not fit."""
+    """Return the forecast seconds of one core; warn above a minute, refuse above a day or the memory limit."""
     cost = cost_of(problem.layout, game, per_row)
     check_memory(cost, problem.layout, game, memory_limit)
     seconds = cost.seconds
@@ -45,7 +42,7 @@ def forecast(problem: R2Problem, game: str, per_row: bool, memory_limit: float |
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Hold Shapley(Q) by player, with its rows if wanted, the predictions, their squared error and what ``sum(values)`` must be times SST."""
+    """Hold Shapley(Q) by player (and row), predictions, squared error, and the expected ``sum(values)`` times SST."""
 
     shares: np.ndarray
     rows: np.ndarray | None
@@ -72,7 +69,7 @@ def _solve_ensemble(problem: R2Problem, per_row: bool, n_jobs: int | None) -> So
 
 
 def _solve_averaged(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Solved:
-    """Tree by tree where the trees have no order: each meets y less half of the others, all centred (see decompose_r2)."""
+    """Solve averaged trees: each tree's residual is y less half of the others, all centred (see decompose_r2)."""
     layout, weights = problem.layout, problem.weights
     prediction, empty = problem.predict(), problem.ensemble.trees.constant[0] + layout.empty.sum()
     base = problem.y - empty - 0.5 * (prediction - empty)
@@ -83,7 +80,7 @@ def _solve_averaged(problem: R2Problem, per_row: bool, n_jobs: int | None) -> So
 
 
 def _solve_boosted(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Solved:
-    """Tree by tree in the given order: each meets the residual of those before it (Jiang, Zhang & Zhang, equation 9)."""
+    """Solve boosted trees: each has the residual of those before it (Jiang, Zhang & Zhang, equation 9)."""
     layout, weights = problem.layout, problem.weights
     start = problem.y - problem.ensemble.trees.constant[0]
     residual = start.copy()
@@ -101,7 +98,7 @@ def _solve_boosted(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Sol
 
 
 def sums(problem: R2Problem, game: str, solved: Solved, seconds: float) -> R2Sums:
-    """Return what the rows of a problem add to each sum that R2 and its shares are made of."""
+    """Return what the rows of a problem add to the sums of R2 and its shares."""
     return R2Sums(
         facts={
             "model": problem.ensemble.name,
@@ -133,12 +130,12 @@ def solve_sums(problem: R2Problem, game: str, n_jobs: int | None, memory_limit: 
 
 
 def check_game(game: Any) -> None:
-    """Refuse the name of a game that is not known."""
+    """Refuse an unknown game."""
     if game not in GAMES:
         raise UnknownNameError(message(f"Unknown game {game!r}", do=did_you_mean(str(game), GAMES)))
 
 
-# Nanoseconds of a core of 2023, which a sample of each way turns into those of this machine. They were fitted to 200 decompositions
+# Nanoseconds of a core of 2023; a sample of each method scales them to this machine. They were fitted to 200 decompositions
 # of trees of depth 2 to 8, 200 to 10,000 rows and 5 to 30 columns, within a factor of 1.7.
 CALL, SHALLOW_TREE, SHALLOW_ROW = 30e3, 1e3, 1.6  # trees of depth at most 3, tree by tree
 TREE, NODE_ROW, PAIR, INCREMENT, CELL = 10e3, 5.0, 280.0, 1.6, 0.02  # pairs of units by table
@@ -151,7 +148,7 @@ SKEW = {
 
 
 def cost_of(layout: EnsembleLayout, game: str, per_row: bool) -> Cost:
-    """Return about what the decomposition costs on one core, from the number of pairs and their typical players.
+    """Estimate the cost on one core from the number of pairs and their typical players.
 
     A pair costs n increments and m 2^m additions by table, or n m factors by quadrature, whichever is less.
     """
@@ -190,7 +187,7 @@ def _work(layout: EnsembleLayout, game: str, per_row: bool) -> float:
 
 
 def _sample(game: str, way: str) -> Sample:
-    """Return a millisecond or so of work that goes this way."""
+    """Return about a millisecond of work for a method."""
     n_rows, n_features, rng = 1000, 12, np.random.default_rng(0)
     trees = complete_forest(2 if way == "shallow" else 4, 4, n_features)
     layout = lay_out(
@@ -205,7 +202,7 @@ def _sample(game: str, way: str) -> Sample:
 
 
 def check_memory(cost: Cost, layout: EnsembleLayout, game: str, limit: float | None) -> None:
-    """Refuse what cannot fit, with the number."""
+    """Refuse work that exceeds the memory limit."""
     allowed = 0.8 * physical_memory() if limit is None else float(limit)
     if cost.bytes > allowed:
         raise BudgetError(

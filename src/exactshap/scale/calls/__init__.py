@@ -1,4 +1,4 @@
-"""Functions with expensive calls: calls go through any ordered map, and finished ones are kept."""
+"""Send expensive calls of functions through any ordered map, and keep finished ones."""
 
 from __future__ import annotations
 

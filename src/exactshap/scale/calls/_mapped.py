@@ -1,4 +1,4 @@
-"""A function on rows that is called through an ordered map: batches of rows, the same for any number of workers."""
+"""Call a function on batches of rows through an ordered map, with the same batches for any number of workers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DIGEST_BYTES = 32
 
 
 class CallError(RuntimeError):
-    """A call failed; ``row`` is the first row of its batch."""
+    """Raised when a call fails; ``row`` is the first row of its batch."""
 
     def __init__(self, text: str, row: int) -> None:
         super().__init__(text)
@@ -34,7 +34,7 @@ class CallError(RuntimeError):
 
 
 class MappedFunction:
-    """Cut a black box's rows into batches for any ordered map. Such as ``executor.map``.
+    """Cut a black box's rows into batches for any ordered map.
 
     Give it to :class:`exactshap.Explainer` in place of the function: the coalitions of a row are cut into batches, and with
     ``n_jobs`` threads the batches of several rows are under way at once.
@@ -44,25 +44,25 @@ class MappedFunction:
     function : callable
         Takes tables of the kind that the background is, returns (n_rows,) or (n_rows, n_outputs) numbers. It travels to the workers.
     map : callable, default=None
-        An ordered map. None: here, one by one.
+        An ordered map, such as ``executor.map``. None calls the function here, one batch after the other.
     batch_rows : int, default=1000
-        Rows of one call. It decides on the cuts, so that any number of workers gives the same bits.
+        Rows of one call. Batches do not depend on the number of workers, so the result has the same bits for any.
     kept : path, default=None
         Folder in which the answer of every finished call is kept, by the digests of the function and of its rows: after a call that
         failed, or a run that was killed, only what is missing is called. Each file holds a digest of itself; one that does not fit it is
-        called again, with a warning.
+        computed again, with a warning.
 
     Raises
     ------
     InputError
-        If calls are to be kept of a function that has no bytes to compare, or ``batch_rows`` is no positive int.
+        If ``kept`` is given for a function that cannot be pickled, or ``batch_rows`` is no positive int.
     InputTypeError
         If ``function`` cannot be called.
 
     Notes
     -----
-    All calls of a request are waited for before a failed one is raised, with the coalition and the row it belongs to, so that those that
-    finished are kept. Kept answers are plain arrays of numbers; nothing is unpickled.
+    A failed call is raised, with its coalition and row, after all other calls of the request have finished, so that those are kept.
+    Kept answers are plain arrays of numbers; nothing is unpickled.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class MappedFunction:
         return np.concatenate([answer for answer in answers if answer is not None])
 
     def _answers(self, batches: list[Any]) -> Iterator[tuple[np.ndarray | None, str]]:
-        """Yield the answer of each batch, or its error; a map that fails itself (a worker was killed) fails for all that are left."""
+        """Yield the answer or the error of each batch; if the map itself fails (a killed worker), so do all batches left."""
         left, text = len(batches), "the map gave no answer"
         try:
             for answer in self._map(self._call, batches):
@@ -153,7 +153,7 @@ class MappedFunction:
 
 
 class _Attempt:
-    """A call that returns its answer, or what it raised as text: errors of users do not always pickle."""
+    """Return the answer of a call, or its error as text: errors of users do not always pickle."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
@@ -166,7 +166,7 @@ class _Attempt:
 
 
 def _kept(place: Path | None) -> tuple[np.ndarray | None, bool]:
-    """Return a finished call's answer, and whether a damaged one was there. The answer is byte for byte as it was."""
+    """Return the stored answer of a call, byte for byte, and whether its file is damaged."""
     if place is None:
         return None, False
     try:
@@ -192,5 +192,5 @@ def _keep(place: Path | None, answer: np.ndarray) -> None:
 
 
 def _digest(place: Path, numbers: bytes) -> bytes:
-    """Return the end of a file: a digest of its name, which says which call it answers, and of its numbers."""
+    """Return the digest at the end of a file, of its name (the call) and its numbers."""
     return hashlib.sha256(place.name.encode() + numbers).digest()

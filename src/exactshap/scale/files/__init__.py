@@ -1,4 +1,4 @@
-"""Files in, files out: batches of rows, each explained and written by itself, and runs that are resumed."""
+"""Explain files into files, in batches of rows, with runs that can be resumed."""
 
 from __future__ import annotations
 

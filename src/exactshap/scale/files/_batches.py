@@ -1,4 +1,4 @@
-"""Batches of rows: each is read, explained and written by itself, here or in another process."""
+"""Read, explain and write each batch of rows on its own, here or in another process."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from exactshap.frames.stored import SourceFile, StoredFile, read_rows
 from exactshap.scale.partition import Partition
 from exactshap.scale.statistics import GlobalImportance
 
-# Key in the metadata of a result that does not hold every value with all its digits.
+# Metadata key of results that leave out values or digits.
 _IMPORTANCE = b"exactshap.importance"
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Name rows [start, stop) of a file and their result's file. They are rows [first, ...) of all."""
+    """Name rows [start, stop) of a file, their first number among all rows, and the file of their result."""
 
     file: SourceFile
     start: int
@@ -41,7 +41,7 @@ class Batch:
 
 
 class Done(NamedTuple):
-    """What a batch gave: its importances, the digest of its result, and whether that was there before, or there but changed."""
+    """Hold the importances and the digest of a finished batch, and whether its result was there, or there but changed."""
 
     importance: GlobalImportance
     digest: str
@@ -50,7 +50,7 @@ class Done(NamedTuple):
 
 
 def cut(files: list[SourceFile], batch_rows: int, digests: dict[str, str]) -> list[Batch]:
-    """Cut every file into batches; a batch is never of two files."""
+    """Cut every file into batches; no batch spans two files."""
     cuts = [(file, start) for file in files for start in range(0, file.n_rows, batch_rows)]
     width, first, batches = max(5, len(str(len(cuts)))), 0, []
     for number, (file, start) in enumerate(cuts):
@@ -63,7 +63,7 @@ def cut(files: list[SourceFile], batch_rows: int, digests: dict[str, str]) -> li
 
 @dataclass(frozen=True)
 class Work:
-    """What is done with each batch, here or in another process: read it, explain it, write its result, say what is in it.
+    """Read, explain, write and summarise each batch, here or in another process.
 
     Without a folder nothing is written.
     """
@@ -81,12 +81,12 @@ class Work:
         if self.folder is None:
             return Done(importance, "")
         target = Path(self.folder, batch.name)
-        # An earlier run finished it, yet its bytes are others now: the user is warned at the end.
+        # An earlier run finished it, but its bytes have changed: the user is warned at the end.
         had_changed = bool(batch.digest) and target.exists()
         return Done(importance, self._written(table, importance, target), had_changed=had_changed)
 
     def finished(self, batch: Batch) -> Any:
-        """Return an earlier run's result, or None unless byte for byte there."""
+        """Return an earlier run's result if it is there byte for byte, else None."""
         if not batch.digest or self.folder is None:
             return None
         parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
@@ -102,7 +102,7 @@ class Work:
         parquet = require("pyarrow.parquet", "scale", purpose="Writing Parquet")
         if not self.part.writes_all:
             table = table.replace_schema_metadata({_IMPORTANCE: json.dumps(importance.to_json())})
-        # Only columns that repeat cells are written as dictionaries: values hardly repeat.
+        # Only columns with repeated cells are written as dictionaries: values hardly repeat.
         repeated = [*self.part.layout.keep, *self.part.layout.names_of_features]
         try:
             with atomic_write(target) as draft:
@@ -113,7 +113,7 @@ class Work:
             raise OSError(error.errno or 0, text, str(target)) from error
 
     def check_again(self, batch: Batch, finished: Any) -> None:
-        """Explain one row again that an earlier run has explained: settings that no digest shows would change its values."""
+        """Explain one row of an earlier run again, as no digest shows settings such as the budget."""
         row = read_rows(batch.file, batch.start, batch.start + 1, self.part.layout.keep)
         before = finished.slice(0, 1).to_pylist()[0]
         try:
@@ -148,10 +148,10 @@ class Work:
 
 
 def _stored(table: TableLike) -> GlobalImportance:
-    """Return the importances in a partial result's metadata. Such a result holds only a part of its values."""
+    """Return the importances in the metadata of a result that holds only some of its values."""
     return GlobalImportance.from_json(json.loads(table.schema.metadata[_IMPORTANCE]))
 
 
 def elsewhere(error: ExactshapError, text: str) -> ExactshapError:
-    """Return the same error with a text that says where it was."""
+    """Return the same error with its place in the text."""
     return type(error)(text)

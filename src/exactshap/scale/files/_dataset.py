@@ -1,4 +1,4 @@
-"""Files in, files out: rows stream through an explainer batch by batch, and a run that was killed goes on where it was."""
+"""Stream files through an explainer batch by batch into files; a killed run can be resumed."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from exactshap.scale.files._manifest import Manifest, check_place, check_run
 from exactshap.scale.partition import Partition
 from exactshap.scale.statistics import GlobalImportance
 
-# Rows of a batch by default, at most: more saves nothing.
+# Largest default number of rows of a batch: more saves nothing.
 _MAX_BATCH_ROWS = 100_000
-# Copies of a batch's cells in and out that are in memory at once: read, solved, certified, written.
+# Copies of a batch in memory at once: read, solved, certified, written.
 _COPIES = 6.0
 
 
 @dataclass(frozen=True, repr=False)
 class DatasetResult:
-    """The outcome of :func:`explain_dataset`; printed, it is a page.
+    """Hold the outcome of :func:`explain_dataset`.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def explain_dataset(
     map: Callable[..., Iterable[Any]] | None = None,
     progress: Progress = None,
 ) -> DatasetResult:
-    """Explain Parquet or CSV files of any size into a folder. The results are Parquet files.
+    """Explain Parquet or CSV files of any size into Parquet files.
 
     Parameters
     ----------
@@ -114,15 +114,15 @@ def explain_dataset(
     on_bad_rows : {"raise", "mark"}, default="raise"
         See :class:`Partition`; the error names file, row group and row.
     index : str or Semivalue, default="shapley"
-        Which value.
+        Which value; see :func:`exactshap.semivalues.available`.
     order, top_k, dtype, offset
         As in :class:`Partition`: pairs, the largest values of each row, float32, the column of offsets.
     filesystem : file system of pyarrow or fsspec, default=None
-        Where the source is; None: what an address names, else this machine.
+        Where the source is; None infers it from the address, else this machine.
     map : callable, default=None
         An ordered map, such as ``executor.map`` of a process pool, on workers that see the same files. None: here, one by one.
     progress : bool, callable or None, default=None
-        As in :class:`~exactshap.Explainer`; rows are counted.
+        As in :class:`~exactshap.Explainer`; it counts rows.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def explain_dataset(
 
     Notes
     -----
-    A result is written next to its place and renamed, so that every file is whole; ``_manifest.json`` holds digests of every
+    A result is written under another name and renamed, so that every file is whole; ``_manifest.json`` holds digests of every
     input, of model and background and of every finished result, the settings and the columns. A result that is not what was written is
     explained again, with a warning. A resumed run gives the same bytes as one that was never interrupted. Cost: that of the explainer,
     and reading every input once for its digest.
@@ -167,10 +167,10 @@ def explain_dataset(
     folder = None if destination is None else Path(destination)
     if folder is not None:
         _refuse_inside(folder, source, stored, filesystem)
-    # The place is checked before any input is read: digests of large inputs take long.
+    # Checked before any input is read, as digests of large inputs take long.
     before = None if folder is None else check_place(folder, resume=resume)
     part = _typed(part, stored)
-    # All files, before the first is explained: a file that does not fit must not end a run after hours.
+    # All files are checked first: one that does not fit must not end a run after hours.
     _check_schemas(part, stored)
     batch_rows = _checked_batch_rows(part, batch_rows)
     files = list(run(functools.partial(inspect, keep=part.layout.keep), stored))
@@ -184,7 +184,7 @@ def explain_dataset(
             check_run(folder, before, manifest.content)
         manifest.write()
     batches = cut(files, batch_rows, manifest.outputs if manifest else {})
-    # Absolute, as workers of the map may stand in another folder.
+    # Absolute, as workers of the map may run in another folder.
     work = Work(part, None if folder is None else str(folder.absolute()))
     # One row of an earlier run is explained again: what no digest shows (budget, versions) would change its values.
     first = next(((batch, table) for batch in batches if (table := work.finished(batch)) is not None), None)
@@ -202,11 +202,11 @@ def _gathered(
     started: float,
     manifest: Manifest | None,
 ) -> DatasetResult:
-    """Run all batches and add up what they say."""
+    """Run all batches and add up their results."""
     total, resumed, changed = _nothing(work.part), 0, 0
     try:
         with progress_rows(progress, sum(batch.n_rows for batch in batches)) as report:
-            # In the order of the batches, so that sums have the same bits for any map.
+            # Added in the order of the batches, so that sums have the same bits for any map.
             for batch, done in zip(batches, run(work, batches), strict=True):
                 total += done.importance
                 resumed += batch.n_rows if done.was_there else 0
@@ -217,7 +217,7 @@ def _gathered(
     finally:
         if manifest is not None:
             manifest.write()
-    # Once more at the end: a file that changed after its batch was read would make the results those of no input.
+    # Checked again at the end: results of a file that changed during the run belong to no input.
     for file in {batch.file.name: batch.file for batch in batches}.values():
         file.check(finally_=True)
     if changed:
@@ -237,7 +237,7 @@ def _gathered(
 
 def _nothing(part: Partition) -> GlobalImportance:
     arrow = require("pyarrow", "scale", purpose="Reading data")
-    # Importances of no row: what those of the batches are added to, and what a run without rows returns.
+    # Importances of no row: the start of the sum, and the result of a run without rows.
     return GlobalImportance.of(arrow.table(part.layout.marked(0)))
 
 
@@ -245,7 +245,7 @@ def _nothing(part: Partition) -> GlobalImportance:
 
 
 def _with_wanted_keys(file: StoredFile, part: Partition) -> StoredFile:
-    """Return a file with those folder keys that the run names. Others are not columns."""
+    """Return a file with the folder keys that the run names as its only keys."""
     wanted = {*part.layout.keep, *part.drop, part.offset, *part.explainer.reader.traits.feature_names}
     return dataclasses.replace(file, keys=tuple(pair for pair in file.keys if pair[0] in wanted))
 
@@ -276,10 +276,7 @@ def _typed(part: Partition, files: list[StoredFile]) -> Partition:
 
 
 def _check_schemas(part: Partition, files: list[StoredFile]) -> None:
-    """Refuse files that do not fit the model and the first file.
-
-    This is before any work; types are compared, as columns may be unnamed.
-    """
+    """Refuse files that do not fit the model or the types of the first file."""
     first, named = None, files[0].name
     for file in files:
         schema = read_schema(file, part.layout.keep)
@@ -307,16 +304,16 @@ def _check_type(field: Any, before: Any, name: str, first: str, part: Partition)
     arrow = require("pyarrow", "scale", purpose="Reading data")
     kinds = [arrow.types.is_floating(one.type) or arrow.types.is_integer(one.type) for one in (field, before)]
     kept = field.name in part.layout.keep
-    # A column of nothing but missing cells has the type null in Arrow, and fits any other.
+    # A column of missing cells only has Arrow's type null, which fits any other.
     if field.type == before.type or field.name in part.drop or arrow.types.is_null(field.type):
         return
     if arrow.types.is_null(before.type) and (not kept or part.types[field.name] == field.type):
         return
-    # Kept columns go into one schema of results; features need only stay numbers, or stay none.
+    # Kept columns share one schema of results; features only have to stay numeric or non-numeric.
     if kept or kinds[0] != kinds[1]:
         got = f"Got {field.type}, in {first} {before.type}"
         raise InputError(message(f"Column {field.name!r} of {name} has another type", got, "Convert one of the files"))
-    # Cells in single precision may fall on the other side of a split than the same numbers in double.
+    # In single precision a number may fall on the other side of a split than in double.
     if arrow.float32() in (field.type, before.type):
         warn(f"column {field.name!r} is {field.type} in {name}, but {before.type} in {first}", ExplanationWarning)
 

@@ -1,4 +1,4 @@
-"""What a folder of results says about itself: what was run, and the digests of inputs and of finished results."""
+"""Keep the manifest of a folder of results: the run, and digests of inputs and finished results."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from exactshap.errors import InputError, ModelFormatError, message
 NAME = "_manifest.json"
 _FORMAT = 1
 _MAX_BYTES = 2**28
-# Part of the time of a run that may go into writing the manifest again.
+# Largest fraction of a run's time for rewriting the manifest.
 _MANIFEST_TIME = 0.05
 
 
 def check_place(folder: Path, *, resume: bool) -> dict[str, Any] | None:
-    """Return the manifest of an earlier run in the folder, or None; refuse a folder of something else."""
+    """Return the manifest of an earlier run, or None; refuse a folder with other content."""
     if folder.exists() and not folder.is_dir():
         raise InputError(message(f"{folder} is a file", do="Name a folder for the results"))
     held = [path.name for path in folder.iterdir()] if folder.exists() else []
-    # Drafts of a run that was killed are no results, and are written over.
+    # Drafts of a killed run are no results, and are overwritten.
     held = [name for name in held if not name.endswith(".exactshap.part")]
     if not held:
         return None
@@ -38,8 +38,8 @@ def check_place(folder: Path, *, resume: bool) -> dict[str, Any] | None:
 
 
 def check_run(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse a run that is not the earlier one; every difference is named."""
-    # As it would be read back: tuples are lists in JSON, and would differ from themselves.
+    """Refuse a run that differs from the earlier one, and name every difference."""
+    # Through JSON, as ``before`` went: tuples become lists.
     now = json.loads(json.dumps(now))
     changes = [
         _change(f"the {name}", before["run"].get(name), value)
@@ -62,16 +62,16 @@ def check_run(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -
 
 @dataclass
 class Manifest:
-    """The manifest of a run, which gains the digests of finished results."""
+    """Keep the manifest of a run, with digests of finished results."""
 
     folder: Path
     content: Mapping[str, Any]
     outputs: dict[str, str] = field(default_factory=dict)
-    seconds: float = 0.0  # that writing it took the last time
-    written: float = 0.0  # when that was
+    seconds: float = 0.0  # seconds of the last write
+    written: float = 0.0  # time of the last write
 
     def add(self, name: str, digest: str) -> None:
-        """Note a result, and write the manifest now and then: what a killed run had not written is explained again."""
+        """Note a result, and write the manifest now and then; a resumed run repeats results not yet noted."""
         if self.outputs.get(name) == digest:
             return
         self.outputs[name] = digest
@@ -80,7 +80,7 @@ class Manifest:
             self.write()
 
     def write(self) -> None:
-        """Write the manifest, the same bytes for the same run; drafts of killed runs go."""
+        """Write the manifest, with the same bytes for the same run, and remove drafts of killed runs."""
         started = time.perf_counter()
         self.folder.mkdir(parents=True, exist_ok=True)
         # Sorted, as a resumed run adds its results in another order.
@@ -105,7 +105,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _change(name: str, before: object, now: object) -> str:
-    """Return what changed, with both sides where they are short.
+    """Describe what changed, with both values if they are short.
 
     >>> _change("the index", "shapley", "banzhaf"), _change("the model", "a" * 64, "b" * 64)
     ("the index ('shapley' before, now 'banzhaf')", 'the model')

@@ -1,4 +1,4 @@
-"""One picklable function from a table to a table, for whatever engine cuts tables into partitions."""
+"""Explain partitions of tables by one picklable function, for any engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that a model refuses: reason one by one among rows that it takes."""
+"""Separate rows that a model refuses from those that it takes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import Table
 
-# InputError and InputTypeError are such, and so is what models raise themselves.
+# InputError and InputTypeError derive from these, and models raise them, too.
 REFUSALS = (ValueError, TypeError)
 Solve = Callable[[np.ndarray], Any]  # row numbers -> result, or one of REFUSALS
 
 
 def explain_what_is_possible(solve: Solve, table: Table, offsets: np.ndarray | None = None) -> list[tuple[np.ndarray, Any]]:
-    """Return (row numbers, result) of the rows that ``solve`` takes; ``offsets`` are one more column of these rows."""
+    """Return (row numbers, result) of the rows that ``solve`` accepts; ``offsets`` holds one number per row."""
     refused = _refused_for_gaps(solve, table, offsets)
     left = np.flatnonzero(~refused)
     results: list[tuple[np.ndarray, Any]] = []
@@ -34,7 +34,7 @@ def explain_what_is_possible(solve: Solve, table: Table, offsets: np.ndarray | N
 def first_refused(
     solve: Solve, table: Table, error: Exception, offsets: np.ndarray | None = None
 ) -> tuple[int | None, Exception]:
-    """Return the first refused row's number and its error, or None. None if no single row is to blame."""
+    """Return the number and the error of the first refused row, or None if no single row is refused."""
     refused = np.flatnonzero(_refused_for_gaps(solve, table, offsets))
     if refused.size:
         return int(refused[0]), _error_of(solve, refused[:1]) or error
@@ -45,7 +45,7 @@ def first_refused(
 
 
 def _halved(solve: Solve, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
-    """Yield rows with their result, in order; a row that is refused comes alone, with its error."""
+    """Yield rows with their result, in order; a refused row comes alone, with its error."""
     try:
         yield rows, solve(rows)
     except REFUSALS as error:
@@ -58,7 +58,7 @@ def _halved(solve: Solve, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
 
 
 def _refused_for_gaps(solve: Solve, table: Table, offsets: np.ndarray | None) -> np.ndarray:
-    """Return which rows are refused for missing or infinite cells. Rows with the same gaps share one answer."""
+    """Return which rows are refused for missing or infinite cells, by one trial per pattern."""
     columns = [_gaps(table, j) for j in range(table.n_columns)]
     gaps = np.stack(columns if offsets is None else [*columns, _kinds(offsets)], axis=1)
     refused = np.zeros(table.n_rows, bool)

@@ -1,7 +1,7 @@
-"""Objects that travel to workers as bytes that are made once, and are unpacked once in each process.
+"""Pickle objects for workers once, and unpickle them once in each process.
 
-Engines pickle a function again for every task. An explainer holds a model and a background, so it goes as one block of bytes:
-copying those costs milliseconds, and a worker that has unpacked them already looks them up by their digest.
+Engines pickle a function again for every task. An explainer holds a model and a background, so it is sent as one block of bytes:
+copying it costs milliseconds, and a worker that has unpacked it before looks it up by digest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNPACKED = BoundedCache()
 
 
 def pack(content: Any) -> tuple[str, bytes]:
-    """Return the digest of an object and its bytes; local functions go by value where cloudpickle is installed."""
+    """Return the digest and the pickle of an object; cloudpickle, if installed, pickles local functions by value."""
     try:
         data = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
     except (pickle.PicklingError, AttributeError, TypeError):

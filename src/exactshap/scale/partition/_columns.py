@@ -1,4 +1,4 @@
-"""The columns of a partition's output: their names, their order, and what an explanation puts into them."""
+"""Lay out the columns of a partition's output: names, order and content."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _DTYPES = ("float64", "float32")
 
 @dataclass(frozen=True)
 class Layout:
-    """Names of the columns: kept ones, values, totals, ``exact``, standard errors."""
+    """Name the output columns: kept ones, values, totals, ``exact``, standard errors."""
 
     keep: tuple[str, ...]
-    endings: tuple[str, ...]  # what tells outputs apart at the end of a name; one empty text for a single output
+    endings: tuple[str, ...]  # suffixes of names, one per output; one empty text for a single output
     players: tuple[str, ...]  # players, and sets of them for orders above 1
     is_sampled: bool  # whether there are standard errors
     # how many values of a row are written, the largest in magnitude with the names of their players; None: all
@@ -42,17 +42,17 @@ class Layout:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """One for each output and player, output by output."""
+        """Return one column for each output and player, output by output."""
         return tuple(f"phi{label}" for label in self._labels)
 
     @property
     def totals(self) -> tuple[tuple[str, ...], ...]:
-        """For baseline, prediction and residual, the column of each output."""
+        """Return the column of each output for baseline, prediction and residual."""
         return tuple(tuple(f"{total}{ending}" for ending in self.endings) for total in _TOTALS)
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """Like ``values`` for sampled explanations, else empty."""
+        """Return columns like ``values`` for sampled explanations, else none."""
         return tuple(f"se{label}" for label in self._labels) if self.is_sampled else ()
 
     def _ranked(self, name: str) -> tuple[str, ...]:
@@ -60,17 +60,17 @@ class Layout:
 
     @property
     def names_of_features(self) -> tuple[str, ...]:
-        """The columns of text that name the features with the largest values."""
+        """Return the text columns that name the features with the largest values."""
         return self._ranked("feature")
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """The columns of values that are written."""
+        """Return the columns of values that are written."""
         return self.values if self.top_k is None else self._ranked("value")
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """Every column that is computed, in order."""
+        """Return every computed column, in order."""
         totals = (name for names in self.totals for name in names)
         if self.top_k is None:
             return (*self.values, *totals, EXACT, *self.errors)
@@ -96,7 +96,7 @@ class Layout:
 
     def _errors(self, explanation: Explanation) -> dict[str, np.ndarray]:
         errors = explanation.std_error if explanation.set_values is None else explanation.set_std_error
-        if errors is None:  # known exactly, though the schema has a place: no error is claimed, not even 0
+        if errors is None:  # exact values have no standard error, not even 0, though the schema has a column for it
             return {name: np.full(explanation.n_rows, np.nan) for name in self.errors}
         if not self.errors:
             got = f"method: {explanation.method}"
@@ -111,13 +111,13 @@ class Layout:
         return {name: np.full(n_rows, np.nan) for name in names} | {EXACT: np.zeros(n_rows, bool)}
 
     def written(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return what is written of all columns, in order and in its type."""
+        """Return the columns that are written, in order and with their types."""
         available = columns if self.top_k is None else {**columns, **self._largest(columns)}
         small = {name: available[name].astype(self.dtype) for name in self.computed if self.kind_of(name) == "float"}
         return {name: small.get(name, available[name]) for name in self.computed}
 
     def _largest(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return each row's largest values, their players, and the others' sum."""
+        """Return the largest values of each row, their players, and the sum of the others."""
         ranked: dict[str, np.ndarray] = {}
         names, top = np.array(self.players, object), self.top_k or 0
         for k, ending in enumerate(self.endings):
@@ -147,7 +147,7 @@ def _by_output(values: np.ndarray) -> np.ndarray:
 def layout_of(
     traits: Traits, keep: Sequence[str], *, sampled: bool, order: int = 1, top_k: int | None = None, dtype: str = "float64"
 ) -> Layout:
-    """Return the columns for the facts of a reader, or refuse names that would meet.
+    """Return the layout for a reader's traits, or refuse names that clash.
 
     >>> from types import SimpleNamespace
     >>> traits = SimpleNamespace(single_output=True, output_names=("y",), player_names=("age",))
@@ -173,7 +173,7 @@ def layout_of(
 
 
 def join_columns(frame: TableLike, keep: Sequence[str], columns: dict[str, np.ndarray]) -> Any:
-    """Return a frame's kept columns and new ones. The frame is of the same library with the same index."""
+    """Return a frame's kept columns and new ones, in the same library with the same index."""
     kind = frame_kind(frame)
     library = require(str(kind), "frames", purpose=f"A {kind} frame")
     if kind == "pandas":

@@ -1,4 +1,4 @@
-"""What makes two explainers the same one, for runs that are resumed."""
+"""Identify explainers, for runs that are resumed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from exactshap.results.data import fingerprint
 
 
 def explainer_identity(explainer: Explainer, index: str) -> dict[str, Any]:
-    """Return what the values depend on, by name; "model" is None where an object has no bytes to compare."""
+    """Return what the values depend on, by name; "model" is None for objects that cannot be pickled."""
     from exactshap import __version__
 
     reader = explainer.reader
@@ -31,7 +31,7 @@ def explainer_identity(explainer: Explainer, index: str) -> dict[str, Any]:
 
 
 def object_digest(content: Any) -> str | None:
-    """Return a digest of an object's pickle, or None. It does not depend on which of its parts are one object in memory.
+    """Return a digest of an object's pickle, or None; shared and equal parts give the same digest.
 
     Functions count by their code, their defaults and what they refer to, not by their place in a file.
 
@@ -41,13 +41,13 @@ def object_digest(content: Any) -> str | None:
     digest = _Digest()
     try:
         digest.pickler.dump(content)
-    except Exception:  # an object decides itself how it fails to be pickled; cycles end in RecursionError or ValueError
+    except Exception:  # objects may raise anything when they are pickled; cycles end in RecursionError or ValueError
         return None
     return digest.hash.hexdigest()
 
 
 class _Digest:
-    """A file that keeps a hash of what is written to it."""
+    """Hash what is written, as a file."""
 
     def __init__(self) -> None:
         self.hash = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""One picklable function from a table to a table, for whatever engine cuts tables into partitions."""
+"""Explain partitions of tables by one picklable function, for any engine."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _POLICIES = ("raise", "mark")
 
 
 class Partition:
-    r"""Explain tables partition by partition, with any engine. It is a function that an engine maps over tables.
+    r"""Explain tables partition by partition, as a function that any engine maps.
 
-    Values of a row depend on that row alone, bit for bit: it does not matter how rows are cut. (``prediction`` is the model's own,
+    Values of a row depend on that row alone, bit for bit, however rows are partitioned. (``prediction`` is the model's own,
     and libraries of linear algebra may round it differently for other numbers of rows.)
 
     Parameters
     ----------
     explainer : Explainer
-        It travels with the function. ``Explainer(..., align=True)`` reorders columns by name; otherwise another order is refused.
+        Explainer of the rows. ``Explainer(..., align=True)`` reorders columns by name; otherwise another order is refused.
     keep : sequence of str, or mapping of str to type, default=()
         Columns to copy to the output, such as identifiers. With types ("int64", "string", or Arrow's own) they are in
         ``schema`` too.
@@ -42,7 +42,7 @@ class Partition:
     drop : sequence of str, default=()
         Columns that are neither features nor kept.
     index : str or Semivalue, default="shapley"
-        Which value.
+        Which value; see :func:`exactshap.semivalues.available`.
     order : int, default=1
         2 for pairs: their columns are called ``phi_<feature> & <feature>``.
     top_k : int, default=None
@@ -73,7 +73,7 @@ class Partition:
     ``prediction``, ``residual`` (each with ``_<output>``), ``exact`` and, for sampled values, ``se_<feature>``; all in the unit
     of the model output, float64 but for ``exact``. The cost is that of the explainer's call and a copy of the result.
 
-    Pickled, it is one block of bytes that is made once; a process unpacks it once, however many tasks it is sent with.
+    It is pickled once, as one block of bytes, and unpickled once per process, whatever the number of tasks.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class Partition:
         if offset is not None:
             _check_offset(explainer, offset)
         self.explainer = copy.copy(explainer)
-        self.explainer.progress = False  # whoever runs the partitions says how far they are
+        self.explainer.progress = False  # the engine reports the progress
         self.types = dict(keep) if isinstance(keep, Mapping) else dict.fromkeys(keep)
         self.drop, self.on_bad_rows, self.index, self.order = tuple(drop), on_bad_rows, index, order
         self.offset = offset
@@ -195,7 +195,7 @@ class Partition:
         """
         part = copy.copy(self)
         part.types = {name: types.get(name, known) for name, known in self.types.items()}
-        # The packed form holds the old types.
+        # The pickled form holds the old types.
         part._packed = None
         return part
 
@@ -229,7 +229,7 @@ class Partition:
     # -- rows --------------------------------------------------------------------------------------------------------
 
     def _features(self, frame: TableLike) -> Table:
-        """Return the columns of the model, as it was fitted: named ones, or an array where nobody has named them."""
+        """Return the columns of the model: by name, or as an array if it was fitted without names."""
         table = as_table(frame, allow_empty=True)
         names, reader = table.names or (), self.explainer.reader
         outside = {*self.drop, *(() if self.offset is None else (self.offset,))}
@@ -268,7 +268,7 @@ class Partition:
         try:
             return solve(np.arange(features.n_rows))
         except REFUSALS as error:
-            # No rows: a table that does not fit raises here, whatever its rows.
+            # Without rows: a table with wrong columns raises here, whatever its rows.
             solve(np.arange(0))
             if self.on_bad_rows == "raise":
                 raise _naming_the_row(solve, features, error, kept, offsets) from None
@@ -286,7 +286,7 @@ def _restored(digest: str, data: bytes) -> Partition:
 
 
 def _kept_cells(frame: TableLike, keep: Sequence[str]) -> Callable[[int], str]:
-    """Return a function that names a row by its kept columns. Such as " (id=17)"."""
+    """Return a function that names a row by its kept columns, such as " (id=17)"."""
     table = as_table(frame, allow_empty=True)
 
     def cells(row: int) -> str:
@@ -304,10 +304,7 @@ def _naming_the_row(
     kept: Callable[[int], str],
     offsets: np.ndarray | None,
 ) -> Exception:
-    """Return the error with the row's number added.
-
-    It is in the text and the attribute ``row``; its ``reason`` is that of the row.
-    """
+    """Return the error with the row's number in its text and in ``row``."""
     row, reason = getattr(error, "row", None), error
     if row is None:
         row, reason = first_refused(solve, features, error, offsets)
@@ -320,7 +317,7 @@ def _naming_the_row(
 
 
 def _check_offset(explainer: Explainer, offset: str) -> None:
-    """Refuse offsets that are no column, or a feature, and explainers of a unit that has none."""
+    """Refuse an ``offset`` that is no column or a feature, and explainers of a unit without offsets."""
     if not isinstance(offset, str):
         do = "Make them a column of every table: offset='log_exposure'"
         raise InputTypeError(message("`offset` must name a column", f"Got {type(offset).__name__}", do))
@@ -331,6 +328,6 @@ def _check_offset(explainer: Explainer, offset: str) -> None:
 
 
 def _is_sampled(explainer: Explainer, index: Any, order: int) -> bool:
-    """Say whether values will have standard errors; models that need no background are never sampled."""
+    """Say whether values will have standard errors, by a forecast for a background row."""
     background = explainer.reader.traits.background
     return background is not None and not explainer.plan(background.take(slice(0, 1)).native, index, order).exact

@@ -1,4 +1,4 @@
-"""Tables as engines hand them over: of any library, and drifting from what the model was fitted with."""
+"""Convert tables of engines to the library, types and categories of the background."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from exactshap.results.data import frame_kind, frame_of
 
 
 def as_frame(table: TableLike) -> tuple[Any, Callable[[Any], Any]]:
-    """Return a frame, and a function that gives its kind back; engines also pass record batches and mappings of arrays."""
+    """Return a frame, and a function that converts back; engines also pass record batches and mappings of arrays."""
     if isinstance(table, Mapping):
         frame = frame_of(None, table, None)
         names = "column_names" if frame_kind(frame) == "pyarrow" else "columns"
@@ -32,10 +32,7 @@ def as_frame(table: TableLike) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def check_types(table: Table, background: Table | None) -> None:
-    """Refuse text in the background's numeric columns; warn of lost digits.
-
-    Digits are lost where the background had more of them.
-    """
+    """Refuse text in numeric columns; warn where the background has more digits."""
     if background is None or background.n_columns != table.n_columns:
         return
     for j, name in enumerate(table.names or ()):
@@ -62,7 +59,7 @@ def in_library_of(table: Table, background: Table | None) -> Table:
     import narwhals.stable.v2 as nw
 
     frame = nw.from_native(table.native, eager_only=True)
-    # pandas makes objects of columns without values and of truth values with gaps: numbers hold both.
+    # pandas makes objects of empty columns and of booleans with missing cells: numbers hold both.
     gaps = [
         name
         for name, kind in frame.schema.items()
@@ -74,9 +71,7 @@ def in_library_of(table: Table, background: Table | None) -> Table:
 
 
 def with_categories(table: Table, background: Table | None) -> Table:
-    """Return a table with categories where the background has them.
-
-    Only where the background's column has all of the table's categories.
+    """Return a table with the background's categories, where these include all of the table's.
 
     Parquet keeps categories of text, but gives whole numbers back as numbers, and engines hand over plain text.
     """

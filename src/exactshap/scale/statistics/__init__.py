@@ -1,4 +1,4 @@
-"""Statistics of parts of a table that add up to those of the whole."""
+"""Compute statistics of parts of a table that add up to those of the whole."""
 
 from __future__ import annotations
 

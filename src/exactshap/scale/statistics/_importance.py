@@ -1,4 +1,4 @@
-"""Global importances of a table in parts, by exact sums: they do not depend on how it was cut."""
+"""Add up global importances over parts of a table, exactly, so that they do not depend on the parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VALUE = "phi_"
 
 @dataclass(frozen=True, repr=False)
 class GlobalImportance:
-    r"""Hold every column's mean and mean absolute value. The rows come in parts.
+    r"""Hold the mean and mean absolute value of each column, over parts.
 
     .. math:: \frac{1}{n} \sum_i |\phi_{ij}| \quad\text{and}\quad \frac{1}{n} \sum_i \phi_{ij}
 
@@ -97,7 +97,7 @@ class GlobalImportance:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON holds. Sums are texts of whole numbers, which JSON's numbers would round.
+        """Return the content for JSON, with sums as text.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class GlobalImportance:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> GlobalImportance:
-        """Return what :meth:`to_json` was made of.
+        """Return the importances that :meth:`to_json` wrote.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class GlobalImportance:
         return self.absolute_sums.means(self.n_rows)
 
     def to_frame(self) -> Any:
-        """Return a frame with the columns ``feature``, ``mean_abs`` and ``mean``. It is of whichever library is installed.
+        """Return a frame with the columns ``feature``, ``mean_abs`` and ``mean``.
 
         Returns
         -------
@@ -154,7 +154,7 @@ class GlobalImportance:
 
 
 def value_columns(table: TableLike) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Return value columns' names and numbers, and which rows were explained. The numbers are (n_rows, n_columns)."""
+    """Return names and numbers (n_rows, n_columns) of value columns, and which rows were explained."""
     wide = as_table(table, allow_empty=True)
     names = wide.names or ()
     values = [j for j, name in enumerate(names) if name.startswith(_VALUE)]
@@ -175,7 +175,7 @@ _ROWS_AT_ONCE = 2**25
 
 @dataclass(frozen=True)
 class ExactSums:
-    """One sum for each column, as a whole number of 2^-1074. Integers of Python have no largest value, so nothing is lost.
+    """Hold the sum of each column as a multiple of 2^-1074, exact in Python's unbounded integers.
 
     >>> one = ExactSums.of(np.array([[1e16], [1.0], [-1e16]]))
     >>> one.means(1)
@@ -191,7 +191,7 @@ class ExactSums:
 
     @classmethod
     def with_magnitudes(cls, values: np.ndarray) -> tuple[ExactSums, ExactSums]:
-        """Return column sums of an array, and those of absolute values. The array is (n_rows, n_columns)."""
+        """Return the column sums of an array (n_rows, n_columns), and those of its absolute values."""
         values = np.asarray(values, np.float64)
         if not np.isfinite(values).all():
             raise InputError(message("Values must be finite to be summed", do="Leave such rows out"))
@@ -216,12 +216,12 @@ class ExactSums:
 
 
 def _units(column: np.ndarray) -> tuple[int, int]:
-    r"""Return a column's exact sums of positive and of negative numbers. They are :math:`2^{1074} \sum_i |m_i| 2^{e_i}`.
+    r"""Return a column's exact sums :math:`2^{1074} \sum_i |m_i| 2^{e_i}` of positive and of negative numbers.
 
     Mantissas have 53 bits and are added up exponent by exponent.
     """
     fraction, exponent = np.frexp(np.ascontiguousarray(column))
-    # A whole number by definition of float64
+    # An integer by definition of float64
     mantissa = np.ldexp(np.abs(fraction), 53).astype(np.int64)
     if not mantissa.any():
         return 0, 0

@@ -1,4 +1,4 @@
-"""Approximate quantiles of values of a table in parts, by sketches that add up."""
+"""Estimate quantiles of values over parts of a table, by sketches that add up."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from exactshap.scale.statistics._importance import value_columns
 
 @dataclass(frozen=True, repr=False)
 class GlobalQuantiles:
-    r"""Hold approximate quantiles of every column of values. The rows come in parts.
+    r"""Hold approximate quantiles of each column of values, over parts.
 
-    Each column has a DDSketch: counts of its values in bins with ends that grow by :math:`(1 + \epsilon) / (1 - \epsilon)`, so that a
+    Each column has a DDSketch: counts of its values in bins with edges that grow by :math:`(1 + \epsilon) / (1 - \epsilon)`, so that a
     quantile :math:`q` comes out as :math:`\hat q` with :math:`|\hat q - q| \le \epsilon |q|`.
 
     Attributes
@@ -115,7 +115,7 @@ def _empty(relative_error: float) -> Any:
 
 
 def _sketch(values: np.ndarray, relative_error: float) -> Any:
-    """Return the sketch of some values: they are counted bin by bin here, as the library takes them one by one."""
+    """Return the sketch of some values, counted bin by bin, as the library takes them one by one."""
     sketch = _empty(relative_error)
     mapping = sketch._mapping  # its bins have no public name
     size = np.abs(values)

@@ -1,4 +1,4 @@
-"""Ridge regression on a fitted feature map, from normal equations of parts of a table."""
+"""Fit ridge regression on a fitted feature map from normal equations of parts of a table."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from exactshap._runtime.types import Column, TableLike
 from exactshap.errors import InputError, message
 
-# Rows that have their features made at a time.
+# Rows that are transformed at a time.
 _ROWS_AT_ONCE = 8192
 
 
 class PartialRidge:
-    r"""Hold normal equations of one part of a table. They add up to ridge regression on the features of the whole.
+    r"""Hold normal equations of ridge regression on part of a table.
 
     .. math:: \Bigl(\sum_i w_i (\varphi_i - \bar\varphi)(\varphi_i - \bar\varphi)^\top + \alpha I\Bigr) \beta
               = \sum_i w_i (\varphi_i - \bar\varphi) (y_i - \bar y)
@@ -113,7 +113,7 @@ class PartialRidge:
 
 
 class _Moments:
-    """Hold weight, mean and centred products of features and target. The target is their last column."""
+    """Hold weight, mean and centred products of the features and, as last column, the target."""
 
     def __init__(self, n_rows: int, weight: float, mean: np.ndarray, products: np.ndarray) -> None:
         self.n_rows, self.weight, self.mean, self.products = n_rows, weight, mean, products
