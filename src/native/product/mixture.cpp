@@ -40,22 +40,24 @@ struct Mixture {
 
 constexpr int64_t MOST_RADII = 32;
 
-/// Rules of growing size, and the error of each for integrands that ellipses around [0, 1] bound.
+/// Rules of growing size, and the error of each for integrands that ellipses around [0, 1] bound; behind these the rules of 1, 2, ... nodes
+/// for functional terms with small factors.
 struct BoundedRules {
   In<double, 1> gammas;  // (n_radii,): the largest |2 t - 1| on an ellipse
   In<double, 2> errors;  // (n_rules, n_radii): logarithms, for an integrand of at most 1 on the ellipse; the last rule is exact
   In<int64_t, 1> offsets;
   In<double, 1> nodes, weights;
-  double allowed;   // logarithm of the error of a term
+  double allowed, allowed_error;  // logarithm of the error of a term, and that error
   int64_t uniform;  // whether rules are those of a density that is 1 on [0, 1]
-  EXACTSHAP_FIELDS(gammas, errors, offsets, nodes, weights, allowed, uniform)
+  EXACTSHAP_FIELDS(gammas, errors, offsets, nodes, weights, allowed, allowed_error, uniform)
 
   bool fit() const {
     const int64_t n_rules = errors.size[0], n_radii = gammas.size[0];
-    if (n_rules < 1 || n_radii < 1 || n_radii > MOST_RADII || errors.size[1] != n_radii || offsets.size[0] != n_rules + 1) return false;
-    for (int64_t r = 0; r < n_rules; r++)
+    if (n_rules < 1 || n_radii < 1 || n_radii > MOST_RADII || errors.size[1] != n_radii || offsets.size[0] < n_rules + 1) return false;
+    const int64_t n_all = offsets.size[0] - 1;
+    for (int64_t r = 0; r < n_all; r++)
       if (offsets[r + 1] <= offsets[r]) return false;
-    return offsets[0] == 0 && offsets[n_rules] == nodes.size[0] && nodes.size[0] == weights.size[0];
+    return offsets[0] == 0 && offsets[n_all] == nodes.size[0] && nodes.size[0] == weights.size[0];
   }
 
   bool allows(int64_t rule, const double* bounds) const {
@@ -74,6 +76,24 @@ struct BoundedRules {
       else low = middle + 1;
     }
     return low;
+  }
+
+  /// The smallest rule for sparse functional terms whose error is allowed, or -1.
+  ///
+  ///   prod_{k != j} F_k = sum_r e_r t^r (1 - t)^(d - 1 - r),   e_r <= C(d - 1, r) mean^r   (Maclaurin; e_r is elementary symmetric)
+  ///
+  /// A rule of n nodes is exact for r < 2 n. It underestimates the others, as it is a Gauss rule for s = t / (1 - t), and their
+  /// integrals are 1 / (d C(d - 1, r)), so that it is off by at most mean^(2 n) / (d (1 - mean)).
+  int64_t sparse(double sum, int64_t n_players, double weight) const {
+    const int64_t n_rules = errors.size[0], n_all = offsets.size[0] - 1;
+    const double mean = sum / double(n_players - 1);
+    if (n_all == n_rules || !(mean < 0.5)) return -1;
+    double error = weight / (double(n_players) * (1.0 - mean));
+    for (int64_t rule = n_rules; rule < n_all; rule++) {
+      error *= mean * mean;
+      if (error <= allowed_error) return rule;
+    }
+    return -1;
   }
 };
 
@@ -159,6 +179,7 @@ EXACTSHAP_INLINE void fill_factors(const double* distance, double rate, int64_t 
 struct Sweep {
   const double *inside, *outside;  // distances (padded, LANES)
   double *a, *b, *strip, *share, *total;  // factors, buffers of either way, and the sums (n_players + 2, LANES)
+  double* behind;  // (n_players, LANES): sums that a player and all behind it gain, those that are gone at a rate
   int64_t n_players;
   bool functional;  // whether absent factors are 1
   int64_t n_active;  // players whose factors differ: those behind are gone, with factors 0 like the last of these
@@ -241,16 +262,28 @@ struct Sweep {
         }
         store(sum + weight * (slope * part), total + at);
       }
-    for (int64_t k = n_active; k < n_players; k++)
-      for (int i = 0; i < N; i++) {
-        load(share + (n_active - 1) * LANES + i * EACH, part), load(total + k * LANES + i * EACH, sum);
-        store(sum - weight * part, total + k * LANES + i * EACH);
-      }
+    for (int i = 0; i < N && n_active < n_players; i++) {
+      load(share + (n_active - 1) * LANES + i * EACH, part), load(behind + n_active * LANES + i * EACH, sum);
+      store(sum - weight * part, behind + n_active * LANES + i * EACH);
+    }
     for (int i = 0; i < N; i++) {
       double *const first = total + n_players * LANES + i * EACH, *const last = first + LANES;
       load(first, sum), store(sum + empty[i], first);
       load(last, sum), store(sum + full[i], last);
     }
+  }
+
+  /// Add to each player what was added for it and all behind it.
+  void add_behind() const {
+    Widest running[N], part, sum;
+    for (int i = 0; i < N; i++) running[i] = Widest{};
+    for (int64_t k = 0; k < n_players; k++)
+      for (int i = 0; i < N; i++) {
+        const int64_t at = k * LANES + i * EACH;
+        load(behind + at, part), load(total + at, sum);
+        running[i] = running[i] + part;
+        store(sum + running[i], total + at);
+      }
   }
 };
 
@@ -384,7 +417,7 @@ struct Rates {
   Array<double, 1> shrunk, reduced;  // nodes and weights of a rule (n_nodes,)
   Node* some_nodes;
   double* suffix;
-  int64_t largest;  // rule
+  int64_t largest;  // number of nodes
 
   /// Add the values of the distances in `sweep`, times `share`.
   void add(double share) {
@@ -412,13 +445,19 @@ struct Rates {
  private:
   /// Set the shares of one rate.
   void add_rate(double rate, double weight, double height, bool is_known) {
-    double bounds[MOST_RADII];
     const Spread spread = sweep.spread(rate, is_known);
-    const double end = sweep.functional && rules.uniform ? end_of(spread.least, height - rules.allowed) : 1.0;
-    Spread{end * spread.most, 0.0, spread.shift, spread.square, spread.middle}.fill_bounds(
-        rules.gammas, height, above_logarithm(weight), bounds);
-    const int64_t rule = rules.smallest(bounds), first = rules.offsets[rule], stop = rules.offsets[rule + 1];
-    largest = rule > largest ? rule : largest;
+    int64_t rule = -1;
+    double end = 1.0;
+    if (sweep.functional) rule = rules.sparse(double(sweep.n_players) - 2.0 * spread.least, sweep.n_players, weight);
+    if (rule < 0) {
+      double bounds[MOST_RADII];
+      if (sweep.functional && rules.uniform) end = end_of(spread.least, height - rules.allowed);
+      Spread{end * spread.most, 0.0, spread.shift, spread.square, spread.middle}.fill_bounds(
+          rules.gammas, height, above_logarithm(weight), bounds);
+      rule = rules.smallest(bounds);
+    }
+    const int64_t first = rules.offsets[rule], stop = rules.offsets[rule + 1];
+    largest = stop - first > largest ? stop - first : largest;
     if (sweep.functional) sum_functional(first, stop, end);
     else sum_rule(rules.nodes.slice(first, stop), rules.weights.slice(first, stop), sweep.strip, sweep.n_players);
   }
@@ -440,7 +479,7 @@ struct Rates {
   }
 };
 
-/// Add the values of single players (n_rows, n_players, n_outputs), v(empty) and v(D) (n_rows, n_outputs); set the largest rule (n_rows,).
+/// Add the values of single players (n_rows, n_players, n_outputs), v(empty) and v(D) (n_rows, n_outputs); set the largest number of nodes (n_rows,).
 ///
 ///   phi_j = sum_m w_m sum_i c_i sum_l omega_l (a_j - b_j) sum_q weight_q prod_{k != j} F_k(t_q),   F = b + t (a - b),
 ///   a_k = exp(-rho_l inside_rki),   b_k = exp(-rho_l outside_mki)
@@ -462,7 +501,7 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
   auto counts = context.empty<int64_t>(n_slots), player = context.empty<int64_t>(n_players);
   auto strip = context.empty<double>(n_players, STEP), total = context.empty<double>(n_players + 2, LANES);
   auto suffix = context.empty<double>(n_players, MOST, LANES);
-  auto share = context.empty<double>(n_players, LANES);
+  auto share = context.empty<double>(n_players, LANES), behind = context.empty<double>(n_players, LANES);
   auto nodes = context.empty<Node>(n_nodes), some_nodes = context.empty<Node>(n_nodes);
   auto nearest = context.empty<double>(n_players), reduced = context.empty<double>(n_nodes), shrunk = context.empty<double>(n_nodes);
   auto lanes = context.empty<bool>(n_background, LANES);
@@ -471,7 +510,7 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
   const bool any_small = fill_nodes(rules.nodes, rules.weights, n_players, nodes.data);
   const Coincident coincident = {lanes.data, lane_weights[0].data, lane_weights[1].data, n_background};
   Rates rates = {mixture, rules, {a.data, counts.data, n_slots, n_numbers}, {nearest.data, player.data},
-                 {present.data, absent.data, a.data, b.data, strip.data, share.data, total.data, n_players, false, n_players},
+                 {present.data, absent.data, a.data, b.data, strip.data, share.data, total.data, behind.data, n_players, false, n_players},
                  nodes.data, any_small, shrunk, reduced, some_nodes.data, suffix.data, 0};
   for (int64_t start = 0; start < n_terms; start += LANES) {
     const bool any = coincident.find(outside, background_weights, start);
@@ -484,7 +523,9 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
         rates.order.sort(present.data, n_players);
         load_distances(inside[r], start, padded, player.data, present.data);
         rates.sweep.functional = true;
+        behind.fill(0.0);
         rates.add(1.0);
+        rates.sweep.add_behind();
         coincident.weigh(n_players, total.data);
         rates.kept.forget();  // those of players that were not gone
       }

@@ -52,14 +52,8 @@ class _RuleArrays(NamedTuple):
     nodes: np.ndarray
     weights: np.ndarray
     allowed: float
+    allowed_error: float
     uniform: int
-
-
-class BoundedRules(NamedTuple):
-    """Rules as the kernel reads them, and how many nodes each has."""
-
-    arrays: Handle
-    sizes: np.ndarray
 
 
 def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
@@ -130,8 +124,8 @@ def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, 
 
 
 @functools.lru_cache(maxsize=64)
-def mixture_rules(semivalue: Semivalue, n_players: int) -> BoundedRules:
-    """Return the rules for single players with their errors; the last one is exact."""
+def mixture_rules(semivalue: Semivalue, n_players: int) -> Handle:
+    """Return the rules for single players with their errors, the last of which is exact, and then those for sparse functional terms."""
     degree, measure = n_players - 1, semivalue.of_size(1, 1)
     exact = degree // 2 + 1
     counts = [count for count in _SIZES if count < exact]
@@ -141,19 +135,46 @@ def mixture_rules(semivalue: Semivalue, n_players: int) -> BoundedRules:
     )
     # Exact rules have an error of 0, of logarithm minus infinity
     rules = [measure.rule(2 * count - 1) for count in counts] + [measure.rule(degree)]
+    if measure == UNIFORM:
+        rules += [sparse_rule(n_players, count) for count in range(1, min(_MOST_SPARSE, degree // 2) + 1)]
     nodes, weights = (np.concatenate(parts).astype(float) for parts in zip(*rules, strict=True))
-    sizes = np.array([len(rule[0]) for rule in rules])
-    offsets = np.cumsum([0, *sizes])
-    arrays = _RuleArrays(np.cosh(_LOG_RADII), errors, offsets, nodes, weights, math.log(_ALLOWED), int(measure == UNIFORM))
-    return BoundedRules(Handle(arrays), sizes)
+    offsets = np.cumsum([0, *(len(rule[0]) for rule in rules)])
+    uniform = int(measure == UNIFORM)
+    return Handle(_RuleArrays(np.cosh(_LOG_RADII), errors, offsets, nodes, weights, math.log(_ALLOWED), _ALLOWED, uniform))
+
+
+def sparse_rule(n_players: int, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the rule on [0, 1] that is exact for :math:`t^r (1 - t)^{d - 1 - r}`, r < 2 n_nodes, where n_nodes < d / 2.
+
+    With s = t / (1 - t) that is the Gauss rule of the density :math:`(1 + s)^{-d - 1}` of s > 0, whose polynomials are those of Jacobi
+    with the exponents 0 and -d - 1 in x = 1 + 2 s. A product of many factors t a + 1 - t with small a is a short sum of these.
+    """
+    n, k = n_players + 1.0, np.arange(n_nodes)
+    diagonal = (2.0 * k * (n - k - 1.0) + n) / ((n - 2.0 * k) * (n - 2.0 * k - 2.0))
+    k = np.arange(1, n_nodes + 1)
+    off_diagonal = k * (n - k) / ((n - 2.0 * k) * np.sqrt((n - 2.0 * k) ** 2 - 1.0))
+    s = np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1))
+    # Eigenvalues are off by rounding of the largest one; a step of Newton takes each to its own
+    for _ in range(2):
+        before, here, slope_before, slope, squares = 0.0, np.ones(n_nodes), 0.0, np.zeros(n_nodes), np.zeros(n_nodes)
+        for i in range(n_nodes):
+            squares += here**2
+            beta = off_diagonal[i - 1] if i else 0.0
+            slope_before, slope = slope, ((s - diagonal[i]) * slope + here - beta * slope_before) / off_diagonal[i]
+            before, here = here, ((s - diagonal[i]) * here - beta * before) / off_diagonal[i]
+        s = s - here / slope
+    t = s / (1.0 + s)
+    # Weights by the places as they are rounded, so that d - 1 roundings of 1 - t cancel
+    return t, (1.0 - t) ** (1 - n_players) / (n_players * squares)
 
 
 _LOG_RADII = np.geomspace(0.05, 7.0, 24)  # logarithms of the parameters of ellipses
+_MOST_SPARSE = 24  # nodes
 _SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 48, 56, 64, 72, 80, 96, 112, 128)
 
 
 def solve_mixture(
-    rules: BoundedRules,
+    rules: Handle,
     mixture: PreparedMixture,
     inside: np.ndarray,
     outside: np.ndarray,
@@ -171,7 +192,7 @@ def solve_mixture(
     empty, full = np.zeros((n_rows, n_outputs)), np.zeros((n_rows, n_outputs))
     largest = np.zeros(n_rows, np.int64)
     arguments = (np.ascontiguousarray(array, float) for array in (inside, outside, weights, coefficients))
-    fill_mixture(*arguments, mixture.arrays, rules.arrays, values, empty, full, largest)
+    fill_mixture(*arguments, mixture.arrays, rules, values, empty, full, largest)
     scale = np.full(n_rows, np.abs(coefficients).max(axis=0, initial=0.0).sum() * np.abs(weights).sum())
     return Part(
         values,
@@ -180,5 +201,5 @@ def solve_mixture(
         "quadrature of a mixture of Gaussians",
         error_bound=4.0 * mixture.error * scale,
         scale=scale,
-        n_nodes=int(rules.sizes[largest].max(initial=0)),
+        n_nodes=int(largest.max(initial=0)),
     )
