@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.svm import SVR
 
 from exactshap import __version__, decompose_hsic, decompose_mmd, decompose_r2, explain
@@ -39,12 +39,13 @@ def test_values_cite_their_game_and_their_method(model, background, settings, wa
 def test_sampled_values_cite_their_estimator():
     wide = RNG.normal(size=(20, 15))
     sampled = explain(lambda rows: np.sin(rows).sum(axis=1) * rows[:, 0], wide[:1], wide, budget=300, random_state=0)
-    assert "polyshap" in keys(sampled.cite())
+    assert keys(sampled.cite()) == ["exactshap", "polyshap"]
 
 
 def test_decompositions_cite_their_statistic():
     forest = RandomForestRegressor(3, max_depth=3, random_state=0).fit(X, Y)
     assert keys(decompose_r2(forest, X, Y).cite()) == ["exactshap", "qshap"]
+    assert keys(decompose_r2(LinearRegression(), X, Y, game="refit").cite()) == ["exactshap", "lindeman"]
     assert keys(decompose_mmd(X[:30], X[30:]).cite()) == ["exactshap", "pkexshapley"]
     assert keys(decompose_hsic(X, Y).cite()) == ["exactshap", "pkexshapley"]
 

@@ -155,7 +155,7 @@ def readable(explanation: Data) -> Data:
 _METHODS = {
     r"quadrature|folded": "owen",
     r"per-term enumeration": "starshap",
-    r"PolySHAP": "polyshap",
+    r"PolySHAP|regression": "polyshap",
     r"tables|paths|walks": "treeshap",
 }
 _VALUE_FUNCTION_PAPERS = {"functional": "pkexshapley", "observational": "rkhsshap", "path_dependent": "treeshap"}
@@ -167,8 +167,10 @@ def cited_by_values(value_function: str, method: str) -> list[str]:
     return [*dict.fromkeys(["exactshap", _VALUE_FUNCTION_PAPERS.get(value_function, "exactshap"), *found])]
 
 
-def cited_by_decomposition(statistic: str) -> list[str]:
+def cited_by_decomposition(statistic: str, game: str) -> list[str]:
     """Return the keys of the papers behind a decomposition, the library's own first."""
+    if game == "refit":
+        return ["exactshap", "lindeman"]
     return ["exactshap", "pkexshapley" if re.search("MMD|HSIC", statistic) else "qshap"]
 
 

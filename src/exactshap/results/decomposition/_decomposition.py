@@ -121,7 +121,7 @@ class Decomposition:
 
     def cite(self) -> str:
         """Return BibTeX to cite: of the library and the statistic's paper."""
-        return bibtex(cited_by_decomposition(self.statistic))
+        return bibtex(cited_by_decomposition(self.statistic, getattr(self, "game", "")))
 
     def to_frame(self) -> Any:
         """Return one row per feature, in feature order, as a frame.
