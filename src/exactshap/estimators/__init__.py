@@ -1,4 +1,4 @@
-"""Estimators that keep scikit-learn's contract."""
+"""Provide estimators with scikit-learn's interface."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from exactshap.estimators.shadow_selector import ShadowSelector
     from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier, ShapleyKernelRidge
 
-# Imported on first use: scikit-learn is not needed before
+# Imported on first use, as they load scikit-learn
 __getattr__ = on_first_use(
     __name__,
     {

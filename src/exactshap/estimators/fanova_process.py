@@ -1,6 +1,6 @@
-r"""Fit a Gaussian process that knows the Shapley values of its functional components in closed form.
+r"""Fit a Gaussian process with closed-form Shapley values of its functional components.
 
-Sums over all sets of columns go by quadrature:
+Sums over all sets of columns are integrals:
 
 .. math:: \sum_{U \ni i, j} \frac{1}{|U|^2} \prod_{k \in U} h_k
           = h_i h_j \int_0^1 u \prod_{k \ne i, j} (1 + u\, h_k)\, (-\ln u)\, \mathrm{d}u
@@ -30,9 +30,9 @@ from exactshap.solvers.product import set_sums
 
 
 def squared_shares(h: np.ndarray) -> np.ndarray:
-    """Return the sum over all U with i and j of prod h_U / |U|^2. It is (n_rows, d, d), from non-negative h (n_rows, d)."""
+    """Return the sums (n_rows, d, d) over U with i and j of prod h_U / |U|^2, for h (n_rows, d) >= 0."""
     u, weights = log_rule(-(-h.shape[1] // 2))
-    # (n_rows, n_nodes, d), at least 1: dividing by them loses nothing
+    # (n_rows, n_nodes, d), at least 1, so that dividing by them is stable
     factors = 1.0 + u[None, :, None] * h[:, None, :]
     product = weights * factors.prod(axis=2)
     ratios = h[:, None, :] / factors
@@ -44,10 +44,10 @@ def squared_shares(h: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def log_rule(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the Gauss rule of the weight :math:`-\ln u` on [0, 1]. It is exact to degree ``2 n_nodes - 1``.
+    r"""Return the Gauss rule of the weight :math:`-\ln u` on [0, 1], exact to degree ``2 n_nodes - 1``.
 
-    It is the law of a product of two uniform numbers: a product of two Gauss-Legendre rules has its moments, and Lanczos' recursion
-    (Gragg and Harrod 1984) reduces that to as few nodes.
+    The weight is the density of a product of two uniform numbers: a product of two Gauss-Legendre rules has its moments, and
+    Lanczos' recursion (Gragg and Harrod 1984) reduces it to ``n_nodes`` nodes.
     """
     t, w = find("shapley").rule(degree=2 * n_nodes - 1)
     nodes, mass = np.outer(t, t).ravel(), np.outer(w, w).ravel()
@@ -56,7 +56,7 @@ def log_rule(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     for _ in range(n_nodes):
         following = nodes * basis[-1]
         diagonal.append(float(following @ basis[-1]))
-        for one in (*basis, *basis):  # twice: orthogonal up to rounding
+        for one in (*basis, *basis):  # twice, to be orthogonal up to rounding
             following = following - (following @ one) * one
         off_diagonal.append(float(np.linalg.norm(following)))
         basis.append(following / off_diagonal[-1] if off_diagonal[-1] > 0 else following)
@@ -67,7 +67,7 @@ def log_rule(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class FanovaValues:
-    """Shapley values of the functional components, as a distribution.
+    """Hold the distribution of Shapley values of the functional components.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class FanovaValues:
     residual : array of shape (n_rows,)
         Posterior mean of f(x) - baseline - sum of values.
     covariance_residual : array of shape (n_rows,)
-        Posterior variance of f(x) - f_empty (of f(x)), computed on its own, less the sum of the covariance.
+        Posterior variance of f(x) - f_empty (of f(x)), computed independently, less the sum of the covariance.
     """
 
     values: np.ndarray
@@ -91,7 +91,7 @@ class FanovaValues:
 
     @property
     def std(self) -> np.ndarray:
-        """Standard deviations, (n_rows, n_features)."""
+        """Return standard deviations, (n_rows, n_features)."""
         return np.sqrt(np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2), 0.0))
 
 
@@ -102,9 +102,9 @@ class FanovaEffects:
     Attributes
     ----------
     of_mean, total_of_mean : array of shape (n_features,), float
-        Of the posterior mean, and its variance over the product of the columns' distributions, computed on its own.
+        Effects of the posterior mean, and its variance over the product of the columns' distributions, computed independently.
     expected, expected_total : array of shape (n_features,), float
-        Posterior expectation of the effects and of the variance: not smaller, as what is not known varies as well.
+        Posterior expectation of the effects and of the variance, larger by the posterior uncertainty.
     """
 
     of_mean: np.ndarray
@@ -113,16 +113,16 @@ class FanovaEffects:
     expected_total: float
 
 
-# Length scales that are tried, as multiples of median distances.
+# Candidate length scales, as multiples of median distances.
 WIDTHS = (0.5, 1.0, 2.0)
-# Strengths of interactions that are tried, c of the kernel: half a decade apart.
+# Candidate strengths of interactions, c of the kernel, half a decade apart.
 STRENGTHS = (0.1, 0.3, 1.0, 3.0)
-# Variance of the noise, relative to the process's.
+# Candidate variances of the noise, relative to that of the process.
 SMALLEST_NOISE = 1e-8
 
 
 class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    r"""Fit a Gaussian process with Gaussian Shapley values. Its FANOVA kernel gives them a known covariance.
+    r"""Fit a Gaussian process with Gaussian Shapley values, by a FANOVA kernel.
 
     .. math:: k(x, x') = s^2 \prod_{j=1}^d \bigl(1 + c\, \tilde k_j(x_j, x'_j)\bigr), \qquad
               \tilde k_j(a, b) = k_j(a, b) - \frac{\mu_j(a)\, \mu_j(b)}{\bar\mu_j}
@@ -149,8 +149,8 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
     Notes
     -----
-    Kernels with factors that are no covariances once 1 is subtracted, like a product of Gaussian kernels (:math:`k_j(x, x) - 1 = 0`), have no such
-    components: their "functional" values stay without a covariance, and ``value_function="interventional"`` has one.
+    Where a factor less 1 is no covariance, as in a product of Gaussian kernels (:math:`k_j(x, x) - 1 = 0`), there are no such
+    components: "functional" values have no covariance then, but ``value_function="interventional"`` has one.
 
     References
     ----------
@@ -183,7 +183,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self._X, self._shift, self._scale = X, float(y.mean()), float(y.std()) or 1.0
         target = (y - self._shift) / self._scale
         best = None
-        # The attributes are set for each try, as the components read them; the best ones are set again below.
+        # The components read these attributes, so they are set for each candidate; the best ones are set below.
         for scales, strength in itertools.product(self._length_scales(X), self._strengths()):
             self.length_scale_, self.strength_ = scales, strength
             self._means = _column_means(X, scales)
@@ -203,10 +203,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return self
 
     def predict(self, X: TableLike, return_std: bool = False) -> Any:
-        """Return the posterior mean of f, and its deviation with ``return_std``.
-
-        Both are (n_rows,); the deviation is without the noise.
-        """
+        """Return the posterior mean of f (n_rows,), with ``return_std`` also its deviation."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         sections = np.prod([1.0 + h for h in self._components(X)], axis=0)
@@ -214,11 +211,11 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         if not return_std:
             return mean
         prior = np.prod(1.0 + self._own(X), axis=1)
-        # A variance that is 0 may round to a negative number.
+        # A variance of 0 may be rounded to a negative number.
         return mean, np.sqrt(np.maximum(self.variance_ * (prior - self._explained(sections)), 0.0))
 
     def shapley_values(self, X: TableLike, value_function: str = "functional") -> FanovaValues:
-        r"""Return the posterior of the Shapley values. The game is v(S), the sum of all components of columns in S.
+        r"""Return the posterior of Shapley values of the sum of components within S.
 
         .. math:: \phi_j = \sum_{U \ni j} \frac{f_U(x)}{|U|}, \quad
                   \operatorname{Cov}(\phi_i, \phi_j) = s^2 \sum_{U \ni i, j} \frac{\prod_{k \in U} c\, \tilde k_k(x, x)}{|U|^2}
@@ -237,28 +234,28 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         constant = 0.0 if value_function == "functional" else 1.0 / X.shape[1]
         functionals = np.stack(set_sums(sections), axis=1) + constant  # (n_rows, d, n_train)
         values = functionals @ self.dual_coef_ + constant * self._shift
-        # L^-1 Phi: products of its rows are Phi' (K + noise)^-1 Phi, with one triangular solve for all rows and players.
+        # L^-1 Phi gives Phi' (K + noise)^-1 Phi by one triangular solve for all rows and players.
         whitened = solve_triangular(self._cholesky, functionals.reshape(-1, functionals.shape[2]).T, lower=True)
         whitened = whitened.T.reshape(functionals.shape)
         own = self._own(X)
         covariance = self.variance_ * (squared_shares(own) + constant**2 - whitened @ whitened.transpose(0, 2, 1))
-        # The section of f_empty, which "functional" leaves out
+        # The kernel section of f_empty, which "functional" leaves out
         fixed = 1.0 if constant == 0.0 else 0.0
         moving = np.prod([1.0 + h for h in sections], axis=0) - fixed
         variance = self.variance_ * (np.prod(1.0 + own, axis=1) - fixed - self._explained(moving))
         baseline = fixed * (self._shift + float(self.dual_coef_.sum()))
-        # Predicted by another way than the values: efficiency is checked, not assumed.
+        # Not computed from the values, so that efficiency is checked, not assumed.
         residual = self.predict(X) - baseline - values.sum(axis=1)
         return FanovaValues(values, covariance, baseline, residual, variance - covariance.sum(axis=(1, 2)))
 
     def shapley_effects(self) -> FanovaEffects:
-        r"""Return the Shapley effects. They split the variance over the product of the columns' distributions.
+        r"""Return the Shapley effects, which split the variance over independent columns.
 
         .. math:: \mathrm{effect}_j = \sum_{U \ni j} \frac{\sigma_U^2}{|U|}, \qquad
                   \sigma_U^2 = \alpha^\top \Bigl[\bigodot_{k \in U} G_k\Bigr] \alpha, \quad
                   G_k = \frac{c^2}{n} \tilde K_k \tilde K_k^\top
 
-        a product game over pairs of training rows; for the posterior expectation :math:`\alpha \alpha^\top` gives way to
+        a product game over pairs of training rows; for the posterior expectation :math:`\alpha \alpha^\top` is replaced by
         :math:`\alpha \alpha^\top - s^2 (K + \sigma^2 I)^{-1}` and the prior's own variance is added. Cost O(n_train^2 d^2).
         """
         check_is_fitted(self)
@@ -278,26 +275,26 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
     @property
     def kernel_(self) -> Kernel:
-        """The kernel over s^2, as a product of one-column kernels."""
+        """Return the kernel divided by s^2, as a product of one-column kernels."""
         check_is_fitted(self)
         return Custom([functools.partial(self._factor, j) for j in range(self._X.shape[1])])
 
     @property
     def X_fit_(self) -> np.ndarray:
-        """The training rows."""
+        """Return the training rows."""
         return np.array(self._X)
 
     @property
     def intercept_(self) -> float:
-        """What was taken off the targets."""
+        """Return what was subtracted from the targets."""
         return self._shift
 
     def factors(self, X: np.ndarray) -> np.ndarray:
-        """Return the factors 1 + c k~_j, (n_features, n_rows, n_train). They pair rows (n_rows, n_features) with training rows."""
+        """Return the factors 1 + c k~_j, (n_features, n_rows, n_train)."""
         return 1.0 + np.stack(self._components(X))
 
     def _factor(self, j: int, x: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return 1 + c k~_j of two sets of a column's cells. They are (n, 1) and (1, m)."""
+        """Return 1 + c k~_j of cells (n, 1) and (1, m) of column j."""
         a, b = np.ravel(x), np.ravel(z)
         return 1.0 + self.strength_ * (_gauss(a, b, self.length_scale_[j]) - np.outer(self._mean(a, j), self._mean(b, j)))
 
@@ -309,12 +306,12 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         ]
 
     def _own(self, X: np.ndarray) -> np.ndarray:
-        """Return c k~_j(x, x), (n_rows, d); not negative."""
+        """Return c k~_j(x, x) >= 0, (n_rows, d)."""
         means = np.stack([self._mean(X[:, j], j) for j in range(X.shape[1])], axis=1)
         return self.strength_ * np.maximum(1.0 - means**2, 0.0)
 
     def _mean(self, x: np.ndarray, j: int) -> np.ndarray:
-        """Return mu_j(x) over the root of its mean, (n_rows,)."""
+        """Return mu_j(x) divided by the root of its mean, (n_rows,)."""
         return _gauss(x, self._X[:, j], self.length_scale_[j]).mean(axis=1) / self._means[1][j]
 
     def _explained(self, sections: np.ndarray) -> np.ndarray:
@@ -343,17 +340,14 @@ def _gauss(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
 
 
 def _column_means(X: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return normalised mu_j of the training rows (d, n_train), and their scale.
-
-    The scale is the root of the mean of mu_j, (d,).
-    """
+    """Return normalised mu_j of the training rows (d, n_train), and the root of its mean (d,)."""
     means = np.stack([_gauss(x, x, scale).mean(axis=1) for x, scale in zip(X.T, scales, strict=True)])
     roots = np.sqrt(means.mean(axis=1))
     return means / roots[:, None], roots
 
 
 def _profile(kernel: np.ndarray, target: np.ndarray, noise: float | str) -> tuple[float, float, float]:
-    """Return the largest log marginal likelihood over noise, with its place. The place is the relative noise and the variance."""
+    """Return the largest log marginal likelihood over noise, the relative noise and the variance."""
     eigenvalues, vectors = np.linalg.eigh(kernel)
     eigenvalues, squares = np.maximum(eigenvalues, 0.0), (vectors.T @ target) ** 2
 

@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from exactshap._runtime.types import Column, PerColumn, RandomState, TableLike
 from exactshap.errors import InputError, message
 
-# Distinct whole numbers of a target that is taken for class labels, at most.
+# Largest number of distinct integers in a target that is taken for class labels.
 MAX_CLASSES = 20
 
 
 class ColumnSelector(SelectorMixin, BaseEstimator):
-    """What selectors of columns by exact values have in common: they take missing numbers and need a target."""
+    """Share the tags of column selectors: they accept missing numbers and need a target."""
 
     support_: np.ndarray
 
@@ -34,7 +34,7 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
 
 
 def ranks(strength: np.ndarray) -> np.ndarray:
-    """Return 1 for the largest number, 2 for the next; equal ones by their order.
+    """Return 1 for the largest number, 2 for the next; ties by position.
 
     >>> ranks(np.array([0.5, 2.0, 0.5]))
     array([2, 1, 3])
@@ -49,9 +49,9 @@ class HSICSelector(ColumnSelector):
 
     .. math:: \mathrm{HSIC}(X, y) = \sum_j \phi_j
 
-    A column has a large share if it depends on the target, alone or together with others, in whatever shape the kernels
-    see; columns that tell nothing have shares around or below 0. The statistic sees columns jointly, unlike a ranking by
-    one-column scores, but does not remove redundant ones: two copies of a column share its credit.
+    A column has a large share if the target depends on it, alone or together with others, in any form that the kernels
+    detect; uninformative columns have shares around or below 0. Unlike a ranking by one-column scores, the statistic is
+    joint, but it does not remove redundant columns: two copies of a column share its credit.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class HSICSelector(ColumnSelector):
     bandwidth, bandwidth_y : float, "median", "column-median" or list, default="column-median", "median"
         sigma. "column-median" makes every column count whatever its unit; "median" is the paper's.
     estimator : {"biased", "unbiased"}, default="biased"
-        Beyond 50,000 rows only the unbiased one, averaged over blocks of rows.
+        Beyond 50,000 rows "unbiased" is required, and averaged over blocks of rows.
     n_permutations : int, default=0
         Permutations of the target for p-values, in ``decomposition_``.
     random_state : int, Generator or None, default=0
@@ -139,7 +139,7 @@ class HSICSelector(ColumnSelector):
         """
         from exactshap.decompose import decompose_hsic
 
-        if hasattr(X, "columns"):  # its columns keep their kinds, and are checked by name in the decomposition
+        if hasattr(X, "columns"):  # a frame keeps its types; the decomposition checks its columns by name
             X, y = validate_data(self, X, y, skip_check_array=True)
             y = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
         else:

@@ -1,4 +1,4 @@
-"""Select the columns with larger exact Shapley values than columns that cannot matter."""
+"""Select the columns with larger exact Shapley values than permuted copies."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class ShadowSelector(ColumnSelector):
     Parameters
     ----------
     estimator : object, default=None
-        What is fitted: a classifier or regressor with exact values without a background, such as trees. None: a random forest of
-        100 trees of at most 50 leaves; of a regression a split sees a third of the columns.
+        Classifier or regressor with exact values without a background, such as trees. None: a random forest of 100 trees of at
+        most 50 leaves, which tries a third of the columns per split in a regression.
     n_trials : int, default=40
         Fits. A p-value is at least 1 / (1 + n_trials).
     level : float, default=0.05
-        Of the probability to keep any column that is independent of the target and of all other columns.
+        Bound on the probability to keep any column that is independent of the target and of all other columns.
     max_rows : int or None, default=1000
-        Rows that are explained in a trial, drawn anew; the model is fitted on all of them.
+        Rows to explain in a trial, drawn at random; the model is fitted on all rows.
     random_state : int, RandomState or None, default=None
-        Of permutations, fits and choices of rows.
+        Seed of permutations, fits and choices of rows.
     n_jobs : int, default=None
         Threads of the explanations.
 
@@ -61,10 +61,10 @@ class ShadowSelector(ColumnSelector):
     Notes
     -----
     The shadows are Boruta's (Kursa and Rudnicki 2010), the importances those of BorutaShap. Their rule counts how often a column beats
-    the largest shadow and asks for more than half of the trials. But the trials have one sample in common: a column that goes with
-    the target by chance does so in each of them, and the rule keeps it. Here the largest shadows are the distribution of what chance
-    alone does, as in a permutation test with the largest statistic (Westfall and Young 1993). All shadows of a trial have one
-    permutation, so that columns that are correlated have correlated shadows.
+    the largest shadow and requires more than half of the trials. But all trials share one sample: a column that correlates with
+    the target by chance does so in each of them, and the rule keeps it. Here the largest shadows estimate the distribution under
+    chance alone, as in a permutation test with the largest statistic (Westfall and Young 1993). All shadows of a trial share one
+    permutation, so that correlated columns have correlated shadows.
 
     A column that depends on a column that matters may be kept: the model may use either.
 
@@ -131,7 +131,7 @@ class ShadowSelector(ColumnSelector):
         few = self.max_rows is not None and len(X) > self.max_rows
         rows = both[generator.choice(len(X), self.max_rows, replace=False)] if few else both
         values = np.abs(Explainer(fitted, n_jobs=self.n_jobs, progress=False)(rows).values).mean(axis=0)
-        return values if values.ndim == 1 else values.sum(axis=1)  # over outputs
+        return values if values.ndim == 1 else values.sum(axis=1)  # mean over outputs
 
     def _model(self, y: np.ndarray) -> Any:
         if self.estimator is not None:

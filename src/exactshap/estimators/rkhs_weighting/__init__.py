@@ -1,4 +1,4 @@
-"""RKHS weightings of random subsets of columns, as scikit-learn estimators."""
+"""Fit RKHS weightings of random subsets of columns, as scikit-learn estimators."""
 
 from __future__ import annotations
 

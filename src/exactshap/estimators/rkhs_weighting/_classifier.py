@@ -1,4 +1,4 @@
-"""RKHS weightings of functions as a scikit-learn classifier of two classes."""
+"""Fit RKHS weightings of functions as a scikit-learn classifier of two classes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
               \min_{a, b} \frac{1}{m} \sum_i \ell\bigl(s_i f(x_i)\bigr) + \lambda\, a^\top G a + \epsilon\, a^\top a
 
     with s = -1 or 1, :math:`\ell(u) = \ln(1 + e^{-u})` (logistic) or :math:`\max(0, 1 - u)` (hinge). Both are 1-Lipschitz, as the bounds of the
-    method ask. With ``subsets`` the score is a sum of functions of few columns each (STAR), which is explained exactly.
+    method require. With ``subsets`` the score is a sum of functions of few columns each (STAR), which is explained exactly.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
     alpha : float, default=1e-5
         lambda.
     fit_intercept : bool, default=True
-        b is not penalised. The hinge loss has one always.
+        Whether to fit b, which is not penalised; the hinge loss always does.
     max_iter : int, default=1000
         Iterations of the solver.
 
@@ -109,7 +109,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: TableLike, y: Column, sample_weight: Column = None) -> RKHSWeightingClassifier:
-        """Draw parameters and subsets, and fit coefficients to X and y. Rows X are (n_rows, n_features), labels y (n_rows,)."""
+        """Draw parameters and subsets, and fit coefficients to X and labels y."""
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         weights = sample_weights(sample_weight, len(X))
@@ -181,7 +181,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         return coefficients, intercept
 
     def decision_function(self, X: TableLike) -> np.ndarray:
-        """Return f(x) (n_rows,). It is the log-odds of the second class for the logistic loss, a margin for the hinge."""
+        """Return f(x) (n_rows,): log-odds (logistic loss) or a margin (hinge)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return sum_of_terms(self, X)

@@ -1,11 +1,11 @@
-r"""Cross-validation of the regularisation of an RKHS weighting, every penalty and fold from one pass over the features.
+r"""Cross-validate the penalty of an RKHS weighting, all penalties and folds from one pass over the features.
 
 The random parameters are the same in every fold, so that a fold's normal equations are those of all rows less its own:
 
 .. math:: (A - A_f + m_f (\lambda G + \epsilon I))\, a = b - b_f, \qquad A = \sum_f A_f = \Phi^\top W \Phi
 
 and the squared error of the rows held out is :math:`y_f^\top W y_f - 2 a^\top b_f + a^\top A_f a`: no features are evaluated
-again. Where there are fewer rows than terms the same solution is found from kernel values of the rows,
+again. Where there are fewer rows than terms the same solution follows from kernel values of the rows,
 
 .. math:: (K_{tt} + m_t I)\, c = y_t, \qquad K = \Phi\, (\lambda G + \epsilon I)^{-1} \Phi^\top .
 
@@ -81,9 +81,9 @@ def _by_rows(problem: WeightingProblem, folds: Sequence[Fold], intercept: bool) 
         total = float(problem.weights[train].sum())
         center = float(problem.weights[train] @ problem.y[train]) / total if intercept else 0.0
         c = solve_rows(K[np.ix_(train, train)], root[train] * (problem.y[train] - center), total)
-        # Residuals are m c: their mean is added, as in fit
+        # Residuals are m c; the intercept is their mean, as in fit
         offset = center + float(root[train] @ c) if intercept else 0.0
-        predicted = K[np.ix_(out, train)] @ c  # times the root of its weight
+        predicted = K[np.ix_(out, train)] @ c  # times the root of the weight
         y, w = problem.y[out], problem.weights[out]
         errors = ((root[out] * (y - offset) - predicted) ** 2).sum()
         yield r2(float(errors), float(w @ (y - np.average(y, weights=w)) ** 2))

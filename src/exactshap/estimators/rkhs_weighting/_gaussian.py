@@ -1,4 +1,4 @@
-"""Base predictors with Gaussian parameters: rectified linear units and signs, in closed form."""
+"""Define base predictors with Gaussian parameters in closed form: rectified linear units and signs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from exactshap._native import kernel
 from exactshap.errors import InputError, message
 from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, check_widths, is_positive
 
-# Values of S: below, 1 + erf S loses more than 5 bits to cancellation and the scaled function takes over.
+# Below this S, 1 + erf S loses more than 5 bits to cancellation, and the scaled function is used.
 SCALED_BELOW = -4.0
 
 fill_inner = kernel("rkhs_weighting.fill_inner(X, W, out)")
 
 
 def _tilted(sigma: float, gamma: float, W: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
-    r"""Return centres u', deviation zeta and weights of K(u, w) p(w). K is Gaussian.
+    r"""Return centres u', deviation zeta and weights of K(u, w) p(w) for Gaussian K.
 
     .. math:: K(u, w)\, p(w) = C(u)\, N(w; u', \zeta^2 I), \quad u' = \frac{\sigma^2 u}{\sigma^2 + \gamma^2}, \quad
               \frac{1}{\zeta^2} = \frac{1}{\sigma^2} + \frac{1}{\gamma^2}, \quad
@@ -31,7 +31,7 @@ def _tilted(sigma: float, gamma: float, W: np.ndarray) -> tuple[np.ndarray, floa
 
 
 class _Directions(Instantiation):
-    """What all share: w ~ N(0, sigma^2 I)."""
+    """Share parameters w ~ N(0, sigma^2 I)."""
 
     sigma: float
 
@@ -40,7 +40,7 @@ class _Directions(Instantiation):
 
 
 class SignPredictor(_Directions):
-    """The base predictor sign(<w, x>)."""
+    """Provide the base predictor sign(<w, x>)."""
 
     degree = 0
 
@@ -50,7 +50,7 @@ class SignPredictor(_Directions):
 
 @dataclass(frozen=True)
 class _Gaussian(_Directions):
-    """What "relu" and "sign" share: the Gaussian kernel of width gamma."""
+    """Share the Gaussian kernel of width gamma, for "relu" and "sign"."""
 
     sigma: float = 1.0
     gamma: float | None = None
@@ -77,10 +77,7 @@ class _Gaussian(_Directions):
         return np.exp(-np.maximum(squares, 0.0) / (2.0 * self.width(size) ** 2))
 
     def correlation(self, size: int) -> float:
-        r"""Return :math:`\rho = \sigma^2 / (\sigma^2 + \gamma^2)`, the correlation under the kernel.
-
-        It is that of two parameters under :math:`K(u, w) p(u) p(w)`.
-        """
+        r"""Return the correlation :math:`\rho = \sigma^2 / (\sigma^2 + \gamma^2)` of u and w under :math:`K(u, w) p(u) p(w)`."""
         return self.sigma**2 / (self.sigma**2 + self.width(size) ** 2)
 
     def largest_tilt(self, size: int) -> float:
@@ -103,14 +100,14 @@ class _Gaussian(_Directions):
 def directions(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return x / |x| (0 where x = 0) and |x|."""
     largest = np.abs(X).max(axis=1, initial=0.0)
-    # Squares of huge and tiny values stay in range
+    # Scaled, so that squares neither overflow nor vanish
     scaled = X / np.where(largest > 0, largest, 1.0)[:, None]
     lengths = np.sqrt((scaled**2).sum(axis=1))
     return scaled / np.where(lengths > 0, lengths, 1.0)[:, None], lengths * largest
 
 
 def inner_products(X: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """Return X W' with row bits that depend on no other row. It is added up column by column."""
+    """Return X W', added up column by column, so that the bits of a row depend on no other row."""
     out = np.zeros((len(X), len(W)))
     fill_inner(np.ascontiguousarray(X), np.ascontiguousarray(W.T), out)
     return out
@@ -118,7 +115,7 @@ def inner_products(X: np.ndarray, W: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Relu(_Gaussian):
-    r"""The base predictor max(0, <w, x>) with Gaussian parameters and kernel.
+    r"""Provide the base predictor max(0, <w, x>) with Gaussian parameters and kernel.
 
     .. math:: E = C(u)\, \frac{\zeta |x|}{\sqrt{2\pi}} \bigl(e^{-S^2} + \sqrt{\pi}\, S\, (1 + \mathrm{erf}\, S)\bigr), \quad
               S = \frac{\langle u', x \rangle}{\sqrt{2}\, \zeta |x|}
@@ -143,7 +140,7 @@ class Relu(_Gaussian):
         return self.sigma * radius / math.sqrt(2.0)
 
     def theta(self, size: int, radius: float, tilt: float = 1.0) -> float:
-        r"""Return the exact theta; ``tilt`` |q|^2 of complex rows (see :meth:`largest_tilt`) goes into the angle only.
+        r"""Return the exact theta; ``tilt`` |q|^2 of complex rows (see :meth:`largest_tilt`) enters the angle only.
 
         .. math:: \theta^2 = r^2 (1 + 2\sigma^2/\gamma^2)^{-k/2} \frac{A}{A^2 - B^2}
                   \frac{\sqrt{1 - s^2} + s (\pi - \arccos s)}{2 \pi}, \quad
@@ -178,7 +175,7 @@ def _relu_bracket(S: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sign(SignPredictor, _Gaussian):
-    r"""The base predictor sign(<w, x>) with Gaussian parameters and kernel: :math:`E = C(u)\, \mathrm{erf}(S)`; 0 at x = 0."""
+    r"""Provide sign(<w, x>) with Gaussian parameters and kernel: :math:`E = C(u)\, \mathrm{erf}(S)`; 0 at x = 0."""
 
     def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         from scipy.special import erf
@@ -198,7 +195,7 @@ class Sign(SignPredictor, _Gaussian):
 
 @dataclass(frozen=True)
 class ExponentialSign(SignPredictor):
-    r"""Provide sign(<w, x>) with the kernel exp(<u, w> / 2 gamma^2). It is that of base="exponential-sign".
+    r"""Provide sign(<w, x>) with the kernel exp(<u, w> / 2 gamma^2), base="exponential-sign".
 
     .. math:: E = e^{\sigma^2 |u|^2 / 8 \gamma^4}\, \mathrm{erf}\Bigl(\frac{\sigma \langle u, x \rangle}{2 \sqrt2\, \gamma^2 |x|}\Bigr)
 
@@ -244,10 +241,9 @@ class ExponentialSign(SignPredictor):
         return erf(inner_products(directions(X)[0], W * (tilt / math.sqrt(2.0)))) * weights
 
     def kappa(self, size: int, radius: float = math.inf) -> float:
-        r"""Return the root of :math:`E e^{|w|^2 / 2 \gamma^2}` in closed form.
+        r"""Return kappa in closed form.
 
-        That is :math:`(1 - 2 c)^{-k/2}`, :math:`c = \sigma^2 / 2 \gamma^2`.
-        """
+        It is the root of :math:`E e^{|w|^2 / 2 \gamma^2} = (1 - 2 c)^{-k/2}`, :math:`c = \sigma^2 / 2 \gamma^2`."""
         return (1.0 - 2.0 * self._rate() * self.sigma**2) ** (-size / 4.0)
 
     def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:

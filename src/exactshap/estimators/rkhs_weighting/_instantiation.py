@@ -1,4 +1,4 @@
-"""Define instantiations of RKHS weightings, and check what they return."""
+"""Define instantiations of RKHS weightings, and check their results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK_VALUES = 2**21
 
 
 class Instantiation(ABC):
-    r"""Define an RKHS weighting. It has a base predictor phi(w, x), a kernel K(u, w) and a distribution p of parameters.
+    r"""Define base predictor phi(w, x), kernel K(u, w) and distribution p.
 
     Subclasses write ``sample``, ``kernel``, ``expectation`` and ``predictor`` for inputs of ``size`` columns; ``theta`` and ``kappa`` where
     they have a closed form, which the bounds of the regressor need.
@@ -80,7 +80,7 @@ class Instantiation(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no closed form for kappa")
 
     def largest_tilt(self, size: int) -> float:
-        """Return how far theta is known for complex rows, else 1."""
+        """Return the largest ``tilt`` for which theta is known."""
         return 1.0
 
 
@@ -91,13 +91,13 @@ def is_positive(value: Any) -> bool:
 
 
 def check_widths(sigma: Any, gamma: Any) -> None:
-    """Refuse a ``sigma`` or ``gamma`` that is no number > 0; ``gamma`` may be None."""
+    """Refuse a ``sigma`` or ``gamma`` that is not positive; ``gamma`` may be None."""
     if not is_positive(sigma) or not (gamma is None or is_positive(gamma)):
         raise InputError(message("`sigma` and `gamma` must be > 0 and finite", f"Got {sigma!r} and {gamma!r}"))
 
 
 def checked(owner: Instantiation, name: str, values: np.ndarray, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return what a user's function returned, or refuse its shape and values. Other shapes would broadcast."""
+    """Return the result of a user's function, or refuse its shape (others would broadcast) or values."""
     what = f"`{name}` of {type(owner).__name__}"
     if values.shape != shape:
         wanted = tuple("n_parameters" if n is None else n for n in shape)
@@ -122,7 +122,7 @@ def largest_norms(X: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MonteCarlo(Instantiation):
-    r"""Average any base predictor over seeded draws. It serves where the expectation has no closed form.
+    r"""Average any base predictor over seeded draws, without a closed form.
 
     .. math:: E_{w \sim p}[K(u, w)\, \phi(w, x)] \approx \frac1N \sum_{i=1}^N K(u, w_i)\, \phi(w_i, x)
 
@@ -194,7 +194,9 @@ class MonteCarlo(Instantiation):
         return np.sqrt(np.maximum(squares - mean**2, 0.0) / (self.n_draws - 1))
 
     def contributions(self, W: np.ndarray, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        r"""Return :math:`\phi(w, x) \sum_t c_t K(w_t, w)` for every draw w. It is (n_rows, n_draws): f is their mean."""
+        r"""Return the summand (n_rows, n_draws) of every draw.
+
+        It is :math:`\phi(w, x) \sum_t c_t K(w_t, w)` for the draw w; f is the mean."""
         phi, kernel, _ = self._average(W, X)
         return phi * (coefficients @ kernel)
 

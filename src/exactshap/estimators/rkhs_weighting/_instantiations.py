@@ -1,7 +1,7 @@
-r"""Instantiations of RKHS weightings: a base predictor, a kernel and a distribution over its parameters.
+r"""Provide instantiations of RKHS weightings: base predictor, kernel and distribution of parameters.
 
-An RKHS weighting is :math:`\Lambda\alpha(x) = \sum_t a_t\, E_{w \sim p}[K(w_t, w)\, \phi(w, x)]`. All it needs to know of an
-instantiation is in :class:`Instantiation`; users can write their own, with ``MonteCarlo`` where there is no closed form.
+An RKHS weighting is :math:`\Lambda\alpha(x) = \sum_t a_t\, E_{w \sim p}[K(w_t, w)\, \phi(w, x)]`. The interface of an
+instantiation is :class:`Instantiation`; users can write their own, with ``MonteCarlo`` where there is no closed form.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class _Stumps(Instantiation):
-    """The base predictor sign(x_j - w): a column j drawn uniformly, and a Gaussian kernel of thresholds within a column."""
+    """Provide sign(x_j - w) with a column j drawn uniformly, and a Gaussian kernel of thresholds within a column."""
 
     one_column = True
 
@@ -66,13 +66,13 @@ class _Stumps(Instantiation):
 
 
 def _chosen(W: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Return the column of each parameter, in C order: sums over terms do not depend on the number of rows."""
+    """Return the column of each parameter, in C order, so that sums do not depend on the number of rows."""
     return np.take(X, W[:, 0].astype(int), axis=1)
 
 
 @dataclass(frozen=True)
 class Stump(_Stumps):
-    r"""Stumps with thresholds w ~ N(0, sigma^2).
+    r"""Provide stumps with thresholds w ~ N(0, sigma^2).
 
     .. math:: E = \frac{\zeta}{k \sigma} e^{-u^2 / 2(\sigma^2 + \gamma^2)}\,
               \mathrm{erf}\Bigl(\frac{x_j - u \sigma^2 / (\sigma^2 + \gamma^2)}{\sqrt{2}\, \zeta}\Bigr)
@@ -99,13 +99,13 @@ class Stump(_Stumps):
         return weights * erf((_chosen(W, X) - W[:, 1] * self.sigma**2 / total) / (math.sqrt(2.0) * zeta))
 
     def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
-        r"""Return the exact theta: :math:`(1 + 2\sigma^2/\gamma^2)^{-1/4} / \sqrt{k}`, reached as every |x_j| grows."""
+        r"""Return the exact theta: :math:`(1 + 2\sigma^2/\gamma^2)^{-1/4} / \sqrt{k}`, the limit of large |x_j|."""
         return (1.0 + 2.0 * self.sigma**2 / self._width() ** 2) ** -0.25 / math.sqrt(size)
 
 
 @dataclass(frozen=True)
 class UniformStump(_Stumps):
-    r"""Stumps with thresholds uniform on [low, high], for base="uniform-stump"; constant outside.
+    r"""Provide stumps with uniform thresholds on [low, high], base="uniform-stump".
 
     .. math:: E = \frac{\gamma \sqrt{\pi / 2}}{k (\mathrm{high} - \mathrm{low})} \bigl(2\, e(x_j) - e(\mathrm{low}) - e(\mathrm{high})\bigr),
               \qquad e(s) = \mathrm{erf}\Bigl(\frac{\min(\max(s, \mathrm{low}), \mathrm{high}) - u}{\sqrt2\, \gamma}\Bigr)
@@ -156,7 +156,7 @@ class UniformStump(_Stumps):
         return self._width() * math.sqrt(math.pi / 2.0) / (X.shape[1] * (self.high - self.low)) * (2.0 * here - low - high)
 
     def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
-        r"""Return the exact theta: the root of :math:`E[K(w, w')] / k`. It is reached beyond the thresholds.
+        r"""Return the exact theta, the root of :math:`E[K(w, w')] / k`.
 
         .. math:: E[K(w, w')] = 2 \bigl(s \sqrt{\pi/2}\, \mathrm{erf}(1 / \sqrt2 s) - s^2 (1 - e^{-1 / 2 s^2})\bigr),
                   \quad s = \gamma / (\mathrm{high} - \mathrm{low})
@@ -168,7 +168,7 @@ class UniformStump(_Stumps):
 
 @dataclass(frozen=True)
 class PolynomialSign(SignPredictor):
-    r"""Provide sign(<w, x>) with the kernel (1 + <u, w>)^q. It is that of base="polynomial-sign", with q = 3.
+    r"""Provide sign(<w, x>) with the kernel (1 + <u, w>)^q, base="polynomial-sign".
 
     .. math:: E = \sum_{i\ \mathrm{odd},\, j\ \mathrm{even}} \frac{q!}{i!\, j!\, (q - i - j)!}\, \sigma^{i + j} a^i b^j\, E|g|^i\, E[g^j],
               \quad a = \langle u, x / |x| \rangle,\; a^2 + b^2 = |u|^2,\; g \sim N(0, 1)
@@ -205,10 +205,7 @@ class PolynomialSign(SignPredictor):
         return (1.0 + U @ W.T) ** self.power
 
     def _terms(self) -> list[tuple[int, int, float]]:
-        """Return the nonzero summands as i, j and their coefficients.
-
-        The coefficients are q! / (i! j! (q - i - j)!) sigma^(i + j) E[g^j].
-        """
+        """Return the nonzero summands as i, j and q! / (i! j! (q - i - j)!) sigma^(i + j) E[g^j]."""
         q = int(self.power)
         pairs = [(i, j) for i in range(1, q + 1, 2) for j in range(0, q - i + 1, 2)]
         return [(i, j, math.comb(q, i) * math.comb(q - i, j) * self.sigma ** (i + j) * moment(j)) for i, j in pairs]
@@ -227,7 +224,9 @@ class PolynomialSign(SignPredictor):
         return math.sqrt(sum(moments))
 
     def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
-        r"""Return the exact theta. Two parameters meet in <w, w'> = sigma^2 (g g' + r), r a product of k - 1 directions."""
+        r"""Return the exact theta.
+
+        It follows from <w, w'> = sigma^2 (g g' + r), with r a product of k - 1 directions."""
         others = [norm_moment(size - 1, j // 2) * self.sigma ** (i + j) for i, j, _ in self._terms()]
         return math.sqrt(sum(w * moment(i) ** 2 * r for (i, _, w), r in zip(self._terms(), others, strict=True)))
 
@@ -243,10 +242,7 @@ _NAMED: dict[str, type[Instantiation]] = {
 
 
 def instantiation(base: str | Instantiation, **parameters: Any) -> Instantiation:
-    """Return the named instantiation with the estimator's parameters, or the object.
-
-    The parameters are ``sigma``, ``gamma`` and ``max_theta``.
-    """
+    """Return a named instantiation with ``sigma``, ``gamma`` and ``max_theta``, or the object itself."""
     if isinstance(base, Instantiation):
         return base
     kind = _NAMED.get(base) if isinstance(base, str) else None

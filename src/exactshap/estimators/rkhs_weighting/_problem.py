@@ -15,7 +15,7 @@ from exactshap.estimators.rkhs_weighting._instantiation import BLOCK_VALUES, Ins
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The terms of one subset: ``parameters (n_terms, n_parameters)`` and the ``probability`` of the subset.
+    """Hold the terms of one subset: ``parameters (n_terms, n_parameters)`` and its ``probability``.
 
     ``penalty_size`` is the number of columns that sets the kernel's width in the penalty: None takes those of the subset.
     """
@@ -40,7 +40,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class WeightingProblem:
-    """A weighted least squares problem in the random features of all groups."""
+    """Hold a weighted least squares problem in the random features of all groups."""
 
     groups: list[Group]
     X: np.ndarray
@@ -56,12 +56,12 @@ class WeightingProblem:
 
     @property
     def total(self) -> float:
-        """m, the sum of the weights: repeated rows count as often as they are repeated."""
+        """Return m, the sum of the weights."""
         return float(self.weights.sum())
 
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield features (n, T), targets and weights of blocks of rows: memory stays flat in the number of rows."""
-        # The features of all rows at once would be T numbers for each row.
+        """Yield features (n, T), targets and weights by blocks of rows, so that memory stays bounded."""
+        # All rows at once would take T numbers per row.
         step = max(1, BLOCK_VALUES * 4 // max(1, self.n_terms))
         for i in range(0, len(self.X), step):
             rows = slice(i, i + step)
@@ -112,13 +112,10 @@ class WeightingProblem:
             return np.asarray(lstsq(system, right)[0])
 
     def whitened(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        r"""Yield each group's place, Cholesky factor L and whitened features Z.
-
-        They are of alpha G + ridge I = L L', :math:`Z = L^{-1} \Phi^\top W^{1/2}`.
-        """
+        r"""Yield each group's place, L of alpha G + ridge I = L L', and :math:`Z = L^{-1} \Phi^\top W^{1/2}`."""
         from scipy.linalg import cholesky, solve_triangular
 
-        # With rows scaled by the roots of their weights, a weighted problem is a plain one.
+        # Rows scaled by the roots of their weights turn a weighted problem into a plain one.
         root = np.sqrt(self.weights)[:, None]
         for group, (rows, penalty) in zip(self.groups, self.penalties(), strict=True):
             factor = cholesky(penalty, lower=True, overwrite_a=True)
@@ -126,9 +123,9 @@ class WeightingProblem:
 
     @property
     def prefers_rows(self) -> bool:
-        """Whether solving by rows takes fewer operations: small groups, and fewer rows than terms."""
+        """Say whether solving by rows takes fewer operations: small groups, fewer rows than terms."""
         n, T, sizes = len(self.X), self.n_terms, [len(group.parameters) for group in self.groups]
-        # Operations of both ways: Cholesky of each group and a system of n rows, against the normal equations of T terms.
+        # Operations: Cholesky of each group and a system of n rows, against normal equations of T terms.
         return sum(b**3 + 3 * n * b**2 for b in sizes) + 3 * T * n**2 + n**3 < 3 * n * T**2 + T**3
 
     def mean_residual(self, a: np.ndarray) -> float:
@@ -138,7 +135,7 @@ class WeightingProblem:
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """Hold sums over some rows, which add up: of a weighted least squares problem all that its solution needs."""
+    """Hold sums over rows that determine the solution of a weighted least squares problem."""
 
     left: np.ndarray  # Phi' W Phi (T, T)
     right: np.ndarray  # Phi' W y (T,)
@@ -149,14 +146,14 @@ class NormalEquations:
 
     @classmethod
     def of(cls, problem: WeightingProblem) -> NormalEquations:
-        """Return those of all rows of a problem; half of the symmetric product is computed."""
+        """Return the sums over all rows of a problem."""
         from scipy.linalg.blas import dsyrk
 
         left, right, means = np.zeros((problem.n_terms, problem.n_terms), order="F"), *np.zeros((2, problem.n_terms))
         for features, y, weights in problem.blocks():
             right += features.T @ (weights * y)
             means += features.T @ weights
-            # Last, and in place: the sums above need the features as they are.
+            # Last, as it changes the features in place.
             features *= np.sqrt(weights)[:, None]
             left = dsyrk(1.0, features.T, beta=1.0, c=left, overwrite_c=1, lower=1)
         # dsyrk fills the lower half only.
@@ -171,7 +168,7 @@ class NormalEquations:
         return NormalEquations(*(a - b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     def solve(self, problem: WeightingProblem, *, centred: bool) -> tuple[np.ndarray, float]:
-        """Return the coefficients and the intercept, 0 unless ``centred``: the mean of y, then of what is left."""
+        """Return the coefficients and the intercept, 0 unless ``centred``: the mean of y plus that of the residuals."""
         center = self.target / self.total if centred else 0.0
         a = problem.solve(self.left, self.right - center * self.means, self.total)
         # The penalty shrinks f, so that its residuals need not have mean 0: the intercept takes their mean as well.
@@ -180,7 +177,7 @@ class NormalEquations:
 
     def score(self, a: np.ndarray, intercept: float) -> float:
         """Return the R2 of Phi a + intercept on these rows."""
-        # |y - b - Phi a|^2 from sums alone: no row is needed for a score.
+        # |y - b - Phi a|^2 from the sums, without the rows.
         squares = self.squares - 2.0 * intercept * self.target + intercept**2 * self.total
         errors = squares - 2.0 * a @ (self.right - intercept * self.means) + a @ (self.left @ a)
         return r2(float(errors), self.squares - self.target**2 / self.total)
@@ -192,10 +189,7 @@ def r2(errors: float, squares: float) -> float:
 
 
 def row_kernel(whitened: Iterable[np.ndarray], n_rows: int) -> np.ndarray:
-    r"""Return the sum of Z' Z over groups, (n_rows, n_rows).
-
-    It is :math:`W^{1/2} \Phi (\alpha G + \epsilon I)^{-1} \Phi^\top W^{1/2}`.
-    """
+    r"""Return :math:`W^{1/2} \Phi (\alpha G + \epsilon I)^{-1} \Phi^\top W^{1/2}`, the sum of Z' Z over groups."""
     from scipy.linalg.blas import dsyrk
 
     K = np.zeros((n_rows, n_rows), order="F")
@@ -205,10 +199,7 @@ def row_kernel(whitened: Iterable[np.ndarray], n_rows: int) -> np.ndarray:
 
 
 def least_squares(problem: WeightingProblem) -> np.ndarray:
-    r"""Solve the normal equations of the penalised squared error.
-
-    They are :math:`(\Phi^\top W \Phi + m \lambda G + m \epsilon I)\, a = \Phi^\top W y` (Eq. 64).
-    """
+    r"""Solve :math:`(\Phi^\top W \Phi + m \lambda G + m \epsilon I)\, a = \Phi^\top W y` (Eq. 64)."""
     from scipy.linalg import LinAlgError
 
     if problem.prefers_rows:
@@ -220,10 +211,7 @@ def least_squares(problem: WeightingProblem) -> np.ndarray:
 
 
 def _by_rows(problem: WeightingProblem) -> np.ndarray:
-    r"""Return the same coefficients from the rows' kernel matrix.
-
-    It solves :math:`(K + m I)\, c = W^{1/2} y`, :math:`a = L^{-\top} Z c`.
-    """
+    r"""Solve :math:`(K + m I)\, c = W^{1/2} y` for the same coefficients :math:`a = L^{-\top} Z c`."""
     from scipy.linalg import solve_triangular
 
     parts = list(problem.whitened())
@@ -244,10 +232,10 @@ def solve_rows(K: np.ndarray, y: np.ndarray, total: float) -> np.ndarray:
 
 
 def lasso(problem: WeightingProblem) -> np.ndarray:
-    """Minimise the squared error / (2 m) + alpha |a|_1, without intercept. The features are the random ones."""
+    """Minimise the squared error / (2 m) + alpha |a|_1, without intercept."""
     from sklearn.linear_model import Lasso
 
-    # scikit-learn divides by the number of rows, we by the sum of the weights: both are scaled to mean the same penalty.
+    # Rescaled, as scikit-learn divides by the number of rows, not by the sum of the weights.
     left = NormalEquations.of(problem).left
     model = Lasso(
         alpha=max(problem.alpha, 1e-12), fit_intercept=False, precompute=left / problem.total * len(problem.X), max_iter=5000
@@ -258,12 +246,12 @@ def lasso(problem: WeightingProblem) -> np.ndarray:
 
 
 def gradient(problem: WeightingProblem) -> np.ndarray:
-    r"""Stochastic functional gradient descent with averaging: one step for each term, in the order drawn.
+    r"""Run stochastic functional gradient descent with averaging, one step for each term in random order.
 
     Step t moves the weight function by :math:`-\eta\, \overline{(h(x) - y)\, \phi(w_t, x)}\, K(w_t, \cdot)`, shrinks it by
     :math:`1 - \eta \lambda`, projects it onto the ball of norm B = sqrt(m) / theta, and the running average is returned. The
     step is eta = B / (rho kappa sqrt(T)), or 1 / (lambda (t + 1)) where that is smaller; rho = max |y| is the slope of the loss at 0.
-    theta and kappa are the averages over the parameters drawn, largest over the rows: they need no closed form.
+    theta and kappa are averages over the drawn parameters, maximised over the rows, so that no closed form is needed.
 
     .. math:: \theta^2 = \max_x \overline{\phi(w_t, x)\, E_w[K(w_t, w)\, \phi(w, x)]}, \qquad \kappa^2 = \max_x \overline{\phi(w_t, x)^2}
     """
@@ -271,7 +259,7 @@ def gradient(problem: WeightingProblem) -> np.ndarray:
 
 
 def greedy(problem: WeightingProblem) -> np.ndarray:
-    r"""Greedy optimal steps: each new term gets the coefficient that minimises the regularised loss along its direction.
+    r"""Take greedy steps: each new term gets the coefficient that minimises the regularised loss along its direction.
 
     .. math:: a = -\frac{\overline{((1-\lambda) h(x) - y)\, h_w(x)} + \lambda (1 - \lambda)\, \alpha(w)}
               {\overline{h_w(x)^2} + \lambda K(w, w)}, \qquad \alpha \leftarrow (1 - \lambda)\, \alpha + a K(w, \cdot)
@@ -282,7 +270,7 @@ def greedy(problem: WeightingProblem) -> np.ndarray:
 def _descent(problem: WeightingProblem, *, greedy_steps: bool) -> np.ndarray:
     features = np.concatenate([block[0] for block in problem.blocks()])
     weights = problem.weights / problem.total
-    # Terms lie by group; the steps take them in a random order, as they were drawn.
+    # Terms are stored by group; the steps visit them in random order.
     order = problem.rng.permutation(problem.n_terms)
     starts = np.concatenate([[0], np.cumsum([len(group.parameters) for group in problem.groups])])
     owner = np.repeat(np.arange(len(problem.groups)), np.diff(starts))
@@ -315,14 +303,11 @@ def _descent(problem: WeightingProblem, *, greedy_steps: bool) -> np.ndarray:
 
 
 def _gradient_constants(problem: WeightingProblem, features: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Return phi(w_t, x) (n, T), the ball's radius and the step size.
-
-    The ball has radius B; the step is that of :func:`gradient`.
-    """
+    """Return phi(w_t, x) (n, T), the radius B and the step size of :func:`gradient`."""
     scatter = np.concatenate(
         [group.base.predictor(group.parameters, problem.X[:, list(group.subset)]) for group in problem.groups], axis=1
     )
-    # Rows of weight 0 must not change the fit, neither by the step nor by the ball.
+    # Rows of weight 0 must not change the step or the radius.
     used = problem.weights > 0
     theta = math.sqrt(max(float((scatter * features)[used].mean(axis=1).max(initial=0.0)), 1e-24))
     kappa = math.sqrt(max(float((scatter**2)[used].mean(axis=1).max(initial=0.0)), 1e-24))
@@ -340,7 +325,7 @@ SOLVERS: dict[str, Callable[[WeightingProblem], np.ndarray]] = {
 
 @dataclass(frozen=True, eq=False)
 class WeightingTerm:
-    """One function f_J of a fitted weighting: ``subset`` J, its ``parameters`` (n_terms, n_parameters), ``coefficients`` (n_terms,).
+    """Hold a function f_J of a weighting: ``subset`` J, ``parameters`` (n_terms, n_parameters), ``coefficients`` (n_terms,).
 
     The coefficients carry the probability of the subset.
     """
@@ -361,7 +346,7 @@ class WeightingTerm:
 
 
 def sum_of_terms(model: Model, X: np.ndarray) -> np.ndarray:
-    """Return f(x) (n_rows,) of a fitted weighting: its intercept and its functions of some columns."""
+    """Return f(x) (n_rows,) of a fitted weighting."""
     total = np.full(len(X), model.intercept_)
     for term in model.terms_:
         total += term(X[:, list(term.subset)])

@@ -15,7 +15,7 @@ from exactshap.errors import InputError, message
 
 
 class Weighting(Protocol):
-    """A fitted weighting, as :class:`RKHSWeightingRegressor` is one."""
+    """Describe a fitted weighting, such as :class:`RKHSWeightingRegressor`."""
 
     terms_: list[Any]
     coef_: np.ndarray
@@ -38,7 +38,7 @@ def prune(model: Fitted, penalty: float | str, X: TableLike, y: Column, toleranc
     if isinstance(penalty, str):
         if penalty not in ("sure", "safe", "smart"):
             raise InputError(message("`penalty` must be a number, 'sure', 'safe' or 'smart'", f"Got {penalty!r}"))
-        # What is kept is compared with the tolerance, however far the Lasso came.
+        # Checked against the tolerance, as the Lasso may not have converged.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return _smart(model, X, y, tolerance) if penalty == "smart" else _safe(model, tolerance, penalty)
@@ -48,7 +48,7 @@ def prune(model: Fitted, penalty: float | str, X: TableLike, y: Column, toleranc
 
 
 def targets_of(X: TableLike, y: Column) -> np.ndarray:
-    """Return y (n_rows,), as many finite numbers as X has rows: a column would be compared with every row."""
+    """Return y as finite numbers (n_rows,); a column would broadcast."""
     from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
     y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
@@ -59,7 +59,7 @@ def targets_of(X: TableLike, y: Column) -> np.ndarray:
 def _safe(model: Fitted, tolerance: float, penalty: str) -> Fitted:
     r"""Prune while |f'(x) - f(x)| <= theta |alpha' - alpha| stays within tolerance.
 
-    "sure" knows a penalty beforehand: at a minimum the objective is at most what it is without any change, so that
+    "sure" computes a penalty in advance: at a minimum the objective is at most its value without any change, so that
 
     .. math:: \frac{1}{2T} \|\alpha' - \alpha\|^2 \le \beta\, |a|_1, \qquad \beta = \frac{\mathrm{tolerance}^2}{2 T \theta^2 |a|_1}
 
@@ -75,7 +75,7 @@ def _safe(model: Fitted, tolerance: float, penalty: str) -> Fitted:
         tried = list(10.0 ** np.arange(2.0, -16.0, -0.5))
     for beta in tried:
         candidate = _pruned(model, float(beta))
-        # Compared with the bound, however far the Lasso came.
+        # Checked against the bound, as the Lasso may not have converged.
         if theta * _distance(model, candidate) <= tolerance:
             return candidate
     return copy.deepcopy(model)
@@ -123,7 +123,7 @@ def _pruned(model: Fitted, penalty: float) -> Fitted:
 
 
 def _distance(model: Weighting, other: Weighting) -> float:
-    """Return the RKHS distance of two weight functions. The second one's terms are a subset of the first one's."""
+    """Return the RKHS distance of two weight functions; ``other`` has a subset of the terms."""
     remaining = {term.subset: (term, np.asarray(values)) for term, values in _coefficients(other)}
     squared = 0.0
     for term, a in _coefficients(model):

@@ -32,21 +32,21 @@ __all__ = ["PartialFit", "RKHSWeightingRegressor", "WeightingTerm"]
 
 
 def _adds_up(model: Model) -> bool:
-    # A search over alpha needs folds of rows, and other solvers visit rows again: neither can be made of sums.
+    # A search over alpha needs folds of rows, and other solvers revisit rows: sums are not enough.
     if model.solver == "least_squares" and not hasattr(model, "cv"):
         return True
     raise AttributeError("partial_fit is for solver='least_squares' and a penalty that is given: its normal equations add up")
 
 
 class PartialFit:
-    """What gives a weighting ``partial_fit``."""
+    """Give a weighting ``partial_fit``."""
 
     @available_if(_adds_up)
     def partial_fit(self: Any, X: TableLike, y: Column, sample_weight: Column = None) -> Any:
         """Add rows to those of earlier calls, and fit to all. ``fit`` starts anew.
 
         The first call draws parameters and subsets as ``fit`` does with the same ``random_state``. The model is that of ``fit`` on all
-        rows up to rounding, whatever the cuts; no row is kept, T^2 numbers are.
+        rows up to rounding, however they are split. T^2 numbers are kept, but no rows.
 
         Parameters
         ----------
@@ -65,7 +65,7 @@ class PartialFit:
         part, norms = NormalEquations.of(problem), largest_norms(X)
         self._equations = part if begins else self._equations + part
         self._largest = norms if begins else np.maximum(self._largest, norms)
-        # The sums hold all that is needed of the rows; of the problem only the penalty is used.
+        # The sums replace the rows; only the penalty of the problem is used.
         coefficients, self.intercept_ = self._equations.solve(replace(problem, X=X[:0]), centred=self.fit_intercept)
         self._keep(groups, coefficients)
         largest, d = self._largest, self.n_features_in_
@@ -102,7 +102,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
     max_theta : float, default=0.5
         c in (0, 1): the width gamma is chosen such that (1 + 2 sigma^2 / gamma^2)^(-k/4) = c for every subset size k.
     fit_intercept : bool, default=False
-        The published learner has none.
+        Whether to fit b; the published learner does not.
     penalty_width : {"subset", "input"}, default="subset"
         Columns that set the kernel's width in the penalty a' G a: those of each term's subset, or all, as in the authors'
         code. Only "subset" penalises the RKHS norm; both fit the same functions. "input" needs least squares.
@@ -193,7 +193,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         weights = sample_weights(sample_weight, len(X))
         check_parameters(self, self._checks())
-        # Rows of earlier calls of partial_fit are forgotten: ``fit`` starts anew.
+        # ``fit`` forgets the rows of earlier calls of ``partial_fit``.
         for name in ("_drawn", "_equations", "_largest"):
             self.__dict__.pop(name, None)
         base, distribution, groups, rng = self._drawn_anew()
@@ -208,7 +208,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         return self
 
     def _drawn_anew(self) -> tuple[Instantiation, SubsetDistribution, list[Group], np.random.Generator]:
-        # scikit-learn's seeds and generators are accepted; draws are numpy's own newer ones.
+        # Accepts scikit-learn's seeds and generators, and draws with NumPy's newer ones.
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         base = instantiation(self.base, sigma=self.sigma, gamma=self.gamma, max_theta=self.max_theta)
         distribution = subset_distribution(self.subsets, self.sequence)
@@ -222,7 +222,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         return SOLVERS[self.solver](problem)
 
     def _checks(self) -> list[tuple[str, bool, str]]:
-        """Return the parameters' conditions: name, whether it holds, and in words."""
+        """Return the conditions on the parameters: name, whether it holds, and as text."""
         return [("alpha", is_number(self.alpha), "a float >= 0"), *self._common_checks()]
 
     def _common_checks(self) -> list[tuple[str, bool, str]]:
@@ -253,7 +253,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         return groups
 
     def _keep(self, groups: list[Group], coefficients: np.ndarray) -> None:
-        """Store the functions of nonzero terms and the weight function's norm."""
+        """Store the functions with nonzero terms and the norm of the weight function."""
         self.terms_, kept, squared, start = [], [], 0.0, 0
         for group in groups:
             a = coefficients[start : start + len(group.parameters)]
@@ -274,13 +274,11 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         return sum_of_terms(self, X)
 
     def monte_carlo_error(self, X: TableLike) -> np.ndarray:
-        r"""Return the standard error (n_rows,) of predictions that average over draws.
-
-        It is zero where expectations are in closed form.
+        r"""Return the standard error (n_rows,) of predictions; 0 for closed forms.
 
         .. math:: \sum_k \mathrm{sd}_w\Bigl(\sum_{t: |I_t| = k} a_t\, p(I_t)\, K(w_t, w)\, \phi(w, x_{I_t})\Bigr) / \sqrt{n_\mathrm{draws}}
 
-        Terms of equally many columns share their draws w; what other sizes add is added up, which can only be too much.
+        Terms with equally many columns share their draws w; errors of different sizes are added up, which is an upper bound.
 
         Parameters
         ----------
@@ -297,13 +295,13 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         return np.sum(errors, axis=0) if errors else np.zeros(len(X))
 
     def generalization_bound(self, X: TableLike, y: Column, *, delta: float = 0.05, loss: str = "absolute") -> float:
-        r"""Return an upper bound of the expected loss. It holds with probability at least 1 - delta.
+        r"""Bound the expected loss with probability at least 1 - delta.
 
         .. math:: \mathrm{risk} \le \frac{1}{m} \sum_i \ell_i + \frac{2 \rho \|\alpha\| \theta}{\sqrt{m}}
                   + r \sqrt{\frac{\ln(1/\delta)}{2 m}}
 
         with the Lipschitz constant rho and the range r of the loss on predictions within \|alpha\| theta of the intercept and
-        targets as far as those seen. It is the Rademacher bound for the ball of this norm.
+        targets in the range of the sample. It is the Rademacher bound for the ball of this norm.
 
         Parameters
         ----------
@@ -337,7 +335,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         ----------
         penalty : float, "sure", "safe" or "smart", default="smart"
             beta. "safe" guarantees that no prediction on the training radius moves by more than ``tolerance``, by the largest of many
-            penalties; "sure" does so by one that is known beforehand, for the price of one Lasso. "smart" takes
+            penalties; "sure" does so by one computed in advance, at the cost of one Lasso. "smart" takes
             the largest power of ten for which the training loss on ``X, y`` grows by less than ``tolerance`` relative.
         X, y : arrays, needed by "smart"
         tolerance : float, default=0.01
@@ -347,7 +345,7 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # least squares in 100 weightings of all columns learns any table; other settings promise nothing on arbitrary data
+        # only least squares in 100 weightings of all columns passes scikit-learn's checks on arbitrary data
         tags.regressor_tags.poor_score = (
             self.solver != "least_squares" or self.base not in ("relu", "sign") or self.subsets is not None
         )

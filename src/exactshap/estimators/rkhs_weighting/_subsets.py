@@ -1,4 +1,4 @@
-"""Distributions over subsets of columns: which interactions a weighting may use, and how often."""
+"""Define distributions over subsets of columns, which are the interactions of a weighting."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap.errors import BudgetError, InputError, message
 
-# Subsets of columns: as many as anyone could draw terms for.
+# Largest number of subsets: more than terms can be drawn.
 MAX_SUBSETS = 100_000
 
 
 class SubsetDistribution(ABC):
-    """A distribution over subsets of columns; subclass it to bring prior knowledge."""
+    """Define a distribution over subsets of columns; subclass it to add prior knowledge."""
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, n_features: int, n: int) -> list[tuple[int, ...]]:
@@ -48,14 +48,14 @@ class SubsetDistribution(ABC):
         return masses
 
     def check(self, n_features: int) -> None:
-        """Refuse a distribution that does not fit ``n_features`` columns. The first subsets are what is looked at."""
+        """Refuse a distribution whose first subsets do not fit ``n_features`` columns."""
         first = itertools.islice(self.support(n_features), 1000)
         bad = [subset for subset in first if not all(0 <= j < n_features for j in subset)]
         if bad:
             raise InputError(message(f"Subsets must name columns between 0 and {n_features - 1}", f"Got {bad[0]}"))
 
     def draw(self, rng: np.random.Generator, n_features: int, n: int) -> list[tuple[int, ...]]:
-        """Return what :meth:`sample` gives, sorted and checked: ``n`` subsets of distinct columns."""
+        """Draw ``n`` subsets by :meth:`sample`, sorted and checked."""
         drawn = [tuple(sorted(int(j) for j in subset)) for subset in self.sample(rng, n_features, n)]
         if len(drawn) != n:
             raise InputError(message(f"{type(self).__name__}.sample must return {n} subsets", f"Got {len(drawn)}"))
@@ -66,7 +66,7 @@ class SubsetDistribution(ABC):
         return drawn
 
     def mass_of(self, subset: tuple[int, ...], n_features: int) -> float:
-        """Return the :meth:`probability` of a subset that was drawn, checked."""
+        """Return the checked :meth:`probability` of a drawn subset."""
         probability = float(self.probability(subset, n_features))
         if not 0.0 < probability <= 1.0 + 1e-9:
             wanted = f"{type(self).__name__}.probability of {subset}, which it drew, must be in (0, 1]"
@@ -76,7 +76,7 @@ class SubsetDistribution(ABC):
 
 @dataclass(frozen=True)
 class Full(SubsetDistribution):
-    """Always all columns: the weighting is not structured."""
+    """Draw all columns always, for a weighting without structure."""
 
     def check(self, n_features: int) -> None:
         """Accept any number of columns."""
@@ -93,7 +93,7 @@ class Full(SubsetDistribution):
 
 @dataclass(frozen=True)
 class UniformSubsets(SubsetDistribution):
-    """Draw a size uniformly from ``sizes``, then a subset of it. With ``sequence`` its columns are adjacent."""
+    """Draw a size uniformly from ``sizes``, then a subset of that size, with ``sequence`` of adjacent columns."""
 
     sizes: tuple[int, ...]
     sequence: bool = False
@@ -132,13 +132,13 @@ class UniformSubsets(SubsetDistribution):
         return dict.fromkeys(self.sizes, 1.0 / len(self.sizes))
 
     def squared_masses(self, n_features: int) -> dict[int, float]:
-        """Return the sums without a visit to every subset: c subsets of equal probability 1 / (s c) give 1 / (s^2 c)."""
+        """Return 1 / (s^2 c) for each size of c subsets, which have equal probability 1 / (s c)."""
         return {k: 1.0 / (len(self.sizes) ** 2 * self._count(k, n_features)) for k in self.sizes}
 
 
 @dataclass(frozen=True)
 class GivenSubsets(SubsetDistribution):
-    """Subsets named by the user, with their probabilities (equal ones by default)."""
+    """Draw from the user's subsets, with their probabilities (equal by default)."""
 
     subsets: tuple[tuple[int, ...], ...]
     probabilities: tuple[float, ...] | None = None
@@ -164,7 +164,7 @@ class GivenSubsets(SubsetDistribution):
         return [tuple(sorted(self.subsets[i])) for i in rng.choice(len(self.subsets), size=n, p=self._weights())]
 
     def probability(self, subset: tuple[int, ...], n_features: int) -> float:
-        # A subset that the user named twice has the sum of both probabilities.
+        # A subset that is given twice has the sum of both probabilities.
         return sum(w for other, w in zip(self.subsets, self._weights(), strict=True) if tuple(sorted(other)) == subset)
 
     def support(self, n_features: int) -> Iterator[tuple[int, ...]]:
@@ -172,7 +172,7 @@ class GivenSubsets(SubsetDistribution):
 
 
 def subset_distribution(subsets: Any, sequence: bool) -> SubsetDistribution:
-    """Return the distribution behind ``subsets``: None, an int, a sequence of ints, a sequence of subsets, or an object."""
+    """Return the distribution for ``subsets``: None, an int, a sequence of ints or subsets, or an object."""
     if subsets is None:
         return Full()
     if isinstance(subsets, SubsetDistribution):
@@ -194,7 +194,7 @@ def subset_distribution(subsets: Any, sequence: bool) -> SubsetDistribution:
 
 
 def connected_subsets(edges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, ...]]:
-    """Return all connected subsets of ``size`` columns of a graph. They serve as ``subsets=`` of the RKHS weightings.
+    """Return all connected subsets of ``size`` columns, as ``subsets=`` of RKHS weightings.
 
     Parameters
     ----------
@@ -225,9 +225,9 @@ def connected_subsets(edges: Iterable[tuple[int, int]], size: int) -> list[tuple
     for i, j in edges:
         neighbours.setdefault(int(i), set()).add(int(j))
         neighbours.setdefault(int(j), set()).add(int(i))
-    # Sets, as a connected subset is reached from each of its parts.
+    # Sets, as a connected subset is reached in several ways.
     found = {frozenset([i]) for i in neighbours}
-    for _ in range(size - 1):  # every connected set of k + 1 is one of k and a neighbour
+    for _ in range(size - 1):  # every connected set of k + 1 columns is one of k and a neighbour
         found = {one | {j} for one in found for i in one for j in neighbours[i] if j not in one}
         if len(found) > MAX_SUBSETS:
             text = f"There are more than {MAX_SUBSETS} connected subsets"
@@ -236,7 +236,7 @@ def connected_subsets(edges: Iterable[tuple[int, int]], size: int) -> list[tuple
 
 
 def grid_edges(n_rows: int, n_columns: int) -> list[tuple[int, int]]:
-    """Return the horizontal and vertical neighbours of a grid of columns. Its pixels are columns, row by row.
+    """Return the horizontal and vertical neighbours of a grid of columns.
 
     Parameters
     ----------

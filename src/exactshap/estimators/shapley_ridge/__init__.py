@@ -1,4 +1,4 @@
-"""Kernel ridge regression and classification with a penalty on Shapley values."""
+"""Fit kernel ridge regression and classification with a penalty on Shapley values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel logistic regression that keeps the Shapley values of chosen features small."""
+"""Fit kernel logistic regression with small Shapley values of chosen features."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from exactshap.estimators.shapley_ridge._penalised_basis import (
 
 
 class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
-    r"""Fit kernel logistic regression with a penalty on Shapley values. The values are those of some features.
+    r"""Fit kernel logistic regression with a penalty on some features' Shapley values.
 
     .. math:: \min_{f \in H_k} \sum_i w_i\, \ell(y_i, f(x_i)) + \alpha \|f\|^2
               + \frac{\lambda_S}{\sum_i w_i} \sum_{A} \sum_i w_i\, \phi_{x_i, A}(f)^2
@@ -43,7 +43,7 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
     max_iter : int, default=1000
         Iterations of L-BFGS.
     tol : float, default=1e-8
-        Largest entry of the gradient at which it stops.
+        Largest entry of the gradient at which the solver stops.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
         self.functional_error_ = basis.relative_error
 
     def decision_function(self, X: TableLike) -> np.ndarray:
-        """Return log-odds of the second class, or one score per class. They are (n_samples,) or (n_samples, n_classes)."""
+        """Return log-odds of the second class (n_samples,), or scores (n_samples, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(cross_kernel(self.kernel_, X, self.X_fit_) @ self.dual_coef_)
@@ -150,7 +150,7 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Logistic:
-    """The convex problem in the coordinates of a :class:`Basis`."""
+    """Hold the convex problem in the coordinates of a :class:`Basis`."""
 
     rows: np.ndarray
     one_hot: np.ndarray
@@ -158,10 +158,7 @@ class _Logistic:
     penalty: np.ndarray
 
     def solve(self, max_iter: int, tol: float) -> tuple[np.ndarray, int]:
-        """Minimise by L-BFGS with an upper bound of the Hessian preconditioned.
-
-        A change of variables makes that bound the identity.
-        """
+        """Minimise by L-BFGS in variables in which an upper bound of the Hessian is the identity."""
         from scipy.linalg import cholesky, solve_triangular
         from scipy.optimize import minimize
 

@@ -1,4 +1,4 @@
-"""What Shapley-regularised learners share: kernel, penalised functionals, and a basis in which the penalty is a matrix."""
+"""Build what Shapley-regularised learners share: kernel, penalised functionals, and a basis of the training rows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from exactshap.solvers.rkhs import (
 VALUE_FUNCTIONS = ("interventional", "observational")
 # Kernel factors evaluated at once: 64 MiB.
 PREDICTED_VALUES = 2**23
-# Bytes of functionals that a fit may hold.
+# Largest size of the functionals of a fit, in bytes.
 MAX_FUNCTIONAL_BYTES = 8.0 * 2**30
 
 
 def shared_checks(model: Model) -> list[tuple[str, bool, str]]:
-    """Return the conditions on the parameters that both estimators have."""
+    """Return the conditions on the parameters that both estimators share."""
     return [
         ("gamma", model.gamma is None or is_number(model.gamma, above=True), "a float > 0 or None"),
         ("alpha", is_number(model.alpha), "a float >= 0"),
@@ -41,14 +41,14 @@ def shared_checks(model: Model) -> list[tuple[str, bool, str]]:
 
 
 def cross_kernel(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Return the kernel matrix (n, m), computed in blocks of rows. So the factors never fill the memory."""
+    """Return the kernel matrix (n, m), in blocks of rows to bound the memory of the factors."""
     step = max(1, PREDICTED_VALUES // max(1, Y.size))
     blocks = [kernel(X[start : start + step], Y) for start in range(0, len(X), step)]
     return np.concatenate(blocks) if blocks else np.zeros((0, len(Y)))
 
 
 def penalised_columns(features: Any, n_features: int, names: Sequence[str] | None) -> list[int]:
-    """Return the column numbers of ``features``: names, numbers, one of either, or None for every column."""
+    """Return the column numbers of ``features``: names, numbers, a single one, or None for all."""
     if features is None:
         return list(range(n_features))
     single = isinstance(features, str) or not hasattr(features, "__iter__")
@@ -72,7 +72,7 @@ def _column(item: Any, n_features: int, names: Sequence[str] | None) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Functionals:
-    """Gamma (n_chosen, n, n): Gamma[a, i, q] is the value of column a at x_q for the kernel section of X_i.
+    """Hold Gamma (n_chosen, n, n): Gamma[a, i, q] is the value of column a at x_q for the kernel section of X_i.
 
     ``relative_error`` is the relative standard error of a sampled Gamma in Frobenius norm; None where it is exact.
     """
@@ -83,7 +83,7 @@ class Functionals:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    r"""Hold coordinates beta with f = rows beta, |f| = |beta|, phi_q = penalties beta. The rows are the training rows."""
+    r"""Hold coordinates beta with f = rows beta on the training rows, |f| = |beta|, phi_q = penalties beta."""
 
     # (n, rank): U Lambda^(1/2) of K = U Lambda U^T; directions of eigenvalue below n eps of the largest carry rounding and
     # are dropped
@@ -94,7 +94,7 @@ class Basis:
 
 
 def penalised_basis(model: Model, X: np.ndarray, weights: np.ndarray) -> tuple[Kernel, Basis]:
-    """Return the kernel of an estimator with these parameters, and the basis of some training rows with positive weights."""
+    """Return the kernel of an estimator, and the basis of training rows with positive weights."""
     n, d = X.shape
     kernel = from_pairwise(model.kernel, d, gamma=model.gamma)
     columns = penalised_columns(model.features, d, getattr(model, "feature_names_in_", None))
@@ -157,7 +157,7 @@ def _observational(
     n_coalitions: int,
     random_state: np.random.RandomState,
 ) -> Functionals:
-    """Return Gamma of conditional mean embeddings: exact where every coalition is affordable, else a mean over random ones."""
+    """Return Gamma of conditional mean embeddings, exact or as a mean over random coalitions."""
     factors = [_factors(part, X) for part in parts]
     amplitudes = np.array([part.amplitude for part in parts])
     known = (
@@ -201,7 +201,7 @@ def _enumerated(embedded: Any, shape: tuple[int, int], columns: Sequence[int]) -
 def _sampled(
     embedded: Any, shape: tuple[int, int], columns: Sequence[int], n_coalitions: int, random_state: np.random.RandomState
 ) -> Functionals:
-    """Average K^O_(S + A) - K^O_S over sampled S. S has a uniform size and is then a uniform subset of the other columns."""
+    """Average K^O_(S + A) - K^O_S over uniform subsets S, of uniform size, of the other columns."""
     n, d = shape
     values = np.zeros((len(columns), n, n))
     variance = 0.0

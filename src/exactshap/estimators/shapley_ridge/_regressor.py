@@ -1,4 +1,4 @@
-"""Kernel ridge regression that keeps the Shapley values of chosen features small."""
+"""Fit kernel ridge regression with small Shapley values of chosen features."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from exactshap.estimators.shapley_ridge._penalised_basis import (
 
 @dataclass(frozen=True, eq=False)
 class RidgePath:
-    """Solutions over a grid of penalties.
+    """Hold the solutions over a grid of penalties.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class RidgePath:
 
 
 class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
-    r"""Fit kernel ridge regression with a penalty on Shapley values. The values are those of some features.
+    r"""Fit kernel ridge regression with a penalty on some features' Shapley values.
 
     .. math:: \min_{f \in H_k} \sum_i w_i (y_i - f(x_i))^2 + \alpha \|f\|^2
               + \frac{\lambda_S}{\sum_i w_i} \sum_{A} \sum_i w_i\, \phi_{x_i, A}(f)^2
@@ -68,7 +68,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     n_coalitions : int, default=64
         Random coalitions per feature for "observational"; with 2^(d-1) of them or more the penalty is exact.
     random_state : int, RandomState or None, default=None
-        Draws those coalitions.
+        Seed of those coalitions.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     X_fit_ : array of shape (n_train, n_features)
         The rows of positive weight.
     kernel_ : Kernel
-        The kernel, read.
+        The kernel as an exactshap kernel.
     mean_squared_values_ : float or array of shape (n_targets,)
         Mean over the training rows of the sum of the squared, penalised Shapley values.
     functional_error_ : float or None
@@ -156,7 +156,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return np.asarray(cross_kernel(self.kernel_, X, self.X_fit_) @ self.dual_coef_)
 
     def path(self, X: TableLike, y: Column, shapley_penalties: Sequence[float], sample_weight: Column = None) -> RidgePath:
-        """Return the solutions over a grid of penalties, without fitting the estimator. They cost little more than one.
+        """Return the solutions over a grid of penalties, without fitting the estimator.
 
         The penalty and the ridge are diagonalised together once; each further penalty costs one matrix-vector product.
         """
@@ -188,7 +188,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """The quadratic problem in the coordinates of a :class:`Basis`; penalties of mean squares are multiplied by ``scale``."""
+    """Hold the quadratic problem in the coordinates of a :class:`Basis`; ``scale`` multiplies the penalties."""
 
     basis: Basis
     targets: np.ndarray
@@ -204,7 +204,7 @@ class _Problem:
         from scipy.linalg import cholesky, solve_triangular
 
         rows, gram = self.basis.rows, self.basis.gram
-        if rows.shape[1] == 0:  # the zero kernel matrix: f = 0
+        if rows.shape[1] == 0:  # the kernel matrix is zero: f = 0
             return np.zeros((len(penalties), *self.targets.shape)), np.zeros((len(penalties), self.targets.shape[1]))
         normal = (rows * self.weights[:, None]).T @ rows
         normal[np.diag_indices_from(normal)] += self.alpha

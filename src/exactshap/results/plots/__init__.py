@@ -1,6 +1,6 @@
-"""Pictures of explanations: prepared as plain data first, then drawn into an ``ax`` that comes in and goes out.
+"""Draw explanations: pictures are prepared as plain data, then drawn into an ``ax``, which is returned.
 
-Nothing here calls ``plt.show()``, resizes a figure that was passed in, or touches the global random state. :func:`palette` sets the colours of all.
+Nothing here calls ``plt.show()``, resizes a figure that was passed, or touches the global random state. :func:`palette` sets all colours.
 Explanations have one output; features beyond ``max_display`` are shown as one; without an ``ax`` there is a new figure.
 """
 

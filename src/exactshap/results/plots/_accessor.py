@@ -1,4 +1,4 @@
-"""The plots that users know from shap, of an explanation, saying which game was played."""
+"""Draw the plots that users know from shap, with the value function in their titles."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class PlotAccessor:
     def __getattr__(self, name: str) -> Any:
         if text := called_here("plot", name):
             raise AttributeError(text)
-        return object.__getattribute__(self, name)  # raises again, whatever it was
+        return object.__getattribute__(self, name)  # raises the first error again
 
     @_picture
     def waterfall(self, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
@@ -85,7 +85,7 @@ class PlotAccessor:
 
     @_picture
     def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
-        """Draw the strongest features' values, a dot per row, coloured by cell. Text and missing cells are grey."""
+        """Draw a dot per row and feature, coloured by cell. Text and missing cells are grey."""
         rows = self._single(output)
         ax = draw_swarm(prepare_swarm(readable(rows), max_display=max_display), ax)
         sample = f"; {MAX_DOTS:,} of {rows.n_rows:,} rows drawn" if rows.n_rows > MAX_DOTS else ""
@@ -112,7 +112,7 @@ class PlotAccessor:
             do = "Draw plot.bar(interval=0.95) of all rows, or plot.intervals(i)"
             raise InputError(message("Intervals are of means over rows", f"Got row {i!r}", do))
         settings = {} if background_values is None else {"background_values": background_values}
-        # Estimates with intervals are of the values as they are
+        # Intervals are estimated for the values themselves
         shown = readable(rows) if interval is None else rows
         prepared = prepare_bars(shown, i, max_display=max_display, interval=interval, **settings)
         ax = draw_bars(prepared, ax)
@@ -125,7 +125,7 @@ class PlotAccessor:
     ) -> Any:
         """Draw a feature's values against its own numbers. Another feature may colour them.
 
-        ``color="auto"`` takes the one that goes with the values most at equal numbers of the feature.
+        ``color="auto"`` takes the feature that correlates most with the values at similar cells of ``feature``.
         """
         rows = self._single(output)
         player = self._player(feature)
@@ -137,7 +137,7 @@ class PlotAccessor:
 
     @_picture
     def heatmap(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
-        """Draw every row as a column of colours under its prediction. Rows with similar values stand side by side."""
+        """Draw every row as a column of colours, similar rows together."""
         rows = self._single(output)
         ax = draw_heatmap(prepare_heatmap(readable(rows), max_display=max_display), ax)
         ax.set_title(escape(_game(rows)), fontsize=11)
@@ -145,7 +145,7 @@ class PlotAccessor:
 
     @_picture
     def violin(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
-        """Draw the strongest features' distributions of values over rows."""
+        """Draw the distributions of the strongest features' values over rows."""
         rows = self._single(output)
         ax = draw_violin(prepare_violin(readable(rows), max_display=max_display), ax)
         ax.set_xlabel(escape(f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
@@ -166,7 +166,7 @@ class PlotAccessor:
 
     @_picture
     def decision(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
-        """Draw each row's path from baseline to prediction as a line. The weakest feature comes first."""
+        """Draw each row's path from baseline to prediction, weakest feature first."""
         rows = self._single(output)
         prepared = prepare_paths(readable(rows), max_display=max_display)
         ax = draw_paths(prepared, ax)
@@ -194,7 +194,7 @@ class PlotAccessor:
 
     @_picture
     def text(self, i: int = 0, words: Sequence[str] | None = None, *, output: int | str | None = None, ax: Axes = None) -> Any:
-        """Draw row ``i``'s values behind the words of a text. ``words`` has one for each player."""
+        """Draw row ``i``'s values as colours behind words, one word per player."""
         rows = self._single(output)
         ax = draw_text(readable(rows), i, words, ax)
         ax.set_title(escape(f"{row_name(rows, i)}, {_unit(rows)}\n{_game(rows)}"), fontsize=10)

@@ -1,4 +1,4 @@
-"""Columns as pictures need them: the strongest of them, cells as words, numbers as short as the picture can show."""
+"""Prepare columns for pictures: the strongest ones, cells as text, numbers with as many digits as can be seen."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def shortened(text: str, length: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """The players of a picture: the strongest by themselves, and all others as one, the last."""
+    """Choose the players of a picture: the strongest one by one, and all others merged as the last."""
 
     single: np.ndarray
     rest: np.ndarray
 
     @classmethod
     def of(cls, strength: np.ndarray, max_display: int) -> Shown:
-        """Return the players by decreasing strength (n_players,). With the rest there are at most ``max_display``.
+        """Choose players by decreasing strength (n_players,), at most ``max_display`` with the rest.
 
         >>> shown = Shown.of(np.array([1.0, 3.0, 2.0]), 2)
         >>> shown.single, shown.rest, shown.labels(["a", "b", "c"])
@@ -41,19 +41,19 @@ class Shown:
         return cls(order[:n_single], order[n_single:])
 
     def labels(self, names: Sequence[str], noun: str = "other feature") -> tuple[str, ...]:
-        """Return the names of the players, and how many the rest are."""
+        """Return the names of the players, and the number of the others."""
         return (*(str(names[j]) for j in self.single), *self.name_of_rest(noun))
 
     def name_of_rest(self, noun: str = "other feature") -> tuple[str, ...]:
-        """Return how many the rest are; nothing where there is none."""
+        """Return the name of the merged players, or nothing if there are none."""
         return (counted(len(self.rest), noun),) if len(self.rest) else ()
 
     def values(self, values: np.ndarray) -> np.ndarray:
-        """Return values (..., n_shown) of players on the last axis. Those of the rest are added up."""
+        """Return values (..., n_shown), with those of the rest added up."""
         return self._joined(values, values[..., self.rest].sum(axis=-1, keepdims=True))
 
     def known(self, values: np.ndarray) -> np.ndarray:
-        """Return values (..., n_shown) that cannot be added up: NaN for the rest."""
+        """Return values (..., n_shown) that cannot be added up, with NaN for the rest."""
         return self._joined(values, np.full((*values.shape[:-1], 1), np.nan))
 
     def _joined(self, values: np.ndarray, of_rest: np.ndarray) -> np.ndarray:
@@ -62,7 +62,7 @@ class Shown:
 
 
 def player_labels(row: ExplanationData, players: np.ndarray) -> list[str]:
-    """Return names of players with their cells in an explanation of one row, "age = 22"."""
+    """Return names of players with their cells, such as "age = 22"."""
     shown = cells(row)
     if shown is None:
         return [row.feature_names[j] for j in players]
@@ -70,7 +70,7 @@ def player_labels(row: ExplanationData, players: np.ndarray) -> list[str]:
 
 
 def cell_words(cell: Any) -> str:
-    """Return a cell as words: whole numbers in full, others with four digits, days without their midnight.
+    """Return a cell as text: whole numbers in full, others with four digits, dates without midnight.
 
     >>> cell_words(1e6), cell_words(0.123456), cell_words(float("nan")), cell_words(""), cell_words("2020-02-01 00:00:00")
     ('1,000,000', '0.1235', 'missing', 'missing', '2020-02-01')
@@ -85,7 +85,7 @@ def cell_words(cell: Any) -> str:
 
 
 def signed(value: float, width: float) -> str:
-    """Return a value with the digits that the picture's width can show. A zero has none.
+    """Return a signed value with as many digits as the picture's width can show; zero has no sign.
 
     >>> signed(-0.5, 2.0), signed(1e-9, 2.0), signed(0.0, 2.0)
     ('−0.5', '+1.0e−09', '0')

@@ -1,4 +1,4 @@
-"""The colours of all pictures: one setting, distinct for colour-blind readers and in grey."""
+"""Set the colours of all pictures, distinct for colour-blind readers and in grey."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours by meaning, as matplotlib writes them.
+    """Name colours by meaning, in matplotlib's notation.
 
     Attributes
     ----------
     positive, negative : str
-        Values above and below zero; high and low cells; the ends of maps of colours.
+        Values above and below zero; high and low cells; the ends of colour maps.
     middle : str
-        Between them, for cells.
+        The middle of the colour map of cells.
     zero : str
-        Between them, for values.
+        The middle of the colour map of values.
     neutral, accent : str
-        One series, and a second one with it.
+        A first and a second series.
     undecided, missing : str
         What cannot be distinguished from zero, and cells that are missing or text.
     """
@@ -47,11 +47,11 @@ class Palette:
         return self.positive if value > 0 else self.negative
 
     def values(self) -> Any:
-        """Return the map of colours of values, symmetric around zero."""
+        """Return the colour map of values, symmetric around zero."""
         return _map("values", (self.negative, self.zero, self.positive))
 
     def cells(self) -> Any:
-        """Return the colours of cells, from low to high. Missing ones have their own."""
+        """Return the colour map of cells, with a colour for missing ones."""
         return _map("cells", (self.negative, self.middle, self.positive)).with_extremes(bad=self.missing)
 
     def hexadecimal(self, field: str) -> str:
@@ -86,7 +86,7 @@ def _map(name: str, colours: tuple[str, ...]) -> Any:
 
 _HEX = re.compile("#[0-9a-fA-F]{6}")
 _DEFAULT = Palette()
-# On dark screens: lighter, of the same hues.
+# For dark screens: the same hues, lighter.
 _DARK = Palette(
     positive="#ff9248",
     negative="#58aef5",
@@ -100,12 +100,12 @@ _CURRENT = ContextVar("palette", default=_DEFAULT)
 
 
 def current_palette() -> Palette:
-    """Return the colours that pictures are drawn in now."""
+    """Return the current colours."""
     return _CURRENT.get()
 
 
 def dark_palette() -> Palette:
-    """Return the colours of pages on dark screens: those of :func:`palette` where it was used."""
+    """Return the colours for dark screens, or those of :func:`palette` where it is used."""
     chosen = current_palette()
     return _DARK if chosen == _DEFAULT else chosen
 

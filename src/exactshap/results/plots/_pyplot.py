@@ -1,4 +1,4 @@
-"""New figures, and texts that fit into them."""
+"""Make new figures, and fit texts into them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 
-# Letters of a line of a player's name.
+# Letters per line of a player's name.
 NAME_WIDTH = 36
 
 
@@ -21,7 +21,7 @@ def new_axes(width: float, height: float) -> Any:
 
 
 def fitted(ax: Axes) -> Any:
-    """Wrap titles and labels that would leave the figure. Long names of players are wrapped before that."""
+    """Wrap titles, labels and long names of players that would leave the figure."""
     for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
         text.set_wrap(True)
     labels = [label.get_text() for label in ax.get_yticklabels()]
@@ -33,7 +33,7 @@ def fitted(ax: Axes) -> Any:
 
 
 def displayed(max_display: Any) -> int:
-    """Return how many bars or rows to show at most; refuse what is no number of them.
+    """Return the largest number of bars or rows to show, or refuse an invalid one.
 
     >>> displayed(10)
     10
@@ -51,13 +51,13 @@ def escape(text: str) -> str:
 
 
 def name_lines(ax: Axes, labels: Sequence[str], *, room: float = 0.5) -> None:
-    """Write names at the lines 0, 1, 2, ... from top to bottom. ``room`` is that above the first line."""
+    """Write names at the lines 0, 1, 2, ... from top to bottom, with ``room`` above the first."""
     ax.set_yticks(range(len(labels)), [escape(label) for label in labels])
     ax.set_ylim(len(labels) - 1.0 + room, -room)
 
 
 def without_frame(ax: Axes, *sides: str) -> Any:
-    """Take the lines off some sides; by default off three, with the marks of the vertical axis."""
+    """Hide some sides of the frame; by default three, and the ticks of the vertical axis."""
     for side in sides or ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     if not sides:

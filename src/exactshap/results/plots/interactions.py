@@ -1,4 +1,4 @@
-"""A matrix of pairs of players: interactions off the diagonal, order-1 values on it."""
+"""Draw the matrix of pairs: interactions off the diagonal, order-1 values on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from exactshap.results.plots._pyplot import displayed, escape, new_axes
 
 @dataclass(frozen=True, eq=False)
 class InteractionMatrix:
-    """What the heatmap shows."""
+    """Hold what the heatmap shows."""
 
     names: tuple[str, ...]  # players, by decreasing total strength
     matrix: np.ndarray  # (n_shown, n_shown): symmetric; in the unit of the model output
@@ -26,7 +26,7 @@ class InteractionMatrix:
 
 
 def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, max_display: int = 12) -> InteractionMatrix:
-    """Return row ``i``'s matrix, or all rows' mean magnitudes for ``i=None``: of order 2 or more, of one output.
+    """Return row ``i``'s matrix, or mean magnitudes over rows for ``i=None``, of one output.
 
     The players with the largest row sums of magnitudes are shown.
     """
@@ -57,7 +57,7 @@ def draw_interactions(prepared: InteractionMatrix, ax: Axes = None) -> Any:
     """Draw a prepared matrix of pairs."""
     n = len(prepared.names)
     ax = new_axes(3.2 + 0.55 * n, 2.0 + 0.5 * n) if ax is None else ax
-    # Single players are larger than pairs mostly: their colours end where those of the pairs do
+    # Values of single players are mostly larger: the colour scale is that of the pairs
     size = np.abs(prepared.matrix)
     limit = float((size - np.diag(np.diag(size))).max(initial=0.0)) or float(size.max(initial=0.0)) or 1.0
     extend = "both" if size.max(initial=0.0) > limit else "neither"

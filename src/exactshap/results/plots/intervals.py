@@ -1,4 +1,4 @@
-"""Values with the interval that is known about them: credible for Gaussian processes, confidence for sampled values."""
+"""Draw values with intervals: credible ones of Gaussian processes, confidence intervals of sampled values."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from exactshap.results.plots._columns import Shown
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, name_lines, new_axes
 
-# Rows that are drawn with whiskers of their own.
+# Largest number of rows with one whisker each.
 MAX_WHISKERS = 40
 
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Everything that the plot shows, features from top to bottom."""
+    """Hold what the plot shows, features from top to bottom."""
 
     labels: tuple[str, ...]  # feature names; the last one reads "12 others" where features were put together
     values: np.ndarray  # (n_rows, n_labels)
@@ -34,18 +34,18 @@ class Intervals:
 
     @property
     def decided(self) -> np.ndarray:
-        """Whether the interval excludes zero, (n_rows, n_labels)."""
+        """Say whether each interval excludes zero, (n_rows, n_labels)."""
         return np.abs(self.values) > self.half_width
 
 
 def prepare_intervals(
     explanation: ExplanationData, i: int | None = None, *, level: float = 0.95, max_display: int = 10
 ) -> Intervals:
-    r"""Sort features by mean magnitude and compute normal intervals of their values: those of row ``i``, or of every row.
+    r"""Sort features by mean magnitude and compute normal intervals of row ``i``, or of every row.
 
     .. math:: \phi_j \pm z_{(1 + \mathrm{level}) / 2}\, \mathrm{std}(\phi_j)
 
-    The interval of "others" adds up entries of the covariance. Sampled values have ``std_error`` in the place of ``std``.
+    The interval of "others" adds up entries of the covariance. For sampled values, ``std_error`` replaces ``std``.
     """
     check_share("level", level)
     if explanation.n_rows == 0:
@@ -55,9 +55,9 @@ def prepare_intervals(
         raise InputError(message("A plot shows one output", f"Got {rows.n_outputs}", "Use explanation.output(k)"))
     shown = Shown.of(np.abs(rows.values).mean(axis=0), max_display)
     covariance, kind = _covariance(rows)
-    mixing = shown.values(np.eye(rows.n_players)).T  # which players each line adds up
+    mixing = shown.values(np.eye(rows.n_players)).T  # players that each line adds up
     variance = np.einsum("lj,rjk,lk->rl", mixing, np.nan_to_num(covariance), mixing)
-    # Sampled values depend on each other in an unknown way
+    # The covariance of sampled values is not known
     if kind == "confidence" and len(shown.rest) > 1:
         variance[:, -1] = np.nan
     return Intervals(
@@ -86,7 +86,7 @@ def _covariance(rows: ExplanationData) -> tuple[np.ndarray, str]:
 
 
 def draw_intervals(prepared: Intervals, ax: Axes = None) -> Any:
-    """Draw prepared intervals: blue where the interval excludes zero, grey where the sign is open; a band for many rows."""
+    """Draw prepared intervals, grey where they contain zero, and as a band for many rows."""
     (n_rows, n_labels), colours = prepared.values.shape, current_palette()
     ax = new_axes(7.0, 0.5 * n_labels + 1.6) if ax is None else ax
     ax.axvline(0.0, color="black", linewidth=0.8, zorder=1)

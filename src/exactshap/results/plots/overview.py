@@ -1,4 +1,4 @@
-"""All rows at once: a heatmap of their values, and the distribution of each feature's values."""
+"""Draw all rows at once: a heatmap, or the distribution of each feature's values."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from exactshap.results.plots._columns import Shown
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, name_lines, new_axes
 
-# Rows that are ordered by similarity, which costs their number squared.
+# Largest number of rows ordered by similarity, which costs the number squared.
 _MAX_ORDERED = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class Heatmap:
-    """What the heatmap shows."""
+    """Hold what the heatmap shows."""
 
     # features by decreasing mean magnitude; the last one reads "12 others" where features were put together
     labels: tuple[str, ...]
     values: np.ndarray  # (n_labels, n_rows): in the order in which the rows are drawn
     prediction: np.ndarray  # (n_rows,)
-    order: np.ndarray  # which row stands in which column
+    order: np.ndarray  # the row in each column
     unit: str
 
 
 def prepare_heatmap(explanation: ExplanationData, *, max_display: int = 10) -> Heatmap:
-    """Order the rows so that similar values stand together: by clustering, and beyond 2,000 rows by the prediction."""
+    """Order rows by similarity of their values, and beyond 2,000 rows by the prediction."""
     shown = Shown.of(np.abs(explanation.values).mean(axis=0), max_display)
     values = shown.values(explanation.values)
     order = _similar_rows(values, explanation.prediction)
@@ -77,20 +77,20 @@ def draw_heatmap(prepared: Heatmap, ax: Axes = None) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Violin:
-    """Distributions of the values, features from top to bottom; ``values`` has shape (n_rows, n_labels)."""
+    """Hold the values (n_rows, n_labels) behind distributions, features from top to bottom."""
 
     labels: tuple[str, ...]
     values: np.ndarray
 
 
 def prepare_violin(explanation: ExplanationData, *, max_display: int = 10) -> Violin:
-    """Return the strongest features' values, and the rest's as one."""
+    """Return the values of the strongest features, and those of the rest as one."""
     shown = Shown.of(np.abs(explanation.values).mean(axis=0), max_display)
     return Violin(shown.labels(explanation.feature_names, "other"), shown.values(explanation.values))
 
 
 def draw_violin(prepared: Violin, ax: Axes = None) -> Any:
-    """Draw prepared distributions, with their quartiles; values that are all equal are a mark."""
+    """Draw prepared distributions with their quartiles; equal values become one mark."""
     n, colours = len(prepared.labels), current_palette()
     ax = new_axes(7.0, 0.5 * n + 1.7) if ax is None else ax
     ax.axvline(0.0, color="gray", linewidth=0.8, zorder=1)
@@ -108,7 +108,7 @@ def draw_violin(prepared: Violin, ax: Axes = None) -> Any:
 
 
 def _outline(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the grid and values of a kernel density estimate. It is scaled so that its largest is 0.4."""
+    """Return the grid and values of a kernel density estimate, scaled to a maximum of 0.4."""
     from scipy.stats import gaussian_kde
 
     grid = np.linspace(column.min(), column.max(), 200)

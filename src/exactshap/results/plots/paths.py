@@ -1,4 +1,4 @@
-"""The paths of many rows from the baseline to their predictions, one line each."""
+"""Draw the paths of many rows from the baseline to their predictions, one line each."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes, without_frame
 from exactshap.results.plots.summary import places_of
 
-# Lines of one picture: more cannot be distinguished.
+# Lines of one picture; more cannot be distinguished.
 MAX_LINES = 200
 
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """What the lines show, features from bottom to top."""
+    """Hold what the lines show, features from bottom to top."""
 
     labels: tuple[str, ...]  # features, the strongest last; the first one may stand for the rest
     sums: np.ndarray  # (n_lines, n_labels + 1): the baseline, then the sum up to each feature; the last one is the prediction
-    n_rows: int  # rows in all: of more than 200, some that are spread over the predictions are drawn
+    n_rows: int  # rows in all; of more than 200, a selection spread over the predictions is drawn
 
 
 def prepare_paths(explanation: ExplanationData, *, max_display: int = 10) -> Paths:

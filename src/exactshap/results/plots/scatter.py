@@ -1,4 +1,4 @@
-"""Values of one feature against its own cells: numbers, dates or categories."""
+"""Draw values of one feature against its own cells: numbers, dates or categories."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes
 
 _NAMES_SHOWN, _LETTERS, _JITTER = 30, 18, 0.25
-# Rows that choose a colour, and rows of one bin.
+# Rows used to choose a colour, and rows of one bin.
 _ROWS_OF_CHOICE, _ROWS_OF_BIN = 5_000, 25
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """The cells of one player as numbers."""
+    """Hold the cells of one player as numbers."""
 
     name: str
     numbers: np.ndarray  # (n_rows,): NaN where missing; days since 1970 for dates; 0, 1, ... for categories
@@ -32,7 +32,7 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """What the picture shows; ``colour`` is None for one colour."""
+    """Hold what the picture shows; ``colour`` is None for one colour."""
 
     x: Axis
     colour: Axis | None
@@ -42,7 +42,7 @@ class Scatter:
 
 
 def prepare_scatter(explanation: ExplanationData, j: int, colour: int | None = None) -> Scatter:
-    """Return player ``j``'s cells and values, and the cells of the player ``colour`` that colour them."""
+    """Return player ``j``'s cells and values, and the cells of player ``colour`` for the colours."""
     shown = cells(explanation)
     if shown is None:
         raise InputError(message("A scatter plot needs the data", "This explanation has data=None", "Use plot.bar()"))
@@ -65,7 +65,7 @@ def _axis(explanation: ExplanationData, shown: Cells, j: int) -> Axis:
 
 
 def draw_scatter(prepared: Scatter, ax: Axes = None) -> Any:
-    """Draw prepared values as dots. Rows with a missing cell stand to the left of all others."""
+    """Draw prepared values as dots, with rows of missing cells left of all others."""
     ax, colours = new_axes(6.5, 4.5) if ax is None else ax, current_palette()
     x, colour = prepared.x, prepared.colour
     known = np.isfinite(x.numbers)
@@ -129,10 +129,10 @@ def _name_missing(ax: Axes, content: Axis, left: float) -> None:
 
 
 def strongest_colour(explanation: ExplanationData, j: int) -> int | None:
-    r"""Return the player with cells that go with ``j``'s values most, at equal cells of ``j``; None if there is none.
+    r"""Return the player that explains most of the spread of ``j``'s values at similar cells, or None.
 
     Pairs of order 2 decide where the explanation has them: the largest mean magnitude. Otherwise rows are cut into bins along the
-    cells of ``j``, and the squared correlations of values and cells within the bins are added up. It is a choice of colours, no measure.
+    cells of ``j``, and the squared correlations of values and cells within the bins are added up. It is no measure of interaction.
     """
     n, d = explanation.n_rows, explanation.n_players
     if d == 1:
@@ -141,7 +141,7 @@ def strongest_colour(explanation: ExplanationData, j: int) -> int | None:
         strength = np.abs(explanation.interactions[:, j]).mean(axis=0)
         strength[j] = 0.0
         return int(strength.argmax()) if strength.any() else None
-    # Evenly spaced rows: a choice of colours need not see all of them, and is the same in every drawing.
+    # Evenly spaced rows are enough to choose a colour, and give the same one in every drawing.
     rows = np.arange(n) if n <= _ROWS_OF_CHOICE else np.linspace(0, n - 1, _ROWS_OF_CHOICE).astype(int)
     shown = cells(explanation, rows)
     if shown is None or len(rows) < 2:
@@ -156,7 +156,7 @@ def strongest_colour(explanation: ExplanationData, j: int) -> int | None:
 
 
 def _squared_correlation(values: np.ndarray, numbers: np.ndarray) -> float:
-    """Return that of values and cells, or of values and whether the cell is missing, whichever is larger."""
+    """Return the squared correlation of values with cells or with their missingness, whichever is larger."""
     known = np.isfinite(numbers)
     # Missing cells at the mean neither add to the correlation nor take away from it.
     filled = np.where(known, numbers, numbers[known].mean() if known.any() else 0.0)
@@ -169,17 +169,14 @@ def _squared_correlation(values: np.ndarray, numbers: np.ndarray) -> float:
 
 
 def _jitter(axis: Axis) -> np.ndarray | float:
-    """Return offsets that separate a category's dots, the same in every drawing."""
+    """Return fixed offsets that separate the dots of a category."""
     if axis.kind != "text" or len(axis.categories) > _NAMES_SHOWN:
         return 0.0
     return np.random.default_rng(0).uniform(-_JITTER, _JITTER, len(axis.numbers))
 
 
 def _name_axis(axis: Axes, content: Axis, *, letters: int, turned: bool) -> None:
-    """Label dates as short as they can be, and shorten categories.
-
-    Categories are cut to some letters; of many every k-th is labelled.
-    """
+    """Label dates concisely and categories by some letters, of many every k-th."""
     if content.kind == "date":
         dates = require("matplotlib.dates", "plots", purpose="Plotting")
         locator = dates.AutoDateLocator(maxticks=8)

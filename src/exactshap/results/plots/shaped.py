@@ -1,4 +1,4 @@
-"""Values in the places of their players: pixels and patches of pictures, words of texts."""
+"""Draw values in the places of their players: patches of images, words of texts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from exactshap.results.data import ExplanationData
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes
 
-# Letters of a line of text.
+# Letters per line of text.
 LINE_WIDTH = 72
 
 
 def draw_image(
     explanation: ExplanationData, i: int, shape: tuple[int, int], image: np.ndarray | None = None, ax: Axes = None
 ) -> Any:
-    """Draw row ``i``'s values as a grid of patches, line by line, over the picture that was explained, if it is there, in grey."""
+    """Draw row ``i``'s values as a grid of patches, over the explained image in grey if given."""
     if len(shape) != 2 or int(np.prod(shape)) != explanation.n_players:
         got = f"Got shape={tuple(shape)} for {explanation.n_players} players"
         raise InputError(message("A picture needs one player for each patch", got, "Pass (lines, columns) of the patches"))
@@ -42,7 +42,7 @@ def draw_image(
 
 
 def draw_text(explanation: ExplanationData, i: int, words: Sequence[str] | None = None, ax: Axes = None) -> Any:
-    """Draw row ``i``'s values as the colour behind the words of a text, one for each player; None for the players' names."""
+    """Draw row ``i``'s values as colours behind ``words``, one per player; None takes the players' names."""
     words = list(explanation.feature_names if words is None else words)
     if len(words) != explanation.n_players:
         got = f"Got {len(words)} words for {explanation.n_players} players"
@@ -74,7 +74,7 @@ def _scale(colours: Any, limit: float) -> Any:
 
 
 def _set_in_lines(lengths: Sequence[int]) -> list[tuple[int, int]]:
-    """Return line and column of words that are set one after another.
+    """Return the line and column of each word of a text.
 
     >>> _set_in_lines([40, 40, 3])
     [(0, 0), (1, 0), (1, 42)]

@@ -1,4 +1,4 @@
-"""Shape functions with Shapley values over them: a column's main effect, and its values with interactions."""
+"""Draw shape functions, a column's main effect, with Shapley values over them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from exactshap.results.plots._pyplot import escape, new_axes
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What the picture of one feature shows."""
+    """Hold what the picture of one feature shows."""
 
     name: str
     # x, values: (n_points,): where each explained row lies, and its value
@@ -25,7 +25,7 @@ class Shape:
     # curve_x, curve: (n_curve,): the shape function v({j}) - v(empty) at the distinct places, ascending
     curve_x: np.ndarray
     curve: np.ndarray
-    categories: tuple[str, ...] | None  # what x = 0, 1, 2, ... mean for text
+    categories: tuple[str, ...] | None  # the texts of x = 0, 1, 2, ...
     missing: float | None  # where rows without a value are drawn
     what: str
     unit: str

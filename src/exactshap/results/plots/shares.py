@@ -1,4 +1,4 @@
-"""Bars of the shares of one number: sorted, the rest as one bar, and the cumulative sum as a line."""
+"""Draw shares of one number as sorted bars, the rest as one, with the cumulative sum as a line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from exactshap.results.plots._pyplot import name_lines, new_axes
 
 @dataclass(frozen=True, eq=False)
 class ShareBars:
-    """Everything that a bar plot of shares shows, from top to bottom."""
+    """Hold what a bar plot of shares shows, from top to bottom."""
 
     labels: tuple[str, ...]  # feature names; the last one reads "12 others" where features were put together
     values: np.ndarray  # (n_bars,)

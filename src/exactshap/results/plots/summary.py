@@ -1,4 +1,4 @@
-"""The strongest features at a glance: bars of mean magnitudes or of one row, and a dot for each row."""
+"""Draw the strongest features: bars of mean magnitudes or of one row, and a dot for each row."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from exactshap.results.plots._columns import Shown, player_labels, signed
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import name_lines, new_axes, without_frame
 
-# Rows of a picture that are drawn as dots: more are no easier to see, and slow.
+# Rows drawn as dots; more are slow and show nothing new.
 MAX_DOTS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """What the bars show, from top to bottom."""
+    """Hold what the bars show, from top to bottom."""
 
     # features by decreasing magnitude, with the cell of one row; the last one reads "12 others" where features were put
     # together
     labels: tuple[str, ...]
     values: np.ndarray  # (n_bars,)
     ends: np.ndarray | None  # (2, n_bars): lower and upper ends of the intervals; NaN for the bar of the rest
-    what: str  # what the bars are, for the axis
-    has_sign: bool  # whether they are values of a row
+    what: str  # the label of the axis
+    has_sign: bool  # whether the bars are values of one row
 
 
 def prepare_bars(
@@ -96,12 +96,12 @@ def draw_bars(prepared: Bars, ax: Axes = None) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Swarm:
-    """What the dots show, features from top to bottom."""
+    """Hold what the dots show, features from top to bottom."""
 
     # features by decreasing mean magnitude; the last one reads "12 other features" where features were put together
     labels: tuple[str, ...]
     values: np.ndarray  # (n_dots, n_labels)
-    # (n_dots, n_labels): where the row's own cell lies among those of the feature, from 0 to 1; NaN for missing cells,
+    # (n_dots, n_labels): place of the row's cell among those of the feature, from 0 to 1; NaN for missing cells,
     # text, and the rest
     places: np.ndarray
     n_rows: int  # rows in all: of more than 2,000 a sample is drawn
@@ -121,7 +121,7 @@ def prepare_swarm(explanation: ExplanationData, *, max_display: int = 10) -> Swa
 
 
 def places_of(numbers: np.ndarray) -> np.ndarray:
-    """Return where numbers lie between their 5th and 95th percentile, from 0 to 1. Missing ones are NaN.
+    """Scale numbers to [0, 1] between their 5th and 95th percentile; missing ones stay NaN.
 
     >>> places_of(np.array([0.0, 5.0, 10.0, np.nan]))
     array([0. , 0.5, 1. , nan])
@@ -138,7 +138,7 @@ def places_of(numbers: np.ndarray) -> np.ndarray:
 
 
 def swarm_offsets(x: np.ndarray, width: float, room: float, *, bins: int = 120) -> np.ndarray:
-    """Return vertical offsets that keep dots of the same bin apart: 0, +1, -1, +2, ... steps, squeezed into ``room``."""
+    """Return vertical offsets that separate dots of the same bin: 0, +1, -1, +2, ... steps within ``room``."""
     if x.size == 0:
         return np.zeros(0)
     low, high = float(x.min()), float(x.max())

@@ -1,4 +1,4 @@
-"""Two samples side by side: the marginal distribution of a few columns in each."""
+"""Draw the marginal distributions of a few columns in two samples."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from exactshap.results.data import cell_text
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes, without_frame
 
-# Points at which a density is known, and bars of a column of categories.
+# Points of a density, and bars of a column of categories.
 _POINTS, _MAX_CATEGORIES = 200, 10
 
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """One column in two samples."""
+    """Hold one column in two samples."""
 
     name: str
-    x: np.ndarray  # (n_points,): where the density is known, in the unit of the column; for categories 0, 1, ...
+    x: np.ndarray  # (n_points,): the grid of the density, in the unit of the column; for categories 0, 1, ...
     density: np.ndarray  # (2, n_points): probability density of each sample at ``x``; frequencies for categories
     categories: tuple[str, ...] | None  # the most frequent categories, the rest as one; None for numbers
     caption: str = ""  # what to write next to the name, such as the share
@@ -34,7 +34,7 @@ def prepare_marginals(X: TableLike, Z: TableLike, columns: Sequence[str], captio
     """Estimate the marginal distribution of some columns in two samples.
 
     Numbers: Gaussian kernel density estimates with Scott's bandwidth, on a common grid. Text, categories and constant
-    columns: frequencies. Missing cells are a category, or a share next to the name: the areas are those of the cells that are known.
+    columns: frequencies. Missing cells are a category, or a share next to the name; densities are of the known cells.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _marginal(name: str, samples: Sequence[np.ndarray], caption: str) -> Margina
 
 
 def _densities(samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return a common grid and both samples' kernel density estimates. The grid reaches three bandwidths beyond them."""
+    """Return a common grid, three bandwidths beyond both samples, and their kernel density estimates."""
     from scipy.stats import gaussian_kde
 
     estimates = [gaussian_kde(sample) for sample in samples]
@@ -127,7 +127,7 @@ def draw_marginals(marginals: Sequence[Marginal], labels: tuple[str, str] = ("X"
     Raises
     ------
     InputError
-        If there is not one ax for each column.
+        If the number of axes is not that of the columns.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The path from the baseline to the prediction of one row: a bar for each feature, the largest on top."""
+"""Draw the path from the baseline to the prediction of one row, the largest bar on top."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from exactshap.results.plots._columns import Shown, player_labels, signed
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes, without_frame
 
-# Length of an arrow's head, as a share of the axis.
+# Length of an arrow's head, as a fraction of the axis.
 _HEAD = 0.012
-# Room for the name of the baseline under the last bar, in bars.
+# Room under the last bar for the name of the baseline, in bars.
 _FOOT = 0.45
 
 
 @dataclass(frozen=True, eq=False)
 class Waterfall:
-    """Everything that a waterfall shows, from top to bottom."""
+    """Hold what a waterfall shows, from top to bottom."""
 
     # "name = cell" by decreasing magnitude; the last one reads "12 other features" where features were put together
     labels: tuple[str, ...]
@@ -32,7 +32,7 @@ class Waterfall:
     values: np.ndarray
     baseline: float
     prediction: float
-    # row, unit: which row, and what is measured
+    # row, unit: the name of the row, and the unit of the values
     row: str
     unit: str
 
@@ -100,18 +100,18 @@ def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
 
 
 def _arrow(start: float, value: float, place: int, head: float) -> tuple[list[float], list[float]]:
-    """Return the corners of a bar that points where it goes; a bar shorter than a head is all head."""
+    """Return the corners of an arrow; one shorter than its head is a triangle."""
     end = start + value
     neck = end - np.sign(value) * min(head, abs(value))
     return [start, neck, end, neck, start], [place - 0.36, place - 0.36, place, place + 0.36, place + 0.36]
 
 
 def _name_ends(prepared: Waterfall, ax: Axes) -> None:
-    """Write the prediction over its place, and the baseline under its own."""
+    """Write the prediction above its place, and the baseline below its place."""
     bottom = len(prepared.labels) - 0.4 + _FOOT
     for x in (prepared.prediction, prepared.baseline):
         ax.plot([x, x], [-0.6, bottom], color="gray", linestyle=":", linewidth=0.8, zorder=0)
-    # A title given later makes room for the labels of an axis, not for texts
+    # Titles set later leave room for labels of an axis, not for texts
     over = ax.secondary_xaxis("top")
     over.set_xticks([prepared.prediction], [_named("f(x)", prepared.prediction)], fontsize=10)
     over.tick_params(length=0, pad=3)

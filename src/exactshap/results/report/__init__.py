@@ -1,4 +1,4 @@
-"""One HTML file about an explanation: static, with pictures as inline SVG and no scripts, or interactive; no requests in either."""
+"""Write one HTML file about an explanation, static (inline SVG, no scripts) or interactive, without requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from exactshap.results.report.shares import marginal_panel as marginal_panel
     from exactshap.results.report.shares import write_shares_report as write_shares_report
 
-# A static report needs neither the interactive one's parts nor the plots
+# A static report loads neither the interactive page nor the plots
 __getattr__ = on_first_use(
     __name__,
     {

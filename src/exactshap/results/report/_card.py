@@ -1,4 +1,4 @@
-"""A model card: what was explained, on what, how exactly, what matters, and what must not be concluded."""
+"""Write a model card: model, data, certificate, strongest features and limits."""
 
 from __future__ import annotations
 

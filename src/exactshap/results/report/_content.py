@@ -1,4 +1,4 @@
-"""What the report shows, as plain data: which players, which rows, which numbers. Nothing is drawn here."""
+"""Prepare what the report shows as plain data: players, rows and numbers. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLACES = {0.0: "lowest", 0.25: "lower quartile", 0.5: "median", 0.75: "upper qu
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One explained row, ready to draw."""
+    """Hold one explained row, ready to draw."""
 
     title: str
     caption: str
@@ -30,12 +30,12 @@ class Row:
     baseline: float
     total: float
     additive: bool  # whether baseline + values is the prediction
-    response: str = ""  # the prediction in the unit that people read, such as "probability 0.8"; "" where it is read as it is
+    response: str = ""  # the prediction in a readable unit, such as "probability 0.8"; "" if it has one already
 
 
 @dataclass(frozen=True, eq=False)
 class Dependence:
-    """The cells and values of one player on the drawn rows; ``categories`` for text."""
+    """Hold the cells and values of one player on the drawn rows; ``categories`` for text."""
 
     name: str
     x: np.ndarray
@@ -45,7 +45,7 @@ class Dependence:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Mean magnitudes over all rows: a matrix of the strongest players, and the strongest pairs of all."""
+    """Hold mean magnitudes over all rows: a matrix of the strongest players, and the strongest pairs."""
 
     names: tuple[str, ...]
     matrix: np.ndarray
@@ -54,7 +54,7 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Summaries of the errors of all rows, and the rows with the largest: (row, observed, predicted, error)."""
+    """Hold summaries of the errors, and the rows with the largest: (row, observed, predicted, error)."""
 
     sentence: str
     predicted: str
@@ -64,7 +64,7 @@ class Errors:
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """Everything that is drawn of one output."""
+    """Hold everything that is drawn for one output."""
 
     output: str | None
     names: tuple[str, ...]
@@ -95,7 +95,7 @@ def content(
 ) -> Content:
     """Prepare a single-output explanation; ``drawn`` are the rows that beeswarms and dependence plots show.
 
-    ``response`` has a name and one number a row: the predictions in the unit that people read.
+    ``response`` has a name and one number per row: the predictions in a readable unit.
     """
     explanation = readable(explanation)
     strength = np.abs(explanation.values).mean(axis=0) if explanation.n_rows else np.zeros(explanation.n_players)
@@ -125,7 +125,7 @@ def content(
 
 
 def choose_rows(prediction: np.ndarray, wanted: int = 5) -> list[tuple[int, str]]:
-    """Return rows spread over the predictions, each with its place: the quantiles 0, 1/4, 1/2, 3/4 and 1.
+    """Return rows at the quantiles 0, 1/4, 1/2, 3/4 and 1 of the predictions, with their names.
 
     >>> import numpy as np
     >>> choose_rows(np.array([3.0, 1.0, 2.0]), wanted=3)
@@ -142,7 +142,7 @@ def choose_rows(prediction: np.ndarray, wanted: int = 5) -> list[tuple[int, str]
 
 
 def _chosen(explanation: ExplanationData, n_rows: int, observed: Observed | None) -> list[tuple[int, str]]:
-    """Return rows spread over the predictions; before them, the row with the largest known error."""
+    """Return the row with the largest known error, then rows spread over the predictions."""
     spread = {i: f"{place} prediction" for i, place in choose_rows(explanation.prediction, n_rows)}
     if observed is None or not spread or np.isnan(observed.error).all():
         return list(spread.items())

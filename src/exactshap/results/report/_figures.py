@@ -1,4 +1,4 @@
-"""The pictures of the report, as SVG text: arrays in, markup out."""
+"""Draw the pictures of the report as SVG text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROW, _DOT = 34.0, 2.2
 
 
 def shades(numbers: np.ndarray) -> np.ndarray:
-    """Return each number's class 0..8 between the 5th and 95th percentile. Missing ones are -1.
+    """Return each number's class 0..8 between the 5th and 95th percentile, -1 if missing.
 
     >>> import numpy as np
     >>> shades(np.array([0.0, 5.0, 10.0, np.nan]))
@@ -28,7 +28,7 @@ def shades(numbers: np.ndarray) -> np.ndarray:
 
 
 def beeswarm(values: np.ndarray, numbers: np.ndarray | None, names: Sequence[str], *, label: str) -> str:
-    """Draw one dot per row and feature at its value. The feature's number colours it; grey without one."""
+    """Draw one dot per row and feature at its value, coloured by the feature's number or grey."""
     left, width, top = label_room(names), 590.0, 8.0
     height = top + _ROW * len(names)
     scale = svg.Scale.over(values, left, width - 12, include=0.0)
@@ -71,7 +71,7 @@ def bars(strength: np.ndarray, names: Sequence[str], error: np.ndarray | None, *
 def difference_bars(
     values: np.ndarray, intervals: np.ndarray, limits: np.ndarray | None, names: Sequence[str], *, label: str
 ) -> str:
-    """Draw values as bars around zero, with their intervals and, dashed, the thresholds that they are held against."""
+    """Draw values as bars around zero, with their intervals and, dashed, their thresholds."""
     left, width, top, step = label_room(names), 560.0, 4.0, 27.0
     height = top + step * len(names)
     marks = [] if limits is None else [-limits, limits]
@@ -97,7 +97,7 @@ def dependence(x: np.ndarray, values: np.ndarray, name: str, categories: Sequenc
     missing = ~np.isfinite(x)
     start = left + (26 if missing.any() else 0)
     across = svg.Scale.over(x, start, width - 10)
-    n_categories = max(len(categories or ()), 1)  # none where all cells are missing
+    n_categories = max(len(categories or ()), 1)  # empty where all cells are missing
     if categories is not None:
         across = svg.Scale(-0.5, n_categories - 0.5, start, width - 10)
     up = svg.Scale.over(values, height, top, include=0.0)
@@ -126,7 +126,7 @@ def _category_offsets(x: np.ndarray, values: np.ndarray, room: float) -> np.ndar
 
 
 def row_bars(row: Row, *, label: str) -> str:
-    """Draw a row's path from baseline to prediction, or plain bars. Bars stand around zero where the values do not add up."""
+    """Draw a row's path from baseline to prediction, or bars around zero if the values do not add up."""
     words = _row_words(row)
     left, step, top, width = max(label_room(row.labels), 90.0), 23.0, 4.0, 500.0
     height = top + step * (len(row.labels) + 2 * row.additive) + 4
@@ -142,7 +142,7 @@ def row_bars(row: Row, *, label: str) -> str:
 
 
 def _places(row: Row) -> int:
-    """Return decimals that suit the baseline, more for much smaller values. There are up to three more."""
+    """Return decimals that suit the baseline, up to three more for much smaller values."""
     own = svg.decimals(row.values)
     if not row.additive:
         return own
@@ -182,7 +182,7 @@ def _end_mark(name: str, row: Row, value: float, y: float, step: float, scale: s
 
 
 def matrix(cells: np.ndarray, names: Sequence[str], *, label: str) -> str:
-    """Draw a symmetric matrix of magnitudes, coloured by strength; the diagonal holds the order-1 values, uncoloured."""
+    """Draw a symmetric matrix of magnitudes, coloured by strength, with uncoloured order-1 values on the diagonal."""
     n, size, left = len(names), 46.0, label_room(names, length=24)
     top = left * 0.62 + 10
     limit = float(np.abs(cells - np.diag(np.diag(cells))).max(initial=0.0)) or 1.0
@@ -213,7 +213,7 @@ def _matrix_cell(value: float, strength: float, x: float, y: float, size: float,
 
 
 def label_room(names: Sequence[str], *, length: int = 30) -> float:
-    """Return the width that names take at the left of bars."""
+    """Return the width of the names at the left of bars."""
     return min(svg.text_width([svg.shorten(name, length) for name in names]) + 16, 260.0)
 
 

@@ -1,4 +1,4 @@
-"""Fill the template of the interactive page: one file with its numbers, charts and scripts, which asks no network.
+"""Fill the template of the interactive page: one file with its numbers, charts and scripts, without requests.
 
 The scripts are Vega as Python packages bring it, and ours; a policy allows no others.
 """
@@ -20,7 +20,7 @@ from exactshap.results.report._template import template
 from exactshap.results.report._words import page_words
 from exactshap.results.report.interactive import charts, pack
 
-# The second one is a module: strict, and it may await
+# The second script is a module, which is strict and may await
 _SCRIPT_PLACES = ("@@vega@@", "@@script@@")
 
 
@@ -56,7 +56,7 @@ def render_interactive(
 
 
 def _with_scripts(page: str, *scripts: str) -> str:
-    """Put the scripts in as they are, to the last byte: their hashes are in the policy."""
+    """Insert the scripts byte for byte, as their hashes are in the policy."""
     for place, script in zip(_SCRIPT_PLACES, scripts, strict=True):
         before, _, after = page.rpartition(f"{place}</script>")
         page = f"{before}{script}</script>{after}"
@@ -75,14 +75,14 @@ def vega() -> str:
 
 @functools.cache
 def own_script() -> str:
-    """Return the page's own script: the language of filters, and what the page does."""
+    """Return the page's own script: the filter language and the page's behaviour."""
     folder = Path(__file__).parent / "interactive"
     filters, page = ((folder / name).read_text(encoding="utf-8") for name in ("filter.js", "page.js"))
     return _inline(f"const GRAMMAR = {filter_grammar().strip()};\n{filters}{page}")
 
 
 def _inline(script: str) -> str:
-    """Return a script as it can stand in a page: no end of its element, and line ends that a parser leaves as they are."""
+    """Return a script that can be embedded: no closing tag, and line ends that a parser keeps."""
     script = script.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\\0")
     return re.sub(r"<(?=!--|/script)", r"\\x3c", script, flags=re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""Fill the page's template with prepared content, drawn figures and words."""
+"""Fill the page's template with prepared content, figures and text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write_report(
     n_rows: int | None = None,
     seed: int = 0,
 ) -> Path:
-    """Write the report of an explanation, all of it or nothing; see :meth:`exactshap.Explanation.report`."""
+    """Write the whole report of an explanation or nothing; see :meth:`exactshap.Explanation.report`."""
     check_report_path(path)
     settings: dict[str, Any] = {"title": title, "data_name": data_name, "command": command, "target": target, "seed": seed}
     sizes: dict[str, Any] = {
@@ -61,7 +61,7 @@ def _refuse_sizes(sizes: dict[str, Any]) -> None:
 
 
 def check_report_path(path: str | Path) -> None:
-    """Refuse a name of another format, before the work is done. A report is an HTML file."""
+    """Refuse a file name without an HTML suffix, before the work is done."""
     do = "Name it .html; browsers print it as PDF, and explanation.save(path) keeps the numbers"
     check_suffix(path, (".html", ".htm"), "A report", do)
 
@@ -121,7 +121,7 @@ def render(
 
 
 def _require_finite(explanation: ExplanationData) -> None:
-    """Refuse values without a place on an axis, such as those of sums that overflowed (reported as such)."""
+    """Refuse values without a place on an axis, such as infinite ones after an overflow."""
     values = explanation.values if explanation.set_values is None else explanation.set_values
     finite = np.isfinite(values).reshape(explanation.n_rows, -1).all(axis=1)
     if not finite.all():
@@ -144,7 +144,7 @@ def _drawn_rows(n_rows: int, limit: int, seed: int) -> np.ndarray:
 
 
 def _drawn(view: ExplanationData, item: Content, explanation: ExplanationData) -> dict[str, Any]:
-    """Return one output's content with its pictures. Pictures are markup of our own making with all text escaped."""
+    """Return one output's content with its pictures, in which all text is escaped."""
     safe = require("markupsafe", "report", purpose="A report").Markup
     value = f"value ({view.unit})"
     return {

@@ -1,4 +1,4 @@
-"""Words of SVG: scales, ticks, escaped text. Colours and fonts are classes, so that the page's style decides on them."""
+"""Write the elements of SVG: scales, ticks, escaped text. Colours and fonts are classes, so that the page's style sets them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def number(value: float) -> str:
 
 
 def decimals(values: Iterable[float]) -> int:
-    """Return decimals that give the largest value four digits. So a column of numbers lines up.
+    """Return the decimals with which the largest value has four digits.
 
     >>> decimals([20.14159, 0.5]), decimals([31415.9]), decimals([0.00123])
     (2, 0, 6)
@@ -54,7 +54,7 @@ def fixed(value: float, places: int, *, sign: bool = False) -> str:
         written = number(value)
     else:
         written = f"{value:,.{places}f}".replace("-", MINUS)
-    if not written.strip(f"{MINUS}0."):  # nothing is left after rounding: no sign
+    if not written.strip(f"{MINUS}0."):  # zero after rounding has no sign
         return written.removeprefix(MINUS)
     return f"+{written}" if sign and value >= 0 else written
 
@@ -70,7 +70,7 @@ def shorten(name: str, length: int = 30) -> str:
 
 
 def text_width(texts: Iterable[str], size: float = 12.0) -> float:
-    """Return about how wide the widest of some texts is, in pixels: there is no font to measure with."""
+    """Estimate the width of the widest text in pixels, without a font."""
     return max((0.56 * size * sum(1.7 if ord(sign) > 0x2E80 else 1.0 for sign in item) for item in texts), default=0.0)
 
 
@@ -90,7 +90,7 @@ class Scale:
     def over(
         cls, values: np.ndarray, start: float, stop: float, *, margin: float = 0.04, include: float | None = None
     ) -> Scale:
-        """Return a scale with a margin around finite ``values``. It holds ``include`` as well, and never has zero length."""
+        """Return a scale of positive length with a margin around finite ``values`` and ``include``."""
         finite = np.asarray(values, float)[np.isfinite(values)]
         finite = finite if include is None else np.append(finite, include)
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
@@ -98,9 +98,7 @@ class Scale:
         return cls(low - space, high + space, start, stop)
 
     def ticks(self, wanted: int = 5) -> list[float]:
-        """Return round numbers inside the scale.
-
-        They stand at the widest step of 1, 2 or 5 times a power of ten that gives enough.
+        """Return round numbers inside the scale, at the widest step (1, 2 or 5 times 10^k) with enough of them.
 
         >>> Scale(18.0, 91.0, 0.0, 1.0).ticks(4), Scale(-0.52, 0.31, 0.0, 1.0).ticks(4)
         ([20.0, 40.0, 60.0, 80.0], [-0.4, -0.2, 0.0, 0.2])
@@ -115,7 +113,7 @@ class Scale:
 
 
 def text(x: float, y: float, content: str, *, anchor: str = "start", style: str = "", title: str | None = None) -> str:
-    """Write escaped text at a point; ``title`` is what the pointer shows over it."""
+    """Write escaped text at a point; ``title`` is its tooltip."""
     hover = "" if title is None else f"<title>{escape(title)}</title>"
     kind = f' class="{style}"' if style else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{kind}>{escape(content)}{hover}</text>'
@@ -127,14 +125,14 @@ def line(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
 
 
 def rectangle(x: float, y: float, width: float, height: float, style: str, *, title: str | None = None) -> str:
-    """Draw a filled rectangle; negative widths are turned around."""
+    """Draw a filled rectangle; a negative width extends to the left."""
     x, width = min(x, x + width), abs(width)
     hover = "" if title is None else f"<title>{escape(title)}</title>"
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" height="{height:.1f}" class="{style}">{hover}</rect>'
 
 
 def dots(x: np.ndarray, y: np.ndarray, style: str) -> str:
-    """Draw dots as one path of zero-length strokes with round caps: 14 bytes a dot."""
+    """Draw dots as one path of zero-length strokes with round caps, 14 bytes each."""
     path = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(x, y, strict=True))
     return f'<path class="dot {style}" d="{path}"/>' if path else ""
 
@@ -146,7 +144,7 @@ def polyline(x: np.ndarray, y: np.ndarray, style: str) -> str:
 
 
 def axis(scale: Scale, y: float, *, label: str, top: float, wanted: int = 5) -> str:
-    """Draw a horizontal axis at ``y`` with grid lines and label. Grid lines reach up to ``top``, the label stands below."""
+    """Draw a horizontal axis at ``y`` with grid lines up to ``top`` and a label below."""
     parts = [line(scale.start, y, scale.stop, y, "axis")]
     for tick in scale.ticks(wanted):
         x = float(scale(tick))
@@ -159,7 +157,7 @@ def axis(scale: Scale, y: float, *, label: str, top: float, wanted: int = 5) -> 
 
 
 def category_axis(scale: Scale, y: float, name: str, categories: Sequence[str]) -> str:
-    """Draw a horizontal axis of categories, named where there is room."""
+    """Draw a horizontal axis of categories, with names where there is room."""
     parts = [line(scale.start, y, scale.stop, y, "axis")]
     letters = int(abs(scale.stop - scale.start) / max(len(categories), 1) / text_width("x", 11)) - 1
     shown = categories if letters >= 3 else ()

@@ -1,4 +1,4 @@
-"""The report's templates: every text in them is escaped."""
+"""Load and write the report's templates, in which every text is escaped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ N_SHADES = 9
 
 
 def template(name: str) -> Any:
-    """Return a template of this folder."""
+    """Return a template by name."""
     jinja2 = require("jinja2", "report", purpose="A report")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -28,7 +28,7 @@ def template(name: str) -> Any:
 
 
 def colour_variables(*, dark: bool = False) -> str:
-    """Return the colours of pictures as variables of CSS, of :func:`exactshap.results.plots.palette`.
+    """Return the colours of :func:`exactshap.results.plots.palette` as CSS variables.
 
     >>> colour_variables().split("; ")[:2]
     ['--plus: #c8500a', '--minus: #0b6bb3']
@@ -46,7 +46,7 @@ def now() -> str:
 
 
 def write_page(path: str | Path, page: str, what: str) -> Path:
-    """Write a page of HTML as ``.html``, or print it to ``.pdf`` with WeasyPrint, all of it or nothing."""
+    """Write a whole page as ``.html``, or as ``.pdf`` with WeasyPrint."""
     check_suffix(path, (".html", ".htm", ".pdf"), what, "Name it .html or .pdf")
     with atomic_write(path) as draft:
         if Path(path).suffix.lower() == ".pdf":
@@ -58,5 +58,5 @@ def write_page(path: str | Path, page: str, what: str) -> Path:
 
 
 def _refuse_address(address: str, *_: Any, **__: Any) -> Any:
-    """Pages hold what they show; nothing is fetched for a PDF."""
+    """Refuse to fetch anything for a PDF, as pages hold what they show."""
     raise ValueError(f"The page refers to {address}")

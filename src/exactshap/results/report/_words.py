@@ -1,4 +1,4 @@
-"""Paragraphs of the report: what the numbers do not say, and how to get them again."""
+"""Write the paragraphs of the report: limits, errors of estimates, how to reproduce it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from exactshap.results.report._template import now
 
 
 def limits(explanation: ExplanationData) -> list[str]:
-    """Return what must not be concluded from this explanation."""
+    """Return the limits of this explanation: what must not be concluded from it."""
     certificate = explanation.certificate()
     checked = (
         f"The certificate says that {certificate.checks} is at most {certificate.max_residual:.2g} on the rows in this report,"
@@ -40,7 +40,7 @@ def limits(explanation: ExplanationData) -> list[str]:
 
 
 def estimate(explanation: ExplanationData) -> str:
-    """Return how far sampled values may be off, in words; "" where they were not sampled."""
+    """Describe the errors of sampled values, or return "" for exact ones."""
     errors = readable(explanation).std_error
     if errors is None or not errors.size:
         return ""
@@ -72,7 +72,7 @@ def _not_additive(explanation: ExplanationData) -> str:
 
 
 def sum_words(explanation: ExplanationData) -> str:
-    """Return what the values of a row add up to, for the note below its picture."""
+    """Say what the values of a row add up to, for the note below its picture."""
     if explanation.additive:
         return "From the baseline, v(∅), to the model's own prediction"
     if explanation.sets_add_up:
@@ -88,7 +88,7 @@ def _interactions(explanation: ExplanationData) -> str:
 
 
 def reproduce(explanation: ExplanationData, *, command: str | None, seed: int, interactive: bool = False) -> str:
-    """Return the command, or the Python calls, that give this report again."""
+    """Return the command or the Python calls that reproduce this report."""
     if command is not None:
         return command
     background = "" if explanation.background_size is None else ", background"
@@ -115,7 +115,7 @@ def page_words(
     *,
     interactive: bool = False,
 ) -> dict[str, Any]:
-    """Return what every page about an explanation says, by the names of its template."""
+    """Return the texts of every page about an explanation, by their names in the template."""
     return {
         "title": title or f"Explanation of {explanation.model_name or 'a model'}",
         "facts": report_facts(explanation, data_name),
@@ -133,7 +133,7 @@ def page_words(
 
 
 def report_facts(explanation: ExplanationData, data_name: str | None) -> dict[str, str]:
-    """Return short texts by name: what was explained, how, with what. They are empty where unknown."""
+    """Return short texts by name: what was explained, how, with what; "" where unknown."""
     player = "feature" if explanation.groups is None else "player"
     digest = "" if explanation.data is None else f"SHA-256 {fingerprint(explanation.data)}"
     known = facts(explanation)
@@ -158,7 +158,7 @@ def report_facts(explanation: ExplanationData, data_name: str | None) -> dict[st
 
 
 def installed() -> dict[str, str]:
-    """Return the versions of Python and of the libraries that are installed."""
+    """Return the installed versions of Python and the libraries."""
     from exactshap.versions import system, versions
 
     return {name: text for name, text in {"python": system()["python"].split()[0], **versions()}.items() if text}

@@ -1,4 +1,4 @@
-"""One static HTML file about a decomposition of a pairwise statistic: certificate, picture, table, limits."""
+"""Write one static HTML file about a decomposition of MMD or HSIC: certificate, picture, table, limits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BOTH = (
 
 
 def write_shares_report(shares: PairwiseDecomposition, path: str | Path, **settings: Any) -> Path:
-    """Write the report, all of it or nothing, and return its path. The settings are those of :func:`render_shares`."""
+    """Write the whole report or nothing, and return its path; ``settings`` as of :func:`render_shares`."""
     return write_page(path, render_shares(shares, **settings), "A report")
 
 
@@ -50,7 +50,7 @@ def render_shares(
 ) -> str:
     """Return the report as HTML text; names of columns are escaped, and their control characters replaced.
 
-    The strongest columns are drawn in both ``samples``, which ``labels`` name, if there are such.
+    With ``samples``, the strongest columns are drawn in both; ``labels`` name them.
     """
     markup = require("markupsafe", "report", purpose="A report").Markup
     headings, rows = rows_of(shares)
@@ -75,7 +75,7 @@ def render_shares(
 
 
 def _settings(shares: PairwiseDecomposition) -> dict[str, str]:
-    """Return the settings as text; long lists per column as one line."""
+    """Return the settings as text, with long lists per column on one line."""
     hidden = ("error_bound", "n_blocks")
     words = {name.replace("_", " "): _words(value) for name, value in shares.details.items() if name not in hidden}
     return {"index": shares.index, **words}
@@ -91,7 +91,7 @@ _STEP, _SAMPLES = 27.0, ("first", "second")
 
 
 def share_bars(bars: ShareBars) -> str:
-    """Draw shares as bars with whiskers, their running sum and total. The sum is a line, the total an upright mark."""
+    """Draw shares as bars with whiskers, their running sum as a line and the total as a mark."""
     left = label_room(bars.labels)
     width, top = 620.0, 4.0
     height = top + _STEP * len(bars.labels)

@@ -1,4 +1,4 @@
-"""The parts of the interactive page: the numbers as one compressed block, and charts as Vega-Lite."""
+"""Build the parts of the interactive page: numbers in one compressed block, and charts in Vega-Lite."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The charts of the interactive page as Vega-Lite, written with Altair; the page's script gives them their numbers.
+"""Write the charts of the interactive page in Vega-Lite with Altair; the page's script supplies the numbers.
 
-No name or cell of the user is part of a chart: fields have names of ours, and words come as a signal or as a field's content.
+Charts contain no names or cells of the user: fields have fixed names, and texts arrive as signals or contents of fields.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SHADES = list(range(-1, 9))
 _SHADE_COLOURS = ["var(--qx)", *(f"var(--q{k})" for k in range(9))]
 _WORDS = "words[datum.value]"
 _SHADE = "isValid(datum.colour) ? round(8 * clamp((datum.colour - range[0]) / (range[1] - range[0] || 1), 0, 1)) : -1"
-# No code is made of text, as the policy of the page demands.
+# Without eval, as the page's policy requires.
 _EMBED = {"ast": True, "actions": False, "renderer": "svg", "logLevel": 1}
 _LABEL_LIMIT = "windowSize()[0] < 600 ? 140 : 190"
 _AXIS = {
@@ -59,7 +59,7 @@ def charts() -> dict[str, dict[str, Any]]:
 
 
 def _places(alt: ModuleType, data: str, **extent: Any) -> Any:
-    """Return the vertical axis of bars: places 0, 1, 2, ... that stand for the rows of ``data``."""
+    """Return the vertical axis of bars, with places 0, 1, 2, ... for the rows of ``data``."""
     axis = alt.Axis(
         **extent, title=None, labelExpr=f"data('{data}')[datum.value].word", domain=False, ticks=False, labelPadding=8
     )
@@ -80,7 +80,7 @@ def _rooted(alt: ModuleType, chart: Foreign, *params: Any) -> Any:
 
 
 def _features(alt: ModuleType) -> Any:
-    """Draw filtered rows' mean magnitudes as bars, all rows' as marks."""
+    """Draw mean magnitudes of filtered rows as bars, of all rows as marks."""
     base = (
         alt.Chart(alt.NamedData(name="features"))
         .transform_calculate(said="datum.name + ': ' + datum.text")
@@ -108,7 +108,7 @@ def _features(alt: ModuleType) -> Any:
 
 
 def _row(alt: ModuleType) -> Any:
-    """Draw the path from the baseline to the prediction. There is one bar a feature, with standard errors as whiskers."""
+    """Draw the path from baseline to prediction, one bar per feature, with standard errors as whiskers."""
     sign = "datum.end ? 'end' : datum.stop < datum.start ? 'down' : 'up'"
     base = (
         alt.Chart(alt.NamedData(name="row"))
@@ -116,7 +116,7 @@ def _row(alt: ModuleType) -> Any:
         .encode(y=_places(alt, "row", minExtent=alt.ExprRef("extent")))
     )
     limits = alt.param(name="limits", value=[0, 1])
-    same = (alt.param(name="extent", value=0), alt.param(name="widest", value=""))  # what A and B take at either side
+    same = (alt.param(name="extent", value=0), alt.param(name="widest", value=""))  # room for A and B at either side
     across = alt.Scale(domain=alt.ExprRef("limits"), nice=False, zero=False)
     colour = alt.Color("sign:N", legend=None, scale=alt.Scale(domain=["up", "down"], range=["var(--plus)", "var(--minus)"]))
     bars = (
@@ -150,7 +150,7 @@ def _row(alt: ModuleType) -> Any:
 
 
 def _scatter(alt: ModuleType, kind: str, scale: dict[str, Any], axis: Axes = None) -> Any:
-    """Draw a feature's or pair's values against the feature's cells. A brush chooses rows."""
+    """Draw values of a feature or pair against the feature's cells; a brush selects rows."""
     brush = alt.selection_interval(
         name="brush", mark=alt.BrushConfig(fill="var(--soft)", fillOpacity=0.15, stroke="var(--soft)")
     )
@@ -165,7 +165,9 @@ def _scatter(alt: ModuleType, kind: str, scale: dict[str, Any], axis: Axes = Non
     )
     zero = alt.Chart(alt.InlineData([{"y": 0}])).mark_rule(color="var(--soft)", aria=False).encode(y="y:Q")
     points = (
-        alt.Chart(alt.NamedData(name="points"), name="scatter")  # else Altair 5 counts: other bytes for every page
+        alt.Chart(
+            alt.NamedData(name="points"), name="scatter"
+        )  # else Altair 5 numbers the views, and every page has other bytes
         .transform_calculate(shade=_SHADE)
         .mark_circle(size=26, cursor="pointer", aria=False)
         .encode(
@@ -184,14 +186,14 @@ def _scatter(alt: ModuleType, kind: str, scale: dict[str, Any], axis: Axes = Non
         "fontWeight": "normal",
         "color": "var(--soft)",
     }
-    # An axis cannot take its title from a signal
+    # The title of an axis cannot be a signal
     title = alt.TitleParams(text=alt.ExprRef("title"), **below)
     spans = (alt.param(name="range", value=[0, 0]), alt.param(name="title", value=""))
     return _rooted(alt, alt.layer(zero, points, rings, letters).properties(title=title), *spans)
 
 
 def _pairs(alt: ModuleType) -> Any:
-    """Draw mean magnitudes of pairs; a click leads to the scatter of that pair."""
+    """Draw mean magnitudes of pairs; a click opens the scatter of the pair."""
     base = alt.Chart(alt.NamedData(name="pairs"))
     axis = {"title": None, "labelExpr": _WORDS, "domain": False, "ticks": False}
     across = alt.X(

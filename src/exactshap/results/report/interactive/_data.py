@@ -1,4 +1,4 @@
-"""The numbers behind the interactive page: JSON and arrays in one compressed block, few enough for a mail attachment."""
+"""Pack the numbers of the interactive page: JSON and arrays in one compressed block that fits a mail attachment."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from exactshap.results.data import (
     row_name,
 )
 
-# Rows: what a browser sums while a brush moves.
+# Rows that a browser can sum while a brush moves.
 _MAX_ROWS = 20_000
-# Compressed bytes; 4/3 of that as text, and 0.9 MB of scripts, stay below 10 MB.
+# Compressed bytes: with 4/3 of that as base64 and 0.9 MB of scripts, a page stays below 10 MB.
 _MAX_BYTES = 6_700_000
-# Bytes of one number of each kind, compressed.
+# Compressed bytes per number of each kind.
 _BYTES = {"values": 3.55, "cells": 2.65, "errors": 1.9, "pairs": 3.55, "rows": 24.0}
-# What the page shows first.
+# Rows that the page shows first.
 _STATE = {"output": 0, "colour": -1, "pair": -1, "B": [], "sort": "", "up": False, "page": 0}
 _RESPONSES = ("probability", "predicted target")
 _FACTS = ("baseline", "prediction", *_RESPONSES, "observed", "error", "residual")
-# Bits of the mantissa: five and three digits.
+# Bits of the mantissa, for five and three digits.
 _CELL_BITS, _ERROR_BITS = 16, 9
 
 _FULL_BITS = 23  # of a float32's mantissa
@@ -46,14 +46,14 @@ _PAIRED = 12
 
 @dataclass(frozen=True)
 class Packed:
-    """Hold the page's block of data and sentences on its rows."""
+    """Hold the page's block of data and the texts about its rows."""
 
     text: str  # base64 of zlib of: the length of the JSON (4 bytes, little endian), the JSON, the arrays
-    rows: np.ndarray  # array of int: the rows that are in the page
-    sentence: str  # which rows these are, and why
-    first: int  # the row that is shown first, as a place among ``rows``
+    rows: np.ndarray  # array of int: the rows in the page
+    sentence: str  # text: which rows these are, and why
+    first: int  # the row that is shown first, as a position in ``rows``
     first_words: str  # why this one
-    target_words: str  # what the error of a row is; "" without a target
+    target_words: str  # definition of a row's error; "" without a target
     labels: list[str]  # of these rows
     pairs: list[tuple[int, int]]  # list of pairs of int: those that the page can draw
 
@@ -81,7 +81,7 @@ def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) 
         "tiles": tiles(people, pairs),
         "tile_signals": {"words": [printable(explanation.feature_names[j])[:200] for j in tiled], "height": 30 * len(tiled)},
         "state": _STATE | {"feature": int(np.argmax(strength[0])), "A": [place]},
-        "rounding": float(explanation.tolerance.min()),  # of a sum: a value below it is none
+        "rounding": float(explanation.tolerance.min()),  # of a sum: values below it are zero
         "facts": [name for name in _FACTS if name in arrays],
         "response": next((name for name in _RESPONSES if name in arrays), ""),
     }
@@ -91,7 +91,7 @@ def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) 
 
 
 def _first(explanation: ExplanationData, error: np.ndarray | None) -> tuple[int, str]:
-    """Return the row that is shown first and why: the largest error that is known, else the median prediction."""
+    """Return the row with the largest known error, else of the median prediction, and why."""
     n = explanation.n_rows
 
     def largest(numbers: np.ndarray) -> int:
@@ -135,7 +135,7 @@ def _rows(explanation: ExplanationData, width: float, first: int, seed: int) -> 
 
 
 def _per_output(numbers: np.ndarray, rows: np.ndarray, n_outputs: int) -> np.ndarray:
-    """Return (n_outputs, ..., n_rows): an output and a player are one piece of memory."""
+    """Return (n_outputs, ..., n_rows), contiguous for each output and player."""
     taken = numbers[rows]
     return np.moveaxis(taken if n_outputs else taken[..., None], (-1, 0), (0, -1))
 
@@ -164,7 +164,7 @@ def _arrays(
 
 
 def _responses(explanation: ExplanationData, observed: Observed | None) -> list[tuple[str, np.ndarray]]:
-    """Return the probability of log-odds and the like, and what was observed."""
+    """Return predictions in a readable unit, such as probabilities, and the observed target."""
     known = response(explanation)
     seen = [] if observed is None else [("observed", observed.target), ("error", observed.error)]
     return seen if known is None else [known, *seen]
@@ -173,7 +173,7 @@ def _responses(explanation: ExplanationData, observed: Observed | None) -> list[
 def _cell_arrays(
     explanation: ExplanationData, rows: np.ndarray, shown: Cells | None, arrays: dict[str, np.ndarray]
 ) -> tuple[list[str], list[list[str]]]:
-    """Add the cells of the players, (n_players, n_rows); return their kinds, and the texts that codes stand for."""
+    """Add the cells of the players (n_players, n_rows); return their kinds and the texts of codes."""
     if shown is None:
         return [], []
     kinds, texts, columns = [], [], []
@@ -187,7 +187,7 @@ def _cell_arrays(
 
 
 def _range(column: np.ndarray) -> list[float]:
-    """Return the cells' 5th and 95th percentile, between which colours differ."""
+    """Return the 5th and 95th percentile of the cells, the ends of the colour scale."""
     known = column[np.isfinite(column)]
     return [0.0, 0.0] if known.size == 0 else [float(bound) for bound in np.percentile(known, [5, 95])]
 
@@ -215,7 +215,7 @@ def _strength(explanation: ExplanationData) -> list[list[float]]:
 
 
 def _block(info: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
-    """Return one block; the bytes of an array's numbers are sorted by their place in the number, which compresses better."""
+    """Return one block, with bytes grouped by their position in a number, which compresses better."""
     offset, places, pieces = 0, {}, []
     for name, array in arrays.items():
         size = 8 if name in _FACTS else 4
@@ -235,7 +235,7 @@ def rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
     >>> rounded(np.array([1234567.0, 3.0]), 9).tolist(), rounded(np.array([0.123456789]), 9).tolist()
     ([1234567.0, 3.0], [0.1234130859375])
     """
-    # Beyond float32: infinite in the page, and drawn nowhere
+    # Beyond float32: infinite in the page, and not drawn
     with np.errstate(over="ignore", under="ignore"):
         single = np.asarray(numbers).astype(np.float32)
     if np.array_equal(single.astype(float), numbers, equal_nan=True):
@@ -248,14 +248,14 @@ def rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
 
 
 def is_rounded(numbers: np.ndarray) -> bool:
-    """Return whether :func:`rounded` changes a column, so that a filter's bound must be rounded as well."""
+    """Say whether :func:`rounded` changes a column, so that bounds of filters must be rounded as well."""
     with np.errstate(over="ignore", under="ignore"):
         single = np.asarray(numbers).astype(np.float32)
     return not np.array_equal(single.astype(float), numbers, equal_nan=True)
 
 
 def strongest_pairs(explanation: ExplanationData) -> list[list[int]]:
-    """Return strong players' pairs as [first, second, number of the set]. The players have the largest sums of mean magnitudes."""
+    """Return pairs of the strongest players as [first, second, number of the set]."""
     if explanation.sets is None or explanation.set_values is None:
         return []
     mean = np.abs(explanation.set_values).mean(axis=0).reshape(len(explanation.sets), -1).max(axis=1)
@@ -273,7 +273,7 @@ def players_of(pairs: list[list[int]]) -> list[int]:
 
 
 def tiles(explanation: ExplanationData, pairs: list[list[int]]) -> list[list[dict[str, Any]]]:
-    """Return the chart's matrix of mean magnitudes, output by output."""
+    """Return the matrix of mean magnitudes of the chart, output by output."""
     if not pairs or explanation.set_values is None:
         return []
     mean = np.abs(explanation.set_values[:, [s for _, _, s in pairs]]).mean(axis=0).reshape(len(pairs), -1)
