@@ -215,7 +215,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return mean, np.sqrt(np.maximum(self.variance_ * (prior - self._explained(sections)), 0.0))
 
     def shapley_values(self, X: TableLike, value_function: str = "functional") -> FanovaValues:
-        r"""Return the posterior of Shapley values of the sum of components within S.
+        r"""Return the posterior of the Shapley values of the functional components.
 
         .. math:: \phi_j = \sum_{U \ni j} \frac{f_U(x)}{|U|}, \quad
                   \operatorname{Cov}(\phi_i, \phi_j) = s^2 \sum_{U \ni i, j} \frac{\prod_{k \in U} c\, \tilde k_k(x, x)}{|U|^2}

@@ -243,7 +243,8 @@ class ExponentialSign(SignPredictor):
     def kappa(self, size: int, radius: float = math.inf) -> float:
         r"""Return kappa in closed form.
 
-        It is the root of :math:`E e^{|w|^2 / 2 \gamma^2} = (1 - 2 c)^{-k/2}`, :math:`c = \sigma^2 / 2 \gamma^2`."""
+        It is the root of :math:`E e^{|w|^2 / 2 \gamma^2} = (1 - 2 c)^{-k/2}`, :math:`c = \sigma^2 / 2 \gamma^2`.
+        """
         return (1.0 - 2.0 * self._rate() * self.sigma**2) ** (-size / 4.0)
 
     def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:

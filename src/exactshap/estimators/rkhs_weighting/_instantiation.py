@@ -196,7 +196,8 @@ class MonteCarlo(Instantiation):
     def contributions(self, W: np.ndarray, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         r"""Return the summand (n_rows, n_draws) of every draw.
 
-        It is :math:`\phi(w, x) \sum_t c_t K(w_t, w)` for the draw w; f is the mean."""
+        It is :math:`\phi(w, x) \sum_t c_t K(w_t, w)` for the draw w; f is the mean.
+        """
         phi, kernel, _ = self._average(W, X)
         return phi * (coefficients @ kernel)
 
