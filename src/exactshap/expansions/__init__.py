@@ -1,4 +1,4 @@
-r"""Functions of one number as sums of exponentials: what makes a function of a sum a sum of products.
+r"""Expand functions of one number as sums of exponentials, which turn a function of a sum into a sum of products.
 
 .. math:: g(t) \approx g_0 + \mathrm{Re} \sum_l c_l\, e^{r_l t}
     \quad\Longrightarrow\quad

@@ -1,4 +1,4 @@
-"""Inverse links of additive scores as sums of exponentials with proven uniform bounds."""
+"""Expand inverse links of additive scores as sums of exponentials with proven uniform bounds."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 
 from exactshap.errors import BudgetError, UnknownNameError, did_you_mean, message
 
-# What is left out is as small as the rounding of weights: exp(-35) = 6.3e-16. Two more would take a tenth more terms.
+# The truncation is as small as the rounding of weights, exp(-35) = 6.3e-16; two more would take a tenth more terms.
 _DIGITS = 35.0
 # Phi(-8.5) = 9.5e-18, and exp(-8.6^2 / 2) = 8.7e-17.
 _NORMAL_TAIL, _NORMAL_WIDTH = 8.5, 8.6
-# Terms of one expansion: more are for scores beyond 2,000, where every probability is 0 or 1 in float64
+# Terms of one expansion: only scores beyond 2,000 need more, where every probability is 0 or 1 in float64
 _MOST_TERMS = 4000
 
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    r"""A function of one number as a sum of exponentials.
+    r"""Approximate a function of one number by a sum of exponentials.
 
     .. math:: \Bigl| g(t) - g_0 - \mathrm{Re} \sum_l c_l\, e^{r_l t} \Bigr| \le \mathrm{error}
         \quad \text{for } |t| \le \mathrm{limit}
@@ -35,9 +35,9 @@ class Expansion:
     coefficients, rates : arrays of shape (n_terms,)
         :math:`c_l` and :math:`r_l`, complex or real.
     limit : float
-        Where the bound holds.
+        The bound holds for |t| up to this number.
     error : float
-        The bound: truncation, images, and the rounding of coefficients and rates; that of the sum itself is not in it.
+        The bound: truncation, images, and the rounding of coefficients and rates; it does not include the rounding of the sum itself.
     """
 
     function: Callable[[np.ndarray], np.ndarray]
@@ -76,7 +76,7 @@ def expand(name: str, limit: float) -> Expansion:
     name : {"logistic", "exponential", "normal", "complementary log-log", "log-log"}
         ``1 / (1 + exp(-t))``, ``exp(t)``, the normal distribution function, ``1 - exp(-exp(t))``, ``exp(-exp(-t))``.
     limit : float
-        Rounded up to one of a few steps, so that numbers of similar size have one expansion.
+        Rounded up to one of a few steps, so that similar limits share an expansion.
 
     Returns
     -------
@@ -87,18 +87,18 @@ def expand(name: str, limit: float) -> Expansion:
     UnknownNameError
         If the link is unknown.
     BudgetError
-        If the limit asks for more than 4,000 terms.
+        If the limit requires more than 4,000 terms.
 
     Notes
     -----
-    The integrals of Fourier are summed by the midpoint rule with step h,
+    Fourier integrals are approximated by the midpoint rule with step h,
 
     .. math:: \sigma(t) - \tfrac12 = \int_0^\infty \frac{\sin \omega t}{\sinh \pi \omega}\, d\omega, \qquad
         \Phi(t) - \tfrac12 = \frac1\pi \int_0^\infty \frac{\sin \omega t}{\omega} e^{-\omega^2 / 2}\, d\omega , \qquad
         e^{-e^{-t}} - \tfrac12 = \frac1\pi \mathrm{Re} \int_0^\infty \Gamma(i \omega)\, e^{i \omega t}\, d\omega .
 
     By Poisson's summation formula the sum is the function plus its images at distances of multiples of 2 pi / h with alternating
-    signs, of which the nearest decides: an error of exp(limit - 2 pi / h), or of the normal tail at 2 pi / h - limit.
+    signs. The nearest one dominates: an error of exp(limit - 2 pi / h), or of the normal tail at 2 pi / h - limit.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def expand(name: str, limit: float) -> Expansion:
 
 
 def _step(limit: float) -> float:
-    """Return the next of 8, 12, 16, 24, 32, ...: the terms of an expansion grow with it, at most by half too many."""
+    """Return the next of 8, 12, 16, 24, 32, ..., so that an expansion has at most half too many terms."""
     power = 2.0 ** max(3, math.floor(math.log2(max(limit, 1.0))))
     return next(step for step in (power, 1.5 * power, 2.0 * power) if step >= min(limit, 2.0 * power))
 
@@ -126,7 +126,7 @@ def _logistic(limit: float) -> Expansion:
     omega = _midpoints(h, _DIGITS / math.pi)
     images = 2.0 * math.exp(-_DIGITS) / -math.expm1(-2.0 * math.pi / h)
     tail = 2.0 / math.pi * math.exp(-_DIGITS) * 1.01
-    # a rounded argument x of sinh counts x coth(x) <= 1 + x times
+    # sinh amplifies the rounding of its argument x by x coth(x) <= 1 + x
     return _bounded(expit, h / np.sinh(math.pi * omega), omega, 2.0 + math.pi * omega, limit, images + tail)
 
 
@@ -167,7 +167,7 @@ def _double_exponential(t: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(maxsize=32)
 def _complementary_log_log(limit: float) -> Expansion:
-    """Return 1 - exp(-e^t), one less the other at -t."""
+    """Return 1 - exp(-e^t), which is 1 minus the log-log link at -t."""
     other = _log_log(limit)
     return Expansion(_complement, 0.5, -other.coefficients, -other.rates, limit, other.error)
 
@@ -185,14 +185,14 @@ def _bounded(
     limit: float,
     error: float,
 ) -> Expansion:
-    """Return 1/2 + sum of weights times sines; weights are off by 2 ``units`` of rounding, frequencies are exact."""
+    """Return 1/2 + sum of weights times sines; weights have errors of 2 ``units`` of rounding, frequencies are exact."""
     rounding = 2.0 * np.finfo(float).eps * float(weights @ units)
     # Re(-i w exp(i omega t)) = w sin(omega t)
     return Expansion(function, 0.5, -1j * weights, 1j * omega, limit, error + rounding)
 
 
 def _short(h: float) -> float:
-    """Return a step of 40 bits, not above h: its odd multiples up to 2^13 are exact, so that large scores meet no rounded frequency."""
+    """Return a step of 40 bits, at most h: its odd multiples up to 2^13 are exact, so frequencies are not rounded."""
     mantissa, exponent = math.frexp(h)
     return math.ldexp(math.floor(math.ldexp(mantissa, 40)), exponent - 40)
 

@@ -1,12 +1,12 @@
-r"""Radial kernels as mixtures of Gaussians, with a uniform bound that is checked when they are made.
+r"""Expand radial kernels as mixtures of Gaussians, with a uniform bound that is checked when they are made.
 
 By Schoenberg's theorem every isotropic kernel that is valid in all dimensions is a mixture of Gaussians of the distance r:
 
 .. math:: k_{\mathrm{Matern}} = \frac{1}{\Gamma(\nu)} \int e^{\nu u - e^u} e^{-(\nu / 2) e^{-u} r^2}\, du, \qquad
     k_{\mathrm{RQ}} = \frac{1}{\Gamma(\alpha)} \int e^{\alpha u - e^u} e^{-e^u r^2 / (2 \alpha)}\, du
 
-The trapezoidal rule in u converges exponentially. Far out on the algebraic side weights fall as :math:`e^{a u}` and fewer digits of
-them are needed: there the step grows with the distance from the peak, which halves the number of terms.
+The trapezoidal rule in u converges exponentially. In the algebraic tail weights fall as :math:`e^{a u}` and need
+fewer digits: the step grows there with the distance from the peak, which halves the number of terms.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from exactshap.errors import BudgetError, message
 
 # Natural logarithms of the error of the rule with a growing step (3e-14), with an even one (2e-15), and of what both are held against (2e-18)
 _GRADED_DIGITS, _EVEN_DIGITS, _REFERENCE_DIGITS = 31.0, 34.0, 41.0
-_DROPPED = 1e-14  # mass that is left out at either end
-# How fast the step grows with the shape, and up to which shape
+_DROPPED = 1e-14  # mass left out at either end
+# Growth of the step with the shape, and the largest shape for it
 _GRADING, _LARGEST_GROWTH = 0.014, 8.0
-# The shape up to which a tail is long enough for a growing step
+# Largest shape with a tail long enough for a growing step
 _LARGEST_GRADED = 10.0
-_MOST_TERMS = 2000  # of one mixture: a shape of 0.035
-_DEGREE = 22  # of interpolation on a panel
+_MOST_TERMS = 2000  # terms of one mixture: a shape of 0.035
+_DEGREE = 22  # points of interpolation on a panel
 # Parameter of the Bernstein ellipse that reaches pi / 2 from the middle of a panel of length 1
 _ELLIPSE = math.pi + math.sqrt(1.0 + math.pi**2)
 _EPS = float(np.finfo(float).eps)
@@ -38,7 +38,7 @@ Function = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class GaussianMixture:
-    r"""A radial kernel as a sum of Gaussians.
+    r"""Approximate a radial kernel by a sum of Gaussians.
 
     .. math:: \Bigl| k(r) - \sum_l w_l\, e^{-\rho_l r^2} \Bigr| \le \mathrm{error} \quad \text{for all } r \ge 0
 
@@ -77,7 +77,7 @@ def matern(nu: float) -> GaussianMixture:
     Raises
     ------
     BudgetError
-        If nu asks for more than 2,000 terms, below about 0.035.
+        If nu requires more than 2,000 terms, below about 0.035.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def matern(nu: float) -> GaussianMixture:
 
 
 def _matern_rates(nu: float, u: np.ndarray) -> np.ndarray:
-    """Return nu / 2 e^-u, kept below 1e292 so that a product with a squared distance is a number."""
+    """Return nu / 2 e^-u, at most 1e292 so that its product with a squared distance is finite."""
     return np.asarray(nu / 2.0 * np.exp(np.minimum(-u, math.log(1e292))))
 
 
@@ -113,7 +113,7 @@ def rational_quadratic(alpha: float) -> GaussianMixture:
     Raises
     ------
     BudgetError
-        If alpha asks for more than 2,000 terms, below about 0.035.
+        If alpha requires more than 2,000 terms, below about 0.035.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def rational_quadratic(alpha: float) -> GaussianMixture:
 
 
 def _nodes(shape: float, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return places u and weights of the graded rule."""
+    """Return nodes u and weights of the graded rule."""
     needed = 25.0 + 60.0 / shape
     if needed > _MOST_TERMS:
         number = f"{needed:,.0f}" if needed < 1e9 else f"{needed:.1e}"
@@ -148,7 +148,7 @@ def _step(shape: float, digits: float) -> float:
 
     On the line Im u = theta < pi / 2 the integrand is at most that of cos(theta) e^u with the integral Gamma(a) cos(theta)^-a, so that
     the Fourier transform at :math:`\omega = 2 \pi / h` is at most :math:`\Gamma(a) \cos(\theta)^{-a} e^{-\omega \theta}`; the best
-    theta has tan(theta) = omega / a. The nearest images, one on either side, decide.
+    theta has tan(theta) = omega / a. The nearest images, one on either side, dominate.
     """
 
     def image(omega: float) -> float:
@@ -164,7 +164,7 @@ def _step(shape: float, digits: float) -> float:
 
 
 def _trapezoid(shape: float, h: float, grading: float, dropped: float) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return places and weights of the trapezoidal rule for the density of u, in x with a step h.
+    r"""Return nodes and weights of the trapezoidal rule for the density of u, in x with a step h.
 
     .. math:: u = x - \frac{g}{6} q(x)^3, \qquad q(x) = \log(1 + e^{x_0 - x}), \qquad x_0 = \log \max(a, 1)
     """
@@ -183,7 +183,7 @@ def _trapezoid(shape: float, h: float, grading: float, dropped: float) -> tuple[
 
 
 def _density(u: np.ndarray, shape: float) -> np.ndarray:
-    """Return exp(a u - e^u) up to a factor, without a difference of large numbers, which would be rounded."""
+    """Return exp(a u - e^u) up to a factor, without cancellation of large numbers."""
     v = u - math.log(shape)
     return np.exp(shape * (v - np.expm1(v)))
 
@@ -194,7 +194,7 @@ def _checked(weights: np.ndarray, rates: np.ndarray, reference: Function) -> Gau
     In v = log(r^2) both it and the kernel are at most 1 in magnitude where \|Im v\| <= pi / 2, as mixtures of exp(-rho e^v) are. Their
     difference is interpolated at the Chebyshev points of panels of length 1, off by at most 8 R^-n / (R - 1) for the ellipse R
     that fits into that strip (Trefethen, Approximation Theory, Theorem 8.2); between the points it is at most the Lebesgue constant
-    times its largest value at them. Left and right of the panels both functions are as near to 1, or to 0, as rounding.
+    times its largest value at them. Left and right of the panels both functions are 1 or 0 up to rounding.
     """
     mixture = GaussianMixture(weights, rates, 0.0)
     first = _first(lambda s: max(1.0 - float(reference(np.array(s))), float(-np.expm1(-rates * s) @ weights)), -1)

@@ -1,4 +1,4 @@
-r"""Kernels as sums of products of one-column factors: the form in which a kernel machine is a product game.
+r"""Define kernels as sums of products of one-column factors, which make kernel machines product games.
 
 .. math:: k(x, x') = \sum_p s_p \prod_j k_{pj}(x_j, x'_j)
 

@@ -1,4 +1,4 @@
-"""A small algebra of kernels: each knows its formula and how it expands."""
+"""Define an algebra of kernels, which know their formulas and expansions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from exactshap.kernels._parameters import check_finite, check_size
 
 
 class Kernel(ABC):
-    r"""A kernel that sums products of one-column factors. ``+`` and ``*`` of kernels (or numbers) are kernels.
+    r"""Define a kernel as a sum of products of one-column factors.
 
     .. math:: k(x, x') = \sum_p s_p \prod_j k_{pj}(x_j, x'_j)
 
-    Subclasses define ``expand(n_features)``; calling a kernel gives its matrix.
+    ``+`` and ``*`` of kernels (or numbers) are kernels. Subclasses define ``expand(n_features)``; calling a kernel gives its matrix.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def _as_kernel(value: Kernel | float) -> Kernel:
 
 @dataclass(frozen=True, eq=False)
 class Constant(Kernel):
-    """A constant kernel k(x, x') = value >= 0. Numbers added to or multiplied with kernels become one.
+    """Define a constant kernel k(x, x') = value >= 0.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Constant(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class White(Kernel):
-    """Noise on the training rows only. It is zero between different sets of rows, so that it expands to nothing.
+    """Define noise on the training rows only, zero between different rows.
 
     Parameters
     ----------
@@ -119,13 +119,13 @@ class White(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Custom(Kernel):
-    """A product of user-given one-column kernels.
+    """Define a product of the user's one-column kernels.
 
     Parameters
     ----------
     functions : sequence of callable or None
-        One for each column, ``functions[j](x (n, 1), y (1, m)) -> (n, m)``; None means 1. For models that are pickled,
-        functions of a module, not lambdas.
+        One for each column, ``functions[j](x (n, 1), y (1, m)) -> (n, m)``; None means 1. Only functions of a module can be
+        pickled, not lambdas.
 
     Raises
     ------
@@ -151,7 +151,7 @@ class Custom(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Sum(Kernel):
-    """The sum of kernels."""
+    """Add up kernels."""
 
     parts: tuple[Kernel, ...]
 
@@ -159,19 +159,19 @@ class Sum(Kernel):
         return tuple(itertools.chain.from_iterable(part.expand(n_features) for part in self.parts))
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
-        # By the parts' own closed forms, which for radial kernels are not their expansions
+        # By the closed forms of the parts, which for radial kernels are not their expansions
         return functools.reduce(np.add, (part(X, Y) for part in self.parts))
 
 
 @dataclass(frozen=True, eq=False)
 class Product(Kernel):
-    """The product of kernels: every component of one times every component of the other."""
+    """Multiply kernels: every component of one times every component of the other."""
 
     parts: tuple[Kernel, ...]
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         expansions = [part.expand(n_features) for part in self.parts]
-        # Before the product is made: the numbers of components multiply
+        # Checked first, as the numbers of components multiply
         check_size(math.prod(len(expansion) for expansion in expansions), f"a product of {len(self.parts)} kernels")
         return tuple(functools.reduce(Component.__mul__, factors) for factors in itertools.product(*expansions))
 

@@ -1,4 +1,4 @@
-"""One product of one-column factors."""
+"""Define one product of one-column factors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ColumnFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class ScaledMixture:
-    """A mixture of Gaussians of the distance in units of sigma, one for each column; infinity switches a column off.
+    """Define a mixture of Gaussians of the distance in units of sigma, one per column; infinity switches a column off.
 
-    ``profile`` is what it stands for, the closed form of the squared distance.
+    ``profile`` is its closed form as a function of the squared distance.
     """
 
     mixture: GaussianMixture
@@ -34,7 +34,7 @@ class ScaledMixture:
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    r"""A product of one-column factors times an amplitude.
+    r"""Define a product of one-column factors times an amplitude.
 
     .. math:: s \prod_j \exp\Bigl(-\gamma_j u_j^2 - \lambda_j |u_j| - \kappa_j \tfrac{u_j^2}{x_j + x'_j}\Bigr)
               \prod_{c} \frac{1}{1 + u_j^2 / \sigma_{cj}^2}\; (x_j x'_j)^{e_j}\; h_j(x_j, x'_j), \qquad u_j = x_j - x'_j
@@ -52,11 +52,11 @@ class Component:
     functions : tuple of (column, function)
         Further factors ``h(x (n, 1), y (1, m)) -> (n, m)``; ``is_normalised`` of one says that it is 1 at x = y.
     relative_error : float
-        How far the sum of all components is off for this one, relative to s and its powers and functions: that of mixtures.
+        Error of the sum of all components due to this one (of a mixture), relative to s and its powers and functions.
     rounding : float
-        How many rounding units a library's own closed form of the kernel is off, relative to s: powers multiply those of their base.
+        Rounding units of error of a library's own closed form of the kernel, relative to s; powers multiply those of their base.
     member_of : ScaledMixture or None
-        The mixture that this Gaussian is one of and nothing else; all of them together are one radial kernel times a constant.
+        The mixture of which this component is one Gaussian and nothing else; all of them are one radial kernel times a constant.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Component:
 
     def __mul__(self, other: Component) -> Component:
         if self._is_constant or other._is_constant:
-            # A constant only scales: the other one stays what it is, such as one Gaussian of a mixture
+            # A constant only scales: the other component keeps its kind, such as one Gaussian of a mixture
             constant, one = (self, other) if self._is_constant else (other, self)
             return one.scaled(constant.amplitude)
         return Component(
@@ -96,17 +96,23 @@ class Component:
 
     @property
     def is_normalised(self) -> bool:
-        """Return whether every factor is 1 at x = x'. Then "set to 1" has a meaning that no rescaling can change."""
+        """Say whether every factor is 1 at x = x'.
+
+        Only then "set to 1" is invariant to rescaling.
+        """
         return self.powers is None and all(getattr(function, "is_normalised", False) for _, function in self.functions)
 
     @property
     def is_monomial(self) -> bool:
-        """Whether k(x, x') = s psi(x) psi(x') with one monomial. Then training rows collapse to one term."""
+        """Say whether k(x, x') = s psi(x) psi(x') with one monomial.
+
+        Training rows then add up to one term.
+        """
         others = (self.squared, self.absolute, self.chi2)
         return all(part is None for part in others) and not self.cauchy and not self.functions
 
     def exponential_rates(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return gamma and lambda per column, None if factors hold anything else."""
+        """Return gamma and lambda per column, None for other factors."""
         others = self.chi2 is not None or self.cauchy or self.powers is not None or self.functions
         rates = [rate for rate in (self.squared, self.absolute) if rate is not None]
         if others or not rates or not all(np.isfinite(rate).all() and (rate >= 0.0).all() for rate in rates):
@@ -116,12 +122,12 @@ class Component:
         )  # type: ignore[return-value]
 
     def unbounded(self) -> Component | None:
-        """Return the powers and functions alone, None without any. Their factors may be above 1."""
+        """Return the powers and functions alone, None without any."""
         return Component(powers=self.powers, functions=self.functions) if self.powers is not None or self.functions else None
 
     @property
     def key(self) -> tuple[Hashable, ...]:
-        """Return what distinguishes powers and functions."""
+        """Return a key that distinguishes powers and functions."""
         powers = None if self.powers is None else self.powers.tobytes()
         return powers, *((column, id(function)) for column, function in self.functions)
 
@@ -146,7 +152,7 @@ class Component:
         factors : array of shape (n, n_features, m)
             C-contiguous, without the amplitude. NumPy's vectorised exponential does the heavy part.
         """
-        # Rows of frames come by columns, and NumPy keeps their order
+        # Rows of frames are stored by column, and NumPy keeps that order
         X, Y = np.ascontiguousarray(X), np.ascontiguousarray(Y)
         exponent = self._exponent(X, Y)
         result = np.ones((X.shape[0], *Y.shape)) if exponent is None else np.exp(exponent, out=exponent)

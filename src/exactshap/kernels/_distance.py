@@ -1,4 +1,4 @@
-"""Kernels of the distance in each column: Gaussian, Laplacian, Cauchy, chi-squared."""
+"""Define kernels of the distance in each column: Gaussian, Laplacian, Cauchy, chi-squared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from exactshap.kernels._parameters import LARGEST_RATE, check_positive, inverse_
 
 @dataclass(frozen=True, eq=False)
 class RBF(Kernel):
-    r"""The Gaussian kernel.
+    r"""Define the Gaussian kernel.
 
     .. math:: k(x, x') = \exp\Bigl(-\sum_j u_j^2 / (2 \sigma_j^2)\Bigr), \qquad u_j = x_j - x'_j
 
@@ -46,7 +46,7 @@ class RBF(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Laplacian(Kernel):
-    r"""The Laplacian kernel.
+    r"""Define the Laplacian kernel.
 
     .. math:: k(x, x') = \exp\Bigl(-\sum_j |u_j| / \sigma_j\Bigr), \qquad u_j = x_j - x'_j
 
@@ -74,13 +74,13 @@ class Laplacian(Kernel):
     def expand(self, n_features: int) -> tuple[Component, ...]:
         with np.errstate(over="ignore"):
             rates = 1.0 / per_column(self.bandwidth, n_features, "bandwidth", "Laplacian")
-        # A finite rate keeps 0 times infinity away: equal cells have the distance 0 at any bandwidth
+        # Finite, so that equal cells have distance 0 at any bandwidth, not 0 times infinity
         return (Component(absolute=np.minimum(rates, LARGEST_RATE)),)
 
 
 @dataclass(frozen=True, eq=False)
 class Cauchy(Kernel):
-    r"""The Cauchy kernel, a product over columns.
+    r"""Define the Cauchy kernel, a product over columns.
 
     .. math:: k(x, x') = \prod_j \frac{1}{1 + u_j^2 / \sigma_j^2}, \qquad u_j = x_j - x'_j
 
@@ -111,7 +111,7 @@ class Cauchy(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Chi2(Kernel):
-    r"""The exponential chi-squared kernel, for columns that are not negative.
+    r"""Define the exponential chi-squared kernel, for non-negative columns.
 
     .. math:: k(x, x') = \exp\Bigl(-\sum_j \gamma_j \frac{(x_j - x'_j)^2}{x_j + x'_j}\Bigr), \qquad 0 / 0 = 0
 

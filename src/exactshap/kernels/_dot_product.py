@@ -1,4 +1,4 @@
-"""Kernels of the dot product: linear and polynomial."""
+"""Define kernels of the dot product: linear and polynomial."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from exactshap.kernels._parameters import check_finite, check_size
 
 @dataclass(frozen=True, eq=False)
 class Linear(Kernel):
-    r"""The dot product.
+    r"""Define the dot product kernel.
 
     .. math:: k(x, x') = c_0 + \gamma \sum_j x_j x'_j
 
@@ -50,7 +50,7 @@ class Linear(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Polynomial(Kernel):
-    r"""Expand a polynomial kernel into its C(d + p, p) monomials. Without offset they are C(d + p - 1, p).
+    r"""Define a polynomial kernel, which expands into C(d + p, p) monomials.
 
     .. math:: k(x, x') = \Bigl(\gamma \sum_j x_j x'_j + c_0\Bigr)^p
 
@@ -91,7 +91,7 @@ class Polynomial(Kernel):
     def expand(self, n_features: int) -> tuple[Component, ...]:
         degree = int(self.degree)
         check_size(math.comb(n_features + degree, degree), f"(x . x' + c)^{degree} in {n_features} columns")
-        # Monomials of a lower degree carry powers of the offset: without one they vanish
+        # Monomials of a lower degree have powers of the offset: without one they vanish
         sizes = range(degree + 1) if self.offset != 0 else (degree,)
         return tuple(
             self._monomial(columns, n_features)

@@ -1,4 +1,4 @@
-"""The parameters of kernels, checked when a kernel is made and when it meets its columns."""
+"""Check the parameters of kernels, when a kernel is made and when its columns are known."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 
 from exactshap.errors import BudgetError, InputError, InputTypeError, message
 
-# Products of one-column factors: so many take seconds for each row.
+# Products of one-column factors: this many take seconds for each row.
 MAX_COMPONENTS = 200_000
-# A product with 0 is 0, and with the square of any distance above 1e-149 is beyond the exponential.
+# Times 0 it is 0; times the square of any distance above 1e-149 the exponential of its negative is 0.
 LARGEST_RATE = 1e300
 
 
 def check_positive(value: ArrayLike, name: str, owner: str) -> None:
-    """Refuse what cannot be a positive number or one for each column; infinity is a column that does not matter."""
+    """Refuse all but a positive number or one per column; infinity switches a column off."""
     try:
         array = np.asarray(value, float)
     except (TypeError, ValueError):
@@ -30,7 +30,7 @@ def check_positive(value: ArrayLike, name: str, owner: str) -> None:
 
 
 def check_finite(value: object, name: str, owner: str, *, low: float = -math.inf) -> None:
-    """Refuse what is not a finite number of at least ``low``."""
+    """Refuse all but a finite number of at least ``low``."""
     if not isinstance(value, (int, float, np.number)):
         raise InputTypeError(message(f"The {name!r} parameter of {owner} must be a number", f"Got {value!r}"))
     if not math.isfinite(value) or value < low:
@@ -54,14 +54,14 @@ def per_column(value: ArrayLike, n_features: int, name: str, owner: str) -> np.n
 
 
 def inverse_squares(sigma: np.ndarray, numerators: ArrayLike = 1.0) -> np.ndarray:
-    """Return numerators / sigma^2, finite for any sigma > 0: two equal cells have the distance 0 at any bandwidth."""
+    """Return numerators / sigma^2, finite for any sigma > 0, so that equal cells have distance 0."""
     with np.errstate(over="ignore", under="ignore"):
         # The root first: the square of a small sigma would underflow to 0 and divide by it
         return np.asarray(np.minimum((np.sqrt(numerators) / sigma) ** 2, LARGEST_RATE))
 
 
 def check_size(n_components: int, what: str) -> None:
-    """Refuse expansions of more components than anyone could sum."""
+    """Refuse expansions of too many components."""
     if n_components > MAX_COMPONENTS:
         raise BudgetError(
             message(

@@ -1,4 +1,4 @@
-"""Radial kernels: functions of the distance in all columns together, which are mixtures of Gaussians."""
+"""Define radial kernels, functions of the distance in all columns, as mixtures of Gaussians."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from exactshap.kernels._algebra import Kernel
 from exactshap.kernels._component import Component, ScaledMixture
 from exactshap.kernels._parameters import check_finite, check_positive, inverse_squares, per_column
 
-# Shape / 16 rounding units: tolerances count any unit more than 16 times
+# Shape / 16 rounding units, as tolerances allow for each unit more than 16 times
 _UNITS_OF_SHAPE = 16.0
-# The smoothness beyond which the mixture has more correct digits than logarithms of Bessel functions
+# Smoothness above which the mixture is more accurate than logarithms of Bessel functions
 _LARGEST_BESSEL = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Radial(Kernel):
-    """A function of the scaled distance of two rows, 1 at distance 0."""
+    """Define a function of the scaled distance of two rows, 1 at distance 0."""
 
     bandwidth: ArrayLike = 1.0
 
@@ -45,7 +45,7 @@ class Radial(Kernel):
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         sigma = per_column(self.bandwidth, n_features, "bandwidth", type(self).__name__)
-        if n_features == 1:  # a product as it stands
+        if n_features == 1:  # a product without expansion
             return (Component(functions=((0, _OneColumn(self, float(sigma[0]))),)),)
         mixture = self.mixture()
         # A Gaussian of the whole distance is a product over columns: exp(-rho r^2) = prod_j exp(-rho u_j^2 / sigma_j^2)
@@ -74,7 +74,7 @@ class Radial(Kernel):
 
 @dataclass(frozen=True)
 class _OneColumn:
-    """A radial kernel of one column; a class of this module, so that readers pickle."""
+    """Restrict a radial kernel to one column; a class, so that readers can be pickled."""
 
     kernel: Radial
     sigma: float
@@ -86,7 +86,7 @@ class _OneColumn:
 
 @dataclass(frozen=True, eq=False)
 class Matern(Radial):
-    r"""The Matern kernel of smoothness nu.
+    r"""Define the Matern kernel of smoothness nu.
 
     .. math:: k(x, x') = \frac{2^{1 - \nu}}{\Gamma(\nu)} s^\nu K_\nu(s), \qquad
               s = \sqrt{2 \nu}\, r, \quad r^2 = \sum_j (x_j - x'_j)^2 / \sigma_j^2
@@ -107,7 +107,7 @@ class Matern(Radial):
 
     Notes
     -----
-    A mixture of 20 to 140 Gaussians (42 for nu = 2.5, 59 for 1.5, 138 for 0.5), off by at most 1e-13 at any distance.
+    A mixture of 20 to 140 Gaussians (42 for nu = 2.5, 59 for 1.5, 138 for 0.5), with an error of at most 1e-13 at any distance.
 
     Examples
     --------
@@ -140,20 +140,20 @@ class Matern(Radial):
 
 
 def _bessel(nu: float, s: np.ndarray) -> np.ndarray:
-    """Return the general form, in logarithms, as powers and Bessel functions may be no float64 numbers."""
+    """Return the general form, in logarithms, as powers and Bessel functions may leave the range of float64."""
     from scipy.special import gammaln, kve
 
-    # At 0 the power vanishes and the Bessel function is infinite: the first term of the series stands in
+    # At 0 the power vanishes and the Bessel function is infinite: the series begins with
     near = s < (1e-8 if nu >= 1.0 else 1e-300)  # 1 - s^2 / (4 nu - 4), or 1 - O(s^(2 nu))
     inside = np.where(near, 1.0, s)
-    # kve(nu, s) = K_nu(s) e^s: its logarithm stays finite where K_nu itself underflows, hence the -s at the end
+    # kve(nu, s) = K_nu(s) e^s has a finite logarithm where K_nu underflows, hence the -s at the end
     value = np.exp((1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(inside) + np.log(kve(nu, inside)) - inside)
     return np.where(near, 1.0, np.minimum(value, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
 class RationalQuadratic(Radial):
-    r"""The rational quadratic kernel, a mixture of Gaussians of gamma-distributed precision.
+    r"""Define the rational quadratic kernel, a gamma mixture of Gaussians.
 
     .. math:: k(x, x') = \Bigl(1 + \frac{r^2}{2 \alpha}\Bigr)^{-\alpha}, \qquad r^2 = \sum_j (x_j - x'_j)^2 / \sigma_j^2
 
@@ -162,7 +162,7 @@ class RationalQuadratic(Radial):
     bandwidth : float or array of shape (n_features,), default=1.0
         sigma, in the unit of the columns; infinity switches a column off.
     alpha : float, default=1.0
-        The heavier the tail the smaller it is; infinity would be the Gaussian.
+        Smaller values give heavier tails; the limit at infinity is the Gaussian.
 
     Raises
     ------
@@ -173,7 +173,7 @@ class RationalQuadratic(Radial):
 
     Notes
     -----
-    A mixture of 20 to 140 Gaussians (79 for alpha = 1) for alpha of 0.5 and more, off by at most 1e-13 at any distance.
+    A mixture of 20 to 140 Gaussians (79 for alpha = 1) for alpha of 0.5 and more, with an error of at most 1e-13 at any distance.
 
     Examples
     --------

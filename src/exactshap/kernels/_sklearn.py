@@ -1,4 +1,4 @@
-"""scikit-learn's two ways of naming a kernel, read as ours: kernel objects (Gaussian processes) and pairwise names."""
+"""Read scikit-learn's kernels: kernel objects (Gaussian processes) and pairwise names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUTE = "Use Explainer(model.predict, background) for sampled values with standa
 
 
 def from_sklearn(kernel: Foreign, n_features: int) -> Kernel:
-    """Read a kernel of ``sklearn.gaussian_process.kernels``. Others than products over columns are refused.
+    """Read a kernel of ``sklearn.gaussian_process.kernels``.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def _rbf(kernel: Foreign, n_features: int) -> Kernel:
 
 
 def _matern(kernel: Foreign, n_features: int) -> Kernel:
-    # The limit of smoothness is the Gaussian
+    # The limit of infinite smoothness is the Gaussian
     if kernel.nu == math.inf:
         return RBF(bandwidth=kernel.length_scale)
     return Matern(bandwidth=kernel.length_scale, nu=float(kernel.nu))
@@ -77,7 +77,7 @@ def _power(kernel: Foreign, n_features: int) -> Kernel:
     if exponent != int(exponent) or exponent < 1:
         raise UnsupportedStructureError(message("Only whole powers of kernels expand into products", f"Got {kernel}", ROUTE))
     base = from_sklearn(kernel.kernel, n_features)
-    # A whole power is a product with itself, which expands
+    # An integer power is a product with itself, which expands
     return Product((base,) * int(exponent))
 
 
@@ -110,7 +110,7 @@ _BY_FUNCTION = {
 
 @dataclass(frozen=True, eq=False)
 class _AdditiveChi2(Kernel):
-    r"""The additive chi-squared kernel, for columns that are not negative: a sum of functions of one column each.
+    r"""Define the additive chi-squared kernel, for non-negative columns, as a sum of one-column functions.
 
     .. math:: k(x, x') = -\sum_j \frac{(x_j - x'_j)^2}{x_j + x'_j}, \qquad 0 / 0 = 0
     """
@@ -128,7 +128,7 @@ def _minus_chi2(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coef0: float = 1.0, degree: float = 3) -> Kernel:
     """Read a kernel of ``sklearn.metrics.pairwise`` by name or function.
 
-    ``KernelRidge``, ``Nystroem`` and ``SVC`` name theirs so.
+    ``KernelRidge``, ``Nystroem`` and ``SVC`` use these names.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
         return name
     if callable(name):
         name = _BY_FUNCTION.get(getattr(name, "__name__", ""), name)
-        # scikit-learn's function has a default of its own, unlike the same kernel by name
+        # scikit-learn's function has another default than the same kernel by name
         gamma = 1.0 if name == "chi2" and gamma is None else gamma
     rate = 1.0 / n_features if gamma is None else float(gamma)
     if name in ("rbf", "laplacian") and not rate >= 0.0:

@@ -1,4 +1,4 @@
-"""Ensembles of trees as flat arrays: what every tree reader produces and every tree solver consumes."""
+"""Represent ensembles of trees as flat arrays, which tree readers produce and tree solvers consume."""
 
 from exactshap.trees.ensemble import FlatTrees, LeafFunction, RawTree, TreeModel, build
 from exactshap.trees.ensemble import Paths as Paths

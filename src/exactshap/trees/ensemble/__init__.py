@@ -1,4 +1,4 @@
-"""Ensembles as flat arrays: building, covers, paths, routing of rows, columns with names."""
+"""Build ensembles as flat arrays; compute covers and paths, route rows, encode named columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check raw trees and lay them out: the only way to make :class:`FlatTrees`, for live models and for files alike."""
+"""Check raw trees and lay them out as :class:`FlatTrees`, from live models and files alike."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_NODES = 100_000_000
 # Leaf values of all nodes and outputs: 4 GiB.
 MAX_CELLS = 2**29
 
-# As in layout.cpp: what can be wrong with a node, and the array that it stands in
+# As in layout.cpp: the faults of a node, and the array of each
 FAULTS = (
     ("", ""),
     ("left child", "left"),
@@ -45,7 +45,7 @@ FAULTS = (
 
 
 class Forest(NamedTuple):
-    """Trees as a library stores them; children are numbers within each tree, roots are counted over all trees."""
+    """Hold trees as a library stores them; children are numbered within a tree, roots over all trees."""
 
     offset: np.ndarray  # int64 (n_trees + 1,): the trees' first nodes
     root: np.ndarray  # int64 (n_trees,)
@@ -60,7 +60,7 @@ class Forest(NamedTuple):
 
 
 class Laid(NamedTuple):
-    """The nodes that roots reach, as :class:`~exactshap.trees.FlatTrees` holds them; ``order`` is each one's number in the forest."""
+    """Hold the reachable nodes as in :class:`~exactshap.trees.FlatTrees`; ``order`` has their numbers in the forest."""
 
     tree_start: np.ndarray
     order: np.ndarray  # int64 (n_nodes,)
@@ -87,7 +87,7 @@ def build(
     raw : sequence of RawTree, or RawForest
     n_features : int
     constant : array of shape (n_outputs,)
-        What the trees are added to.
+        Constant that the trees are added to.
     less_equal : bool
         Whether a value equal to the threshold goes left.
     single_precision : bool
@@ -131,14 +131,14 @@ def build(
         single_precision=bool(single_precision),
         linear=collected(forest.functions, laid.feature, laid.order, int(n_features), len(constant)),
     )
-    # Finite leaves can still add up to infinity, in a prediction that no check of single nodes sees
+    # Finite leaves can still add up to infinity, which no check of single nodes sees
     if not np.isfinite(largest_sum(trees)):
         raise ModelFormatError(message("The leaf values are too large", "Their sum over the trees overflows"))
     return trees
 
 
 def largest_sum(trees: FlatTrees) -> float:
-    """Return the largest sum of magnitudes that one prediction can add up."""
+    """Bound the sum of magnitudes in one prediction."""
     with np.errstate(over="ignore"):
         return float(trees.largest.sum() + np.abs(trees.constant).max(initial=0.0))
 
@@ -162,21 +162,21 @@ def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
 
 
 def _laid(forest: RawForest, n_outputs: int, n_features: int) -> Laid:
-    """Return the reached nodes, tree by tree, level by level. Siblings stand side by side, and covers are summed upwards."""
+    """Return the reachable nodes by tree and level, with adjacent siblings and covers summed upwards."""
     given = _given(forest, n_outputs)
     laid = _empty_layout(len(forest.sizes), len(given.left), n_outputs)
     n_reached, fault, q, place = lay_out(given, laid, n_features, MAX_DEPTH)
     if fault:
         raise ModelFormatError(_fault(given, laid.cover[place], n_features, fault, q))
-    # Nothing was unreachable: no copy
+    # All nodes are reachable: no copy
     if n_reached == len(laid.order):
         return laid
-    # Nodes that no root reaches (deleted ones, which files may keep) are left out; copies let go of the room
+    # Unreachable nodes (deleted ones that files keep) are left out; copies release their memory
     return Laid(laid.tree_start, *(values[:n_reached].copy() for values in laid[1:]))
 
 
 def _empty_layout(n_trees: int, n: int, n_outputs: int) -> Laid:
-    """Return room for ``n`` nodes."""
+    """Allocate arrays for ``n`` nodes."""
     numbers = functools.partial(np.empty, n)
     return Laid(
         np.empty(n_trees + 1, np.int64),
@@ -232,7 +232,7 @@ def _category_sets(forest: RawForest, order: np.ndarray) -> tuple[np.ndarray, np
     if forest.sets is None:
         return start, count, np.zeros(1, np.uint32)
     nodes, starts, counts, words = forest.sets
-    # Sets are listed by the file's nodes; -1 marks those that were not reached and have none any more
+    # Sets are listed by the file's nodes; -1 marks unreachable ones
     number = np.full(len(forest.left), -1, np.int64)
     number[order] = np.arange(len(order))
     reached = number[nodes] >= 0
@@ -241,7 +241,7 @@ def _category_sets(forest: RawForest, order: np.ndarray) -> tuple[np.ndarray, np
 
 
 def complete_forest(depth: int, n_trees: int, n_features: int) -> FlatTrees:
-    """Return complete trees with random splits, to measure speed on. The splits are near the middle of standard normal columns."""
+    """Return complete trees with random splits of standard normal columns, to measure speed."""
     # Always the same forest, so that measured figures can be compared
     rng = np.random.default_rng(0)
     place = np.arange(2 ** (depth + 1) - 1)

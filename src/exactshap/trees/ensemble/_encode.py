@@ -1,4 +1,4 @@
-"""From a table to the numbers that trees compare: categories become codes, the library's missing value becomes NaN."""
+"""Encode a table as the numbers that trees compare: categories as codes, the library's missing value as NaN."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Columns(Protocol):
-    """What a model knows of the user's columns; attributes as in :class:`~exactshap.trees.ensemble.TreeModel`."""
+    """Describe the user's columns of a model; attributes as in :class:`~exactshap.trees.ensemble.TreeModel`."""
 
     @property
     def library(self) -> str: ...
@@ -41,8 +41,8 @@ def encode(model: Columns, table: TableLike) -> np.ndarray:
     """Return float64 (n_rows, n_features) for a :class:`~exactshap.frames.Table`: codes in categorical columns, NaN if missing.
 
     Arrays hold codes already (scikit-learn's hold categories). In frames, categorical columns hold the categories' names;
-    those that the model never saw are missing values, as LightGBM and scikit-learn have it, with an ExplanationWarning.
-    XGBoost 3.2 gives unseen names the code of a neighbour, so that there they are refused. CatBoost hashes what it meets.
+    those that the model never saw are missing values, as in LightGBM and scikit-learn, with an ExplanationWarning.
+    XGBoost 3.2 gives unseen names the code of a neighbour, so they are refused there. CatBoost hashes any name.
     """
     if model.hashed is not None:
         return model.hashed.encode(table)
@@ -61,7 +61,7 @@ def encode(model: Columns, table: TableLike) -> np.ndarray:
         X[:, j] = _codes(table, j, known, model.library)
     if model.library == "lightgbm":
         return _without_zeros(X)
-    # Negative codes, fractions included, are invalid there
+    # Negative codes, including fractions, are invalid there
     if model.library == "xgboost" and model.categories:
         coded = [j for j, known in enumerate(model.categories) if known is not None]
         X[:, coded] = np.where(X[:, coded] < 0.0, -1.0, X[:, coded])
@@ -69,12 +69,12 @@ def encode(model: Columns, table: TableLike) -> np.ndarray:
 
 
 def _without_zeros(X: np.ndarray) -> np.ndarray:
-    """Return rows as LightGBM's trees see them: what it takes for zero is dropped before."""
+    """Return rows as LightGBM's trees compare them, with tiny numbers as zero."""
     return np.where(np.abs(X) <= LIGHTGBM_ZERO, 0.0, X)
 
 
 def readable(model: Columns, table: TableLike) -> Any:
-    """Return the table in a form that the library's ``predict`` takes. The cells are the same.
+    """Return the table, with the same cells, in a form that the library's ``predict`` accepts.
 
     Numbers in pandas columns of objects (and, for LightGBM, of Arrow's dtypes) become float64. LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
     dictionaries too), and CatBoost does not know arrow tables.
@@ -88,7 +88,7 @@ def readable(model: Columns, table: TableLike) -> Any:
         return replace(table, native=table.native.astype(np.float64))
     if table.names is None or table.is_plain:
         return table
-    # Without narwhals: every row of a call comes by here
+    # Without narwhals, as every call passes here
     if type(table.native).__module__.startswith("pandas"):
         refused = {"lightgbm": ("object", "ArrowDtype"), "xgboost": ("object",)}.get(model.library, ())
         dtypes = [(str(dtype), type(dtype).__name__) for dtype in table.native.dtypes] if refused else []
@@ -110,7 +110,7 @@ def readable(model: Columns, table: TableLike) -> Any:
 
 
 def _with_fixed_categories(table: TableLike, frame: TableLike) -> Any:
-    """Return the table with Enum in place of polars' Categorical columns. XGBoost refuses those from 3.4 on."""
+    """Return the table with Enum instead of polars' Categorical columns, which XGBoost 3.4 refuses."""
     import narwhals.stable.v2 as nw
 
     open_ended = [name for name, kind in frame.schema.items() if isinstance(kind, nw.Categorical)]
@@ -121,7 +121,7 @@ def _with_fixed_categories(table: TableLike, frame: TableLike) -> Any:
 
 
 def _with_plain_numbers(model: Columns, table: TableLike, columns: list[int]) -> Any:
-    """Return the table with float64 where the library refuses a column's dtype. Such columns must hold numbers."""
+    """Return the table with float64 in place of numeric columns of a dtype that the library refuses."""
     if columns:
         named = _named_categories(model, table)
         columns = [j for j in columns if j not in named]
@@ -142,7 +142,7 @@ def _with_plain_numbers(model: Columns, table: TableLike, columns: list[int]) ->
 def _named_categories(model: Columns, table: TableLike) -> dict[int, tuple[Any, ...]]:
     """Return the categories of named columns, in the order of codes."""
     coded = [j for j, known in enumerate(model.categories) if known is not None]
-    if model.library == "scikit-learn":  # it has an encoder of its own, for arrays too
+    if model.library == "scikit-learn":  # it has its own encoder, also for arrays
         return {j: model.categories[j] or () for j in coded}
     if not table.is_frame:
         return {}
@@ -157,7 +157,7 @@ def _named_categories(model: Columns, table: TableLike) -> dict[int, tuple[Any, 
 
 
 def _lightgbm_categories(model: Columns, table: TableLike) -> dict[int, tuple[Any, ...]]:
-    """Match columns by position as LightGBM does, and names by its rule. By that rule white space becomes an underscore."""
+    """Match columns by position, and names with underscores for white space, as LightGBM does."""
     if model.feature_names is not None:
         wanted, got = list(model.feature_names), [re.sub(r"\s", "_", name) for name in table.names]
         if wanted != got:
@@ -187,7 +187,7 @@ def _same(X: np.ndarray, missing: float, library: str) -> np.ndarray:
 
 
 def _categorical_columns(table: TableLike) -> list[int]:
-    """Return a frame's columns of a categorical dtype. Ordered ones are narwhals' Enum."""
+    """Return a frame's columns of a categorical dtype (ordered ones are narwhals' Enum)."""
     if table.is_plain:
         return []
 

@@ -1,4 +1,4 @@
-"""One set of arrays for all trees of an ensemble."""
+"""Hold all trees of an ensemble in one set of arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIGHTGBM_ZERO = float(np.float32(1e-35))
 
 
 class NodeArrays(NamedTuple):
-    """Bundle the arrays that routing reads as one kernel argument. They are those of :class:`~exactshap.trees.FlatTrees`."""
+    """Bundle the arrays of :class:`~exactshap.trees.FlatTrees` that routing reads as one kernel argument."""
 
     feature: np.ndarray
     threshold: np.ndarray
@@ -32,10 +32,7 @@ class NodeArrays(NamedTuple):
 
 
 class Routes(NamedTuple):
-    """Bundle what sums of leaves are made of, packed for routing.
-
-    What most nodes need lies next to each other (:func:`_packed`).
-    """
+    """Bundle the arrays for sums of leaves, packed for routing by :func:`_packed`."""
 
     tree_start: np.ndarray
     packed: np.ndarray
@@ -45,9 +42,9 @@ class Routes(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FlatTrees:
-    """An ensemble of binary trees. Node numbers are global; a tree's nodes are contiguous and start with its root.
+    """Hold an ensemble of binary trees. Node numbers are global; a tree's nodes are contiguous and start with its root.
 
-    Made by :func:`exactshap.trees.build`, which also gives: parents come before their children, ``right == left + 1``.
+    Made by :func:`exactshap.trees.build`, which guarantees that parents come before their children and ``right == left + 1``.
 
     Attributes
     ----------
@@ -67,7 +64,7 @@ class FlatTrees:
         -1 for numeric splits; else the offset of the node's bit set in ``category_words``.
     category_count : int32 array of shape (n_nodes,)
         Number of 32-bit words of the bit set. A category goes left if its bit is set; categories outside the set, negative,
-        go right; NaN goes as ``missing`` says.
+        go right; ``missing`` decides for NaN.
     category_words : uint32 array
         Bit sets of all categorical splits.
     cover : float64 array of shape (n_nodes,)
@@ -111,27 +108,27 @@ class FlatTrees:
 
     @property
     def nodes(self) -> NodeArrays:
-        """What routing reads, as one argument of a compiled kernel."""
+        """Return what routing reads, as one argument of a compiled kernel."""
         return NodeArrays(*(getattr(self, name) for name in NodeArrays._fields))
 
     @functools.cached_property
     def largest(self) -> np.ndarray:
-        """The magnitude of each tree's largest leaf, of shape (n_trees,)."""
-        # Internal nodes hold 0, so that the largest over all nodes is that of the leaves
+        """Return the magnitude of each tree's largest leaf, of shape (n_trees,)."""
+        # Internal nodes hold 0, so the largest over all nodes is that of the leaves
         leaves = np.abs(self.value[:, 0] if self.n_outputs == 1 else self.value)
         largest = np.maximum.reduceat(leaves, self.tree_start[:-1]) if self.n_trees else np.zeros(0)
         return largest if largest.ndim == 1 else largest.max(axis=1)
 
     @functools.cached_property
     def routes(self) -> Any:
-        """Return what sums of leaves need, as one kernel argument. Its addresses are taken once."""
+        """Return what sums of leaves need, as one kernel argument with addresses taken once."""
         from exactshap._native import Handle
 
         return Handle(Routes(self.tree_start, _packed(self), self.nodes, self.value))
 
     def __getstate__(self) -> dict[str, Any]:
         known = self.__dict__.copy()
-        known.pop("routes", None)  # made again where they are needed
+        known.pop("routes", None)  # not pickled, but made again on demand
         return known
 
     @property
@@ -148,11 +145,11 @@ class FlatTrees:
 
 
 def _packed(trees: FlatTrees) -> np.ndarray:
-    """Return thresholds next to columns and left children, (n_nodes, 2). The latter two are halves of a double each.
+    """Return thresholds next to columns and left children (n_nodes, 2), the latter two packed into one double.
 
     A column has bit 30 set where the rule takes more than the threshold.
     """
-    # Such nodes take the long way; all others are a comparison of one number that lies next to their column
+    # Such nodes need the full rule; for all others one comparison with an adjacent number is enough
     special = ((trees.category_start >= 0) | trees.zero_is_missing) & (trees.feature >= 0)
     packed = np.empty((trees.n_nodes, 2))
     packed[:, 0] = trees.threshold

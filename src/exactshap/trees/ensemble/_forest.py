@@ -1,4 +1,4 @@
-"""Trees as a library stores them: one at a time, or all in one set of arrays."""
+"""Hold trees as a library stores them, one at a time or all in one set of arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from exactshap.trees.ensemble._linear import LeafFunction
 
 @dataclass(frozen=True, eq=False)
 class RawTree:
-    """Hold one tree as a library stores it. Node numbers are its own, unreached nodes are allowed.
+    """Hold one tree as a library stores it; unreachable nodes are allowed.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class RawTree:
     categories : dict of node to uint32 array, optional
         Bit sets of the categories that go left.
     output : int, default=-1
-        The one output that a one-dimensional ``value`` adds to; -1: the only one, or all.
+        Output that a one-dimensional ``value`` adds to; -1: the only one, or all.
     root : int, default=0
     functions : dict of node to LeafFunction, optional
         Linear functions of leaves, added to their values.
@@ -63,7 +63,7 @@ class RawTree:
 
 @dataclass(frozen=True, eq=False)
 class RawForest:
-    """All trees of an ensemble, one after the other; node numbers are still each tree's own.
+    """Hold all trees of an ensemble one after the other, with node numbers of each tree.
 
     ``sizes`` (n_trees,) counts nodes. Arrays over nodes are those of :class:`RawTree`; ``value`` is (n_nodes,), of the output
     ``output`` (n_trees,) of its tree (-1: of the only one), or (n_nodes, n_outputs). ``sets`` holds bit sets, if there are any:
@@ -107,7 +107,7 @@ def joined(raw: Sequence[RawTree], n_outputs: int) -> RawForest:
     sizes = np.array([len(tree.feature) for tree in raw], np.int64)
     output = np.array([tree.output for tree in raw], np.int64)
     values = [np.asarray(tree.value, float) for tree in raw]
-    # One tree of several outputs makes all of them dense: values of a forest are one array
+    # One tree with several outputs makes all dense, as the values of a forest are one array
     if any(value.ndim == 2 for value in values):
         values = [_dense(value, tree.output, n_outputs) for value, tree in zip(values, raw, strict=True)]
     return RawForest(
@@ -158,7 +158,7 @@ def _sets(raw: Sequence[RawTree], sizes: np.ndarray) -> tuple[np.ndarray, np.nda
     if not sets:
         return None
     counts = np.array([len(bits) for _, bits in sets], np.int64)
-    # Where each set's words begin among all words
+    # Start of each set's words among all words
     start = np.cumsum(counts) - counts
     return np.array([q for q, _ in sets], np.int64), start, counts, np.concatenate([bits for _, bits in sets])
 

@@ -1,10 +1,10 @@
-"""Columns that CatBoost makes of categories: codes for one-hot splits, and target statistics looked up by a hash.
+"""Compute the columns that CatBoost makes of categories: codes for one-hot splits, and hashed target statistics.
 
 A target statistic is a number that a table keeps for each category, or for each combination of categories and conditions, seen
 in training; trees split on it as on any number. It is a function of its source columns alone, so in a game it belongs to the
 player that holds them: a column of its own for the trees, none for the user.
 
-CityHash64, version 1.0 (Pike and Alakuijala, 2011): the hash by which CatBoost knows a category.
+CatBoost identifies categories by CityHash64, version 1.0 (Pike and Alakuijala, 2011).
 
 All arithmetic is modulo 2^64 and words are little-endian. Later versions of CityHash give other numbers for the same text.
 """
@@ -26,7 +26,7 @@ _MULTIPLIER = np.uint64(0x4906BA494954CB65)
 
 @dataclass(frozen=True, eq=False)
 class TargetStatistic:
-    """A number looked up by the hash of categories and conditions."""
+    """Look up a number by the hash of categories and conditions."""
 
     categories: tuple[int, ...]  # the columns with hashed categories, in the order of the hash
     # tuple of (column, border, whether missing values are above): conditions x > border that are hashed after them
@@ -38,12 +38,12 @@ class TargetStatistic:
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """The columns that it is a function of, ascending."""
+        """Return the columns that it is a function of, ascending."""
         return tuple(sorted({*self.categories, *(j for j, _, _ in self.above), *(j for j, _ in self.equal)}))
 
     def column(self, hashes: dict[int, np.ndarray], X: np.ndarray) -> np.ndarray:
-        """Return each row's statistic (n_rows,). It comes from hashes of the categories and the numbers of other columns."""
-        # The order (categories, then borders, then equalities) is part of the hash: the file's keys were made so
+        """Return each row's statistic (n_rows,) from hashes of categories and numbers of other columns."""
+        # The order (categories, then borders, then equalities) is part of the hash, as in the file's keys
         key = np.zeros(len(X), np.uint64)
         for j in self.categories:
             key = _chained(key, hashes[j])
@@ -53,7 +53,7 @@ class TargetStatistic:
             key = _chained(key, hashes[j] == category)
         if not len(self.keys):
             return np.full(len(X), self.unknown)
-        # A hash beyond all known ones has its place past the end, where nothing can be compared
+        # The place of a hash above all known ones is past the end, where nothing can be compared
         place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
         return np.where(self.keys[place] == key, self.values[place], self.unknown)
 
@@ -65,7 +65,7 @@ def _chained(key: np.ndarray, part: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class HashedColumns:
-    """What CatBoost's trees see besides numbers."""
+    """Hold the columns of CatBoost's trees besides numbers."""
 
     # for each categorical column the hashes that one-hot splits compare it with: its code is
     # the position there, -1 for all others
@@ -75,7 +75,7 @@ class HashedColumns:
     def encode(self, table: TableLike) -> np.ndarray:
         """Return float64 (n_rows, n_columns + n_statistics): numbers, codes of categories, target statistics."""
         n = table.n_columns
-        # Categorical columns may hold text, which has no number: codes come below
+        # Categorical columns may hold text: their codes are filled in below
         plain = [j for j in range(n) if j not in self.values]
         X = np.empty((table.n_rows, n + len(self.statistics)))
         X[:, plain] = table.select(plain).numeric() if plain else 0.0
@@ -89,9 +89,9 @@ class HashedColumns:
         return X
 
     def extend(self, players: tuple[tuple[int, ...], ...], names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return the players with each statistic in its sources' player.
+        """Return the players with each statistic in the player of its sources.
 
-        Where its sources are apart, the error says which columns must go together.
+        If several players hold its sources, the error says which columns to group.
         """
         owner = {j: player for player, columns in enumerate(players) for j in columns}
         extended = [list(columns) for columns in players]
@@ -107,7 +107,7 @@ class HashedColumns:
 def _together(
     statistics: tuple[TargetStatistic, ...], blocks: list[set[int]], first: TargetStatistic, names: tuple[str, ...]
 ) -> UnsupportedStructureError:
-    """Say which columns must become one player: the finest groups that keep every statistic's sources together."""
+    """Return the finest groups of columns that keep the sources of every statistic together."""
     for statistic in statistics:
         touched = [block for block in blocks if block & set(statistic.sources)]
         # Merge all blocks that a statistic touches; after the last statistic no block can be split further
@@ -139,7 +139,7 @@ def category_hash(value: object, where: str) -> int:
                 "CatBoost refuses it in a categorical column: make it text, such as 'missing'",
             )
         )
-    # CatBoost keeps the low half and reads it as a signed number
+    # CatBoost keeps the low half as a signed number
     low = city_hash_64(value) & 0xFFFFFFFF
     return low - (low >> 31 << 32)
 
@@ -162,7 +162,7 @@ def _codes(hashes: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Return each hash's position among the known ones, else -1."""
     if not len(known):
         return np.full(len(hashes), -1.0)
-    # Codes are places in the file's order, so that hashes are looked up through a sorting of it
+    # Codes are positions in the file's order, so hashes are looked up through its sorting
     order = np.argsort(known, kind="stable")
     place = np.minimum(np.searchsorted(known, hashes, sorter=order), len(known) - 1)
     code = order[place]
@@ -253,7 +253,7 @@ def _longer(text: bytes, n: int) -> int:
     z += _folded(v[1]) * _K1
     x = _rotated(z + x, 39) * _K1
     y = _rotated(y, 33) * _K1
-    # The last 1 to 64 bytes have seeded v and w
+    # v and w were seeded by the last 1 to 64 bytes
     for start in range(0, (n - 1) // 64 * 64, 64):
         x = _rotated(x + y + v[0] + _word(text, start + 16), 37) * _K1 ^ w[1]
         y = _rotated(y + v[1] + _word(text, start + 48), 42) * _K1 ^ v[0]

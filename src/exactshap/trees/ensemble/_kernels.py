@@ -1,4 +1,4 @@
-"""Compiled routing and paths (``src/native/trees/routing.cpp``, ``paths.cpp``).
+"""Call the compiled routing and paths (``src/native/trees/routing.cpp``, ``paths.cpp``).
 
 ``nodes`` is a :class:`NodeArrays` tuple (``FlatTrees.nodes``), or a ``Handle`` of one. Values must have been rounded to the precision
 of the model before (:func:`exactshap.trees.prepared`): the kernels compare float64 with float64.
@@ -15,7 +15,7 @@ from exactshap.trees.ensemble._linear import LeafTerms
 
 
 class Above(NamedTuple):
-    """What a leaf sees on its way up: arrays over nodes; ``player`` is -1 at leaves, ``share`` is cover(node) / cover(parent)."""
+    """Bundle arrays over nodes for the way up from a leaf: ``player`` is -1 at leaves, ``share`` is cover(node) / cover(parent)."""
 
     parent: np.ndarray
     is_left: np.ndarray
@@ -24,7 +24,7 @@ class Above(NamedTuple):
 
 
 class PathSlots(NamedTuple):
-    """What ``fill_paths`` writes: the number of distinct players of each leaf, the edges, and at their offsets the players."""
+    """Bundle what ``fill_paths`` writes: the number of distinct players of each leaf, the edges, and the players."""
 
     counts: np.ndarray
     edge_node: np.ndarray
@@ -35,7 +35,7 @@ class PathSlots(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """What ``fill_inside`` reads of :class:`~exactshap.trees.Paths`."""
+    """Bundle what ``fill_inside`` reads of :class:`~exactshap.trees.Paths`."""
 
     start: np.ndarray
     edge_start: np.ndarray
@@ -46,7 +46,7 @@ class Edges(NamedTuple):
 
 
 class HybridTrees(NamedTuple):
-    """What ``sum_hybrids`` reads of an ensemble: the player of each node, and the only output of each tree (-1: all)."""
+    """Bundle what ``sum_hybrids`` reads of an ensemble: the player of each node, and the output of each tree (-1: all)."""
 
     tree_start: np.ndarray
     left: np.ndarray
@@ -57,7 +57,7 @@ class HybridTrees(NamedTuple):
 
 
 class HybridCells(NamedTuple):
-    """What ``sum_hybrids`` reads of linear leaves: their terms (none where leaves are constant), the terms' players, and both rows' cells."""
+    """Bundle what ``sum_hybrids`` reads of linear leaves: their terms, the players of these, and the cells of both rows."""
 
     terms: LeafTerms
     player: np.ndarray

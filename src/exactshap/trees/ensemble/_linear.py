@@ -1,4 +1,4 @@
-"""Linear functions in leaves: what each adds to the constant value of its leaf."""
+"""Hold linear functions of leaves, which add to the constant values."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from exactshap.errors import ModelFormatError, message
 
 
 def offsets_of(counts: np.ndarray) -> np.ndarray:
-    """Return where the items of each owner start in compressed rows."""
+    """Return the start of each owner's items in compressed rows."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def taken(start: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the starts of some owners' items in compressed rows, and where these items stood."""
+    """Return the starts of some owners' items in compressed rows, and the old positions of these items."""
     counts = np.diff(start)[chosen]
     new = offsets_of(counts)
-    # Count through the new items, and move each owner's by the distance of its old start from the new one
+    # Number the new items, and shift each owner's by the distance between its starts
     return new, np.arange(new[-1]) + np.repeat(start[chosen] - new[:-1], counts)
 
 
@@ -64,7 +64,7 @@ class LeafTerms(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearLeaves:
-    """Linear functions of an ensemble's leaves, in compressed rows: node q owns terms ``start[q]:start[q + 1]``."""
+    """Hold linear functions of leaves in compressed rows: node q owns terms ``start[q]:start[q + 1]``."""
 
     start: np.ndarray  # int64 (n_nodes + 1,)
     column: np.ndarray  # int32 (n_terms,)
@@ -77,12 +77,12 @@ class LinearLeaves:
 
     @property
     def node(self) -> np.ndarray:
-        """The node of each term, of shape (n_terms,)."""
+        """Return the node (n_terms,) of each term."""
         return np.repeat(np.arange(len(self.offset)), np.diff(self.start))
 
     @property
     def columns(self) -> np.ndarray:
-        """The columns that any leaf multiplies, ascending."""
+        """Return the columns that any leaf multiplies, ascending."""
         return np.unique(self.column)
 
     def take(self, nodes: np.ndarray) -> LinearLeaves:
@@ -101,7 +101,7 @@ def collected(
 ) -> LinearLeaves | None:
     """Return the functions of a forest's nodes after they are laid out; None if there are none.
 
-    ``functions`` has each node's function and the one output that it adds to (-1: the only one, or all); ``order`` is each laid
+    ``functions`` has each node's function and the output that it adds to (-1: the only one, or all); ``order`` is each laid
     node's number in the forest.
     """
     if not functions:
@@ -114,7 +114,7 @@ def collected(
             continue
         function, output = functions[node]
         column, coefficient, offset[q] = _checked(function, output, f"leaf {node}", n_features, n_outputs)
-        # No row stops at a split, so that its function would silently never count
+        # No row stops at a split, so its function would silently be ignored
         if feature[q] >= 0:
             raise ModelFormatError(message(f"node {node}: has a linear function", "It splits; only leaves have functions"))
         counts[q] = len(column)

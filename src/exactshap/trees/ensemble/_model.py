@@ -1,4 +1,4 @@
-"""A tree ensemble with everything that its arrays do not say: names, outputs, stages, categories, link."""
+"""Describe a tree ensemble beyond its arrays: names, outputs, stages, categories, link."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeModel:
-    """A tree ensemble as data, independent of the library that fitted it.
+    """Hold a tree ensemble as data, independent of its library.
 
     Attributes
     ----------
     trees : FlatTrees
         Learning rate, DART weights and averaging are folded into the leaf values; ``trees.constant`` is the initial margin.
     library, name : str
-        Where it comes from.
+        The library and the class of the model.
     unit : str
         Unit of the outputs: "target", "log-odds", "score before the softmax", "probability", ...
     output_names : tuple of str
@@ -40,9 +40,9 @@ class TreeModel:
     boosted : bool
         Whether stage s was fitted to the residual of the stages before it.
     objective : str
-        The library's word for the loss.
+        The library's name of the loss.
     default_output : int or None
-        The output that "auto" means: the positive class of a binary probability forest.
+        The output chosen by "auto": the positive class of a binary probability forest.
     epsilon : float
         Rounding unit of the library's own predictions.
     categories : tuple
@@ -55,9 +55,9 @@ class TreeModel:
     hashed : HashedColumns or None
         What CatBoost makes of categorical columns. Its target statistics are columns of ``trees`` that follow the user's own.
     reading : str
-        Which boosting rounds were read and why, where it is not all of them; ``explanation.method`` says it too.
+        Which boosting rounds were read and why, if not all; also in ``explanation.method``.
     offset_note : str
-        That it was fitted with offsets of its rows, and what its predictions leave out without them; "" where no trace shows it.
+        Note on offsets that the model was fitted with and that predictions leave out; "" where no trace shows any.
     """
 
     trees: FlatTrees
@@ -87,20 +87,20 @@ class TreeModel:
 
     @property
     def absent(self) -> float:
-        """Return what a cell left out of a sparse matrix means. XGBoost takes it for missing, the others for zero."""
+        """Return the value of cells that a sparse matrix does not store."""
         return self.missing_value if self.library == "xgboost" else 0.0
 
     @property
     def n_features(self) -> int:
-        """The number of columns of the user's table."""
+        """Return the number of columns of the user's table."""
         return self.trees.n_features - (len(self.hashed.statistics) if self.hashed is not None else 0)
 
     def tree_players(
         self, players: tuple[tuple[int, ...], ...], names: tuple[str, ...] | None = None
     ) -> tuple[tuple[int, ...], ...]:
-        """Return the columns of ``trees`` of each player. They are the user's columns, and what is made of them alone.
+        """Return the columns of ``trees`` of each player, computed ones included.
 
-        Raises UnsupportedStructureError, naming the groups to pass, where a column is made of those of several players.
+        Raises UnsupportedStructureError, with the groups to pass, if a column is computed from those of several players.
         """
         if self.hashed is None:
             return players
@@ -109,7 +109,7 @@ class TreeModel:
     def require_covers(self, game: str, do: str) -> None:
         """Refuse a model that keeps no training weights in its nodes.
 
-        The error names the ``game`` that is made of them, and what to ``do``.
+        The error names the ``game`` that needs them, and what to ``do``.
         """
         roots = self.trees.tree_start[:-1]
         bad = np.flatnonzero((self.trees.feature[roots] >= 0) & ~(self.trees.cover[roots] > 0))
@@ -131,19 +131,25 @@ class TreeModel:
         """
         from exactshap.frames import as_table, check_columns
 
-        names = None if self.library == "lightgbm" else self.feature_names  # its names are compared by ``encode``
+        names = None if self.library == "lightgbm" else self.feature_names  # ``encode`` compares its names
         table = check_columns(as_table(X, allow_empty=True), names, self.n_features, owner=self.name)
         values = margin(self.trees, encode(self, table))
         return values[:, 0] if self.single_output else values
 
     def output_number(self, output: Any = "auto") -> int | None:
-        """Return the number of the named output; None means all. It is given as "auto", "all", an int or a name."""
+        """Return the number of an output, None for all.
+
+        ``output`` is "auto", "all", an int or a name.
+        """
         if output == "all" or (output == "auto" and self.default_output is None):
             return None
         return self.default_output if output == "auto" else self._number(output)
 
     def pick(self, output: Any = "auto") -> TreeModel:
-        """Return the model with one output, or with all. "auto" means the default where there is one; else an int or a name."""
+        """Return the model with one output or all.
+
+        ``output`` is "auto" (the default output if there is one), "all", an int or a name.
+        """
         o = self.output_number(output)
         if o is None or self.single_output:
             return self

@@ -1,4 +1,4 @@
-"""From trees to terms: each leaf's path as a product over its distinct players."""
+"""Write the path of each leaf as a product over its distinct players."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from exactshap.trees.ensemble._routing import decisions
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """The paths from the roots to all leaves, in compressed rows: leaf l owns slots ``start[l]:start[l + 1]``."""
+    """Hold the paths to all leaves in compressed rows: leaf l owns slots ``start[l]:start[l + 1]``."""
 
     leaf: np.ndarray  # int32 (n_leaves,): global node number of each leaf, ascending
     tree: np.ndarray  # int32 (n_leaves,): its tree
@@ -63,7 +63,7 @@ def cover_shares(trees: FlatTrees) -> np.ndarray:
 
 
 def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths:
-    r"""Return the distinct players of every leaf's path with their cover ratios; without ``player_of_column`` each column is a player.
+    r"""Return the distinct players of every leaf's path with their cover ratios; by default each column is a player.
 
     .. math:: b_{lj} = \prod_{q \to c \text{ on the path},\, j_q = j} \mathrm{cover}(c) / \mathrm{cover}(q)
 
@@ -84,14 +84,14 @@ def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths
     depth = _depths(trees, parent)
     leaf = np.flatnonzero(trees.feature < 0).astype(np.int32)
     edge_start = np.concatenate([[0], np.cumsum(depth[leaf])]).astype(np.int64)
-    # A path has at most as many distinct players as edges: room for that many, cut back by ``keep``
+    # A path has at most as many distinct players as edges; ``keep`` cuts the surplus
     n_edges = int(edge_start[-1])
     node, slot, player = (np.empty(n_edges, np.int32) for _ in range(3))
     slots = PathSlots(np.empty(len(leaf), np.int64), node, np.empty(n_edges, bool), slot, player, np.empty(n_edges))
     n_players = int(columns.max(initial=-1)) + 1
     player_of_node = np.append(columns, np.int32(-1))[trees.feature]  # leaves have feature -1
     fill_paths(leaf, edge_start, Above(parent, is_left, player_of_node, cover_shares(trees)), n_players, slots)
-    # Of each leaf's room, the first ``counts`` slots are in use
+    # The first ``counts`` slots of each leaf are in use
     keep = np.arange(n_edges) - np.repeat(edge_start[:-1], np.diff(edge_start)) < np.repeat(slots.counts, np.diff(edge_start))
     start = np.concatenate([[0], np.cumsum(slots.counts)]).astype(np.int64)
     tree = (np.searchsorted(trees.tree_start, leaf, side="right") - 1).astype(np.int32)
@@ -100,7 +100,7 @@ def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths
 
 
 def _depths(trees: FlatTrees, parent: np.ndarray) -> np.ndarray:
-    """Return how many edges are above each node; one pass per level."""
+    """Return the number of edges above each node, by one pass per level."""
     depth = np.zeros(trees.n_nodes, np.int64)
     level = trees.tree_start[:-1]
     while len(level := level[trees.feature[level] >= 0]):

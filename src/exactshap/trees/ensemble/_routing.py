@@ -23,7 +23,7 @@ from exactshap.trees.ensemble._linear import LeafTerms
 
 
 def prepared(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    """Return rows as they are compared with thresholds: float64, rounded to float32 first where the library does so.
+    """Return rows as they are compared with thresholds: float64, rounded to float32 if the library does so.
 
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> from exactshap.trees import flatten, prepared
@@ -47,7 +47,7 @@ def decisions(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     >>> decisions(trees, [[0.2], [3.0]])[0]
     array([1, 0], dtype=uint8)
     """
-    # Node by node, not row by row: solvers read all rows' decisions at one node together
+    # By node, as solvers read the decisions of all rows at a node together
     out = np.zeros((trees.n_nodes, len(X)), np.uint8)
     fill_decisions(np.ascontiguousarray(prepared(trees, X).T), trees.nodes, out)
     return out
@@ -91,7 +91,7 @@ def margin(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
 
 def function_sizes(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    """Return the magnitudes (n_rows,) that the linear functions of the reached leaves add up; zeros where leaves are constant."""
+    """Return the magnitudes (n_rows,) of the linear functions of the reached leaves; 0 for constant leaves."""
     sizes = np.zeros(len(X))
     if trees.linear is not None:
         X = prepared(trees, X)
@@ -99,7 +99,7 @@ def function_sizes(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     return sizes
 
 
-# Bytes of the background's ways through all nodes; larger ones are worked out for each call
+# Bytes of the background's decisions at all nodes; larger ones are computed in each call
 KEPT_BYTES = 2.0**28
 CHUNK_ROWS = 256  # background rows at a time
 MARGIN_VALUES = 2**17  # margins of all coalitions at a time: 1 MiB
@@ -107,26 +107,26 @@ BITS = 64
 
 
 class HybridRow(NamedTuple):
-    """One row: which way it goes at each node, and its cells as they are compared."""
+    """Hold the decisions of one row at each node, and its cells as they are compared."""
 
     ways: np.ndarray
     cells: np.ndarray
 
 
 class Hybrids:
-    r"""An ensemble bound to players and background rows.
+    r"""Evaluate hybrids on an ensemble bound to players and background rows.
 
     .. math:: f(x_S, z_{\bar S}) = c + \sum_k v_{\mathrm{leaf}_k(x_S, z_{\bar S})}
 
     Parameters
     ----------
     player : int32 array of shape (n_nodes,)
-        Of the column that each node splits on; anything at leaves.
+        Player of the column that each node splits on; any number at leaves.
     background : array of shape (n_background, n_features)
     tree_output : int32 array of shape (n_trees,)
         The only output that each tree adds to, -1 for all.
     player_of_column : int32 array of shape (n_features,), default=None
-        Read where leaves are linear; None makes each column a player of its own.
+        Player of each column, for linear leaves; None makes each column a player.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Hybrids:
     ) -> None:
         self._trees, self._player, self._n_players, self._background = trees, player, n_players, prepared(trees, background)
         self._terms = trees.linear.arrays if trees.linear is not None else _no_terms(trees.n_outputs)
-        # The kernel asks for the player of each term, not of each column
+        # The kernel needs the player of each term, not of each column
         owner = np.arange(trees.n_features) if player_of_column is None else player_of_column
         self._term_player = np.ascontiguousarray(owner[self._terms.column], np.int32)
         arrays = (trees.tree_start, trees.left, trees.right, player, trees.value, np.asarray(tree_output, np.int32))
@@ -156,15 +156,15 @@ class Hybrids:
         return np.ascontiguousarray(decisions(self._trees, rows).T)
 
     def row(self, row: np.ndarray) -> HybridRow:
-        """Return which way one row (1, n_features) goes at each node, and its cells."""
+        """Return the decisions of one row (1, n_features) at each node, and its cells."""
         return HybridRow(self._ways(row)[0], prepared(self._trees, row)[0])
 
     def _chunks(self) -> Any:
         return self._kept if self._kept is not None else map(self._ways, self._parts())
 
     def moving(self, row: HybridRow) -> list[int]:
-        """Return the players with a node, or a column of a leaf, where the row differs from some background row."""
-        # A player whose nodes send the row as every background row, and whose cells are equal, is a dummy
+        """Return the players at whose nodes or linear leaves the row differs from some background row."""
+        # All other players are dummies
         differs = np.zeros(len(row.ways), bool)
         for part in self._chunks():
             differs |= (part != row.ways).any(axis=0)
@@ -176,7 +176,7 @@ class Hybrids:
         n_words = -(-len(masks) // BITS)
         bits = np.zeros((self._n_players, n_words * BITS), np.uint8)
         bits[:, : len(masks)] = masks.T
-        # A word says for 64 coalitions whether they hold a player; "<u8" fixes the byte order on any machine
+        # A word has one bit for each of 64 coalitions; "<u8" fixes the byte order on any machine
         members = np.packbits(bits, axis=1, bitorder="little").view("<u8").astype(np.uint64, copy=False)
         out = np.empty((len(self._background), self._trees.n_outputs, len(masks)))
         out[...] = self._trees.constant[:, None]
@@ -188,14 +188,14 @@ class Hybrids:
         return out
 
     def all_margins(self, row: HybridRow, players: Sequence[int]) -> Iterator[np.ndarray]:
-        """Yield the margins (n_some, n_outputs, n_coalitions) of the hybrids of all coalitions, some background rows at a time.
+        """Yield the margins (n_some, n_outputs, n_coalitions) of all hybrids, for some background rows at a time.
 
-        Bit k of the number of a coalition says whether it holds ``players[k]``: all players that send the row another way, at least two.
+        Bit k of the number of a coalition says whether it holds ``players[k]``, all players that are no dummies, at least two.
         """
         bit = np.zeros(self._n_players, np.int32)
         bit[list(players)] = np.arange(len(players))
         n_coalitions, n_outputs = 2 ** len(players), self._trees.n_outputs
-        # 2^n coalitions for each row: fewer rows at a time where players are many
+        # 2^n coalitions for each row: fewer rows at a time for more players
         step = max(1, MARGIN_VALUES // (n_coalitions * n_outputs))
         for part in self._chunks():
             for start in range(0, len(part), step):
@@ -206,7 +206,7 @@ class Hybrids:
                 yield out
 
     def by_use(self, players: Sequence[int]) -> list[int]:
-        """Return players by how many nodes they have, the fewest first."""
+        """Return players by their number of nodes, fewest first."""
         uses = np.bincount(self._player[self._trees.left >= 0], minlength=self._n_players)
         return sorted(players, key=lambda player: uses[player])
 

@@ -1,4 +1,4 @@
-"""Model files and live models of each library become ensembles; files are parsed as untrusted data."""
+"""Convert model files and live models of each library to ensembles; files are parsed as untrusted data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CatBoost's trees split on: float features, one-hot categories, and target statistics with their tables."""
+"""Read what CatBoost's trees split on: float features, one-hot categories, target statistics with their tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_A_HASH = 2**64 - 1
 
 
 class Split(NamedTuple):
-    """A split: ``border`` of the numeric ``column``, or ``category`` (a code) of it.
+    """Describe a split by the ``border`` of a numeric ``column``, or a ``category`` (code) of it.
 
     ``key`` is the number that the split compares with ``border``; for categories the outcome of the equality, 0 or 1.
     """
@@ -31,7 +31,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The columns of a model: names, float features, hashed columns, and how splits refer to them."""
+    """Describe the columns of a model: names, float features, hashed columns, and numbers of their splits."""
 
     names: tuple[str, ...]
     floats: np.ndarray  # int64 array: the user's column of each float feature
@@ -79,7 +79,7 @@ class Features:
         return Split((column, int(code[0])), 0.5, column, True, int(code[0]))
 
     def _check_place(self, entry: dict, what: tuple[str, int, float], where: str) -> None:
-        """Refuse a split with a number that contradicts its words: the library goes by the number."""
+        """Refuse a split whose number contradicts its description, as the library uses the number."""
         place = _whole(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
         if self.places.get(what) != place:
             raise ModelFormatError(message(f"{where}: split_index {place} is not that of {what[0]} {what[1]} with {what[2]}"))
@@ -103,7 +103,7 @@ def single(border: float) -> float:
 
 
 def read_features(document: dict) -> Features:
-    """Return what the trees of a parsed JSON export split on."""
+    """Read the columns that the trees of a parsed JSON export split on."""
     info = field(document, "features_info")
     for kind in ("text_features", "embedding_features"):
         if info.get(kind):
@@ -139,7 +139,7 @@ def read_features(document: dict) -> Features:
 
 
 def _borders(entry: dict) -> np.ndarray:
-    """Return the borders (float32) of a feature or a target statistic: increasing, since the library counts those below a number."""
+    """Return the borders (float32) of a feature or a target statistic, which must increase."""
     borders = numbers(entry.get("borders") or [], "borders", np.float32)
     if not (borders[1:] > borders[:-1]).all():
         raise ModelFormatError(message("The borders of a feature must increase", f"Got {borders[:9].tolist()}"))
@@ -160,7 +160,7 @@ def _entries(info: dict, kind: str) -> list[dict]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ModelFormatError(message(f"features_info.{kind} must be a list of objects"))
     stated = [entry.get("feature_index") for entry in entries] if kind != "ctrs" else list(range(len(entries)))
-    # True is 1 to Python, and another number to the library
+    # True is 1 in Python, but another number for the library
     if str(stated) != str([*range(len(entries))]):
         raise ModelFormatError(message(f"features_info.{kind} must be in the order of feature_index", f"Got {stated[:9]}"))
     return entries
@@ -202,7 +202,7 @@ def _statistic(entry: dict, tables: dict, columns: tuple[np.ndarray, np.ndarray]
 
 
 def _table(entry: dict, cells: list, table: dict) -> tuple[np.ndarray, np.ndarray, float]:
-    r"""Return sorted hashes, their statistics, and that of unknown hashes. All are in float32 as CatBoost has it.
+    r"""Return sorted hashes, their statistics, and that of unknown hashes, in float32 as CatBoost.
 
     .. math:: \left(\frac{\mathrm{count} + \mathrm{prior}}{\mathrm{total} + \mathrm{denominator}} + \mathrm{shift}\right) \mathrm{scale}
     """
@@ -228,9 +228,9 @@ def _table(entry: dict, cells: list, table: dict) -> tuple[np.ndarray, np.ndarra
 
 
 def _shares(entry: dict, counts: np.ndarray, table: dict) -> tuple[np.ndarray, np.ndarray, np.float32, np.float32]:
-    """Return each table row's count and total, and an unknown hash's. They are in float32."""
+    """Return the float32 count and total of each row of a table, and of an unknown hash."""
     kind, border = field(entry, "ctr_type", str), _whole(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31)
-    # A mean has a sum before its count
+    # A mean is stored as sum, then count
     nothing, whole = np.float32(0), counts[:, kind == "BinarizedTargetMeanValue" :]
     if not ((whole >= 0).all() and (whole % 1 == 0).all() and (whole.sum(axis=1) < 2**31).all()):
         raise ModelFormatError(message("A target statistic must count in whole numbers below 2^31"))
@@ -250,7 +250,7 @@ def _shares(entry: dict, counts: np.ndarray, table: dict) -> tuple[np.ndarray, n
 
 
 def _whole(value: object, what: str, low: int, high: int) -> int:
-    """Return a whole number within [low, high] that is not text: CatBoost reads those as zeros, other than hashes."""
+    """Return a whole number within [low, high]; text is refused, as CatBoost reads it as zero."""
     if isinstance(value, str):
         raise ModelFormatError(message(f"{what} must be a whole number", f"Got the text {value[:40]!r}"))
     return integer(value, what, low, high)

@@ -1,4 +1,4 @@
-"""Find the converter of a model by dotted name, so that no optional library is imported before its model is seen."""
+"""Find the converter of a model by dotted name, without importing optional libraries."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _CONVERTERS = {
 
 
 def convert(model: Model) -> TreeModel:
-    """Return a fitted tree model of any known library as :class:`TreeModel`. A :class:`TreeModel` is returned as it is.
+    """Return a fitted tree model of any known library as :class:`TreeModel`.
 
     Parameters
     ----------
     model : object
-        Fitted.
+        A fitted model; a :class:`TreeModel` is returned unchanged.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def _route(model: Model) -> str:
 
 
 def flatten(model: Model, output: Any = "auto") -> FlatTrees:
-    """Return the flat trees of a fitted model; of a binary probability forest, those of the positive class.
+    """Return the flat trees of a fitted model (the positive class of a binary probability forest).
 
     ``output`` is one of several by number or name; "auto" keeps all of them.
 

@@ -1,4 +1,4 @@
-"""Read model documents as untrusted data: every access says what is wrong and where, and nothing is allocated on a file's word."""
+"""Read model documents as untrusted data: errors name the fault and its place, and sizes are checked before allocation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from exactshap.errors import ExactshapError, ModelFormatError, message
 MAX_COLUMNS = 2**22
 MAX_OUTPUTS = 2**16
 _HUGE = re.compile(rb"[\[:,]\s*-?[0-9.]+[eE][+-]?[0-9]{4}")
-# Python's own reader takes 1_0 and digits of other scripts, too.
+# Python also accepts 1_0 and digits of other scripts.
 CHARACTERS_OF_NUMBERS = set("0123456789+-.eEnaif ")
-# Up to here every whole number is a float64.
+# Up to this limit every integer is a float64.
 EXACT_INTEGERS = 2**53
 # Words of all category bit sets together: 256 MiB.
 MAX_WORDS = 2**26
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 
 def guarded(what: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Turn any error that a malformed document raises into a ModelFormatError. Plain Python and NumPy raise them.
+    """Turn errors of Python and NumPy at malformed documents into ModelFormatError.
 
-    Numbers that overflow on the way are not warned about: what is kept must be finite and is checked.
+    Overflows do not warn, as what is kept is checked to be finite.
     """
 
     def decorate(parse: Callable[..., T]) -> Callable[..., T]:
@@ -59,7 +59,7 @@ def guarded(what: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
 
 def read_json(data: bytes, what: str) -> Any:
     """Parse JSON; duplicate keys, bad encodings and nesting that exhausts the parser are refused."""
-    if _HUGE.search(data):  # 0 to Python, and to CatBoost's parser no number
+    if _HUGE.search(data):  # 0 in Python, but no number for CatBoost's parser
         raise ModelFormatError(message(f"Malformed {what}", "An exponent has more than three digits"))
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_unique_keys)
@@ -92,9 +92,9 @@ def field(document: Json, path: str, kind: type | tuple[type, ...] = dict) -> An
 
 
 def integer(value: Any, what: str, low: int, high: int) -> int:
-    """Return a whole number within [low, high]. It is given as a number or as text."""
+    """Return a whole number within [low, high], from a number or text."""
     text = value.strip(" ") if isinstance(value, str) else "truth value" if isinstance(value, bool) else None
-    # int() takes 1.7, "1_0" and digits of other scripts, which libraries read as something else
+    # int() accepts 1.7, "1_0" and digits of other scripts, which libraries read differently
     try:
         number = operator.index(value) if text is None else int(text) if re.fullmatch("[+-]?[0-9]+", text) else None
     except TypeError:
@@ -107,7 +107,7 @@ def integer(value: Any, what: str, low: int, high: int) -> int:
 
 
 def numbers(values: Any, what: str, dtype: type, length: int | None = None) -> np.ndarray:
-    """Return a one-dimensional list as an array of a dtype and length. It may be a typed array; whole numbers stay whole."""
+    """Return a list or one-dimensional array as an array of a dtype and length; integers stay integers."""
     if not isinstance(values, (list, np.ndarray)):
         raise ModelFormatError(message(f"{what} must be a list of numbers", f"Got {type(values).__name__}"))
     try:
@@ -144,7 +144,7 @@ def number(document: Json, path: str) -> float:
 
 @functools.cache
 def always_fits(given: np.dtype, wanted: np.dtype) -> bool:
-    """Return whether every value of one dtype is one of the other. Then there is nothing to check."""
+    """Say whether every value of one dtype fits the other, so that nothing need be checked."""
     return bool(np.can_cast(given, wanted, "safe"))
 
 
@@ -161,7 +161,7 @@ def bit_set(categories: np.ndarray, what: str, limit: int) -> np.ndarray:
 
 
 def rounds_read(kept: int | None, total: int, reason: str) -> str:
-    """Return a sentence on how many rounds are read, "" for all.
+    """Describe which rounds are read; "" for all.
 
     >>> rounds_read(7, 20, "best_iteration"), rounds_read(20, 20, "n_stages")
     ('the first 7 of 20 boosting rounds (best_iteration)', '')
@@ -185,7 +185,7 @@ def names_of_outputs(n_outputs: int, word: str, classes: Any = None, levels: Seq
 
 
 def words_budget(used: int, what: str) -> int:
-    """Return how many words of bit sets may still be used."""
+    """Return the number of words of bit sets that are left."""
     if used > MAX_WORDS:
         raise ModelFormatError(message(f"{what}: the category sets are too large", f"The limit is {MAX_WORDS} words"))
     return min(2**19, MAX_WORDS - used + 1)

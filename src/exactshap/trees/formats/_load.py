@@ -17,7 +17,7 @@ from exactshap.trees.formats._document import read_json
 from exactshap.trees.formats._ubj import read_ubj
 
 MAX_BYTES = 2**30
-_REFUSED = {  # first bytes of files that are not read, and why
+_REFUSED = {  # first bytes of files that are not read -> reason
     b"\x80": ("a pickle", "Pickles run code when they are read"),
     b"\x1f\x8b": ("compressed (a joblib file is a pickle)", "Pickles run code when they are read"),
     b"BZ": ("compressed (a joblib file is a pickle)", "Pickles run code when they are read"),
@@ -27,14 +27,14 @@ _REFUSED = {  # first bytes of files that are not read, and why
     b"binf": ("XGBoost's old binary format", "It has no published description"),
     b"CBM1": ("CatBoost's binary format", "It has no published description"),
 }
-_READ_ELSEWHERE = {  # what stands at the beginning of files that other packages read into models, and how
+_READ_ELSEWHERE = {  # beginning of files that other packages read into models -> how
     b"\x04\x00\x00\x00": ("a checkpoint of treelite", "If you trust it, pass treelite.Model.deserialize(path)"),
     b"<PMML": (
         "a PMML file",
         "Pass sklearn_pmml_model.auto_detect.auto_detect_estimator(path), a function up to 13 columns exactly",
     ),
 }
-# An XML declaration and a comment stand before the first element
+# An XML declaration and a comment may precede the first element
 _HEAD_BYTES = 512
 _SAVE_AS = (
     "Save the model as XGBoost .json or .ubj (save_model), LightGBM .txt (booster_.save_model) "
@@ -64,12 +64,12 @@ def load(
     missing_value : float, default=nan
         Numeric value that means missing besides NaN (XGBoost's ``missing=``, which its files do not hold).
     max_bytes : int, default=2**30
-        Larger files are refused before they are read, and so is what is no regular file (a device, a pipe).
+        Larger files are refused before they are read, and so are devices and pipes.
 
     Returns
     -------
     model : TreeModel
-        An object with its own ``predict`` (the margin, by our routing), which ``Explainer`` explains.
+        A model for ``Explainer``; its ``predict`` returns the margin by our routing.
 
     Raises
     ------
@@ -100,13 +100,13 @@ def loads(
     Parameters
     ----------
     data : bytes
-        What a file for :func:`exactshap.trees.load` would hold.
+        Content of a file for :func:`exactshap.trees.load`.
     name : str, default="model file"
-        How messages call it.
+        Name for messages.
     n_stages : int, default=None
-        Boosting rounds that count; None: as the file says.
+        Boosting rounds to keep; None: as the file says.
     missing_value : float, default=nan
-        What stands for a missing value in XGBoost's rows.
+        Number that means missing in XGBoost's rows.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def loads(
         except UnicodeDecodeError as error:
             raise ModelFormatError(message(f"{name!r} is not UTF-8 text", str(error))) from None
         return from_lightgbm.from_text(text, name=name, n_stages=n_stages)
-    if data.startswith(b"\x08"):  # the version, which is the first field that ONNX's files hold
+    if data.startswith(b"\x08"):  # the version, the first field of ONNX files
         if n_stages is not None:
             raise InputError(message("An ONNX file holds no boosting rounds", f"Got n_stages={n_stages}", "Leave it out"))
         return importlib.import_module("exactshap.trees.formats.onnx").from_bytes(data, name=name)
@@ -155,7 +155,7 @@ def loads(
 
 
 def _document(data: bytes, name: str) -> Any:
-    """Parse JSON or UBJSON: both start with a brace, but only UBJSON goes on with the type of a key's length."""
+    """Parse JSON or UBJSON, which both start with a brace; in UBJSON the type of a key's length follows."""
     if data[:1] == b"{" and data[1:2] in b"iUIlL#$" and len(data) > 1:
         return read_ubj(data)
     if data.lstrip()[:1] == b"{":

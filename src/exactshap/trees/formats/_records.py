@@ -1,4 +1,4 @@
-"""Lists of alike objects (the trees of a model), read column by column: from parsed JSON, or straight from the bytes of UBJSON."""
+"""Read lists of similar objects (the trees of a model) by column, from parsed JSON or the bytes of UBJSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from exactshap.trees.formats._document import numbers
 
 
 class Records(Sequence[Any]):
-    """Objects of a parsed document, and their entries as columns. ``_ubj.Scanned`` does the same without making the objects."""
+    """Give the entries of parsed objects as columns; ``_ubj.Scanned`` does so without making the objects."""
 
     def __init__(self, objects: list[Any]) -> None:
         for k, block in enumerate(objects):
@@ -38,24 +38,24 @@ class Records(Sequence[Any]):
         return {name for block in self.objects for name in block}
 
     def has(self, name: str) -> bool:
-        """Return whether every object has an entry; refuse a file in which some have."""
+        """Say whether every object has an entry; refuse a file in which only some have it."""
         return every_or_none([entry is not None for entry in self.entries(name)], name)
 
     def distinct(self, name: str) -> set[Any]:
-        """Return the different values, texts or numbers, of an entry."""
+        """Return the distinct values (text or numbers) of an entry."""
         return set(self.entries(name))
 
     def inner(self, name: str) -> Records | None:
-        """Return the objects that an entry of each object holds; None where one has no such entry."""
+        """Return the inner objects of an entry, or None if an object lacks it."""
         found = self.entries(name)
         return None if any(entry is None for entry in found) else Records(found)
 
     def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return an entry's numbers behind one another, and counts per object. ``counts`` checks them."""
+        """Return an entry's concatenated numbers, and their count per object, checked by ``counts``."""
         return chained(self.entries(name), name, dtype, counts)
 
     def columns(self, names: Sequence[str], dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return several columns (n_names, n_numbers), and counts per object. They have as many numbers each."""
+        """Return several columns (n_names, n_numbers) of equal length, and counts per object."""
         found = []
         for name in names:
             column, counts = self.column(name, dtype, counts)
@@ -65,7 +65,7 @@ class Records(Sequence[Any]):
 
 
 def every_or_none(found: Sequence[bool] | np.ndarray, name: str) -> bool:
-    """Return whether every object has the entry; an entry that some lack is damage, and the library reads them one by one."""
+    """Say whether all objects have the entry or none; a file with only some is damaged."""
     having = np.asarray(found, bool)
     if having.any() and not having.all():
         raise ModelFormatError(message(f"tree {int(np.argmin(having))}: has no entry {name!r}, unlike others"))

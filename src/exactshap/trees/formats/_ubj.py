@@ -1,7 +1,7 @@
-"""Reader for Universal Binary JSON, as far as XGBoost writes it.
+"""Read Universal Binary JSON as XGBoost writes it.
 
-A compiled scan (``src/native/trees/ubj.cpp``) finds the values first, with lengths (big-endian) validated before anything is
-allocated: a row of the tape for each value, no more than a quarter of the file's bytes. Trees are decoded lazily: :class:`Scanned`
+A compiled scan (``src/native/trees/ubj.cpp``) first lists the values on a tape, one row each, at most a quarter of the file's
+bytes; lengths (big-endian) are validated before anything is allocated. Trees are decoded lazily: :class:`Scanned`
 copies a column of all trees at once out of the bytes.
 """
 
@@ -28,7 +28,7 @@ _NATIVE = {marker: dtype.newbyteorder("=") for marker, dtype in _DTYPE.items()}
 _OF_TYPED = {TYPED + ord(marker): dtype for marker, dtype in _NATIVE.items()}
 # Rows of the tape that are allocated for small files.
 SPARE_ROWS = 1000
-# As in ubj.h: keys of an object among many alike ones.
+# As in ubj.h: keys of an object in a list of similar ones.
 MAX_KEYS = 64
 _CONSTANTS = {b"T": True, b"F": False, b"Z": None}
 
@@ -52,7 +52,7 @@ copy_numbers = kernel("trees.copy_ubj_numbers(tape, rows, out)")
 
 
 class _Tape:
-    """What was scanned, and the bytes of it."""
+    """Hold the scanned values and their bytes."""
 
     def __init__(self, data: bytes, *arrays: np.ndarray) -> None:
         self.data = data
@@ -61,12 +61,12 @@ class _Tape:
 
 
 def read_ubj(data: bytes) -> Any:
-    """Return the value that ``data`` holds. Lists of objects called "trees" become :class:`Scanned`.
+    """Parse ``data`` into dicts, lists, strings, numbers and NumPy arrays.
 
-    Dicts, lists, strings, numbers, and NumPy arrays for typed arrays of numbers.
+    Typed arrays of numbers become NumPy arrays, lists of objects called "trees" :class:`Scanned`.
     """
     codes = np.frombuffer(data, np.uint8)
-    # As many as the values of a model of small trees
+    # Enough for a model of small trees
     rows = _rows(len(data) // 32 + SPARE_ROWS)
     n, fault = scan(codes, *rows)
     if fault >= 0:
@@ -77,14 +77,14 @@ def read_ubj(data: bytes) -> Any:
             message("UBJSON of too many tiny values", got, "XGBoost writes typed arrays: save the model again")
         )
     if n > len(rows[0]):
-        # The scan counts all values even where it has room for fewer: now the number is known
+        # The scan counts all values even without room for them: now the number is known
         rows = _rows(n)
         scan(codes, *rows)
     return _made(_Tape(data, codes, *(column[:n] for column in rows)), 0)
 
 
 def _fault(data: bytes, position: int) -> str:
-    """Say what can be wrong at a byte where the scan stopped."""
+    """Describe the fault at a byte where the scan stopped."""
     left = len(data) - position
     if left <= 0:
         return "it ends too early"
@@ -115,12 +115,12 @@ def _made(tape: _Tape, row: int) -> Any:
 
 
 def _alike_numbers(tape: _Tape, row: int, n: int) -> list[Any] | None:
-    """Return an untyped array's numbers of one type, else None."""
+    """Return the numbers of an untyped array of one type, else None."""
     kinds = tape.marker[row + 1 : row + 1 + n].tobytes()
     marker = kinds[:1]
     if marker not in _NUMBERS or tape.after.item(row) != row + 1 + n or kinds != marker * n:
         return None
-    apart = 1 + _DTYPE[marker].itemsize  # of one number and the next, which has its marker before it
+    apart = 1 + _DTYPE[marker].itemsize  # bytes of a number and the marker before it
     return np.ndarray(n, _DTYPE[marker], tape.data, tape.start.item(row + 1), (apart,)).tolist()
 
 
@@ -136,7 +136,7 @@ def _made_object(tape: _Tape, row: int, n: int) -> dict[str, Any]:
 
 
 def _scanned(tape: _Tape, row: int) -> Scanned | None:
-    """Return a list of objects, which are not made; None if it is anything else."""
+    """Return a list of objects as :class:`Scanned`, or None for other lists."""
     objects = np.empty(tape.size.item(row) if tape.marker.item(row) == ord("[") else 0, np.int64)
     return Scanned(tape, objects) if len(objects) and list_objects(tape.handle, row, objects) else None
 
@@ -158,17 +158,17 @@ def _text(tape: _Tape, start: int, n: int) -> str:
 
 
 class _Entries(NamedTuple):
-    """The entries of one key, one of each object."""
+    """Hold the entries of one key, one per object."""
 
-    # (n_objects,): the row of each, -1 where there is none, -2 where there are two
+    # (n_objects,): the row of each, -1 if missing, -2 if there are two
     rows: np.ndarray
-    kind: int  # the marker that all of them share, or 0
-    total: int  # how many numbers they hold
-    same: bool  # whether they are one and the same text
+    kind: int  # the common marker, or 0
+    total: int  # numbers in each
+    same: bool  # whether all are the same text
 
 
 class Scanned(Records):
-    """Objects that are decoded lazily: their entries are copied out of the bytes, a column at a time."""
+    """Decode objects lazily: entries are copied out of the bytes, a column at a time."""
 
     def __init__(self, tape: _Tape, rows: np.ndarray) -> None:
         self.tape, self.rows = tape, rows
@@ -224,10 +224,10 @@ class Scanned(Records):
     def columns(self, names: Sequence[str], dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         columns = [self._find(name) for name in names]
         rows = np.concatenate([entries.rows for entries in columns])
-        sizes = self.tape.size[rows].reshape(len(names), -1)  # of a missing entry, -1, any, and of no array
+        sizes = self.tape.size[rows].reshape(len(names), -1)  # rows of missing entries (-1) may be any, but are no arrays
         alike = all(kind in _OF_TYPED and always_fits(_OF_TYPED[kind], np.dtype(dtype)) for _, kind, _, _ in columns)
         if not alike or (sizes != (sizes[0] if counts is None else counts)).any():
-            # One by one: to convert, or to name what is wrong
+            # One by one, to convert them or to name the fault
             return super().columns(names, dtype, counts)
         out: np.ndarray = np.empty((len(names), columns[0].total), dtype)
         copy_numbers(self.tape.handle, rows, out.reshape(-1))
@@ -246,10 +246,7 @@ class Scanned(Records):
 
     @functools.cached_property
     def _members(self) -> tuple[dict[bytes, _Entries], int]:
-        """Return the first object's entries by key, and the first other object.
-
-        The latter has another key; -1 if there is none.
-        """
+        """Return the first object's entries by key, and the first object with other keys (-1: none)."""
         tape, keys = self.tape, _children(self.tape, self.rows.item(0)) if len(self.rows) else []
         if len(keys) > MAX_KEYS:
             raise ModelFormatError(message(f"tree 0: must not have more than {MAX_KEYS} entries", f"Got {len(keys)}"))
@@ -259,4 +256,4 @@ class Scanned(Records):
         places = zip(tape.key_start[keys].tolist(), tape.key_length[keys].tolist(), strict=True)
         names = [tape.data[start : start + length] for start, length in places]
         entries = map(_Entries, rows, kinds.tolist(), totals.tolist(), same.tolist())
-        return dict(reversed(list(zip(names, entries, strict=True)))), other  # of two of a name the first
+        return dict(reversed(list(zip(names, entries, strict=True)))), other  # the first of two with one name

@@ -1,4 +1,4 @@
-"""What an XGBoost document holds besides its nodes: its version, the weights of its trees, its rounds and the best of them."""
+"""Read an XGBoost document apart from its nodes: version, weights of trees, rounds and the best round."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _LOG = {
 }
 _OF_MEANS = (*_LOGIT, "count:poisson", "reg:gamma", "reg:squarederror", "reg:tweedie")
 _OF_QUANTILES = ("reg:absoluteerror", "reg:quantileerror")
-# Share of rows, beyond the quantile's, on one side of where the trees start: 0.08 and more with offsets of the size of the target
+# Excess fraction of rows on one side of the base score: 0.08 and more with offsets of the size of the target
 _UNBALANCED = 0.02
-# Part of the largest weight of a tree: some 1e-8 without offsets, and 0.05 and more with them.
+# Fraction of the largest weight of a tree: some 1e-8 without offsets, 0.05 and more with them.
 ROUNDING_OF_ROOT = 1e-3
-# Where a document keeps the levels of its outputs, and what each output is of the target
+# Place of the levels of the outputs in a document, and what each output is of the target
 _LEVELS = {
     "reg:quantileerror": ("quantile_loss_param", "quantile_alpha", "quantile"),
     _EXPECTILES: ("expectile_loss_param", "expectile_alpha", "expectile"),
@@ -57,7 +57,7 @@ _OBJECTIVES = frozenset(
     }.items()
     for name in names
 )
-_FIELDS = {  # of each object on the way to a prediction: entries that this version knows the meaning of
+_FIELDS = {  # known entries of each object that takes part in a prediction
     "": ("learner", "version"),
     "learner": ("attributes", "feature_names", "feature_types", "gradient_booster", "learner_model_param", "objective"),
     "learner_model_param": ("base_score", "boost_from_average", "num_class", "num_feature", "num_target"),
@@ -91,8 +91,8 @@ _FIELDS = {  # of each object on the way to a prediction: entries that this vers
 def checked_version(document: Json, *, live: bool) -> tuple[int, ...]:
     """Return the version that wrote a document; a newer one is read if it has no entry that this version does not know.
 
-    Files of a newer minor version are warned about once, files of a newer major version refused: there is no prediction of the
-    library to hold their reading against, as there is for ``live`` models.
+    Files of a newer minor version are warned about once, files of a newer major version refused: unlike for ``live`` models, there
+    is no prediction of the library to compare with.
     """
     version = tuple(int(v) for v in numbers(field(document, "version", (list, np.ndarray)), "version", np.int64)[:2])
     if version <= KNOWN_VERSION:
@@ -151,7 +151,7 @@ def _unknown_entry(document: dict) -> str | None:
 
 
 def check_objective(objective: str) -> None:
-    """Refuse an objective without a known link, which turns base_score into a margin."""
+    """Refuse an objective without a known link, which is needed to turn base_score into a margin."""
     if objective not in _OBJECTIVES:
         raise ModelFormatError(
             message(
@@ -161,7 +161,7 @@ def check_objective(objective: str) -> None:
 
 
 def booster_of(learner: dict) -> tuple[dict, np.ndarray]:
-    """Return the trees' document and the trees' weights: 1 but for DART, which has a booster of its own until version 3.4."""
+    """Return the document and the weights of the trees: 1 except for DART, a booster of its own until version 3.4."""
     booster = field(learner, "gradient_booster")
     kind = field(booster, "name", str)
     if kind == "gblinear":
@@ -184,7 +184,7 @@ def booster_of(learner: dict) -> tuple[dict, np.ndarray]:
 
 
 def stages_of(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
-    """Return the boosting round of each tree: from ``iteration_indptr``, which older files lack."""
+    """Return the boosting round of each tree, from ``iteration_indptr`` where the file has it."""
     if "iteration_indptr" in booster:
         bounds = numbers(booster["iteration_indptr"], "iteration_indptr", np.int64)
         steps = bounds[1:] - bounds[:-1]
@@ -199,10 +199,7 @@ def stages_of(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
 
 
 def check_order(blocks: Records) -> None:
-    """Refuse trees that do not stand in the order of their numbers: XGBoost puts each where its number says.
-
-    Which output and round a tree belongs to, and its weight, go by that place.
-    """
+    """Refuse trees out of the order of their numbers, by which XGBoost assigns output, round and weight."""
     if blocks.has("id") and (found := blocks.entries("id")) != list(range(len(blocks))):
         place = next(k for k, number in enumerate(found) if number != k)
         raise ModelFormatError(
@@ -262,12 +259,12 @@ def base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple
 
 
 def has_offset(document: dict) -> bool:
-    """Whether a model was fitted from other margins than its base_score.
+    """Say whether a model was fitted with offsets instead of its base_score.
 
     From 3.1 on XGBoost estimates base_score as the mean of y for these objectives, so that the gradients add up to zero at the first root,
     which then has a weight of rounding only. Offsets leave base_score as it is, and another weight there. With an objective of
-    one's own, which no file names, the objective reads as the default, and base_score as the default, too. Medians and quantiles leave
-    as many rows on each side, up to one; but targets that are equal leave more, and give leaves of equal values.
+    one's own, which no file names, the objective reads as the default, and base_score as the default, too. For medians and quantiles
+    the numbers of rows on each side differ by at most one; equal targets differ by more, but give leaves of equal values.
     """
     learner = document["learner"]
     objective, parameters = learner["objective"], learner["learner_model_param"]
@@ -313,7 +310,7 @@ def output_names_of(learner: dict, objective: str, n_outputs: int, classes: Any)
 
 
 def _levels(learner: dict, objective: str) -> tuple[str, ...]:
-    """Return the names of quantiles or expectiles; () for other objectives, and where a file does not hold its levels."""
+    """Return the names of quantiles or expectiles; () for other objectives or files without levels."""
     if objective not in _LEVELS:
         return ()
     holder, entry, word = _LEVELS[objective]

@@ -1,6 +1,6 @@
-"""CatBoost's models (live, JSON) as flat trees: oblivious trees written out as binary ones, and the non-symmetric kind.
+"""Convert CatBoost's models (live, JSON) to flat trees: oblivious trees and non-symmetric ones.
 
-Live models take the same way as files, through their own JSON export. What the trees split on is read by ``_catboost_features``.
+Live models are read like files, through their own JSON export; ``_catboost_features`` reads what the trees split on.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _RANKS = [
     "LambdaMart",
     "GroupQuantile",
 ]
-_UNITS = {  # of the raw formula values, by loss; a model that was fitted to another one says "raw score"
+_UNITS = {  # unit of the raw formula values, by loss; "raw score" for other losses
     **dict.fromkeys(("", *_TARGETS), "target"),
     **dict.fromkeys(("Poisson", "Tweedie", "LogLinQuantile"), "log of the target"),
     **dict.fromkeys(("Logloss", "CrossEntropy", "Focal"), "log-odds"),
@@ -88,7 +88,7 @@ def convert(model: Model) -> TreeModel:
 def _export(model: Model, path: str) -> None:
     try:
         model.save_model(path, format="json")
-    except Exception as error:  # CatBoostError, of a library that is not imported here
+    except Exception as error:  # CatBoostError, as the library is not imported here
         raise UnsupportedStructureError(
             message(
                 "CatBoost does not export this model as JSON",
@@ -109,7 +109,7 @@ def from_document(
     if len(scale_and_bias) != 2:
         raise ModelFormatError(message("scale_and_bias must be [scale, [bias, ...]]"))
     scale = float(numbers(scale_and_bias[:1], "scale", np.float64)[0])
-    # A list: CatBoost reads one number by itself as zero
+    # A list, as CatBoost reads a plain number as zero
     bias = numbers(scale_and_bias[1], "bias", np.float64)
     oblivious = "oblivious_trees" in document
     blocks = field(document, "oblivious_trees" if oblivious else "trees", list)
@@ -168,14 +168,14 @@ def _n_outputs(blocks: list, oblivious: bool, n_bias: int) -> int:
 
 
 def _splits(block: dict) -> list:
-    """Return the splits of an oblivious tree; CatBoost writes null where there are none."""
+    """Return the splits of an oblivious tree; null means none."""
     return field(block, "splits", (list, type(None))) or []
 
 
 def _oblivious(block: dict, where: str, features: Features, scale: float, n_outputs: int, used: int) -> RawTree:
-    """Write an oblivious tree out; bit i of a leaf's number is the outcome of ``splits[i]``, the last split is the root.
+    """Expand an oblivious tree; bit i of a leaf's number is the outcome of ``splits[i]``, the last split is the root.
 
-    That is the order in which CatBoost's own attributions take the covers. Splits that the path already decides are left out,
+    CatBoost's own attributions use the covers in that order. Splits that the path already decides are left out,
     so that no leaf is an empty box.
     """
     splits = [features.split(entry, where) for entry in _splits(block)]
@@ -185,7 +185,7 @@ def _oblivious(block: dict, where: str, features: Features, scale: float, n_outp
         raise ModelFormatError(
             message(f"{where}: {depth} splits need {n_outputs} x 2^{depth} leaf values", f"Got {len(values)}")
         )
-    if not np.isfinite(values).all():  # those of empty boxes, which are left out below, too
+    if not np.isfinite(values).all():  # including those of empty boxes, which are left out below
         raise ModelFormatError(message(f"{where}: a leaf value is not finite"))
     weights = block.get("leaf_weights") or np.zeros(1 << depth)
     weights = numbers(weights, f"{where}: leaf_weights", np.float64, 1 << depth)
@@ -195,7 +195,7 @@ def _oblivious(block: dict, where: str, features: Features, scale: float, n_outp
     stack: list[tuple[int, int, int, dict[tuple[int, int], tuple[float, float]]]] = [(builder.add(), depth, 0, {})]
     while stack:
         q, level, leaf, known = stack.pop()
-        # Splits on one column repeat: an outcome that earlier ones imply takes one child only
+        # An outcome that earlier splits on the column imply has only one child
         while level and (outcome := _decided(splits[level - 1], known)) is not None:
             level, leaf = level - 1, 2 * leaf + outcome
         if level == 0:
@@ -210,7 +210,7 @@ def _oblivious(block: dict, where: str, features: Features, scale: float, n_outp
 
 
 def _decided(split: Split, known: dict[tuple[int, int], tuple[float, float]]) -> int | None:
-    """Return the outcome of ``x > border`` for x within (low, high], else None. None where the interval does not decide it."""
+    """Return the outcome of ``x > border`` for x in (low, high], or None if it is open."""
     if split.key not in known:
         return None
     low, high = known[split.key]
@@ -236,7 +236,7 @@ def _nested(block: dict, where: str, features: Features, scale: float, n_outputs
 
 
 class _Nodes:
-    """A tree under construction; ``used`` words of category sets are spent already."""
+    """Hold a tree under construction; ``used`` counts words of category sets."""
 
     def __init__(self, n_outputs: int, where: str, used: int) -> None:
         self.zero, self.where, self.used = np.zeros(n_outputs), where, used
@@ -250,7 +250,7 @@ class _Nodes:
         return len(self.rows) - 1
 
     def split(self, q: int, split: Split) -> tuple[int, int]:
-        """Split a node; return its children below and above the border. A set of categories goes left: it is above."""
+        """Split a node; return its children below and above the border. Members of a category set are above, and go left."""
         left, right = self.add(), self.add()
         self.rows[q] = (split.column, split.border, left, right, split.missing_left)
         if split.category < 0:
@@ -258,7 +258,7 @@ class _Nodes:
         where = f"{self.where} node {q}"
         self.categories[q] = bit_set(np.array([split.category]), where, words_budget(self.used, where))
         self.used += len(self.categories[q])
-        # Category sets send their members left, while callers want (below, above): equality is above
+        # Category sets send members, which are above, to the left
         return right, left
 
     def set_leaf(self, q: int, value: np.ndarray, weight: float) -> None:
@@ -280,7 +280,7 @@ def _objective(document: dict) -> tuple[str, str]:
 
 
 def _class_names(document: dict, n_outputs: int) -> Any:
-    """Return the names of the classes, if any; refuse classes without outputs, for which the library predicts -inf."""
+    """Return the names of the classes; refuse classes without outputs, for which the library predicts -inf."""
     try:
         parameters = _parsed(document["model_info"]["class_params"])
         n_classes, names = parameters.get("classes_count", 0), parameters["class_names"]
@@ -299,7 +299,7 @@ def _class_names(document: dict, n_outputs: int) -> Any:
 
 
 def _parsed(value: object) -> Any:
-    """Return an entry that is an object or JSON text, by version."""
+    """Return an entry that is an object or, in some versions, JSON text."""
     return read_json(value.encode(), "model_info") if isinstance(value, str) else value
 
 

@@ -1,7 +1,7 @@
-r"""Rule models of imodels as flat trees: FIGS, RuleFit, rule lists and trees with hierarchical shrinkage.
+r"""Convert rule models of imodels to flat trees: FIGS, RuleFit, rule lists, trees with hierarchical shrinkage.
 
-A rule is a product of indicators, so a tree that is zero off one path; a linear term of RuleFit is a tree of three leaves, two of them
-constant:
+A rule is a product of indicators, hence a tree that is zero except on one path; a linear term of RuleFit is a tree of three
+leaves, two of them constant:
 
 .. math:: f(x) = b + \sum_j \beta_j \min(\max(x_j, l_j), u_j) + \sum_r \gamma_r \prod_{(j, t) \in r} 1[x_j \lessgtr t]
 """
@@ -34,7 +34,7 @@ def convert(model: Model) -> TreeModel:
 
 
 def _model_of(model: Model, raw: list[RawTree], constant: np.ndarray, *, less_equal: bool = True, **facts: Any) -> TreeModel:
-    """Return trees that compare in double precision, with the names of the fit."""
+    """Return a model of trees that compare in double precision, with the names of the fit."""
     n_features = int(model.n_features_in_)
     names = getattr(model, "feature_names_in_", None)
     return TreeModel(
@@ -66,7 +66,7 @@ def _shrunk(model: Model) -> TreeModel:
 
 
 def _figs(model: Model) -> TreeModel:
-    """Return the sum of trees; of a classifier, differences to the first class, which its softmax takes."""
+    """Return the sum of trees; for a classifier differences to the first class, the inputs of its softmax."""
     check_is_fitted(model, "trees_")
     if getattr(model, "categorical_features_", None) is not None:
         _refuse(model, "encodes its categorical columns", f"categorical_features={model.categorical_features_!r:.80}")
@@ -83,7 +83,7 @@ def _figs(model: Model) -> TreeModel:
 def _nodes(root: Foreign, n_outputs: int, classifies: bool) -> RawTree:
     """Return the nodes of one tree, parents first."""
     nodes, left, right = [root], [], []
-    for node in nodes:  # grows as it goes
+    for node in nodes:  # grows in the loop
         inner = node.left is not None or node.right is not None
         left.append(len(nodes) if inner else -1)
         right.append(len(nodes) + 1 if inner else -1)
@@ -102,7 +102,7 @@ def _nodes(root: Foreign, n_outputs: int, classifies: bool) -> RawTree:
 
 
 def _rule_list(model: Model) -> TreeModel:
-    """Return the list as one tree: each rule has a leaf, or hands on to the next."""
+    """Return the list as one tree: each rule ends in a leaf or passes on to the next."""
     check_is_fitted(model, "rules_")
     rules = model.rules_
     chain = [*rules[:-1], {**rules[-1], "index_col": -1, "cutoff": 0.0}]
@@ -121,14 +121,14 @@ def _rule_list(model: Model) -> TreeModel:
         cover=np.array([*(rule["num_pts"] for rule in chain), *(rule["num_pts_right"] for rule in chain[:-1])], float),
     )
     names = tuple(map(str, model.classes_))
-    # it compares by <, not <=
+    # rule lists compare by <, not <=
     return _model_of(
         model, [tree], np.zeros(2), less_equal=False, unit="probability", output_names=names, boosted=False, default_output=1
     )
 
 
 def _rule_fit(model: Model) -> TreeModel:
-    """Return rules and linear terms as trees; of a classifier, the log-odds, which are 2 f(x) - 1."""
+    """Return rules and linear terms as trees; for a classifier the log-odds 2 f(x) - 1."""
     check_is_fitted(model, "rules_without_feature_names_")
     classes = getattr(model, "classes_", None)
     slope = 1.0 if classes is None else 2.0
@@ -141,14 +141,14 @@ def _rule_fit(model: Model) -> TreeModel:
 
 
 def _rule(model: Model, rule: Foreign, slope: float) -> RawTree:
-    """Return a chain of splits: each leaves the rule, or goes on to its next condition."""
+    """Return a chain of splits, one per condition of the rule."""
     conditions = list(rule.agg_dict.items())
     if any(symbol not in ("<=", ">") for (_, symbol), _ in conditions):
         _refuse(model, "has a rule that is no chain of <= and >", f"{rule}")
     n = len(conditions)
     columns = [int(name.removeprefix("X_")) for (name, _), _ in conditions]
     goes_left = np.array([symbol == "<=" for (_, symbol), _ in conditions], bool)
-    # nodes 0 to n - 1 are conditions, node n is where all hold, the others are where one fails
+    # nodes 0 to n - 1 are conditions; at node n all hold, at each other leaf one fails
     on, off, ends = 1 + np.arange(n), n + 1 + np.arange(n), np.full(n + 1, -1)
     value = np.zeros(2 * n + 1)
     value[n] = slope * float(rule.args[0])
@@ -162,7 +162,7 @@ def _rule(model: Model, rule: Foreign, slope: float) -> RawTree:
 
 
 def _linear(model: Model, j: int, coefficient: float) -> RawTree:
-    """Return a linear term, constant beyond the quantiles at which RuleFit trims the column."""
+    """Return a linear term, constant beyond the quantiles at which RuleFit clips the column."""
     low, high = -np.inf, np.inf
     if model.lin_standardise:
         coefficient = coefficient * float(model.friedscale.scale_multipliers[j])

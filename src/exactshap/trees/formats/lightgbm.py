@@ -1,4 +1,4 @@
-"""LightGBM's text models, of files and of live boosters alike, as flat trees."""
+"""Convert LightGBM's text models, of files and live boosters, to flat trees."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OF_TREES = re.compile(
     "num_leaves|num_cat|num_features|split_feature|split_gain|threshold|decision_type|is_linear|(left|right)_child|shrinkage"
     "|leaf_(value|weight|count|const|features|coeff)|internal_(value|weight|count)|cat_(boundaries|threshold)"
 )
-_UNITS = {  # of the raw score, by objective; a model that was fitted to another one says "raw score"
+_UNITS = {  # unit of the raw score, by objective; "raw score" for other objectives
     **dict.fromkeys(("binary", "multiclassova", "cross_entropy"), "log-odds"),
     **dict.fromkeys(("poisson", "gamma", "tweedie"), "log of the target"),
     **dict.fromkeys(("lambdarank", "rank_xendcg"), "score"),
@@ -41,7 +41,7 @@ _UNITS = {  # of the raw score, by objective; a model that was fitted to another
 
 
 def convert(model: Model) -> TreeModel:
-    """Return a live ``Booster`` or ``LGBMModel`` as :class:`TreeModel`. It goes up to its best iteration as ``predict`` does."""
+    """Return a live ``Booster`` or ``LGBMModel`` as :class:`TreeModel`, up to its best iteration like ``predict``."""
     if hasattr(model, "model_to_string"):
         return from_text(model.model_to_string(), name=type(model).__name__)
     from sklearn.utils.validation import check_is_fitted
@@ -105,7 +105,7 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
 
 
 def _check_sizes(header: dict[str, str], blocks: list[str]) -> None:
-    """Refuse trees that are not where the header says: the library goes by the header."""
+    """Refuse trees of other sizes than in the header, by which the library reads."""
     sizes = header.get("tree_sizes", "").split()
     lengths = [str(len(f"Tree={block}\n".encode())) for block in blocks]
     if "tree_sizes" in header and sizes != lengths:
@@ -145,7 +145,7 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
     missing_type = (kinds >> 2) & 3
     categorical = (kinds & _CATEGORICAL) != 0
     default = np.where((kinds & _DEFAULT_LEFT) != 0, 1, 0)
-    # Categories: what is not in the set goes right, missing or not. Without a missing type NaN is read as 0
+    # Categories outside the set go right, missing or not. Without a missing type NaN is read as 0
     missing = np.where(categorical, 0, np.where(missing_type == 0, MISSING_NEVER, default))
     leaves = np.full(n_leaves, -1)
     return RawTree(
@@ -154,7 +154,7 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
         left=np.concatenate([left, leaves]),
         right=np.concatenate([right, leaves]),
         value=np.concatenate([np.zeros(n), value]),
-        # Covers of splits are sums of their leaves', which ``build`` makes
+        # ``build`` sums covers of splits from their leaves
         cover=np.concatenate([np.zeros(n), cover]),
         missing=np.concatenate([missing, np.zeros(n_leaves, int)]),
         zero_is_missing=np.concatenate([(missing_type == 1) & ~categorical, np.zeros(n_leaves, bool)]),
@@ -170,7 +170,7 @@ def _leaf_functions(
 ) -> dict[int, LeafFunction]:
     """Return the linear functions of ``linear_tree``, by leaf.
 
-    A leaf answers ``leaf_const`` and its linear terms, but ``leaf_value`` where one of its columns is missing.
+    A leaf gives ``leaf_const`` plus its linear terms, but ``leaf_value`` if one of its columns is missing.
     """
     if not integer(entries.get("is_linear", 0), f"{where}: is_linear", 0, 1):
         return {}
@@ -183,7 +183,7 @@ def _leaf_functions(
     coefficients = share * _numbers(entries, "leaf_coeff", where, float, int(ends[-1]))
     terms = [slice(end - count, end) for end, count in zip(ends.tolist(), counts.tolist(), strict=True)]
     return {
-        # ``leaf_value`` stays the constant part, for rows with a missing cell: the function adds the difference to it
+        # The constant part is ``leaf_value``, for rows with a missing cell; the function adds the difference
         leaf: LeafFunction(columns[some], coefficients[some], constant[leaf] - value[leaf])
         for leaf, some in enumerate(terms)
         if counts[leaf] or constant[leaf] != value[leaf]
@@ -191,7 +191,7 @@ def _leaf_functions(
 
 
 def _entries_of_tree(block: str, k: int) -> dict[str, str]:
-    """Return a tree's entries. They begin with its number and end with an empty line."""
+    """Return a tree's entries, between its number and an empty line."""
     where = f"tree {k}"
     number, _, block = block.partition("\n")
     if integer(number, f"{where}: number", 0, 2**31) != k:
@@ -206,7 +206,7 @@ def _entries_of_tree(block: str, k: int) -> dict[str, str]:
 
 
 def _children(side: np.ndarray, n_leaves: int, where: str) -> np.ndarray:
-    """Return children as numbers of nodes: in the file nodes count from 0, leaves from -1 downwards."""
+    """Return children as numbers of nodes; in the file splits count from 0 up, leaves from -1 down."""
     n = n_leaves - 1
     if (bad := (side < -n_leaves) | (side >= n)).any():
         q = int(np.argmax(bad))
@@ -219,7 +219,7 @@ def _numbers(entries: dict[str, str], name: str, where: str, kind: type, length:
     if name not in entries:
         raise ModelFormatError(message(f"{where}: {name} is missing"))
     try:
-        # Python reads 1_0 and other scripts' digits as numbers, the library does not
+        # Python accepts 1_0 and digits of other scripts, the library does not
         if not set(entries[name]) <= CHARACTERS_OF_NUMBERS:
             raise ValueError
         values = np.array([kind(v) for v in entries[name].split()], np.int64 if kind is int else np.float64)
@@ -239,7 +239,7 @@ def _category_sets(entries: dict[str, str], nodes: np.ndarray, threshold: np.nda
     words = _numbers(entries, "cat_threshold", where, int, int(bounds[-1]))
     sets = {}
     for q in nodes.tolist():
-        # A file's number may be negative, NaN or huge: compared before it is an index
+        # The number may be negative, NaN or huge: checked before it is an index
         s = int(threshold[q]) if 0 <= threshold[q] < len(bounds) - 1 else -1
         if s < 0 or not 0 <= bounds[s] <= bounds[s + 1] <= len(words):
             raise ModelFormatError(message(f"{where} node {q}: category set {threshold[q]} is out of range"))

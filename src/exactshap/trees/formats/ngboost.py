@@ -1,4 +1,4 @@
-r"""NGBoost's models as flat trees: each parameter of the distribution, as it is boosted.
+r"""Convert NGBoost's models to flat trees, one output for each boosted parameter of the distribution.
 
 .. math:: \theta_k(x) = \theta_{0k} - \eta \sum_m \rho_m\, h_{mk}(x)
 """
@@ -13,7 +13,7 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.trees.ensemble import TreeModel, build
 from exactshap.trees.formats.sklearn import raw_tree
 
-# What the parameters of a distribution are before its exponentials
+# Parameters of a distribution before the exponential function
 _PARAMETERS = {
     "Normal": ("loc", "log of scale"),
     "NormalFixedVar": ("loc",),
@@ -64,20 +64,20 @@ def convert(model: Model) -> TreeModel:
 
 
 def _kind(model: Model) -> str:
-    """Return the name of the distribution, which NGBoost wraps for targets that are all observed."""
+    """Return the name of the distribution, which NGBoost wraps for uncensored targets."""
     names = [cls.__name__ for cls in model.Dist.__mro__]
     return next((name for name in names if name in _PARAMETERS or name == "Categorical"), names[0])
 
 
 def _unit(kind: str, names: tuple[str, ...]) -> str:
-    """Return the unit: a parameter's name where there is one of them."""
+    """Return the unit, the parameter's name if there is only one."""
     if kind == "Categorical":
         return "log-odds" if len(names) == 1 else "log-odds against the first class"
     return f"{names[0]} of {kind}" if len(names) == 1 else f"parameter of {kind}"
 
 
 def _parameter_names(model: Model, n: int) -> tuple[str, ...]:
-    """Return what the parameters are called."""
+    """Return the names of the parameters."""
     if _kind(model) == "Categorical":
         return tuple(str(k) for k in range(1, n + 1))
     known = _PARAMETERS.get(_kind(model), ())

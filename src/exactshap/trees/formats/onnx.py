@@ -1,7 +1,7 @@
-"""Ensembles of trees of ONNX as flat trees: ``TreeEnsembleRegressor``, ``TreeEnsembleClassifier`` and ``TreeEnsemble``.
+"""Convert ONNX ensembles to flat trees: ``TreeEnsembleRegressor``, ``TreeEnsembleClassifier`` and ``TreeEnsemble``.
 
-Where onnxruntime and the definition of the operators part (scores that no leaf adds to, targets of inner nodes, nodes out of order),
-a file is refused.
+A file is refused where onnxruntime deviates from the definition of the operators (scores that no leaf adds to, targets of inner
+nodes, nodes out of order).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UNITS = {"NONE": "target", "LOGISTIC": "log-odds", "SOFTMAX": "score before the
 
 @dataclass(frozen=True, eq=False)
 class _Nodes:
-    """Nodes of all trees, one tree after the other; ``true`` and ``false`` are places, -1 at leaves."""
+    """Hold nodes of all trees, one tree after the other; ``true`` and ``false`` are positions, -1 at leaves."""
 
     sizes: np.ndarray
     mode: np.ndarray  # places among _MODES, -1 at leaves
@@ -36,14 +36,14 @@ class _Nodes:
 
 @dataclass(frozen=True, eq=False)
 class _Leaves:
-    """What leaves add: ``value`` (n_nodes, n_outputs), and where they add something."""
+    """Hold what leaves add: ``value`` (n_nodes, n_outputs), and where they add something."""
 
     value: np.ndarray
     given: np.ndarray
 
 
 def from_bytes(content: bytes, *, name: str) -> TreeModel:
-    """Return the trees of a file with one ensemble as its graph, for a table of as many columns as the file says."""
+    """Return the trees of a file that consists of one ensemble."""
     parts = OnnxFile(content, name).split()
     if not isinstance(parts.core, TreeCore) or parts.front is not None:
         held = "other steps" if isinstance(parts.core, TreeCore) else parts.core.attributes.kind
@@ -62,7 +62,7 @@ def convert(core: TreeCore) -> TreeModel:
         leaves, names, post = _outputs(attributes, nodes)
     constant = _base_values(attributes, len(leaves.value[0]), attributes.kind, names)
     share = core.scale * _share(attributes, len(nodes.sizes))
-    if core.normalised and post != "SOFTMAX":  # which has the sum 1 already
+    if core.normalised and post != "SOFTMAX":  # shares that sum to 1 already
         raise refused("Scores of classes are divided by their sum")
     model = _model(core, nodes, share * leaves.value, core.scale * constant + core.shift, names, post)
     if core.column is None:
@@ -122,9 +122,9 @@ def _model(
 
 
 def _comparisons(nodes: _Nodes, *, single: bool) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return thresholds, whether the false child stands left, and whether equal values go left: one comparison for all.
+    """Return thresholds for one comparison, whether the false child is left, and whether equal values go left.
 
-    Where strict ones and others are mixed, x < t is x <= the number before t.
+    Where strict comparisons are mixed with others, x < t becomes x <= the number before t.
     """
     inner = nodes.mode >= 0
     mode = np.maximum(nodes.mode, 0)
@@ -144,7 +144,7 @@ def _places_within(places: np.ndarray, sizes: np.ndarray, offset: np.ndarray) ->
 
 
 def _tree_outputs(value: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return the one output that each tree adds to; -1 where there are several, or one for all."""
+    """Return the output that each tree adds to; -1 for several, or a single one."""
     if value.shape[1] == 1:
         return np.full(len(sizes), -1, np.int64)
     adds = np.logical_or.reduceat(value != 0.0, np.cumsum(sizes) - sizes, axis=0)
@@ -196,11 +196,11 @@ def _truths(numbers: np.ndarray, n: int) -> np.ndarray:
 
 
 class _Finder:
-    """Find the place of a node by the numbers of its tree and of itself."""
+    """Find the position of a node by the numbers of its tree and of itself."""
 
     def __init__(self, tree: np.ndarray, number: np.ndarray) -> None:
         self._known = np.unique(number)
-        # Ranks instead of numbers, which may be as large as 2^63: tree * rank cannot overflow
+        # Ranks, as numbers may be as large as 2^63: tree * rank cannot overflow
         key = tree * len(self._known) + np.searchsorted(self._known, number)
         self._order = np.argsort(key, kind="stable")
         self._keys = key[self._order]
@@ -211,7 +211,7 @@ class _Finder:
         rank = np.searchsorted(self._known, number)
         is_known = (rank < len(self._known)) & (self._known[np.minimum(rank, len(self._known) - 1)] == number)
         key = tree * len(self._known) + rank
-        # A key behind the last one has no place; the comparison below finds it missing
+        # A key above the last one has no position; the comparison below marks it as missing
         place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
         wrong = ~is_known | (self._keys[place] != key)
         if wrong.any():
@@ -240,9 +240,9 @@ def _target_names(n_outputs: int) -> tuple[str, ...]:
 def _of_classes(
     attributes: Attributes, nodes: _Nodes, labels: tuple[str, ...], post: str
 ) -> tuple[_Leaves, tuple[str, ...], str]:
-    """Return the scores of classes; of two classes with one score, that of the second.
+    """Return the scores of classes, or that of the second of two classes.
 
-    onnxruntime leaves the transform out of a class that no leaf adds to, and has a second class of its own for two.
+    onnxruntime skips the transform of a class that no leaf adds to, and treats two classes in its own way.
     """
     leaves = _added(attributes, nodes, "class", len(labels))
     used = leaves.given.any(axis=0)
@@ -259,7 +259,7 @@ def _of_classes(
 
 
 def _added(attributes: Attributes, nodes: _Nodes, kind: str, n_outputs: int) -> _Leaves:
-    """Return the weights of leaves, by the lists of targets or classes."""
+    """Return the weights of leaves from the lists of targets or classes."""
     n = len(nodes.mode)
     if not 0 < n_outputs <= MAX_OUTPUTS or n * n_outputs > MAX_CELLS:
         raise ModelFormatError(message("The number of outputs is out of range", f"Got {n_outputs}"))
@@ -299,7 +299,7 @@ def _share(attributes: Attributes, n_trees: int) -> float:
 
 # -- the operator of version 5 -------------------------------------------------------------------------------------------
 def _ensemble(attributes: Attributes) -> tuple[_Nodes, _Leaves, tuple[str, ...], str]:
-    """Return what ``TreeEnsemble`` holds: its leaves are a list of their own, and become nodes here."""
+    """Read a ``TreeEnsemble``, in which leaves are a separate list that becomes nodes here."""
     n_outputs, place = attributes.integer("n_targets", 1), attributes.integer("post_transform", 0)
     if not 0 <= place < len(_TRANSFORMS):
         raise ModelFormatError(message("post_transform is unknown", f"Got {place}"))
@@ -334,7 +334,7 @@ def _ensemble(attributes: Attributes) -> tuple[_Nodes, _Leaves, tuple[str, ...],
 
 
 def _inner_nodes(attributes: Attributes, n_leaves: int) -> _Nodes:
-    """Return the splits; a child that is a leaf is -1 less its number there."""
+    """Return the splits; a child that is leaf number k is -1 - k."""
     feature, split = attributes.integers("nodes_featureids"), np.ravel(attributes.tensor("nodes_splits")).astype(float)
     mode = np.ravel(attributes.tensor("nodes_modes")).astype(np.int64)
     n, tracks = len(feature), attributes.integers("nodes_missing_value_tracks_true")
@@ -362,7 +362,7 @@ def _roots(attributes: Attributes, n: int) -> np.ndarray:
 
 
 def _tree(inner: _Nodes, root: int, limit: int) -> list[tuple[int, int, int, int]]:
-    """Return the nodes under a root as (split or -1, leaf or -1, true child, false child), by places within the tree.
+    """Return the nodes under a root as (split or -1, leaf or -1, true child, false child), numbered within the tree.
 
     A root with the same leaf on both sides stands for a tree that is one leaf.
     """
@@ -370,7 +370,7 @@ def _tree(inner: _Nodes, root: int, limit: int) -> list[tuple[int, int, int, int
         return [(-1, int(-1 - inner.true[root]), -1, -1)]
     tree: list[tuple[int, int, int, int]] = []
     waiting = [root]
-    for reference in waiting:  # grows while it is read
+    for reference in waiting:  # grows in the loop
         if reference < 0:
             tree.append((-1, -1 - reference, -1, -1))
             continue

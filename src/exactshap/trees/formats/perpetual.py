@@ -1,4 +1,4 @@
-"""Perpetual's boosters as flat trees, by their own lists of nodes."""
+"""Convert Perpetual's boosters to flat trees, from their own lists of nodes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def _tree(nodes: list[Any]) -> RawTree:
         threshold=np.array([0.0 if node.is_leaf else node.split_value for node in nodes]),
         left=_children(nodes, place, "left_child"),
         right=_children(nodes, place, "right_child"),
-        value=np.array([node.weight_value for node in nodes], np.float32).astype(float),  # printed in their shortest form
+        value=np.array([node.weight_value for node in nodes], np.float32).astype(
+            float
+        ),  # numbers printed in their shortest form
         cover=np.array([node.hessian_sum for node in nodes], float),
         missing=np.array([int(node.missing_node == node.left_child) for node in nodes], np.int8),
         root=place[0],

@@ -1,4 +1,4 @@
-"""Forests of the package quantile-forest: the mean of the training targets that each leaf keeps."""
+"""Convert forests of quantile-forest, by the mean of the training targets in each leaf."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from exactshap.trees.formats.sklearn import model_of, raw_tree
 
 
 def convert(model: Model) -> TreeModel:
-    """Return the mean of the leaves' means, which is ``predict(X, quantiles="mean", aggregate_leaves_first=False)``."""
+    """Return the mean of the leaf means, as ``predict(X, quantiles="mean", aggregate_leaves_first=False)``."""
     check_is_fitted(model)
     if model.monotonic_cst is not None:
         what = f"{type(model).__name__} clips the means of its leaves under monotonic constraints"
@@ -37,7 +37,7 @@ def convert(model: Model) -> TreeModel:
 
 
 def _leaf_means(forest: Foreign) -> np.ndarray:
-    """Return means (n_trees, n_nodes, n_outputs) of the kept targets, which are numbered from 1; 0 is a place that is free."""
+    """Return means (n_trees, n_nodes, n_outputs) of the kept targets; they are numbered from 1, and 0 is empty."""
     numbers, targets = np.asarray(forest.y_train_leaves), np.asarray(forest.y_train)
     if numbers.max(initial=0) > targets.shape[1]:
         raise ModelFormatError(message(f"A leaf keeps target {numbers.max()}", f"Got {targets.shape[1]} targets"))

@@ -1,4 +1,4 @@
-"""scikit-learn's trees, forests, gradient and histogram boosting, and isolation forests as flat trees."""
+"""Convert scikit-learn's trees, forests, boosting and isolation forests to flat trees."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def convert(model: Model) -> TreeModel:
 def raw_tree(tree: Foreign, value: np.ndarray, columns: np.ndarray | None = None, output: int = -1) -> RawTree:
     """Return scikit-learn's arrays of one tree, with other values of its nodes."""
     feature = tree.feature
-    if columns is not None:  # leaves have feature -2, which is no place among one column
+    if columns is not None:  # leaves have feature -2, which is no valid column
         feature = np.where(feature >= 0, np.asarray(columns)[np.maximum(feature, 0)], -1)
     missing = getattr(tree, "missing_go_to_left", np.zeros(len(feature)))
     return RawTree(
@@ -54,7 +54,7 @@ def raw_tree(tree: Foreign, value: np.ndarray, columns: np.ndarray | None = None
 
 
 def model_of(model: Model, raw: list[RawTree], constant: Any, *, library: str = "scikit-learn", **facts: Any) -> TreeModel:
-    """Return trees that compare in single precision as scikit-learn's do, with what an estimator knows of its columns."""
+    """Return a model of trees in single precision, with the columns of a scikit-learn estimator."""
     trees = build(raw, n_features=model.n_features_in_, constant=constant, less_equal=True, single_precision=True)
     names = getattr(model, "feature_names_in_", None)
     return TreeModel(
@@ -68,8 +68,8 @@ def model_of(model: Model, raw: list[RawTree], constant: Any, *, library: str = 
 
 
 def _average(model: Model, estimators: list[Any]) -> TreeModel:
-    """Decision trees and forests: the mean of the trees' leaf values or class probabilities."""
-    # Averaging is folded into the leaves, so that the trees add up to the prediction
+    """Convert decision trees and forests, the mean of the trees' leaf values or class probabilities."""
+    # Leaves are divided by the number of trees, so that the trees add up to the prediction
     share = 1.0 / len(estimators)
     classes = getattr(model, "classes_", None)
     n_classes = None if classes is None else np.atleast_1d(model.n_classes_)
@@ -91,7 +91,7 @@ def _average(model: Model, estimators: list[Any]) -> TreeModel:
 
 
 def _leaf_shares(value: np.ndarray, n_classes: np.ndarray | None) -> np.ndarray:
-    """Return means (n_nodes, n_targets), or class shares target by target. ``predict_proba`` lists them so."""
+    """Return means (n_nodes, n_targets), or class shares target by target as in ``predict_proba``."""
     if n_classes is None:
         return value[:, :, 0]
     # Targets with fewer classes than the largest are padded with zeros
@@ -106,7 +106,7 @@ def _class_names(model: Model, classes: Any) -> tuple[str, ...]:
 
 
 def _gradient_boosting(model: Model) -> TreeModel:
-    """Gradient boosting: the constant initial margin plus learning_rate times the trees, stage by stage, class by class."""
+    """Convert gradient boosting: the initial margin plus learning_rate times the trees, by stage and class."""
     classes = getattr(model, "classes_", None)
     n_stages, n_outputs = model.estimators_.shape
     raw = [
@@ -140,14 +140,14 @@ def _ada_boost(model: Model) -> TreeModel:
         do = "Sample it: explain(model.predict, X, background)" if classes is None else "Call model.decision_function"
         raise UnsupportedStructureError(message(f"{type(model).__name__} is read as a sum of trees", f"Got {got}", do))
     n_classes = len(classes)
-    # 1 for the class that is voted for, -1 / (K - 1) for the others
+    # 1 for the predicted class, -1 / (K - 1) for the others
     votes = (np.eye(n_classes) * n_classes - 1.0) / (n_classes - 1)
     if n_classes == 2:
         votes = votes[:, 1:] - votes[:, :1]
     raw = []
     weights = np.asarray(model.estimator_weights_, float)[: len(model.estimators_)]
     for member, share in zip(model.estimators_, weights / model.estimator_weights_.sum(), strict=True):
-        # A member fitted to a resample may have seen fewer classes: its numbers are not those of the ensemble
+        # A member fitted to a resample may have fewer classes, with other numbers than the ensemble
         winner = np.searchsorted(classes, member.classes_[np.argmax(member.tree_.value[:, 0, :], axis=1)])
         raw.append(raw_tree(member.tree_, share * votes[winner]))
     names = (str(classes[1]),) if n_classes == 2 else tuple(map(str, classes))
@@ -175,12 +175,12 @@ def _initial_margin(model: Model, n_outputs: int) -> np.ndarray:
                 "Call it: explain(model.predict, X, background), of a classifier model.decision_function; or fit with init=None",
             )
         )
-    # No public name: scikit-learn clips the first probabilities and takes their link itself; its margin less all trees would lose digits
+    # A private name: scikit-learn clips the initial probabilities; its margin less all trees would lose digits
     return np.asarray(model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32)), float).reshape(-1)
 
 
 def _isolation_forest(model: Model) -> TreeModel:
-    r"""Isolation forest: the average path length, the only part of the score that is a sum of trees.
+    r"""Convert an isolation forest as its average path length, the part of the score that is a sum of trees.
 
     .. math:: h(x) = \frac1T \sum_k \mathrm{depth}_k(x) + c(n_{\mathrm{leaf}}), \quad \mathrm{score} = -2^{-h(x) / c(\psi)}
     """
@@ -195,7 +195,7 @@ def _isolation_forest(model: Model) -> TreeModel:
     raw = []
     for estimator, columns in zip(model.estimators_, model.estimators_features_, strict=True):
         tree = estimator.tree_
-        # A leaf of n points stands for the subtree that would part them, of mean depth c(n)
+        # A leaf of n points stands for the subtree that would separate them, of mean depth c(n)
         length = _node_depths(tree) + average_path_length(tree.n_node_samples)
         raw.append(raw_tree(tree, length / len(model.estimators_), columns))
     return model_of(
@@ -220,9 +220,7 @@ def _node_depths(tree: Foreign) -> np.ndarray:
 
 
 def average_path_length(n: np.ndarray) -> np.ndarray:
-    r"""Return the mean depth of an unsuccessful search among n points.
-
-    The search is in a binary tree (Liu, Ting & Zhou 2008, eq. 1).
+    r"""Return the mean depth of an unsuccessful search in a binary tree of n points (Liu, Ting & Zhou 2008, eq. 1).
 
     .. math:: c(n) = 2 (\ln(n - 1) + \gamma) - 2 (n - 1) / n, \quad c(2) = 1, \quad c(1) = 0
     """
@@ -234,8 +232,8 @@ def average_path_length(n: np.ndarray) -> np.ndarray:
 
 def _histogram_boosting(model: Model) -> TreeModel:
     """Return a fitted ``HistGradientBoosting*`` as a :class:`TreeModel`: baseline plus trees, in the space of its link."""
-    # The trees and the baseline have no public names, and no method of scikit-learn's writes them: `_check_background` of the reader
-    # holds them against the model's own predictions, so that a release that renames or changes them is refused, not misread.
+    # The trees and the baseline have no public names. `_check_background` of the reader compares them with the model's own
+    # predictions, so that a release that changes them is refused, not misread.
     columns, categories = _histogram_columns(model)
     n_outputs = model.n_trees_per_iteration_
     raw = [
@@ -275,7 +273,7 @@ def _histogram_boosting(model: Model) -> TreeModel:
 def _histogram_columns(model: Model) -> tuple[np.ndarray, tuple[tuple[Any, ...] | None, ...]]:
     """Return the model's column of each tree column, and the categories. Categorical columns come first in the trees."""
     n = model.n_features_in_
-    # Its categories have no public name either
+    # The categories have no public name either
     preprocessor = getattr(model, "_preprocessor", None)
     if preprocessor is None:
         return np.arange(n), ()
@@ -293,7 +291,7 @@ def _histogram_tree(predictor: Model, columns: np.ndarray, output: int) -> RawTr
     leaf = nodes["is_leaf"].astype(bool)
     categorical = np.flatnonzero(nodes["is_categorical"].astype(bool) & ~leaf)
     return RawTree(
-        # Leaves hold any number here: 0 is a valid place, and ``build`` goes by the children
+        # Leaves may hold any column here, as ``build`` goes by the children: 0 is valid
         feature=columns[np.where(leaf, 0, nodes["feature_idx"])],
         threshold=nodes["num_threshold"].astype(float),
         left=np.where(leaf, -1, nodes["left"].astype(np.int64)),

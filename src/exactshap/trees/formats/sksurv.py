@@ -1,4 +1,4 @@
-"""Survival trees, forests and boosting of scikit-survival as flat trees: risks, and curves with an output for each time."""
+"""Convert scikit-survival's trees, forests and boosting to flat trees: risks, and curves with one output per time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.trees.ensemble import TreeModel
 from exactshap.trees.formats.sklearn import model_of, raw_tree
 
-CURVES = {"cumulative hazard": 0, "survival": 1}  # its place among the values of a node
+CURVES = {"cumulative hazard": 0, "survival": 1}  # its position in the values of a node
 
 
 def convert(model: Model) -> TreeModel:
@@ -38,7 +38,7 @@ def of_curve(model: Model, curve: str, columns: np.ndarray) -> TreeModel:
 
 
 def curve_columns(model: Model, times: Any) -> np.ndarray:
-    """Return the place of each time in the curve, which is constant up to the next of ``model.unique_times_``; None: all."""
+    """Return the position of each time in the curve, a step function on ``model.unique_times_``; None: all."""
     known = np.asarray(model.unique_times_, float)
     if times is None:
         return np.arange(len(known))
@@ -55,7 +55,7 @@ def _trees(model: Model) -> list[tuple[Any, float]]:
 
 
 def _risk(value: np.ndarray, at_events: np.ndarray) -> np.ndarray:
-    """Return the sum of each node's cumulative hazards over the event times, which is all that ``low_memory`` keeps."""
+    """Return each node's cumulative hazards summed over event times, which ``low_memory`` stores."""
     return value[:, 0, :1] if value.shape[1] == 1 < len(at_events) else value[:, at_events, 0].sum(axis=1, keepdims=True)
 
 
@@ -71,7 +71,7 @@ def _facts(names: tuple[str, ...], n_trees: int) -> dict[str, Any]:
 
 
 def _boosted(model: Model) -> TreeModel:
-    """Return the sum of the trees, dropped ones weighed: what ``predict`` answers the exponential of for losses of times."""
+    """Return the weighted sum of the trees; for losses of times ``predict`` returns its exponential."""
     if not isinstance(model.init_, str) or model.init_ != "zero" or model.dropout_rate > 0.0:
         got = "Got dropout_rate > 0" if model.dropout_rate > 0.0 else f"Got init={type(model.init_).__name__}"
         do = "Sample it: explain(model.predict, X, background)"

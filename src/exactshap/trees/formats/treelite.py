@@ -1,4 +1,4 @@
-"""Models of treelite as flat trees, by treelite's own dump: what LightGBM, XGBoost and scikit-learn models become for serving."""
+"""Convert treelite models, which serve LightGBM, XGBoost and scikit-learn models, by treelite's own dump."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.trees.ensemble import RawTree, TreeModel, build
 
-_UNITS = {  # of the margin, by what treelite does to it afterwards
+_UNITS = {  # unit of the margin, by treelite's postprocessor
     "exponential": "log of the target",
     "exponential_standard_ratio": "average path length",
     "identity": "target",
@@ -25,9 +25,9 @@ _UNITS = {  # of the margin, by what treelite does to it afterwards
 
 
 def convert(model: Model) -> TreeModel:
-    """Return a ``treelite.Model`` as a :class:`TreeModel`: the margins of its targets and classes."""
+    """Return a ``treelite.Model`` as a :class:`TreeModel`, with margins of its targets and classes."""
     text = model.dump_as_json(pretty_print=False)
-    dump = json.loads(text.replace('"threshold":,', '"threshold":null,'))  # as it writes infinite ones
+    dump = json.loads(text.replace('"threshold":,', '"threshold":null,'))  # treelite's notation of infinity
     for k, tree in enumerate(dump["trees"]):
         tree["threshold"] = np.asarray(model.get_tree_accessor(k).get_field("threshold"), float)
     classes = [int(n) for n in dump["num_class"]]
@@ -66,7 +66,7 @@ def convert(model: Model) -> TreeModel:
 
 
 def _output(dump: dict[str, Any], k: int, classes: list[int], n_outputs: int) -> int:
-    """Return the output that tree k adds to; -1: to all of them."""
+    """Return the output that tree k adds to; -1 for all."""
     target, label = int(dump["target_id"][k]), int(dump["class_id"][k])
     if n_outputs == 1 or np.prod(dump["leaf_vector_shape"]) > 1:
         return -1
@@ -102,7 +102,7 @@ def _leaf(node: dict[str, Any], shape: list[int], places: np.ndarray) -> np.ndar
 
 
 def _covers(nodes: list[dict[str, Any]]) -> np.ndarray:
-    """Return the weights of the training rows where the dump holds them for all nodes, else their numbers, else none."""
+    """Return weights or numbers of training rows if the dump has them for all nodes, else none."""
     for name in ("sum_hess", "data_count"):
         if all(name in node for node in nodes):
             return np.array([float(node[name]) for node in nodes])
@@ -117,7 +117,7 @@ def _bits(categories: list[int]) -> np.ndarray:
 
 
 def _operator(trees: list[dict[str, Any]]) -> str:
-    """Return the one comparison of all splits."""
+    """Return the common comparison of all splits."""
     known = {node["comparison_op"] for tree in trees for node in tree["nodes"] if "comparison_op" in node}
     if len(known) > 1 or not known <= {"<", "<="}:
         do = "Explain its predictions: explain(lambda rows: treelite.gtil.predict(model, rows)[:, 0, 0], X, background)"

@@ -1,4 +1,4 @@
-"""XGBoost's models (live, JSON, UBJSON) as flat trees; live models take the same way as files, through their own dump."""
+"""Convert XGBoost's models (live, JSON, UBJSON) to flat trees; live models are read like files, through their own dump."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from exactshap.trees.formats._xgboost_layout import (
     unit_of,
 )
 
-# Words of one bit set: categories up to 2^24, as many as float32 distinguishes.
+# Words of one bit set, for categories up to 2^24, as many as float32 distinguishes.
 MAX_SET_WORDS = 2**19
 
 
 def convert(model: Model) -> TreeModel:
-    """Return a live XGBoost model as :class:`TreeModel`, as it predicts itself.
+    """Return a live XGBoost model as :class:`TreeModel`.
 
-    A ``Booster`` has all rounds, an ``XGBModel`` those up to the best.
+    A ``Booster`` has all rounds, an ``XGBModel`` those up to the best one, as they predict.
     """
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     document = read_ubj(bytes(booster.save_raw("ubj")))
@@ -57,13 +57,13 @@ def convert(model: Model) -> TreeModel:
         missing_value=np.nan if missing is None else float(missing),
         classes=classes,
     )
-    if not has_offset(document) or callable(getattr(model, "objective", None)):  # own objectives start from 0.5
+    if not has_offset(document) or callable(getattr(model, "objective", None)):  # custom objectives start from 0.5
         return ensemble
     return replace(ensemble, offset_note=_offset_note(ensemble.name, booster))
 
 
 def _offset_note(name: str, booster: Model) -> str:
-    """Return what to say of a model that was fitted with offsets. Not of one fitted to sampled rows: their mean is another one."""
+    """Return the note on offsets of a model; "" for one fitted to sampled rows, with another mean."""
     trained = json.loads(booster.save_config())["learner"]["gradient_booster"].get("tree_train_param", {})
     if float(trained.get("subsample", 1.0)) != 1.0:
         return ""
@@ -138,7 +138,7 @@ def from_document(
 
 
 def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outputs: int) -> RawForest:
-    """Read a column of all trees at a time; a node's number counts within its tree."""
+    """Read the trees, a column of all at a time; nodes are numbered within a tree."""
     links, flags = ["left_children", "right_children", "split_indices"], ["default_left"]
     if blocks.has("split_type"):
         flags.append("split_type")
@@ -151,7 +151,7 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
     is_leaf = left == -1
     value, vector = _leaf_values(blocks, threshold, right, is_leaf, sizes, n_outputs)
     sets = _category_sets(blocks, sizes)
-    # XGBoost sends the categories of the set to the right: we store the children the other way round
+    # XGBoost sends the categories of the set to the right, so the children are stored in reverse
     if sets is not None:
         nodes = sets[0]
         left[nodes], right[nodes], missing[nodes] = right[nodes].copy(), left[nodes].copy(), ~missing[nodes]
@@ -161,7 +161,7 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
         raise ModelFormatError(message(f"tree {bad[0]}: output {owners[bad[0]]} out of range [0, {n_outputs})"))
     scale = np.repeat(weights, sizes)
     if not (covered or vector):
-        blocks.column("sum_hessian", np.float32)  # says which tree has none
+        blocks.column("sum_hessian", np.float32)  # raises, and names the tree without it
     # XGBoost 2 writes none of trees with vector leaves
     cover = covers[0] if covered else np.zeros(len(is_leaf))
     return RawForest(
@@ -182,7 +182,7 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
 def _leaf_values(
     blocks: Records, threshold: np.ndarray, right: np.ndarray, is_leaf: np.ndarray, counts: np.ndarray, n_outputs: int
 ) -> tuple[np.ndarray, bool]:
-    """Return leaf values, and whether they are vectors. They are (n_nodes,), or (n_nodes, n_outputs) for vector leaves."""
+    """Return leaf values, (n_nodes,) or (n_nodes, n_outputs), and whether leaves are vectors."""
     parameters = blocks.inner("tree_param")
     texts = {None} if parameters is None else parameters.distinct("size_leaf_vector")
     found = {max(integer(1 if text is None else text, "size_leaf_vector", 0, MAX_OUTPUTS), 1) for text in texts}
@@ -209,10 +209,7 @@ def _leaf_values(
 
 
 def _category_sets(blocks: Records, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return the nodes of category splits and their bit sets.
-
-    Nodes are counted over all trees; sets have a start and a number of words.
-    """
+    """Return the nodes of category splits, counted over all trees, and starts, lengths and words of their bit sets."""
     if not blocks.has("categories_nodes"):
         return None
     nodes, counts = blocks.column("categories_nodes", np.int64)
@@ -240,7 +237,7 @@ def _category_sets(blocks: Records, sizes: np.ndarray) -> tuple[np.ndarray, np.n
 def _bit_sets(
     categories: np.ndarray, length: np.ndarray, tree: np.ndarray, nodes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return start and length of each set's words, and the words. Words have 32 bits; ``length`` categories belong to each set."""
+    """Return start and length of each set's 32-bit words, and the words, from ``length`` categories of each set."""
     owner = np.repeat(np.arange(len(length)), length)
     bad = (categories < 0) | (categories // 32 >= MAX_SET_WORDS)
     if bad.any():
@@ -258,7 +255,7 @@ def _bit_sets(
 
 
 def _flags(flags: np.ndarray, names: list[str]) -> np.ndarray:
-    """Return rows of zeros and ones as truth values; the library makes something of its own of other numbers."""
+    """Return zeros and ones as truth values; refuse other numbers, which the library misreads."""
     if (other := flags & ~1).any():
         i, q = np.argwhere(other)[0]
         raise ModelFormatError(message(f"{names[i]} must hold zeros and ones", f"Got {flags[i, q]}"))
@@ -266,7 +263,7 @@ def _flags(flags: np.ndarray, names: list[str]) -> np.ndarray:
 
 
 def _check_categorical(kinds: list[np.ndarray], sizes: np.ndarray, is_leaf: np.ndarray, sets: Any) -> None:
-    """Refuse trees with category sets at other nodes than category splits. The library goes by the kinds of splits."""
+    """Refuse trees with category sets at other nodes than category splits."""
     stated = kinds[0] & ~is_leaf if kinds else np.zeros(len(is_leaf), bool)
     found = np.zeros(len(is_leaf), bool)
     if sets is not None:
@@ -279,7 +276,7 @@ def _check_categorical(kinds: list[np.ndarray], sizes: np.ndarray, is_leaf: np.n
 
 
 def _check_coded_columns(forest: RawForest, categories: tuple[Any, ...], *, typed: bool) -> None:
-    """Refuse category splits of numeric columns, and the other way round. A column holds codes or it does not."""
+    """Refuse category splits of numeric columns, and numeric splits of categorical ones."""
     if forest.sets is None:
         return
     splits, coded = forest.left >= 0, np.array([known is not None for known in categories])
@@ -293,7 +290,7 @@ def _check_coded_columns(forest: RawForest, categories: tuple[Any, ...], *, type
 
 
 def _categories(booster: dict, learner: dict, n_features: int) -> tuple[tuple[Any, ...] | None, ...]:
-    """Return the categories of each column by code: () for a column with categories that the model does not name (codes)."""
+    """Return the categories of each column by code, () for unnamed categories (codes)."""
     kinds = [str(kind) for kind in learner.get("feature_types") or ()]
     if "c" not in kinds or len(kinds) != n_features:
         return ()

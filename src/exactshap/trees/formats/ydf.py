@@ -1,4 +1,4 @@
-"""YDF's forests and boosted trees as flat trees, by ``model.get_all_trees()``."""
+"""Convert YDF's forests and boosted trees to flat trees, by ``model.get_all_trees()``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNITS = {
 
 
 def convert(model: Model) -> TreeModel:
-    """Return a model of numbers and truth values; scores of boosted classifiers, shares of classes of forests."""
+    """Return a model of numeric and boolean columns: scores of boosting, class shares of forests."""
     boosted = hasattr(model, "initial_predictions")
     features = model.input_features()
     column = {feature.column_idx: j for j, feature in enumerate(features)}
@@ -55,7 +55,7 @@ def convert(model: Model) -> TreeModel:
 
 
 def _leaf_of(model: Model, boosted: bool, n_trees: int, n_outputs: int) -> Any:
-    """Return a function of a leaf: what it adds to the one output, or to each class of a forest."""
+    """Return a function from a leaf to what it adds to the output, or to each class of a forest."""
     if boosted or n_outputs == 1:
         share = 1.0 if boosted else 1.0 / n_trees
         return lambda value: share * value.value
@@ -72,7 +72,7 @@ def _tree(root: Foreign, column: dict[int, int], leaf: Any, output: int) -> RawT
     """Return a tree; a row goes right where its condition holds."""
     nodes = [root]
     left, right, feature, threshold, missing, value, cover = [], [], [], [], [], [], []
-    for node in nodes:  # grows while it is read
+    for node in nodes:  # grows in the loop
         is_leaf = not hasattr(node, "condition")
         left.append(-1 if is_leaf else len(nodes))
         right.append(-1 if is_leaf else len(nodes) + 1)
@@ -97,7 +97,7 @@ def _tree(root: Foreign, column: dict[int, int], leaf: Any, output: int) -> RawT
 
 
 def _condition(condition: Foreign, column: dict[int, int]) -> tuple[int, float]:
-    """Return column and threshold of x >= threshold; a truth value is 1 where it holds."""
+    """Return column and threshold of x >= threshold; true is 1."""
     kind = type(condition).__name__
     if kind not in ("NumericalHigherThanCondition", "IsTrueCondition"):
         raise UnsupportedStructureError(
