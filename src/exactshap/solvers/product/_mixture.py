@@ -156,7 +156,8 @@ def sparse_rule(n_players: int, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     s = np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1))
     # Eigenvalues are off by rounding of the largest one; a step of Newton takes each to its own
     for _ in range(2):
-        before, here, slope_before, slope, squares = 0.0, np.ones(n_nodes), 0.0, np.zeros(n_nodes), np.zeros(n_nodes)
+        before, slope_before, slope, squares = (np.zeros(n_nodes) for _ in range(4))
+        here = np.ones(n_nodes)
         for i in range(n_nodes):
             squares += here**2
             beta = off_diagonal[i - 1] if i else 0.0
