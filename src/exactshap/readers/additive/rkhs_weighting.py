@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, require_fitted, select_outputs
+from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import (
@@ -48,7 +48,6 @@ def _response(model: Model) -> Response:
 @with_response(_response)
 def read(model: Model, request: Request) -> AdditiveReader:
     """Read the functions f_J of a fitted weighting; those of two or three columns are interpolated for mixed coalitions."""
-    require_fitted(model, "terms_")
     classes = getattr(model, "classes_", None)
     select_outputs(("target",) if classes is None else (str(classes[1]),), request.output, owner=type(model).__name__)
     n_background = 0 if request.background is None else request.background.n_rows

@@ -23,7 +23,6 @@ from exactshap.readers import (
     nameless,
     outputs_of,
     replaced,
-    require_fitted,
     select_outputs,
     sklearn_name,
 )
@@ -158,9 +157,7 @@ def linear_parts(model: Model) -> LinearParts:
     """Return the parts of a fitted linear model, or refuse it."""
     name = sklearn_name(model)
     if name == "RANSACRegressor":
-        require_fitted(model, "estimator_")
         return linear_parts(_linear_inside(model))
-    require_fitted(model, "coef_")
     coefficients = np.asarray(model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_)
     flat = coefficients.ndim == 1
     coefficients = np.atleast_2d(coefficients).T

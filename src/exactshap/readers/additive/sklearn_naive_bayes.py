@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, require_fitted, select_outputs, sklearn_name
+from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, select_outputs, sklearn_name
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import ColumnTerms, LinearTerms, TermBlock
@@ -52,7 +52,6 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
     .. math:: \log P(y_k) + \sum_j \log P(x_j \mid y_k)
     """
-    require_fitted(model, "classes_", "class_count_")
     name = sklearn_name(model)
     parts = _CLASSES[name](model)
     classes = tuple(str(c) for c in model.classes_)

@@ -17,7 +17,6 @@ from exactshap.readers import (
     finite_numbers,
     fitted_names,
     outputs_of,
-    require_fitted,
     select_outputs,
     sklearn_name,
 )
@@ -66,7 +65,6 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 def _envelope(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
     """Return the negative squared Mahalanobis distance, less the threshold."""
-    require_fitted(model, "offset_")
     precision = np.asarray(model.get_precision(), float)
     form = Form(np.asarray(model.location_, float), -precision, -float(model.offset_))
     return [form], ("decision function",), "decision function"
@@ -74,7 +72,6 @@ def _envelope(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
 
 def _discriminant(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
     """Return the logarithms of prior times density of the classes."""
-    require_fitted(model, "rotations_")
     forms = []
     for mean, rotation, scaling, prior in zip(model.means_, model.rotations_, model.scalings_, model.priors_, strict=True):
         matrix = -0.5 * (rotation / scaling) @ rotation.T
@@ -87,7 +84,6 @@ def _discriminant(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
 
 def _centroids(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
     """Return the negative squared distances to the centroids, in standard deviations, and twice the logarithms of the priors."""
-    require_fitted(model, "centroids_")
     if model.metric != "euclidean":
         do = "Fit it with metric='euclidean'"
         raise UnsupportedStructureError(

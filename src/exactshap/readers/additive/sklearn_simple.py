@@ -17,7 +17,6 @@ from exactshap.readers import (
     joined_outputs,
     nameless,
     outputs_of,
-    require_fitted,
     select_outputs,
     sklearn_name,
 )
@@ -33,7 +32,6 @@ def read(model: Model, request: Request) -> AdditiveReader:
 def _constant(model: Model, request: Request) -> AdditiveReader:
     """Read a dummy, which gives no column anything."""
     is_classifier = sklearn_name(model) == "DummyClassifier"
-    require_fitted(model, "class_prior_" if is_classifier else "constant_")
     if is_classifier and model.strategy == "stratified":
         do = "Fit it with strategy='prior'"
         raise UnsupportedStructureError(
@@ -80,7 +78,6 @@ def _nothing(X: Table, what: str) -> np.ndarray:
 
 def _isotonic(model: Model, request: Request) -> AdditiveReader:
     """Read a function of the only column."""
-    require_fitted(model, "X_thresholds_")
     select_outputs(("target",), request.output, owner="IsotonicRegression")
     term = FunctionTerm((0,), functools.partial(_of_column, model), "IsotonicRegression", 1)
     form = AdditiveForm(

@@ -12,14 +12,13 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.kernels import RBF
-from exactshap.readers import OwnCall, Reader, Request, fitted_names, require_fitted, select_outputs
+from exactshap.readers import OwnCall, Reader, Request, fitted_names, select_outputs
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
 
 def read(model: Model, request: Request) -> Reader:
     """Read the density; the model returns its logarithm."""
-    require_fitted(model, "tree_", "bandwidth_")
     settings = {name: getattr(model, name) for name in _READ}
     if settings != _READ:
         name = next(name for name in _READ if settings[name] != _READ[name])

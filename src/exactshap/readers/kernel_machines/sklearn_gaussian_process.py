@@ -31,7 +31,7 @@ def read(model: Model, request: Request) -> Reader:
 
 def _regressor(model: Model, request: Request) -> Reader:
     """Read f(x) = y_mean + y_std sum_i alpha_i k(x, X_i): ``normalize_y=True`` scales the expansion."""
-    require_fitted(model, "alpha_")
+    require_fitted(model, "alpha_")  # scikit-learn lets it predict its prior
     points = np.asarray(model.X_train_, float)
     alpha = np.asarray(model.alpha_, float)
     multiple = alpha.ndim == 2
@@ -59,7 +59,6 @@ def _regressor(model: Model, request: Request) -> Reader:
 
 def _classifier(model: Model, request: Request) -> Reader:
     """Read the latent mean of the Laplace approximation, per binary problem. It is f(x) = sum_i (y_i - pi_i) k(x, X_i)."""
-    require_fitted(model, "base_estimator_")
     parts = _binary_problems(model)
     names = _latent_names(model)
     if len(names) != len(parts):

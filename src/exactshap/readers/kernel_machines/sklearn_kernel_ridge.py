@@ -8,14 +8,13 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.kernels import from_pairwise
-from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
+from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, select_outputs
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
 
 def read(model: Model, request: Request) -> Reader:
     """Read f(x) = sum_i dual_coef_i k(x, X_i), without intercept."""
-    require_fitted(model, "dual_coef_")
     dual = np.asarray(model.dual_coef_, float)
     dual = dual[:, None] if dual.ndim == 1 else dual
     named = {"gamma": model.gamma, "coef0": model.coef0, "degree": model.degree}

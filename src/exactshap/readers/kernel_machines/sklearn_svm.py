@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.frames import Table
 from exactshap.kernels import from_pairwise
-from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs, sklearn_name
+from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, select_outputs, sklearn_name
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand
@@ -22,7 +22,6 @@ from exactshap.readers.kernel_machines.machine import Expansion, expand
 def read(model: Model, request: Request) -> Reader:
     """Read a support vector machine: f(x) = b + sum over support vectors of dual coefficient times kernel."""
     name = sklearn_name(model)
-    require_fitted(model, "support_")
     if name in ("SVR", "NuSVR"):
         return _single(model, request, "predict", "target")
     if name == "OneClassSVM":

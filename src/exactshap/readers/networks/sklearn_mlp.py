@@ -15,7 +15,6 @@ from exactshap.readers import (
     Request,
     fitted_names,
     outputs_of,
-    require_fitted,
     select_outputs,
 )
 from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkHybrids, NetworkReader, unknown_activation
@@ -24,7 +23,6 @@ from exactshap.readers.responses import SAMPLING_OPTIONS, SampledResponse, proba
 
 def read(model: Model, request: Request) -> Reader:
     """Read f(x) = b_2 + W_2' g(b_1 + W_1' x), of a classifier the log-odds."""
-    require_fitted(model, "coefs_")
     return _classifier(model, request) if hasattr(model, "classes_") else _regressor(model, request)
 
 

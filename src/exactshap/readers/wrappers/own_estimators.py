@@ -20,7 +20,6 @@ from exactshap.readers import (
     Rounding,
     Traits,
     fitted_names,
-    require_fitted,
     select_outputs,
 )
 from exactshap.readers.kernel_machines import KernelReader, expand
@@ -45,14 +44,12 @@ def read(model: Model, request: Request) -> Reader:
 
 def _shapley_ridge(model: Model, request: Request) -> Reader:
     """Read f(x) = sum_i a_i k(X_i, x)."""
-    require_fitted(model, "dual_coef_")
     names = tuple(f"target {k}" for k in range(model.dual_coef_.shape[1])) if model.dual_coef_.ndim == 2 else ("target",)
     return _machine(model, request, names, "target", model.predict)
 
 
 def _shapley_classifier(model: Model, request: Request) -> Reader:
     """Read the decision function: the log-odds of the second class, or one score before the softmax for each class."""
-    require_fitted(model, "dual_coef_")
     classes = tuple(str(c) for c in model.classes_)
     if model.dual_coef_.ndim == 1:
         return _machine(model, request, classes[1:], "log-odds", model.decision_function)
@@ -86,7 +83,6 @@ def _fanova(model: Model, request: Request) -> Reader:
 
     By default its components are read, with a background the kernel machine.
     """
-    require_fitted(model, "dual_coef_")
     if request.background is None and request.value_function in ("auto", "functional"):
         return FanovaReader(model, request)
     return _machine(model, request, ("target",), "target", model.predict)

@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
+from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, select_outputs
 from exactshap.readers.responses import Isotonic, Sigmoid
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 from exactshap.readers.wrappers.sklearn_sums import request_of_sum
@@ -21,7 +21,6 @@ from exactshap.readers.wrappers.sklearn_sums import request_of_sum
 
 def read(model: Model, request: Request) -> Reader:
     """Read the mean of sigmoid or isotonic calibrations, of two classes, each of a decision function that is a sum over columns."""
-    require_fitted(model, "calibrated_classifiers_")
     if model.method not in ("sigmoid", "isotonic"):
         raise _refused(model, f"Got method={model.method!r}")
     if len(model.classes_) != 2:

@@ -9,14 +9,13 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.readers import Reader, Request, fitted_names, require_fitted, sklearn_name
+from exactshap.readers import Reader, Request, fitted_names, sklearn_name
 from exactshap.readers.additive import LinearParts, read_parts
 from exactshap.readers.wrappers._linear import linear_step
 
 
 def read(model: Model, request: Request) -> Reader:
     """Read all targets of a chain as linear functions of the rows."""
-    require_fitted(model, "estimators_", "order_")
     method = "predict" if sklearn_name(model) == "RegressorChain" else "decision_function"
     if method == "decision_function" and model.chain_method_ != method:
         do = "Fit it with chain_method='decision_function', or call it: explain(model.predict_proba, X, background)"

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import Reader, Request, fitted_names, nameless, require_fitted, select_outputs, sklearn_name
+from exactshap.readers import Reader, Request, fitted_names, nameless, select_outputs, sklearn_name
 from exactshap.readers import read as read_any
 from exactshap.readers.additive import read_side_by_side
 from exactshap.readers.kernel_machines import KernelReader, merge
@@ -22,7 +22,6 @@ from exactshap.readers.wrappers.sklearn_sums import request_of_sum
 
 def read(model: Model, request: Request) -> Reader:
     """Read the parts: kernel machines become outputs of one machine, others stand side by side."""
-    require_fitted(model, "estimators_")
     if sklearn_name(model) == "OutputCodeClassifier":
         return _codes(model, request)
     names = _names(model)

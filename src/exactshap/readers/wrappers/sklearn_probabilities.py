@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import Reader, Request, fitted_names, joined_outputs, require_fitted, select_outputs
+from exactshap.readers import Reader, Request, fitted_names, joined_outputs, select_outputs
 from exactshap.readers.wrappers._columns import readable
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 from exactshap.readers.wrappers.sklearn_sums import n_columns_of, request_of_sum, votes
@@ -25,7 +25,6 @@ def read(model: Model, request: Request) -> Reader:
 
     .. math:: p_k(x) = \sum_m w_m\, p_{mk}(x)
     """
-    require_fitted(model, "estimators_")
     kind = next(cls.__name__ for cls in type(model).__mro__ if cls.__name__ in _PARTS)
     names, parts = _PARTS[kind](model)
     wanted = "auto" if request.asks_response and request.output not in names else request.output

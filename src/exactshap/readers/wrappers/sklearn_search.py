@@ -9,7 +9,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, message
 from exactshap.frames import Table
-from exactshap.readers import DelegatingReader, Reader, Request, fitted_names, require_fitted, writes_to_rows
+from exactshap.readers import DelegatingReader, Reader, Request, fitted_names, writes_to_rows
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import readable
 
@@ -27,7 +27,6 @@ def read(model: Model, request: Request) -> Reader:
     if inside == "best_estimator_" and model.refit is False:
         do = "Fit one with the best parameters, or search with refit=True"
         raise InputError(message(f"{type(model).__name__} holds no fitted model", "Got refit=False", do))
-    require_fitted(model, inside)
     held = getattr(model, inside)
     if request.background is not None:
         request = replace(request, background=_as_fitted(model, held, request.background))

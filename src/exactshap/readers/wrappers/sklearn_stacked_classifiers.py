@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
+from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, select_outputs
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 from exactshap.readers.wrappers.sklearn_probabilities import member_of_probabilities
@@ -21,7 +21,6 @@ def read(model: Model, request: Request) -> Reader:
 
     .. math:: g(x) = b + \sum_m f_m(x)\, W_m
     """
-    require_fitted(model, "final_estimator_", "estimators_")
     parts = linear_step(model.final_estimator_)
     if parts is None or parts.method != "decision_function" or isinstance(model.classes_, list):
         raise _refused(model, f"Its last step is {type(model.final_estimator_).__name__}")

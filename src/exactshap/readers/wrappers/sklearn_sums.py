@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
-from exactshap.readers import Reader, Request, fitted_names, is_of_target, names_of, players_of, require_fitted, select_outputs
+from exactshap.readers import Reader, Request, fitted_names, is_of_target, names_of, players_of, select_outputs
 from exactshap.readers.wrappers._columns import readable, reads_texts
 from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
@@ -20,7 +20,6 @@ from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 
 def read(model: Model, request: Request) -> Reader:
     """Read the models inside and weigh them as the regressor does."""
-    require_fitted(model, "estimators_")
     return next(_READERS[cls.__name__] for cls in type(model).__mro__ if cls.__name__ in _READERS)(model, request)
 
 

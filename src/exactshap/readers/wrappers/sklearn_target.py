@@ -21,7 +21,6 @@ from exactshap.readers import (
     Request,
     is_of_target,
     outputs_of,
-    require_fitted,
     sklearn_name,
     writes_to_rows,
 )
@@ -37,7 +36,6 @@ _LOGARITHMS = {(np.log, np.exp): "log", (np.log1p, np.expm1): "log1p", (np.log2,
 
 def read(model: Model, request: Request) -> Reader:
     """Read the inner regressor and undo the target's scaling of its values; logarithms stay."""
-    require_fitted(model, "regressor_")
     back = model.transformer_
     name = sklearn_name(back)
     identity = name == "FunctionTransformer" and back.func is None and back.inverse_func is None
