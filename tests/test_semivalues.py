@@ -142,13 +142,6 @@ def test_k_sii_keeps_its_digits_at_any_degree(size, order, degree):
         assert weights @ nodes**r == pytest.approx(float(_aggregated_moment(size, order, r)), abs=limit), r
 
 
-def test_aggregate_is_the_twin_of_the_rule_of_k_sii(game):
-    interactions = solved(game, "sii", 3)
-    aggregated = semivalues.aggregate(interactions, 3)
-    for T, value in solved(game, "k-sii", 3).items():
-        assert aggregated[T] == pytest.approx(value, abs=roundings(5_000))
-
-
 def test_a_new_semivalue_is_one_line(game, table):
     optimist = Semivalue("optimist", Atom(0.9))
     expected = [

@@ -1,4 +1,4 @@
-"""``python -m exactshap`` is the same as the command ``exactshap``."""
+"""Run the command ``exactshap`` as ``python -m exactshap``."""
 
 from exactshap.cli import main
 

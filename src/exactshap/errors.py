@@ -1,4 +1,4 @@
-"""Everything exactshap raises, and the three-sentence form of its messages.
+"""Define the errors of exactshap and the three-sentence form of their messages.
 
 Every message says what was wrong, what was got, and what to do, in that order. "Your input" (:class:`InputError` and its
 relatives) and "our bug or an inexact result" (:class:`ExactnessError`) are different classes. Each class subclasses the
@@ -31,30 +31,36 @@ __all__ = [
     "message",
 ]
 
-# Characters of each sentence of a message, and of all of a message about a file: both may echo what a stranger wrote.
+# Longest sentence of a message, and longest message about a file, in characters: both may echo untrusted text.
 MAX_CHARACTERS = 300
 # C0 and C1 controls but tab and newline, overrides of the writing direction, halves of a surrogate pair, non-characters
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 class ExactshapError(Exception):
-    """Hold the text of every error that exactshap raises on purpose. Control characters of names in it are replaced."""
+    """Base class of errors that exactshap raises on purpose.
+
+    Control characters of names in the text are replaced.
+    """
 
     def __init__(self, text: str = "") -> None:
         super().__init__(printable(text))
 
 
 class InputError(ExactshapError, ValueError):
-    """A value that the caller passed cannot be used. ``row`` is the number of the row of X that the text speaks of, if any."""
+    """A value that the caller passed cannot be used.
+
+    ``row`` is the number of the row of X in the text, if any.
+    """
 
     def __init__(self, text: str = "", row: int | None = None) -> None:
         super().__init__(text)
         self.row = row
 
     def count_from(self, start: int, named: Callable[[int], str] = "row {}".format) -> None:
-        """Count the row in the message from the whole table's beginning.
+        """Count the row in the message from the table's beginning.
 
-        ``start`` rows come before; ``named`` says what to call the table.
+        ``start`` rows come before; ``named`` returns the name of a row.
         """
         if self.row is not None:
             text = str(self).replace(f"row {self.row}", named(self.row + start), 1)
@@ -89,7 +95,7 @@ class ExactnessError(ExactshapError, ArithmeticError):
 
 
 class BudgetError(ExactshapError, MemoryError):
-    """A request was refused, as it would exceed time or memory. It was forecast before anything was allocated."""
+    """A request was refused, as its forecast exceeds time or memory."""
 
 
 class MissingDependencyError(ExactshapError, ImportError):
@@ -134,7 +140,7 @@ def printable(text: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    """Cut a long text in the middle: it says at its beginning what is wrong, and at its end what to do.
+    """Cut a long text in the middle: its beginning says what is wrong, its end what to do.
 
     >>> len(_shortened("x" * 1000)), _shortened("short")
     (300, 'short')
@@ -147,7 +153,7 @@ def _shortened(text: str) -> str:
 
 @contextmanager
 def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iterator[None]:
-    """Count rows in errors of the block from ``start`` on; ``named(row)`` is what to call a row of the whole table.
+    """Count rows in errors of the block from ``start`` on; ``named(row)`` names a row of the whole table.
 
     >>> with rows_from(100):
     ...     raise InputError("NaN at row 7", row=7)
@@ -174,7 +180,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def memory_needed(needed: float, limit: float) -> str:
-    """Return needed and allowed bytes in words. There are as many digits as tell the two apart.
+    """Return needed and allowed bytes as text, with enough digits to distinguish them.
 
     >>> memory_needed(2.0**30, 2.0**29), memory_needed(2.0**30 + 2.0**16, 2.0**30)
     ('1 GiB; the limit is 0.5 GiB', '1.0001 GiB; the limit is 1 GiB')
@@ -185,7 +191,7 @@ def memory_needed(needed: float, limit: float) -> str:
 
 
 def no_output(owner: str, output: object, names: Iterable[str]) -> str:
-    """Return the message for an output, as the user named it, that the model called ``owner`` does not have.
+    """Return the message for an output that the model ``owner`` does not have.
 
     >>> no_output("SVC", 1, ["yes"])
     "SVC has 1 output. Got output=1. Available: 'yes' (numbers start at 0)."
@@ -207,7 +213,7 @@ def no_output(owner: str, output: object, names: Iterable[str]) -> str:
     return message(f"{owner} has no output {output!r}", do=hint)
 
 
-# A variable of the context: the filters of `warnings` are those of all threads.
+# A context variable, as the filters of `warnings` are shared by all threads.
 RAISED: ContextVar[tuple[type[Warning], ...]] = ContextVar("what `warn` raises", default=())
 
 

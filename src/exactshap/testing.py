@@ -1,4 +1,4 @@
-"""Checks for those who write games and readers, and strategies for hypothesis."""
+"""Provide checks for authors of games and readers, and strategies for hypothesis."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_game(game: Game, *, orders: tuple[int, ...] = (1, 2), tolerance: float
     Raises
     ------
     AssertionError
-        Naming the index and the order.
+        If values differ; the message names the index and the order.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def check_reader(
     indices: tuple[str, ...] = ("shapley", "banzhaf"),
     **settings: Any,
 ) -> None:
-    """Hold a reader against the model itself. Every reader should pass this on awkward models.
+    """Check a reader against the model itself, on awkward models, too.
 
     Checked: v(D) is the model's own prediction; v(empty) is its mean over the background; v(S) on random coalitions is the
     prediction of hand-masked rows; values agree with enumeration of the game, one by one (for at most 10 players); residuals
@@ -81,7 +81,7 @@ def check_reader(
     Raises
     ------
     AssertionError
-        Naming what failed and by how much.
+        If a check fails; the message says which and by how much.
 
     Examples
     --------
@@ -142,7 +142,9 @@ def _check_rows(explainer: Model, X: TableLike, values: np.ndarray) -> None:
 
 
 def product_games(max_players: int = 6, max_terms: int = 4) -> Any:
-    """Return a hypothesis strategy of product games with nasty factors. They are 0, 1, -1, equal ones, 1e-8 and 1e4.
+    """Return a hypothesis strategy of product games with difficult factors.
+
+    These are 0, 1, -1, equal ones, 1e-8 and 1e4.
 
     Parameters
     ----------
@@ -179,7 +181,9 @@ def product_games(max_players: int = 6, max_terms: int = 4) -> Any:
 
 
 def additive_games(max_players: int = 6, max_terms: int = 4) -> Any:
-    """Return a hypothesis strategy of additive games with overlapping terms. Terms have at most three players.
+    """Return a hypothesis strategy of additive games with overlapping terms.
+
+    Terms have at most three players.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which versions of everything are installed: the first thing that a bug report needs."""
+"""List installed versions, which a bug report needs first."""
 
 from __future__ import annotations
 

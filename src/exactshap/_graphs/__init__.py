@@ -1,4 +1,4 @@
-"""Files of ONNX: parsed as untrusted data, followed column by column up to their one model, and run."""
+"""Parse ONNX files as untrusted data, trace their columns up to their one model, and run them."""
 
 from __future__ import annotations
 

@@ -11,19 +11,19 @@ from exactshap._runtime.types import Foreign
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
-# Of the operators of machine learning: TreeEnsemble came with version 5.
+# Version of the ML operators: TreeEnsemble came with 5.
 MAX_ML_VERSION = 5
 MAX_GRAPH_NODES = 10_000
 WAY_OUT = "Explain it as a function: explain(onnxruntime.InferenceSession(path), X, background)"
 
 
 def refused(what: str, got: str = "") -> UnsupportedStructureError:
-    """Return the error for a file that is well formed and has no exact reading."""
+    """Return the error for a valid file without an exact reading."""
     return UnsupportedStructureError(message(what, got, WAY_OUT))
 
 
 def parse(content: bytes, name: str) -> Any:
-    """Return the ``ModelProto`` of a file's bytes. What could read other files or hide code is refused."""
+    """Return the ``ModelProto`` of a file's bytes; refuse what could read other files or hide code."""
     onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
     from google.protobuf.message import DecodeError
 
@@ -55,7 +55,7 @@ def parse(content: bytes, name: str) -> Any:
 
 
 def _refuse_bytes(graph: Foreign, name: str) -> None:
-    """Refuse what is not UTF-8: runtimes fail at it while they say what is wrong."""
+    """Refuse text that is not UTF-8, at which runtimes fail without a clear message."""
     try:
         for node in graph.node:
             words = (node.name, node.op_type, node.domain, node.doc_string, *node.input, *node.output)
@@ -79,13 +79,13 @@ def _refuse_names(graph: Foreign, name: str) -> None:
 
 
 def array_of(tensor: Foreign, what: str) -> np.ndarray:
-    """Return a tensor's array. It must lie in the file: another path could be any file of the machine."""
+    """Return a tensor's array, which must be in the file: an external path could be any file of the machine."""
     onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
     if tensor.data_location or len(tensor.external_data):
         raise ModelFormatError(message(f"{what} lies outside the file"))
     try:
         return np.asarray(onnx.numpy_helper.to_array(tensor))
-    except Exception as error:  # of any class, by what is wrong with the tensor
+    except Exception as error:  # of any class, depending on the fault of the tensor
         raise ModelFormatError(message(f"{what} is not a tensor", f"{type(error).__name__}: {error}")) from None
 
 
@@ -104,7 +104,7 @@ class Attributes:
         return set(self._of)
 
     def _entry(self, name: str, kind: str) -> Any:
-        """Return the attribute's value, None where there is none."""
+        """Return the attribute's value, or None."""
         entry = self._of.get(name)
         if entry is None:
             return None
@@ -133,7 +133,7 @@ class Attributes:
         return np.empty(0) if entry is None else array_of(entry.t, f"{self.kind}: {name}")
 
     def numbers(self, name: str, *, finite: bool = True) -> np.ndarray:
-        """Return numbers as float64: a list, or the tensor of double precision that may stand for it."""
+        """Return numbers as float64, from a list or the tensor of doubles that may replace it."""
         entry, exact = self._entry(name, "FLOATS"), self.tensor(f"{name}_as_tensor")
         if entry is not None and len(entry.floats) and exact.size:
             raise ModelFormatError(message(f"{self.kind}: {name} is there twice"))

@@ -1,4 +1,4 @@
-"""An ONNX file as three graphs that can be run: the columns before its model, the model alone, and the whole."""
+"""Split an ONNX file into three graphs that can be run: the steps before its model, the model alone, and the whole."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
 
 MAX_BYTES = 2**30
-# What the answer of a model goes through, which its score leaves out
+# Transforms of a model's output, which its score leaves out
 _TRANSFORMS = ("post_transform", "prob_a", "prob_b")
 _TABLE = "rows"
 
 
 def column_names(inputs: Sequence[Input]) -> tuple[str, ...] | None:
-    """Return the names of the columns where a file has one input for each; those of a single table are not stored."""
+    """Return the names of the columns if a file has one input for each; names of a table are not stored."""
     names = tuple(name for name, _, _ in inputs)
     return names if len(names) > 1 and all(width == 1 for _, _, width in inputs) else None
 
 
 @dataclass(frozen=True, eq=False)
 class Core:
-    """The one model of a graph, as a graph of its own without the transform of its scores."""
+    """Hold the one model of a graph as a separate graph, without the transform of its scores."""
 
     name: str
     node: bytes
-    runner: Runner  # takes a table of ``n_columns`` numbers, answers scores
+    runner: Runner  # from a table of ``n_columns`` numbers to scores
     transformed: Runner  # likewise, with the transform
     dtype: Any  # of that table
     n_columns: int
-    # what follows the score: ``scale * score + shift``, and perhaps an exponential; or the
+    # steps after the score: ``scale * score + shift``, and perhaps an exponential; or the
     # shares of classes in their sum
     scale: float
     shift: float
     exponential: bool
     normalised: bool
-    column: int | None  # the one score that the graph goes on with
+    column: int | None  # the one score that the graph uses
 
     @property
     def attributes(self) -> Attributes:
-        """The attributes of the operator."""
+        """Return the attributes of the operator."""
         onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
         return Attributes(onnx.NodeProto.FromString(self.node))
 
     @property
     def is_transformed(self) -> bool:
-        """Whether the file answers something else than the score."""
+        """Say whether the output of the file is a transform of the score."""
         attributes = self.attributes
-        # TreeEnsemble numbers its transforms, the older operators name them
+        # TreeEnsemble numbers its transforms, older operators name them
         by_number = attributes.kind == "TreeEnsemble"
         post = attributes.integer("post_transform", 0) if by_number else attributes.text("post_transform", "NONE")
         return self.exponential or self.normalised or post not in ("NONE", 0) or "prob_a" in attributes
 
     def scores(self, rows: Any) -> np.ndarray:
-        """Return the scores (n_rows, n_scores) in double precision, of which there may be more than outputs."""
+        """Return the scores (n_rows, n_scores) in double precision; there may be more scores than outputs."""
         return self.scale * self._answers(self.runner, rows) + self.shift
 
     def responses(self, rows: Any) -> np.ndarray:
-        """Return what the transform makes of the scores."""
+        """Return the transformed scores."""
         if self.exponential:
             with np.errstate(over="ignore"):
                 return np.asarray(np.exp(self.scores(rows)))
@@ -84,15 +84,15 @@ class Core:
 
 
 class TreeCore(Core):
-    """An ensemble of trees."""
+    """Hold an ensemble of trees."""
 
 
 class LinearCore(Core):
-    """A linear model."""
+    """Hold a linear model."""
 
 
 class SupportCore(Core):
-    """A support vector machine."""
+    """Hold a support vector machine."""
 
 
 _CLASSES = {"trees": TreeCore, "linear": LinearCore, "support vectors": SupportCore}
@@ -100,17 +100,17 @@ _CLASSES = {"trees": TreeCore, "linear": LinearCore, "support vectors": SupportC
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A file that was split."""
+    """Hold the parts of a file."""
 
     inputs: tuple[Input, ...]  # name, dtype, number of columns of each
-    owners: np.ndarray  # int array: the input column that each column of the core is made of
-    front: Runner | None  # makes those columns; None where the input is the table of the core
+    owners: np.ndarray  # int array: the input column of each column of the core
+    front: Runner | None  # computes those columns; None if the input is the table of the core
     core: Core
     whole: Runner  # the file up to the explained output
 
 
 class OnnxFile:
-    """A model in ONNX's format, parsed as untrusted data."""
+    """Hold an ONNX model, parsed as untrusted data."""
 
     def __init__(self, model: Model, name: str | None = None, max_bytes: int = MAX_BYTES) -> None:
         if isinstance(model, (str, PathLike)):
@@ -120,7 +120,7 @@ class OnnxFile:
         parse(self.content, self.name)
 
     def inputs(self, n_columns: int | None = None) -> tuple[Input, ...]:
-        """Return name, dtype and number of columns of each input; ``n_columns`` is that of one which leaves it open."""
+        """Return name, dtype and number of columns of each input, ``n_columns`` if the file leaves it open."""
         return tuple(_inputs(parse(self.content, self.name), n_columns))
 
     def split(self, n_columns: int | None = None, players: Sequence[int] | None = None) -> Parts:
@@ -142,7 +142,7 @@ class OnnxFile:
 
     @property
     def is_run_by(self) -> str:
-        """What runs the file: onnxruntime where it is installed, else the reference evaluator of onnx."""
+        """Return what runs the file: onnxruntime if it is installed, else the reference evaluator of onnx."""
         return first_installed(("onnxruntime",)) or "the reference evaluator of onnx"
 
 
@@ -168,7 +168,7 @@ def _first_columns(proto: Foreign, inputs: Sequence[Input]) -> dict[str, Columns
 
 
 def _explained(proto: Foreign, states: dict[str, Any], name: str) -> tuple[str, Score]:
-    """Return the first output of the graph that is the answer of its one model."""
+    """Return the first output of the graph that comes from its one model."""
     reasons = []
     for entry in proto.graph.output:
         state = states.get(entry.name, Unread(f"no operator makes {entry.name!r}"))
@@ -180,7 +180,7 @@ def _explained(proto: Foreign, states: dict[str, Any], name: str) -> tuple[str, 
 
 
 def _table_of(proto: Foreign, output: str) -> str:
-    """Return the table that ZipMap makes a list of dictionaries of."""
+    """Return the table that ZipMap turns into a list of dictionaries."""
     makers = {node.output[0]: node for node in proto.graph.node if node.op_type == "ZipMap" and len(node.input) == 1}
     while output in makers:
         output = makers[output].input[0]
@@ -188,7 +188,7 @@ def _table_of(proto: Foreign, output: str) -> str:
 
 
 def _part(proto: Foreign, output: str) -> bytes:
-    """Return the operators that make one tensor, as a file: nothing else of a stranger's graph is run."""
+    """Return the operators behind one tensor as a file, as nothing else of an untrusted graph may run."""
     onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
     makers = {name: node for node in proto.graph.node for name in node.output}
     needed, waiting = set(), [output]
@@ -245,7 +245,7 @@ def _core_runner(proto: Foreign, score: Score, width: int, left_out: Sequence[st
     graph.input.append(onnx.helper.make_tensor_value_info(_TABLE, score.source.dtype, [None, width]))
     if len(node.output) <= int(node.op_type.endswith("Classifier")):
         raise ModelFormatError(message(f"{node.op_type} has no scores"))
-    # A classifier answers labels first and scores second
+    # A classifier returns labels first and scores second
     output = node.output[int(node.op_type.endswith("Classifier"))]
     graph.output.append(onnx.ValueInfoProto(name=output))
     return Runner(_file(proto, graph), output)

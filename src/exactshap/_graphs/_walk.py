@@ -1,6 +1,6 @@
-"""Follow a graph from its inputs to its one model: which input column each number comes from.
+"""Trace each number of a graph, from the inputs to its one model, to its input column.
 
-Operators that are not known to keep columns apart end the way with a reason. Nothing is computed here.
+Operators that may mix columns end the trace with a reason. Nothing is computed here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ARITHMETIC = {"Add", "Sub", "Mul", "Div"}
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Numbers or texts that are made of one input column each.
+    """Describe numbers or texts that depend on one input column each.
 
     ``owners`` names that column; ``cube``: whether the array still has the extra axis that OneHotEncoder makes.
     """
@@ -45,7 +45,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """What the one model of the graph answers, after ``scale * score + shift`` and perhaps an exponential.
+    """Describe the model's score after ``scale * score + shift`` and perhaps an exponential.
 
     ``normalised``: scores of classes are divided by their sum.
     """
@@ -61,7 +61,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Unread:
-    """State why a tensor is not followed."""
+    """State why a tensor cannot be traced."""
 
     reason: str
 
@@ -71,7 +71,7 @@ State = Columns | Score | Unread
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """One operator with what is known of its inputs."""
+    """Hold one operator and what is known of its inputs."""
 
     node: Any
     attributes: Attributes
@@ -88,7 +88,7 @@ class _Step:
 
 
 def walk(model: Foreign, inputs: dict[str, Columns], players: Sequence[int]) -> dict[str, State]:
-    """Return what each tensor of a graph is made of."""
+    """Return what is known of each tensor of a graph."""
     constants = {entry.name: array_of(entry, f"tensor {entry.name!r}") for entry in model.graph.initializer}
     states: dict[str, State] = dict(inputs)
     for node in model.graph.node:
@@ -109,10 +109,10 @@ def _constant(attributes: Attributes) -> np.ndarray | None:
 
 
 def _after(step: _Step, place: int) -> State:
-    """Return what output number ``place`` of an operator is made of."""
+    """Return what is known of output number ``place`` of an operator."""
     kind = step.node.op_type
     if (unread := next((state for state in step.given if isinstance(state, Unread)), None)) is not None:
-        # The first reason on the way is the one that helps
+        # The first reason on the way is the useful one
         return unread
     if not step.given or step.node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
         return step.mixing()
@@ -120,7 +120,7 @@ def _after(step: _Step, place: int) -> State:
         return _core(step, place)
     if any(isinstance(state, Score) for state in step.given):
         return _after_score(step) if len(step.given) == 1 else Unread(f"{kind} joins the outputs of several models")
-    # What operators have as second outputs is not followed
+    # Second outputs of operators are not traced
     if place:
         return step.mixing()
     after = _HANDLERS.get(kind, _of_one_player)(step)
@@ -147,7 +147,7 @@ def _core(step: _Step, place: int) -> State:
 
 
 def _after_score(step: _Step) -> State:
-    """Follow the answer of the model: what changes its form only, a factor, a summand, an exponential."""
+    """Trace the model's output through reshapes, a factor, a summand, an exponential."""
     score, kind = step.given[0], step.node.op_type
     assert isinstance(score, Score)
     constant = next((value for value in step.constants if value is not None), None)
@@ -175,8 +175,8 @@ def _after_score(step: _Step) -> State:
         and constant.dtype.kind == "f"
     ):
         number = float(np.ravel(constant)[0])
-        if _is_probability(score):  # the score is explained, and what is done to its probability is nothing done to it
-            # Times 1 or plus 0 changes nothing: a truth value compares as 1 or 0
+        if _is_probability(score):  # the score is explained, and operations on its probability do not change it
+            # Times 1 or plus 0 changes nothing
             return score if number == (kind in ("Mul", "Div")) else Unread(f"{kind} follows probabilities")
         return _moved(score, kind, number, first=step.constants[0] is None)
     return Unread(f"{kind} follows the model")
@@ -189,7 +189,7 @@ def _labels(attributes: Attributes) -> tuple[object, ...]:
 
 
 def _is_probability(score: Score) -> bool:
-    """Say whether the model answers probabilities of its scores."""
+    """Say whether the model returns probabilities."""
     return Attributes(score.node).text("post_transform", "NONE") != "NONE"
 
 
@@ -199,7 +199,7 @@ def _is_column(shape: np.ndarray | None) -> bool:
 
 def _moved(score: Score, kind: str, number: float, *, first: bool) -> State:
     """Return a score with a factor or summand; of an exponential, a positive factor is a summand of its logarithm."""
-    # c - score and c / score are not followed: the score must come first there
+    # c - score and c / score are not traced: the score must come first
     unread = Unread(f"{kind} follows the model")
     if not np.isfinite(number) or (kind in ("Sub", "Div") and not first) or (kind == "Div" and number == 0.0):
         return unread
@@ -233,7 +233,7 @@ def _arithmetic(step: _Step) -> State:
     if any(part.cube or len(part.owners) != width for part in columns):
         return step.mixing()
     for value in step.constants:
-        # A constant may be one number, or one for each column; anything else could change the shape
+        # A constant may be one number or one per column; others could change the shape
         if value is not None and not (value.ndim <= 2 and (value.size == 1 or value.size == value.shape[-1] == width)):
             return step.mixing()
     players = np.asarray(step.players, int)
@@ -257,7 +257,7 @@ def _selected(step: _Step) -> State:
     if not flat and (places.ndim != 1 or step.attributes.integer("axis", 0) not in (1, -1)):
         return step.mixing()
     places = np.ravel(places)
-    # Gather counts negative places from the end, ArrayFeatureExtractor does not
+    # Gather counts negative indices from the end, ArrayFeatureExtractor does not
     if places.size == 0 or places.min() < (0 if flat else -len(columns.owners)) or places.max() >= len(columns.owners):
         raise ModelFormatError(message(f"{step.node.op_type} selects columns that are not there"))
     return replace(columns, owners=columns.owners[places])
@@ -286,7 +286,7 @@ def _reshaped(step: _Step) -> State:
 
 
 def _of_one_player(step: _Step) -> State:
-    """Refuse what may mix columns; Normalizer makes as many numbers as it takes, so that one player may have it."""
+    """Refuse operators that may mix columns of several players."""
     owners = step.columns[0].owners
     if step.node.op_type == "Normalizer" and len({step.players[column] for column in owners.tolist()}) == 1:
         return replace(step.columns[0], dtype=FLOAT)

@@ -1,7 +1,7 @@
 """Call a compiled kernel: arguments become slots of eight bytes, and the library reads them.
 
-An array's slot is the address of its ``__array_struct__``, NumPy's array interface for C: with some 0.3 us the cheapest way to
-hand over the pointer, and it tells dtype, shape and flags, which the library checks.
+An array's slot is the address of its ``__array_struct__``, NumPy's array interface for C: at some 0.3 us the cheapest way to
+pass the pointer, with dtype, shape and flags, which the library checks.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from exactshap._native._library import raise_interruption, symbol
 from exactshap.errors import InputTypeError, ModelFormatError, message
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p)
-_address = ctypes.pythonapi["PyCapsule_GetPointer"]  # of our own: argument types set here reach nobody else
+_address = ctypes.pythonapi["PyCapsule_GetPointer"]  # a private copy, so that argument types set here do not affect others
 _address.argtypes, _address.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
 _NO_MEMORY, _INTERRUPTED, _MISMATCH, _FAULT = 1, 2, 3, 4
 
 
 class Handle:
-    """A NamedTuple of arrays and numbers that many calls are given: its addresses are taken once.
+    """Hold a NamedTuple of arrays and numbers for many calls, with addresses taken once.
 
-    ``Handle(nodes)`` goes wherever the NamedTuple itself may go. The arrays must not be replaced inside.
+    ``Handle(nodes)`` is accepted wherever the NamedTuple is. Its arrays must not be replaced.
     """
 
     def __init__(self, value: tuple) -> None:
         self.value = value
-        self._packed: dict[int, tuple[int, Any, Parameter]] = {}  # by the parameter's identity: hashing it costs more
+        self._packed: dict[int, tuple[int, Any, Parameter]] = {}  # by the parameter's identity, as hashing costs more
 
     def __reduce__(self) -> tuple[type[Handle], tuple[tuple]]:
-        return Handle, (self.value,)  # addresses hold in one process only
+        return Handle, (self.value,)  # addresses are valid in one process only
 
     def address(self, parameter: Parameter) -> int:
-        """Return where the slots of the fields lie, packed on first use."""
-        # An identity can be trusted here: the entry keeps its parameter alive, so that no other object gets its number
+        """Return the address of the slots of the fields, packed on first use."""
+        # The entry keeps its parameter alive, so that no other object gets its identity
         packed = self._packed.get(id(parameter))
         if packed is None:
             mine = (*_pack_fields(parameter, self.value), parameter)
-            packed = self._packed.setdefault(id(parameter), mine)  # another thread's stays in use
+            packed = self._packed.setdefault(id(parameter), mine)  # that of another thread stays in use
         return packed[0]
 
 
 class _Overload(NamedTuple):
-    """One function of the library."""
+    """Describe one function of the library."""
 
     call: Any
-    parameters: tuple[Parameter, ...]  # that Python passes
+    parameters: tuple[Parameter, ...]  # parameters that Python passes
     arrays: tuple[int, ...]  # their positions
     structures: tuple[int, ...]
     packer: struct.Struct
@@ -59,7 +59,7 @@ class _Overload(NamedTuple):
 
 
 def _overload(name: str, names: list[str], which: int) -> _Overload | None:
-    """Return the ``which``-th function of a name, or None behind the last."""
+    """Return the ``which``-th function of a name, or None after the last."""
     entry, text = symbol(name.replace(".", "_")), ctypes.create_string_buffer(4096)
     entry.restype, entry.argtypes = ctypes.c_void_p, [ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64]
     address = entry(which, text, len(text))
@@ -85,7 +85,7 @@ def _overload(name: str, names: list[str], which: int) -> _Overload | None:
 
 
 class Kernel:
-    """A compiled function; made by :func:`kernel`, looked up in the library when it is first called."""
+    """Call a compiled function, which is looked up in the library on first use."""
 
     def __init__(self, declaration: str) -> None:
         self.name, _, names = declaration.removesuffix(")").partition("(")
@@ -96,7 +96,7 @@ class Kernel:
         return f"Kernel('{self.name}({', '.join(self._names)})')"
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run the function; return nothing, the number that it gives, or a tuple of several."""
+        """Run the function; return nothing, its number, or a tuple of several."""
         first = 0
         # One function for each combination of dtypes: a negative status says that an argument does not fit this one
         for overload in self._overloads or self._look_up():
@@ -105,7 +105,7 @@ class Kernel:
                 return results
             if status > 0:
                 raise _failure(self.name, overload, arguments, status)
-            # Of several misfits the first function's is reported
+            # Of several mismatches that of the first function is reported
             first = first or status
         raise misfit(self.name, self._overloads[0].parameters, arguments, -1 - first)
 
@@ -118,14 +118,14 @@ class Kernel:
 
 
 def _run(name: str, overload: _Overload, arguments: tuple[Any, ...]) -> tuple[int, Any]:
-    """Pack, call, and return the status with the numbers that are given."""
+    """Pack, call, and return the status with the returned numbers."""
     slots, kept = _pack(name, overload, arguments)
     if overload.results is None:
         return overload.call(slots, None), None
     results = overload.results()
     status = overload.call(slots, ctypes.byref(results))
     numbers = tuple(getattr(results, field) for field, _ in results._fields_)
-    del kept  # the capsules live until here
+    del kept  # keeps the capsules alive until here
     return status, numbers[0] if len(numbers) == 1 else numbers
 
 
@@ -147,7 +147,7 @@ def _pack(name: str, overload: _Overload, arguments: tuple[Any, ...]) -> tuple[b
 
 
 def _pack_fields(parameter: Parameter, value: tuple) -> tuple[int, Any]:
-    """Return the address of a NamedTuple's slots, and what keeps it."""
+    """Return the address of a NamedTuple's slots, and what keeps them alive."""
     layout, names = parameter.layout, getattr(value, "_fields", ())
     if names != layout.names:
         raise InputTypeError(
@@ -165,7 +165,7 @@ def _pack_fields(parameter: Parameter, value: tuple) -> tuple[int, Any]:
 
 
 def _failure(name: str, overload: _Overload, arguments: tuple[Any, ...], status: int) -> BaseException:
-    """Return the exception for a status of the library; raise what a signal's handler raised."""
+    """Return the exception for a status of the library, or raise that of a signal's handler."""
     if status == _INTERRUPTED:
         raise_interruption()
     if status == _MISMATCH:
@@ -186,7 +186,7 @@ def kernel(declaration: str) -> Kernel:
 
 
 def describe(argument: Any) -> str:
-    """Describe what was passed.
+    """Describe an argument for messages.
 
     >>> describe(np.zeros((3, 2), np.float32).T)
     'an array of f4 of shape (2, 3), not C-contiguous'
@@ -211,7 +211,7 @@ def _flat(
     for parameter, argument in zip(parameters, arguments, strict=True):
         name = prefix + parameter.name
         if parameter.kind == "fields":
-            # Fields count like arguments, in depth-first order, as the library numbers its complaints
+            # Fields count like arguments, in depth-first order, as in the library's status
             fields = argument if isinstance(argument, tuple) else getattr(argument, "value", argument)  # of a Handle
             yield from _flat(parameter.fields, tuple(fields), f"{name}.")
         else:
@@ -248,7 +248,7 @@ def mismatch(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any,
 
 
 class Layout(NamedTuple):
-    """How the fields of a structure are packed."""
+    """Describe how the fields of a structure are packed."""
 
     names: tuple[str, ...]
     arrays: tuple[int, ...]  # their positions
@@ -258,7 +258,7 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Parameter:
-    """One argument of a kernel.
+    """Describe one argument of a kernel.
 
     ``kind`` is "in" or "out" for arrays of ``dtype`` and ``ndim``, "int", "real", "gives" for a returned number, or "fields" for
     a NamedTuple of further parameters.
@@ -276,7 +276,7 @@ class Parameter:
 
     @functools.cached_property
     def layout(self) -> Layout:
-        """How the fields are packed: the same at every call."""
+        """Return how the fields are packed, which is the same at every call."""
         fields = tuple(enumerate(self.fields))
         arrays = tuple(i for i, field in fields if field.is_array)
         structures = tuple(i for i, field in fields if field.kind == "fields")
@@ -291,13 +291,13 @@ class Parameter:
 
 
 def packer(parameters: tuple[Parameter, ...]) -> struct.Struct:
-    """Return what packs arguments into slots of eight bytes."""
+    """Return the packer of arguments into slots of eight bytes."""
     return struct.Struct("=" + "".join({"int": "q", "real": "d"}.get(parameter.kind, "Q") for parameter in parameters))
 
 
 @functools.cache
 def the_one(parameter: Parameter) -> Parameter:
-    """Return the one object for all parameters that are equal: kernels that take the same structure then share its addresses."""
+    """Return one object for all equal parameters, so that kernels with the same structure share its addresses."""
     return parameter
 
 

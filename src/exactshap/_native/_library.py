@@ -22,7 +22,7 @@ _REBUILD = "Run `python src/native/build.py` in the working tree"
 
 
 class _Python(ctypes.Structure):
-    """What the library borrows from the interpreter to look for signals: all of it is in the stable interface."""
+    """Hold the interpreter's functions that the library needs to poll signals, all of the stable interface."""
 
     _names_ = ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyErr_Fetch", "PyErr_Restore")
     _fields_ = [(name, ctypes.c_void_p) for name in _names_]
@@ -64,7 +64,7 @@ def _refuse_stale(built_from: str) -> None:
         return
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.suffix in {".h", ".cpp"}):
-        # The name, an end mark and the content: moving text from one file to the next changes the digest
+        # With names and end marks, so that moving text between files changes the digest
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     if digest.hexdigest()[:16] != built_from:
         raise MissingDependencyError(
@@ -77,7 +77,7 @@ def _refuse_stale(built_from: str) -> None:
 
 
 def best_level() -> str:
-    """Return the highest level that this CPU has: v2, v3 or v4 on x86-64, "base" elsewhere."""
+    """Return the highest level of this CPU: v2, v3 or v4 on x86-64, "base" elsewhere."""
     return library().exactshap_best_level().decode()
 
 
@@ -96,7 +96,7 @@ def level() -> str:
             )
         )
     wanted = os.environ.get("EXACTSHAP_CPU") or best
-    # Lower levels run on every CPU that has the higher ones
+    # CPUs of a higher level also run the lower ones
     possible = _LEVELS[: _LEVELS.index(best) + 1] if best in _LEVELS else (best,)
     if wanted not in possible:
         names = ", ".join(f"`{name}`" for name in possible)
@@ -119,7 +119,7 @@ _WATCHED = threading.local()
 
 
 class Cancellation:
-    """A flag that ends kernels of other threads; kernels that it ends raise ``KeyboardInterrupt`` there.
+    """Cancel kernels of other threads, which then raise ``KeyboardInterrupt``.
 
     >>> cancellation = Cancellation()
     >>> with cancellation.watched():  # in each thread of the pool
@@ -135,10 +135,7 @@ class Cancellation:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Make kernels and :func:`raise_if_cancelled` of this thread look at the flag.
-
-        They look at it instead of asking for signals.
-        """
+        """Make kernels and :func:`raise_if_cancelled` of this thread poll the flag instead of signals."""
         watch = library().exactshap_watch
         watch(ctypes.byref(self._flag))
         _WATCHED.flag = self._flag
@@ -150,14 +147,14 @@ class Cancellation:
 
 
 def raise_if_cancelled() -> None:
-    """Raise ``KeyboardInterrupt`` in a thread that is to stop: for work that calls a user's function, no kernel."""
+    """Raise ``KeyboardInterrupt`` in a cancelled thread, between calls of a user's function."""
     flag = getattr(_WATCHED, "flag", None)
     if flag is not None and flag.value:
         raise KeyboardInterrupt
 
 
 def raise_interruption() -> None:
-    """Raise what ended a kernel: the exception of a signal's handler, or ``KeyboardInterrupt`` for a cancelled thread."""
-    # The call keeps the interpreter's lock, and raises the signal that it finds set.
+    """Raise the exception that ended a kernel: that of a signal's handler, or ``KeyboardInterrupt`` if cancelled."""
+    # The call keeps the interpreter's lock, and raises a pending signal.
     ctypes.PyDLL(None, handle=library()._handle).exactshap_raise()
     raise KeyboardInterrupt

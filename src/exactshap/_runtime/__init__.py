@@ -1,3 +1,3 @@
-"""What a run needs besides numerics: files written whole, optional imports, progress, threads and BLAS."""
+"""Provide tools besides numerics: atomic files, optional imports, progress, threads and BLAS."""
 
 from __future__ import annotations

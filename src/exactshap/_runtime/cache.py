@@ -1,4 +1,4 @@
-"""The latest results of pure functions, kept within a bound; pickles leave them out."""
+"""Cache the latest results of pure functions; pickles leave them out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class BoundedCache(dict[tuple[Any, ...], Any]):
-    """Keep the latest results of pure functions. It is thread-safe, and empty again after a pickle: nothing depends on it."""
+    """Keep the latest results of pure functions; thread-safe, and empty after unpickling."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,20 +21,20 @@ class BoundedCache(dict[tuple[Any, ...], Any]):
     def get_or_make(self, key: tuple[Any, ...], make: Callable[[], Any], *, keep: int) -> Any:
         """Return the item, made once; at most ``keep`` items stay of those with the same first word in their keys.
 
-        Threads wait for each other only where they ask for the same item, and no item needs itself: so none waits for ever.
+        Threads wait for each other only for the same item, and no item needs itself, so there is no deadlock.
         """
-        # The lock is held for looks only, never while an item is made: what is made may ask other caches
+        # The lock is never held while an item is made, as that may use other caches
         with STEP:
             if key in self:
                 # Moved to the end: the least recently used item leaves first
                 item = self[key] = self.pop(key)
                 return item
-            # A process that was forked meanwhile has no thread that makes it
+            # After a fork no thread is making it
             place = os.getpid(), *key
             making = self._making.setdefault(place, threading.Lock())
         with making:
             with STEP:
-                if key in self:  # by the thread that this one waited for
+                if key in self:  # made by the thread that this one waited for
                     return self[key]
             try:
                 item = make()
@@ -49,13 +49,13 @@ class BoundedCache(dict[tuple[Any, ...], Any]):
             return item
 
 
-# for microseconds, while nothing is made or waited for; a finalizer may come within, on the same thread
+# held for microseconds; reentrant, as a finalizer may run within, on the same thread
 STEP = threading.RLock()
-# In a child the threads of its parent are gone: none of them may hold it
+# In a forked child a thread of the parent may have held it
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=STEP.acquire, after_in_parent=STEP.release, after_in_child=STEP.release)
 
 
 def copied_state(one: object) -> dict[str, Any]:
-    """Return an object's state for pickling: its ``__getstate__``. Other threads may fill its cached properties meanwhile."""
+    """Return a copy of an object's state for pickling, as other threads may fill cached properties meanwhile."""
     return dict(one.__dict__)

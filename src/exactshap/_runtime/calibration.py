@@ -1,4 +1,4 @@
-"""How fast this machine runs the kernels: each rate is measured once, by the kernel itself, and kept in the user's cache folder."""
+"""Measure how fast this machine runs the kernels, each once, and keep the rates in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from exactshap._runtime.files import atomic_write
 
 # Seconds: a sample that takes longer is not repeated.
 SECONDS_OF_A_LONG_SAMPLE = 0.1
-# Times that a size is timed at most, and seconds up to which it is timed again; how many times as large the next size is.
+# Most timings of a size, seconds up to which it is timed again, and the factor to the next size.
 TIMES, QUICK, LARGER = 4, 0.02, 16
-# Share of all units that a second size may be, however long it takes.
+# Fraction of all units that a second size may be, however long it takes.
 SMALL_SHARE = 0.05
-# Seconds that a second size may take after a slow first, and of a first after which no second is tried: calls cost more than their units.
+# Seconds that a second size may take after a slow first, and of a first after which no second is tried.
 SECOND, SLOW = 0.02, 0.1
-# Share of the time that a function computes below which it is taken to wait.
+# Fraction of computing time below which a function is taken to wait.
 MOSTLY_WAITING = 0.3
 _RATES: dict[str, float] = {}
 
@@ -31,24 +31,24 @@ Sample = tuple[float, Callable[[], object]]
 def seconds_per_unit(name: str, sample: Callable[[], Sample]) -> float:
     """Return this machine's seconds for one unit of some work, kept under its name for this machine and this version.
 
-    ``sample()`` returns units of work and a function that does them, in a millisecond or so; it is called only if the rate was never measured.
+    ``sample()`` returns units of work and a function that does them in about a millisecond; it is called only if the rate is unknown.
     """
     if name not in _RATES:
-        # What this process has measured itself stays
+        # Rates measured by this process are kept
         for known, rate in _kept().items():
             _RATES.setdefault(known, rate)
         if name not in _RATES:
             work, run = sample()
             warm_up = clocked(run, time.thread_time)  # loads the kernel
-            # The least of several times: whatever disturbs a run makes it longer
+            # The least of several times, as any disturbance makes a run longer
             rate = min(clocked(run, time.thread_time) for _ in range(1 if warm_up > SECONDS_OF_A_LONG_SAMPLE else 5)) / work
-            _RATES.setdefault(name, rate)  # another thread's stays
+            _RATES.setdefault(name, rate)  # that of another thread stays
             _keep()
     return _RATES[name]
 
 
 def clocked(run: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
-    """Return the processor's seconds for ``run()``, whatever else this machine does.
+    """Return the processor time of ``run()`` in seconds, independent of other load.
 
     >>> clocked(lambda: None) < 1.0
     True
@@ -59,14 +59,14 @@ def clocked(run: Callable[[], object], clock: Callable[[], float] = time.process
 
 
 def clocked_waiting(run: Callable[[], object]) -> float:
-    """Return the seconds for a function that may wait, for a service or a disk.
+    """Return the seconds of a function that may wait for a service or a disk.
 
-    They are the processor's, whatever else this machine does, unless most of the time it does not compute.
+    This is processor time, independent of other load, unless the function mostly waits.
     """
     wall = time.perf_counter()
     computed = clocked(run)
     passed = time.perf_counter() - wall
-    # Little computing in much time is waiting, which the caller waits for too; else the wall clock shows the load of others
+    # A function that mostly waits is timed by the wall clock; for others that would include the load of others
     return passed if computed < MOSTLY_WAITING * passed else computed
 
 
@@ -105,13 +105,13 @@ def seconds_by_size(
     if n == 1 < most and some < SLOW:
         n = min(most, max(2, int(SECOND / some)))
         some = seconds(n)
-    # Two sizes give a line: its slope is a unit's share, its start what a call costs by itself
+    # Two sizes give a line: its slope is the cost of a unit, its intercept that of a call
     return one, one if n == 1 else max(0.0, some - one) / (n - 1)
 
 
 @functools.cache
 def _machine() -> str:
-    """Name the machine and the kernels that the rates are of."""
+    """Name the machine and the version of the kernels."""
     from exactshap import __version__
 
     kernels = [str(path.stat().st_mtime_ns) for path in Path(__file__).parents[1].glob("_native/exactshap.*")]
@@ -125,18 +125,18 @@ def _file() -> Path:
 
 
 def _kept() -> dict[str, float]:
-    """Return what was measured here before; nothing where the file is missing, damaged or another machine's."""
+    """Return the stored rates; none if the file is missing, damaged or of another machine."""
     try:
         found = json.loads(_file().read_text(encoding="utf-8"))
         rates = found["rates"] if found["machine"] == _machine() else {}
-        # A file may hold anything: other numbers cannot be the seconds of one unit
+        # A file may contain anything: other numbers cannot be seconds of a unit
         return {str(name): float(rate) for name, rate in rates.items() if 0.0 < float(rate) < 1.0}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 
 def _keep() -> None:
-    """Write the rates down; where that is not possible they last as long as the process."""
+    """Store the rates, or keep them for this process if that fails."""
     try:
         with atomic_write(_file()) as draft:
             draft.write_text(json.dumps({"machine": _machine(), "rates": dict(_RATES)}, indent=1), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Check numbers that people pass, and parameters and sample weights of estimators, by scikit-learn's public names only."""
+"""Check numbers from users, and parameters and sample weights of estimators, by scikit-learn's public names only."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from exactshap.errors import InputError, message
 
 
 def is_number(value: object, least: float = 0.0, *, whole: bool = False, above: bool = False) -> bool:
-    """Return whether a value is a finite number of at least ``least``, or above it."""
+    """Say whether a value is a finite number of at least ``least``, or above it."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer) if whole else (int, float, np.number)):
         return False
     return bool((least < value if above else least <= value) and value < math.inf)
 
 
 def check_count(name: str, value: object, least: int = 1) -> int:
-    """Return a whole number of at least ``least``. Anything else is refused by its name.
+    """Return a whole number of at least ``least``, or refuse it by its name.
 
     >>> check_count("k", np.int64(3))
     3
@@ -30,7 +30,7 @@ def check_count(name: str, value: object, least: int = 1) -> int:
 
 
 def check_share(name: str, value: Any) -> None:
-    """Refuse what is no number between 0 and 1, such as the level of an interval."""
+    """Refuse all but a number between 0 and 1, such as the level of an interval."""
     if not is_number(value, above=True) or value >= 1:
         raise InputError(message(f"The {name!r} parameter must be a float in (0, 1)", f"Got {value!r}"))
 

@@ -21,12 +21,12 @@ except ImportError:  # Windows, where a file that is being written cannot be rem
 from exactshap.errors import InputError, ModelFormatError, message
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{8}\.exactshap\.part")
-# Where files cannot be locked, only the age of a draft tells that its writer is gone.
+# Where files cannot be locked, an old draft counts as abandoned.
 _SECONDS_UNTIL_STALE = 86_400.0
 
 
 def check_suffix(path: str | os.PathLike[str], known: tuple[str, ...], what: str, do: str) -> None:
-    """Refuse a file name with the ending of another format; no ending is fine.
+    """Refuse a file name with the suffix of another format; no suffix is fine.
 
     >>> check_suffix("report.html", (".html",), "A report", "")
     """
@@ -38,7 +38,7 @@ def check_suffix(path: str | os.PathLike[str], known: tuple[str, ...], what: str
 def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
     """Refuse a device, a pipe or a socket: reading one may never return.
 
-    What is not there and folders stay errors of the system.
+    Missing files and folders remain errors of the system.
 
     >>> check_regular(os.devnull)
     Traceback (most recent call last):
@@ -63,11 +63,11 @@ def _refuse_irregular(facts: os.stat_result, path: str | os.PathLike[str]) -> os
 
 def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
     """Open a regular file for reading, or refuse it without waiting; see :func:`check_regular`."""
-    check_regular(path)  # before it is opened, which has effects on some devices
-    # O_NONBLOCK: a pipe that took the file's place since the check is opened without waiting for a writer
+    check_regular(path)  # first, as opening has effects on some devices
+    # O_NONBLOCK: a pipe that has replaced the file since the check does not wait for a writer
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
-        _refuse_irregular(os.fstat(descriptor), path)  # it may have been replaced meanwhile
+        _refuse_irregular(os.fstat(descriptor), path)  # the file may have been replaced
         return open(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
@@ -75,13 +75,13 @@ def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
 
 
 def read_bounded(path: str | os.PathLike[str], max_bytes: int) -> bytes:
-    """Return a regular file's bytes, or refuse one that has more."""
+    """Return the bytes of a regular file, or refuse one with more than ``max_bytes``."""
     with open_regular(path) as file:
         size, name = os.fstat(file.fileno()).st_size, os.path.basename(path)
         if size > max_bytes:
             got = f"It has {size} bytes; the limit is {max_bytes}"
             raise ModelFormatError(message(f"{name!r} is too large", got, "Raise max_bytes="))
-        # One byte more than the size: files of the system (/proc) claim to be empty, others may grow
+        # One byte more than the size, as files in /proc claim to be empty and others may grow
         content = file.read(size + 1)
     if len(content) > size:
         got = f"It has more than the {size} bytes that the system announced"
@@ -91,9 +91,9 @@ def read_bounded(path: str | os.PathLike[str], max_bytes: int) -> bytes:
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path in the same folder; move it over ``path`` on success, remove it on any failure or interrupt.
+    """Give a temporary path in the same folder; move it over ``path`` on success, remove it on failure or interrupt.
 
-    What a killed process left behind in that folder is removed first; a draft that another process is writing stays.
+    Drafts of killed processes in that folder are removed first; drafts that another process is writing stay.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -109,7 +109,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     draft, lock = _locked_draft(target)
     try:
         yield draft
-        # Within one folder this is one step: readers see the old file or the new one
+        # Atomic within one folder: readers see the old file or the new one
         os.replace(draft, target)
     finally:
         os.close(lock)
@@ -119,25 +119,25 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 def _locked_draft(target: Path) -> tuple[Path, int]:
     """Make an empty locked draft next to ``target``.
 
-    The lock holds for as long as this process lives and the descriptor is open.
+    The lock lasts until the process ends or the descriptor is closed.
     """
     while True:
-        # A name of its own for each save: two at a time never write to one draft
+        # A unique name, so that two saves never share a draft
         draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.exactshap.part")
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        if fcntl is None:  # an open descriptor would keep Windows from replacing the target
+        if fcntl is None:  # Windows cannot replace the target with an open descriptor
             os.close(descriptor)
             return draft, os.open(os.devnull, os.O_RDONLY)
         with suppress(OSError):  # a file system without locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        # Otherwise another save took the draft for stale before it was locked
+        # Otherwise another save removed the draft as stale before it was locked
         if os.fstat(descriptor).st_nlink:
             return draft, descriptor
         os.close(descriptor)
 
 
 def _remove_stale_drafts(folder: Path) -> None:
-    """Remove the drafts of killed writers: the lock of a dead process is gone, that of a living one is not."""
+    """Remove the drafts of killed writers, which no process locks."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if _DRAFT.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
@@ -150,7 +150,7 @@ def _remove_if_stale(draft: Path) -> None:
         if time.time() - draft.stat().st_mtime > _SECONDS_UNTIL_STALE:
             draft.unlink(missing_ok=True)
         return
-    # A link of that name must not have its target locked
+    # The target of a link of that name must not be locked
     descriptor = os.open(draft, os.O_RDWR | os.O_NOFOLLOW)
     try:
         with suppress(OSError):

@@ -1,8 +1,8 @@
-"""LAPACK and BLAS on triangles, without Python's lock: what SciPy brings, called so that other threads go on meanwhile.
+"""Call SciPy's LAPACK and BLAS on triangles without Python's lock, so that other threads run meanwhile.
 
-SciPy's own wrappers hold the lock; they stand in where SciPy offers the routines in another form. The routines are the same, and so are
-the bits. Matrices are worked on where they lie, column by column, and may be blocks of larger ones; what is above the diagonal of a
-triangle is neither read nor written.
+SciPy's own wrappers, which hold the lock, are the fallback where SciPy offers the routines in another form; the bits are the same.
+Matrices are changed in place, column by column, and may be blocks of larger ones; entries above the diagonal of a triangle are
+neither read nor written.
 
 Half of the seconds of observational values are triangular solves of some 250 background rows (0.21 of 0.39 s for 200 rows of 7 columns).
 With the lock held, four threads would take twice as long.
@@ -21,11 +21,11 @@ import numpy as np
 from exactshap._runtime.types import Foreign
 
 _ITEM = np.dtype(np.float64).itemsize
-_TRIANGLE_ROWS = 64  # rows of a triangle that LAPACK inverts at once
+_TRIANGLE_ROWS = 64  # largest triangle that LAPACK inverts at once, in rows
 _BELOW = np.tri(_TRIANGLE_ROWS, dtype=bool)
-# Options of LAPACK: which triangle; a diagonal that is not taken for ones.
+# Options of LAPACK: lower triangle, non-unit diagonal.
 _LOWER, _UPPER, _PLAIN = b"L", b"U", b"N"
-# SciPy's signature of a routine with 32-bit integers, which is what is called here: characters, integers and doubles by address.
+# SciPy's signature of a routine with 32-bit integers, as called here: characters, integers and doubles by address.
 # Builds with 64-bit integers (ILP64) have other signatures and are not called.
 _KNOWN = re.compile(r"void \(((char|int|\w+_d) \*(, )?)+\)")
 
@@ -39,7 +39,7 @@ def factorise_lower(matrix: np.ndarray) -> bool:
 
 
 def invert_lower(triangle: np.ndarray) -> bool:
-    """Set L to its inverse; return whether that failed, as a number on the diagonal is zero."""
+    """Set L to its inverse; return whether that failed because of a zero on the diagonal."""
     return _lapack("dtrtri", triangle, _LOWER, _PLAIN)
 
 
@@ -63,7 +63,7 @@ def invert_triangle(lower: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 
 def invert_factored(factor: np.ndarray) -> bool:
-    """Set L to the lower triangle of (L L^T)^-1; return whether that failed, as a number on the diagonal is zero."""
+    """Set L to the lower triangle of (L L^T)^-1; return whether that failed because of a zero on the diagonal."""
     return _lapack("dpotri", factor, _LOWER)
 
 
@@ -75,17 +75,17 @@ def square_lower(triangle: np.ndarray) -> None:
 def multiply_by_lower(
     triangle: np.ndarray, matrix: np.ndarray, scale: float = 1.0, *, from_right: bool = False, transposed: bool = False
 ) -> np.ndarray:
-    """Set B to scale L B, or to scale B L ``from_right``. L^T takes the place of L where it is ``transposed``. Return B."""
+    """Set B to scale L B, or to scale B L ``from_right``, with L^T for L if ``transposed``. Return B."""
     return _blas("dtrmm", triangle, matrix, scale, from_right=from_right, transposed=transposed)
 
 
 def solve_lower(triangle: np.ndarray, matrix: np.ndarray, *, transposed: bool = False) -> np.ndarray:
-    """Set B to L^-1 B, or to L^-T B where it is ``transposed``. Return B."""
+    """Set B to L^-1 B, or to L^-T B if ``transposed``. Return B."""
     return _blas("dtrsm", triangle, matrix, 1.0, transposed=transposed)
 
 
 def solve_upper(triangle: np.ndarray, matrix: np.ndarray, *, transposed: bool = False) -> np.ndarray:
-    """Set B to U^-1 B, or to U^-T B where it is ``transposed``. Return B. What is below the diagonal of U is not read."""
+    """Set B to U^-1 B, or to U^-T B if ``transposed``; entries below the diagonal of U are not read. Return B."""
     return _blas("dtrsm", triangle, matrix, 1.0, _UPPER, transposed=transposed)
 
 
@@ -95,7 +95,7 @@ def solve_factored(factor: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 def _lapack(name: str, triangle: np.ndarray, *options: bytes) -> bool:
-    """Call a routine for one triangle, which says last whether it failed."""
+    """Call a routine for one triangle, and return whether it failed."""
     _check_sides(triangle, len(triangle))
     if not triangle.size:
         return False
@@ -146,7 +146,7 @@ def _placed(matrix: np.ndarray, *, written: bool = False) -> tuple[ctypes.c_void
     if written and not matrix.flags.writeable:
         raise ValueError("A matrix that is overwritten must not be read-only")
     n_rows, n_columns = matrix.shape
-    # NumPy gives a single column any stride
+    # A single column may have any stride in NumPy
     apart = matrix.strides[1] // _ITEM if n_columns > 1 else n_rows
     lies_well = matrix.flags.aligned and (n_rows <= 1 or matrix.strides[0] == _ITEM) and apart >= n_rows
     if matrix.dtype != np.float64 or not lies_well:
@@ -155,7 +155,7 @@ def _placed(matrix: np.ndarray, *, written: bool = False) -> tuple[ctypes.c_void
 
 
 def _called(routine: Foreign, *arguments: Any) -> None:
-    """Call a routine of Fortran, which takes numbers by their addresses, too."""
+    """Call a Fortran routine, which takes all arguments by address."""
     routine(*map(_slot, arguments))
 
 
@@ -167,7 +167,7 @@ def _slot(argument: Any) -> Any:
 
 @functools.cache
 def _routine(module: str, name: str) -> Any:
-    """Return a routine that SciPy offers to compiled code; None where it takes other arguments than are known here."""
+    """Return a routine that SciPy offers to compiled code, or None if its signature is unknown here."""
     from scipy import LowLevelCallable
 
     found = LowLevelCallable.from_cython(importlib.import_module(f"scipy.linalg.{module}"), name)

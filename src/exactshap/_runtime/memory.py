@@ -1,4 +1,4 @@
-"""The memory that this process may use."""
+"""Find the memory that this process may use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIMITS_OF_CONTAINERS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/mem
 
 
 def physical_memory() -> float:
-    """Return this process' usable memory in bytes. It is the machine's, or less where the process may use less."""
+    """Return the usable memory of this process in bytes, at most the machine's."""
     limits = [_memory_of_machine()]
     if resource is not None:
         limits += [float(soft) for soft in [resource.getrlimit(resource.RLIMIT_AS)[0]] if soft != resource.RLIM_INFINITY]
@@ -36,5 +36,5 @@ def _limits_of_containers() -> Iterator[float]:
     for path in _LIMITS_OF_CONTAINERS:
         try:
             yield float(Path(path).read_text())
-        except (OSError, ValueError):  # not there, or "max"
+        except (OSError, ValueError):  # no such file, or "max"
             continue

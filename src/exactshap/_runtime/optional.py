@@ -1,4 +1,4 @@
-"""What is imported on first use: optional libraries, named with their fix when missing, and names of our own doors."""
+"""Import optional libraries and names of our own packages on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INSTALL_FRAMES = 'Install one with: pip install "exactshap[frames]"'
 
 
 def require(module: str, extra: str, *, purpose: str) -> ModuleType:
-    """Import a module, or say which extra brings it.
+    """Import a module, or name the extra that installs it.
 
     >>> require("json", "frames", purpose="Reading JSON").__name__
     'json'
@@ -30,7 +30,7 @@ def require(module: str, extra: str, *, purpose: str) -> ModuleType:
 
 
 def first_installed(modules: tuple[str, ...]) -> str | None:
-    """Return the first of some modules that is installed, without importing it.
+    """Return the first installed one of some modules, without importing it.
 
     >>> first_installed(("no_such_module", "json"))
     'json'
@@ -39,9 +39,9 @@ def first_installed(modules: tuple[str, ...]) -> str | None:
 
 
 def on_first_use(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a door's ``__getattr__``, which imports names on first use.
+    """Return a package's ``__getattr__``, which imports names on first use.
 
-    ``names`` are, for each module below ``package`` or with a full name, those that it holds.
+    ``names`` maps each module, below ``package`` or by full name, to its names.
 
     >>> on_first_use("os", {"path": "join split"})("join")("a", "b")
     'a/b'

@@ -1,7 +1,7 @@
-"""Settings of the whole process, made by the first block that wants them and undone by the last one: BLAS on one thread, no warnings.
+"""Change settings of the whole process from the first nested block to the last: BLAS on one thread, no warnings.
 
-Small factorisations gain nothing from several threads, and wait for cores that others use. In the process of a command, no collection
-of garbage while libraries are imported. And one that stays: OpenMP on one thread in a process that was forked.
+Small factorisations gain nothing from several threads, and wait for cores that others use. A command collects no garbage while
+libraries are imported. One setting stays: OpenMP on one thread in a forked process.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from exactshap._runtime.types import Foreign
 
 
 class OfTheProcess(ContextDecorator):
-    """A setting of the whole process inside of some blocks: the first one to come makes it, the last one to leave undoes it.
+    """Hold a setting of the whole process: the first block to enter makes it, the last one to leave undoes it.
 
-    Each block for itself would put back what it found, which is another one's setting, for good.
+    If each block restored what it saw on entry, that could be the setting of another block, for good.
     """
 
     def __init__(self, setting: Callable[[], AbstractContextManager[Any]]) -> None:
@@ -31,7 +31,7 @@ class OfTheProcess(ContextDecorator):
 
     def __enter__(self) -> None:
         with STEP:
-            # Under the lock, as blocks of other threads come and go meanwhile
+            # Under the lock, as other threads enter and leave blocks meanwhile
             if self._blocks == 0:
                 self._current = self._setting()
                 self._current.__enter__()
@@ -50,7 +50,7 @@ class _WhileOpen(type):
 
 
 class _Whatever(Warning, metaclass=_WhileOpen):
-    """All warnings while a block is open, else none: copies of the filter, which other libraries put back later, do nothing."""
+    """Match all warnings while a block is open, else none, so that copies of the filter restored later do nothing."""
 
 
 _EVERY = "ignore", None, _Whatever, None, 0
@@ -58,9 +58,9 @@ _EVERY = "ignore", None, _Whatever, None, 0
 
 @contextmanager
 def _ignored() -> Iterator[None]:
-    """Not by ``catch_warnings``: libraries open and close theirs on other threads meanwhile, and put back the filters they found."""
+    """Ignore warnings without ``catch_warnings``, as blocks on other threads restore the filters that they saw."""
     found: Any = warnings.filters
-    # In front of all other filters, and removed as an object: whatever others insert meanwhile stays
+    # Inserted before all other filters and removed as an object, so that filters of others stay
     found.insert(0, _EVERY)
     try:
         yield
@@ -76,10 +76,10 @@ without_warnings = OfTheProcess(_ignored)
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Collect no garbage, and set apart what is there at the end.
+    """Collect no garbage, and freeze the objects that exist at the end.
 
-    scikit-learn brings 300,000 objects that stay. The collector would go through them again and again as they come, in a tenth of
-    the time, and whenever it looks at all objects later.
+    scikit-learn creates 300,000 permanent objects. The collector would traverse them repeatedly, which takes a tenth of the import,
+    and again in each later full collection.
     """
     if not gc.isenabled():
         yield
@@ -97,7 +97,7 @@ without_collection = OfTheProcess(_uncollected)
 
 @functools.cache
 def _libraries() -> list[Any]:
-    """Return the BLAS libraries of numpy and scipy: looking for them takes milliseconds, asking them microseconds."""
+    """Return the BLAS libraries of numpy and scipy, which take milliseconds to find."""
     import scipy.linalg  # noqa: F401 - loads scipy's own
     from threadpoolctl import ThreadpoolController
 
@@ -117,8 +117,8 @@ def _one_thread() -> Iterator[None]:
 
 
 def _set(library: Foreign, n_threads: int) -> None:
-    """Limit a library, on whatever thread: threadpoolctl 3.8 lets the documented call do nothing but on the first one that made it."""
-    # The private name where there is one, as the public one may do nothing on this thread
+    """Limit a library on any thread; the documented call of threadpoolctl 3.8 only works on the first thread."""
+    # The private name if it exists, as the public one may do nothing on this thread
     getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
 
 
@@ -126,12 +126,12 @@ _ONE_THREAD = OfTheProcess(_one_thread)
 
 
 def single_threaded_blas() -> OfTheProcess:
-    """Keep BLAS on one thread: the limit belongs to the whole process, so that the last block to leave restores it."""
+    """Keep BLAS on one thread, a limit of the whole process that the last block to leave restores."""
     _libraries()  # looked for before the step
     return _ONE_THREAD
 
 
-# The thread that a forked process was left with, while nothing was done about it.
+# The only thread of a forked process, until OpenMP is limited there.
 _FORKED: list[int] = []
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _FORKED.append(threading.get_ident()))
@@ -140,17 +140,17 @@ if hasattr(os, "register_at_fork"):
 def without_lost_threads() -> None:
     """Keep OpenMP to one thread in a forked process' first thread.
 
-    That thread lost its team in the fork; others have teams of their own.
+    That thread lost its team in the fork; other threads have their own teams.
 
-    GNU's has the threads of the parent on its books there, and waits for them for ever: in what scikit-learn's histogram boosting,
-    XGBoost or LightGBM predict, if they predicted before the fork. A limit of threads would not hold where a model names its own.
+    GNU's OpenMP would wait for ever for the threads of the parent, in predictions of scikit-learn's histogram boosting, XGBoost
+    or LightGBM, if they predicted before the fork. A limit of threads would not apply to models that set their own.
     """
     if threading.get_ident() not in _FORKED:
         return
     from threadpoolctl import ThreadpoolController
 
     for library in ThreadpoolController().select(user_api="openmp").lib_controllers:
-        # No active level of parallel regions: each runs on the thread that meets it
+        # No active level: each parallel region runs on the thread that enters it
         if limit := getattr(library.dynlib, "omp_set_max_active_levels", None):
             limit(0)
     _FORKED.clear()

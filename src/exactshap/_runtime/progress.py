@@ -1,4 +1,4 @@
-"""What a run says while it works: nothing, calls of the user's function, or one line on standard error that renews itself."""
+"""Report the progress of a run: not at all, by the user's function, or by one updated line on standard error."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from exactshap.errors import ExactshapError
 
 Progress = bool | Callable[[int, int], None] | None
 
-# Seconds before the first word, so that short calls stay silent, and between two.
+# Seconds before the first update, so that short calls stay silent, and between two.
 PATIENCE, RENEWAL = 2.0, 0.5
-# Seconds of work from which on the share of a thread is known: some systems' thread clocks tick every 16 ms.
+# Seconds of work after which a thread's share is known, as some thread clocks tick every 16 ms.
 CLOCKED = 0.1
-# Seconds of a request that a log line says, where no terminal shows its progress.
+# Seconds of a request from which a log line forecasts it, where no terminal shows progress.
 LONG = 60.0
 
 logger = logging.getLogger("exactshap")
@@ -26,7 +26,7 @@ logger = logging.getLogger("exactshap")
 
 @dataclass(frozen=True)
 class Asks:
-    """State what a row costs a model that is called: a sentence, the coalitions (None if unknown), how to need fewer."""
+    """State the calls that a row needs: a sentence, the coalitions (None if unknown), how to need fewer."""
 
     sentence: str
     coalitions: float | None
@@ -34,19 +34,19 @@ class Asks:
 
 
 def fewer_coalitions(n_players: int) -> int:
-    """Return the budget of a first look.
+    """Return the budget for a first impression.
 
     300 coalitions give most functions of a dozen columns errors of some thousandths.
     """
     return max(300, 8 * n_players)
 
 
-_n_evaluated = 0  # coalitions that models were evaluated on, in this process
-_forecasts: list[_Forecast] = []  # of requests under way that call a model
+_n_evaluated = 0  # coalitions evaluated in this process
+_forecasts: list[_Forecast] = []  # requests in progress that call a model
 
 
 def count_coalitions(coalitions: int) -> None:
-    """Count coalitions that a model was evaluated on."""
+    """Count evaluated coalitions."""
     global _n_evaluated
     _n_evaluated += coalitions
     for forecast in tuple(_forecasts):
@@ -71,7 +71,7 @@ def progress_rows(
 
 @contextmanager
 def _logged_rows(total: int, asks: Asks | None, ahead: Callable[[], float] | None) -> Iterator[Callable[[int], None]]:
-    """Log the time of a long request, where nobody watches."""
+    """Log the forecast of a long request, where no terminal shows its progress."""
     forecast = _Forecast(total, asks)
     timer = None if ahead is None else threading.Timer(PATIENCE, forecast.look_ahead, (ahead,))
     if timer is not None:
@@ -102,14 +102,14 @@ def _shown_rows(progress: Progress, total: int, asks: Asks | None) -> Iterator[C
 
 
 def _nowhere(done: int) -> None:
-    """Do nothing: nobody watches."""
+    """Do nothing, as progress is not shown."""
 
 
 _UNWATCHED = nullcontext(_nowhere)
 
 
 class _Forecast:
-    """Log once how long a request takes, where nobody watches and it is long."""
+    """Log once how long a long request takes, where no terminal shows its progress."""
 
     def __init__(self, total: int, asks: Asks | None = None) -> None:
         self.total, self.asks, self.done = total, asks, 0
@@ -132,16 +132,16 @@ class _Forecast:
         process, thread = time.process_time(), time.thread_time()
         try:
             seconds = ahead()
-        except ExactshapError:  # the request itself says what is wrong
+        except ExactshapError:  # the request itself raises the error
             return
         process, thread = time.process_time() - process, time.thread_time() - thread
-        # Pieces are timed by the process' clock, on which the rows run as well: the share of this thread is theirs
+        # Pieces are timed by the process clock, which includes the rows: only the share of this thread is theirs
         share = min(thread / process, 1.0) if process >= CLOCKED else 1.0
         if self.done == 0:
             self.say(seconds * share)
 
     def say(self, seconds: float) -> None:
-        """Log the time, once."""
+        """Log the forecast once."""
         if self.waits and seconds > LONG:
             self.waits = False
             logger.warning(
@@ -152,7 +152,7 @@ class _Forecast:
 
 
 def _share_done(done: int, total: int, coalitions: int, asks: Asks | None) -> float:
-    """Return the share of a request that is done, by rows or by coalitions of rows, whichever is more."""
+    """Return the fraction of a request that is done, by rows or coalitions, whichever is larger."""
     within = 0.0 if asks is None or asks.coalitions is None else min(coalitions / (asks.coalitions * total), 1.0)
     return max(done / max(total, 1), within)
 
@@ -161,7 +161,7 @@ def _share_done(done: int, total: int, coalitions: int, asks: Asks | None) -> fl
 def progress_text(progress: Progress, text: Callable[[int, float], str], first: str = "") -> Iterator[Line]:
     """Show ``text(done, seconds)`` on standard error: with True, or by default once the work is long and someone watches.
 
-    ``first`` stands in a line of its own above.
+    ``first`` is a line above.
     """
     line = Line(text, first)
     if callable(progress) or progress is False or (progress is None and not is_watched()):
@@ -184,7 +184,7 @@ def is_watched() -> bool:
 
 
 class Line:
-    """Rewrite one line on standard error from a thread of its own."""
+    """Rewrite one line on standard error from a separate thread."""
 
     def __init__(self, text: Callable[[int, float], str], first: str = "") -> None:
         self.text, self.first, self.done, self.width = text, first, 0, 0
@@ -195,14 +195,14 @@ class Line:
         self.done = done
 
     def renew(self, patience: float) -> None:
-        """Rewrite the line after ``patience`` seconds and on, until it is stopped."""
+        """Rewrite the line after ``patience`` seconds and periodically, until it is stopped."""
         wait = patience
         while not self.stop.wait(wait):
             self.write()
             wait = RENEWAL
 
     def write(self) -> None:
-        """Write the line over what was there."""
+        """Overwrite the line."""
         words = self.text(self.done, time.perf_counter() - self.started)
         if self.first and not self.width:
             print(self.first, file=sys.stderr)
@@ -210,7 +210,7 @@ class Line:
         self.width = len(words)
 
     def close(self, *, always: bool) -> None:
-        """Write the last state and leave the line; nothing if nothing was shown."""
+        """Write the last state and end the line, if anything was shown."""
         if self.width or always:
             self.write()
             print(file=sys.stderr, flush=True)
@@ -232,7 +232,7 @@ def _rows_text(done: int, total: int, seconds: float, coalitions: int = 0, of_ea
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words, in the unit that suits it.
+    """Return a time as text, in a suitable unit.
 
     >>> [duration(seconds) for seconds in (0.0123, 45.0, 104.0, 600.0, 14000.0, 900000.0)]
     ['0.012 s', '45 s', '100 s', '10 min', '3.9 hours', '10 days']

@@ -1,6 +1,6 @@
-"""Work on threads: each task is compiled code or linear algebra, which scales badly when BLAS splits it itself.
+"""Run tasks on threads: compiled code or linear algebra, which scales badly when BLAS uses threads itself.
 
-BLAS runs on one thread meanwhile, so that ``n_jobs`` alone says how many cores are taken, and the bits do
+BLAS runs on one thread meanwhile, so that ``n_jobs`` alone sets the number of cores, and the bits do
 not depend on it.
 """
 
@@ -32,7 +32,7 @@ __all__ = [
 T = TypeVar("T")
 Result = TypeVar("Result")
 
-# Values of a coalition's largest matrix: below that, threads cost more than they save.
+# Values of a coalition's largest matrix, below which threads cost more than they save.
 THREADED_VALUES = 2.0**14
 
 _JOBS: ContextVar[int | None] = ContextVar("n_jobs", default=None)
@@ -40,7 +40,7 @@ _JOBS: ContextVar[int | None] = ContextVar("n_jobs", default=None)
 
 @contextmanager
 def using_jobs(n_jobs: int | None) -> Iterator[None]:
-    """Let coalitions inside run on ``n_jobs`` threads, with joblib's conventions."""
+    """Run coalitions within the block on ``n_jobs`` threads, with joblib's conventions."""
     token = _JOBS.set(n_jobs)
     try:
         yield
@@ -49,17 +49,17 @@ def using_jobs(n_jobs: int | None) -> Iterator[None]:
 
 
 def asked_jobs() -> int | None:
-    """Return the ``n_jobs`` of the explainer that is at work."""
+    """Return the ``n_jobs`` of the current explainer."""
     return _JOBS.get()
 
 
 def n_threads(size: float) -> int:
-    """Return on how many threads coalitions of matrices of ``size`` values run."""
+    """Return the number of threads for coalitions with matrices of ``size`` values."""
     return 1 if size < THREADED_VALUES else worker_count(_JOBS.get())
 
 
 def worker_count(n_jobs: int | None) -> int:
-    """Return the number of threads that ``n_jobs`` asks for, with joblib's conventions; None is one.
+    """Return the number of threads for ``n_jobs``, with joblib's conventions; None is one.
 
     >>> worker_count(None), worker_count(3)
     (1, 3)
@@ -74,7 +74,7 @@ def worker_count(n_jobs: int | None) -> int:
 def map_in_threads(function: Callable[[T], Result], tasks: Iterable[T], n_jobs: int | None) -> Generator[Result, None, None]:
     """Yield ``function(task)`` in the order of the tasks, from ``n_jobs`` threads: the same bits for every number of threads.
 
-    Where the waiting thread is interrupted, or stops asking, the kernels of the others end as well.
+    When the consuming thread is interrupted or stops iterating, the kernels of the others end as well.
 
     >>> list(map_in_threads(abs, [-2, 1, -3], n_jobs=2))
     [2, 1, 3]
@@ -110,31 +110,31 @@ def _from_pool(function: Callable[[T], Result], tasks: Iterable[T], workers: int
             for future in futures:
                 yield future.result()
         except BaseException:
-            # Kernels of the other threads look at this flag; without it the pool would wait for them to end by themselves
+            # Kernels of the other threads poll this flag; without it the pool would wait for them to finish
             cancellation.set()
             pool.shutdown(cancel_futures=True)
             raise
 
 
 def coalitions_in_threads(function: Callable[[T], Result], tasks: Sequence[T], size: float) -> list[Result]:
-    """Return ``function(task)`` for every coalition, in order. It runs on the threads that :func:`n_threads` grants."""
+    """Return ``function(task)`` for every coalition, in order, on :func:`n_threads` threads."""
     return list(map_in_threads(function, tasks, min(n_threads(size), max(1, len(tasks)))))
 
 
 def map_on_workers(function: Callable[..., Any], tasks: Iterable[Sequence[Any]]) -> Iterator[Any] | None:
-    """Return ``function(*task)`` in the order of the tasks, from joblib's active backend; None where no other than this process is set.
+    """Return ``function(*task)`` in the order of the tasks, from joblib's active backend; None without workers.
 
     >>> map_on_workers(abs, [(-2,)]) is None
     True
     """
-    if asked_jobs() is not None:  # this call says itself how many threads it takes
+    if asked_jobs() is not None:  # this call has its own number of threads
         return None
-    if "joblib.parallel" not in sys.modules:  # no backend is set, and the import takes longer than most explanations
+    if "joblib.parallel" not in sys.modules:  # no backend can be set yet, and the import takes longer than most explanations
         return None
     from joblib import Parallel, delayed, effective_n_jobs
 
     if effective_n_jobs(None) < 2:
         return None
-    # Not every backend has generators
+    # Not every backend supports generators
     found: Iterator[Any] = iter(Parallel()(delayed(function)(*task) for task in tasks))
     return found

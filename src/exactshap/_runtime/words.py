@@ -1,4 +1,4 @@
-"""Facts and tables as text and as HTML, for what is printed in a terminal and shown in a notebook."""
+"""Format facts and tables as text and HTML, for terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEFT = "text-align:left;vertical-align:top"
 
 
 def wrap_field(name: str, text: str, width: int = 116) -> str:
-    """Return a name and its text, wrapped to the right of the name.
+    """Return a name and, to its right, its wrapped text.
 
     >>> print(wrap_field("method", "a few words and more", width=30))
       method          a few words
@@ -39,7 +39,7 @@ def fields_text(title: str, facts: Mapping[str, str]) -> str:
 
 
 def fields_html(title: str, facts: Mapping[str, str], below: str = "") -> str:
-    """Return a title, facts and markup below them as one element; text is escaped, its control characters are replaced.
+    """Return a title, facts and markup below them as one element, with escaped text.
 
     >>> fields_html("A < B", {})
     '<div><strong>A &lt; B</strong><table></table></div>'
@@ -84,10 +84,10 @@ def table_html(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 class PrintedTable:
-    """Print a table between facts and lines, as text and in notebooks: what ``_head``, ``_table`` and ``_more`` return."""
+    """Print ``_head``, ``_table`` and ``_more`` of an object as text and in notebooks."""
 
     def _head(self) -> tuple[str, Mapping[str, str]] | None:
-        """Return a title and facts, if there are such."""
+        """Return a title and facts, if there are any."""
         return None
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
@@ -95,7 +95,7 @@ class PrintedTable:
         raise NotImplementedError
 
     def _more(self) -> str:
-        """Return what stands below the table."""
+        """Return the lines below the table."""
         return ""
 
     def __repr__(self) -> str:
@@ -109,7 +109,7 @@ class PrintedTable:
 
 
 def more_than(n_shown: int, n: int, words: str = "more") -> str:
-    """Return how many are not shown, if any.
+    """Return a note on how many are not shown, if any.
 
     >>> more_than(10, 12), more_than(10, 3)
     ('(2 more)', '')

@@ -1,4 +1,4 @@
-"""Input validation: whatever table comes in becomes a :class:`exactshap.frames.Table`; nothing else in the package knows pandas or polars."""
+"""Validate tables of any library as :class:`exactshap.frames.Table`, so that the rest of the package knows neither pandas nor polars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a table against those that a model was fitted with."""
+"""Compare the columns of a table with those that a model was fitted with."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from exactshap.errors import InputError, InputTypeError, UnknownNameError, messa
 from exactshap.frames._table import Table
 
 _NAMES_SHOWN = 12
-_UNNAMED = "text"  # the column that a Series of texts without a name becomes
+_UNNAMED = "text"  # name of a column from an unnamed Series of texts
 
 
 def check_columns(
     table: Table, names: Sequence[str] | None, n_features: int, *, owner: str, what: str = "X", align: bool = False
 ) -> Table:
-    """Check a table's columns against the names of the fit. The messages are scikit-learn's.
+    """Check a table's columns against the names of the fit, with scikit-learn's messages.
 
     ``owner`` is the model's name and ``what`` the table's; ``align`` reorders the columns of a frame by name instead of refusing another order.
 
@@ -40,9 +40,9 @@ def check_columns(
 
 
 def with_dtypes_of(reference: Table, table: Table) -> Table:
-    """Return rows in the reference rows' dtypes, where no cell changes.
+    """Return rows in the dtypes of the reference rows, where no cell changes.
 
-    Hybrids of the two then have these dtypes: categories stay categories, and float32 stays float32. Numbers that would change are left.
+    Hybrids of the two then have these dtypes: categories stay categories, and float32 stays float32. Numbers that would change keep theirs.
 
     >>> from exactshap.frames import as_table
     >>> reference = as_table(np.ones((2, 2), np.float32))
@@ -60,9 +60,9 @@ def with_dtypes_of(reference: Table, table: Table) -> Table:
 
 
 def with_column_of(reference: Table, table: Table) -> Table:
-    """Return a list or Series of texts in the container and under the name of the reference's column.
+    """Return a list or Series of texts with the container and the name of the reference's column.
 
-    A Series with another name stays as it is, and is refused with its name.
+    A Series with another name is not changed, and refused later.
 
     >>> from exactshap.frames import as_table
     >>> import pandas as pd
@@ -93,7 +93,7 @@ def with_column_of(reference: Table, table: Table) -> Table:
 
 
 def _cast(cells: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
-    """Return numbers in another dtype, or None. None if they are of this dtype already, or one of them would change."""
+    """Return numbers in another dtype, or None if they have it already or one would change."""
     if cells.dtype == dtype or cells.dtype.kind not in "fiub" or dtype.kind not in "fiu":
         return None
     with np.errstate(all="ignore"):
@@ -124,7 +124,7 @@ def _pandas_like(reference: Table, table: Table) -> Table:
 
 
 def _changed(column: Any, cast: Any) -> np.ndarray:
-    """Return which cells of a pandas column are others after a cast."""
+    """Return which cells of a pandas column change in a cast."""
     before, after = column.astype(object).to_numpy(), cast.astype(object).to_numpy()
     gone, missing = column.isna().to_numpy(), cast.isna().to_numpy()
     differs = [bool(one != other) for one, other in zip(before[~gone & ~missing], after[~gone & ~missing], strict=True)]
@@ -134,7 +134,7 @@ def _changed(column: Any, cast: Any) -> np.ndarray:
 
 
 def _frame_like(reference: Table, table: Table) -> Table:
-    """Return frames of other libraries in the reference's dtypes. These libraries stack only columns of one dtype."""
+    """Return frames of libraries that stack only equal dtypes in the reference's dtypes."""
     here, there = table.readable(), reference.readable()
     if here.implementation is not there.implementation:
         return table
@@ -145,7 +145,7 @@ def _frame_like(reference: Table, table: Table) -> Table:
             try:
                 cast = mine.cast(dtype)
                 same = cast.null_count() == mine.null_count() and bool((cast.cast(mine.dtype) == mine).all())
-            except Exception:  # each library has errors of its own for text that is no number, or no known category
+            except Exception:  # each library has its own errors for invalid numbers or categories
                 same = False
             if not same:
                 what, got = f"{table.label(j)} of X and of the background do not mix", f"Got {mine.dtype} and {dtype}"
@@ -169,7 +169,7 @@ def _name_message(wanted: list[str], got: list[str], what: str) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    """Return names as text, only the first of many.
+    """Return names as text, shortened if there are many.
 
     >>> _listed(["a", "b"]), _listed(["a"] * 13)[-16:]
     ("['a', 'b']", "'a', ... 1 more]")
@@ -179,5 +179,5 @@ def _listed(names: list[str]) -> str:
 
 
 def _selection(wanted: list[str], what: str) -> str:
-    """Return code that takes the wanted columns; few names are written out."""
+    """Return code that selects the wanted columns, with names written out if they are few."""
     return f"{what}[{wanted}]" if len(wanted) <= _NAMES_SHOWN else f"{what}[names], with the names in the order of the fit"

@@ -1,4 +1,4 @@
-"""Hybrid rows: cells of one table where a coalition says so, and of another everywhere else."""
+"""Build hybrid rows: cells of one table inside a coalition, and of another outside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from exactshap.frames._table import Table, sparse_hybrid
 
 
 def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
-    """Return hybrid rows, each with a coalition of its own: of arrays, and of pandas frames of one dtype of numbers; else None.
+    """Return hybrid rows with one coalition each, for arrays and pandas frames of one numeric dtype; else None.
 
     ``rows`` and ``references`` (n,) are row numbers of ``here`` and of ``other``; ``columns`` (n, n_columns) says which cells come from ``here``.
 
@@ -31,9 +31,9 @@ def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.nda
 
 
 def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return the cells of ``here`` where ``columns`` says so, and of ``other``: doubles become singles where ``kind`` has those.
+    """Return the cells of ``here`` where ``columns`` is True, else of ``other``, in the precision of ``kind``.
 
-    They are stacked with rows of that kind, so rounding them changes nothing that is compared: any row will do.
+    They are stacked with rows of that kind and only compared with each other, so rounding does no harm.
 
     >>> rows = np.array([[1.0, 2.0]])
     >>> mixed_cells(rows, rows[0], np.array([[3.0, 4.0]]), np.array([[True, False]]))
@@ -49,12 +49,12 @@ def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: 
 
 
 def _rows(numbers: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return some rows; of a frame's numbers, which lie column by column, ``take`` would copy all of them first."""
+    """Return some rows; ``take`` would first copy a whole frame, which is stored by column."""
     return numbers.take(chosen, axis=0) if numbers.flags.c_contiguous else numbers[chosen]
 
 
 def _numbers(table: Table) -> np.ndarray | None:
-    """Return the numbers of an array or one-dtype pandas frame, uncopied. None of other tables."""
+    """Return the numbers of an array or pandas frame of one dtype without a copy, else None."""
     if table.is_sparse:
         return None
     if not table.is_frame:
@@ -63,7 +63,7 @@ def _numbers(table: Table) -> np.ndarray | None:
 
 
 def _of_numbers(kind: Table, values: np.ndarray, rows: np.ndarray) -> Table:
-    """Return numbers as a table of the same kind; ``rows`` name the index of a frame."""
+    """Return numbers as a table of the same kind, with ``rows`` of the index of a frame."""
     if not kind.is_frame:
         return Table(values, None, *values.shape)
     frame = kind.native
@@ -74,7 +74,7 @@ def _of_numbers(kind: Table, values: np.ndarray, rows: np.ndarray) -> Table:
 def hybrid_columns(
     here: Table, other: Table, rows: Sequence[np.ndarray], references: Sequence[np.ndarray], coalitions: np.ndarray
 ) -> Table | None:
-    """Return hybrid rows of pandas frames of equal dtypes, whatever these are: share k of them has coalition k. None of other tables.
+    """Return hybrid rows of pandas frames of equal dtypes, one share for each coalition; None for other tables.
 
     Whole columns are replaced, so that dtypes, categories and gaps stay. ``rows`` and ``references`` are row numbers of ``here`` and of
     ``other``, a pair of arrays for each share; ``coalitions`` (n_shares, n_columns) says which columns come from ``here``.
@@ -96,7 +96,7 @@ def hybrid_columns(
 
 
 def above(top: Table, below: Table) -> Table:
-    """Return the rows of two tables of one kind under each other. Frames of one dtype of numbers keep the index of the rows on top.
+    """Stack the rows of two tables of one kind; frames of one numeric dtype keep the upper rows' index.
 
     >>> from exactshap.frames import as_table
     >>> above(as_table([[1.0]]), as_table([[2.0]])).native

@@ -1,4 +1,4 @@
-"""Rows of more than one axis (windows, pictures) and of several inputs, as the flat rows that games are about."""
+"""Flatten rows with several axes (windows, images) or several inputs, as games need flat rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXAMPLE = "Pass the axes of a row: shape={'time': 24, 'variable': ['load', 'win
 
 @dataclass(frozen=True)
 class Axes:
-    """The named axes of the rows of one input."""
+    """Hold the named axes of the rows of one input."""
 
     input: str  # its name; "" if it is the only one
     labels: dict[str, tuple[str, ...]]  # by axis name
@@ -39,8 +39,8 @@ class Axes:
         return [self.named(labels) for labels in itertools.product(*self.labels.values())]
 
     def blocks(self, spec: Any, start: int) -> dict[str, list[int]]:
-        """Return the columns of each block: ``spec`` maps axes to lengths of blocks; other axes are not cut."""
-        # Numbers of flat columns in the shape of a row: cutting this array cuts the columns
+        """Return the columns of each block; ``spec`` maps axes to lengths of blocks, other axes are whole."""
+        # Numbers of flat columns in the shape of a row: its slices are the blocks
         place = start + np.arange(self.size).reshape(self.lengths)
         cuts = [self._cuts(axis, wanted) for axis, wanted in _lengths(spec, self).items()]
         found = {}
@@ -63,7 +63,7 @@ class Axes:
 
 
 def _lengths(spec: Any, axes: Axes) -> dict[str, int]:
-    """Return the length of the blocks along each axis; 0: it is not cut."""
+    """Return the length of the blocks along each axis, 0 for whole axes."""
     if isinstance(spec, str):
         spec = [spec]
     wanted = dict(spec) if isinstance(spec, Mapping) else dict.fromkeys(spec, 1)
@@ -77,7 +77,7 @@ def _lengths(spec: Any, axes: Axes) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Shape:
-    """The axes of all inputs of a function, one after another in the flat rows.
+    """Hold the axes of all inputs of a function, in the order of the flat rows.
 
     >>> shape = Shape.of({"time": 2, "variable": ["load", "wind"]})
     >>> shape.names
@@ -99,7 +99,7 @@ class Shape:
                 message("`shape` must map names of axes to lengths or labels", f"Got {shape!r:.200}", _EXAMPLE)
             )
         nested = [isinstance(axes, Mapping) for axes in shape.values()]
-        # Axes map to lengths or labels, inputs map to axes: a mapping among the values decides which it is
+        # Axes map to lengths or labels, inputs map to axes: a mapping among the values means inputs
         if any(nested) and not all(nested):
             do = "Pass axes for each: shape={'picture': {'row': 8, 'column': 8}, 'table': {'column': ['age', 'sex']}}"
             raise InputTypeError(message("`shape` mixes axes and inputs", f"Got {shape!r:.200}", do))
@@ -116,7 +116,7 @@ class Shape:
         return [0, *itertools.accumulate(axes.size for axes in self.inputs)]
 
     def flat(self, rows: Any, what: str) -> np.ndarray:
-        """Return rows of the shape, or flat ones, as (n_rows, n_cells)."""
+        """Return shaped or flat rows as (n_rows, n_cells)."""
         if self.single:
             return _flat(rows, self.inputs[0], what)
         if isinstance(rows, np.ndarray) and rows.shape[1:] == (self.starts[-1],):
@@ -133,7 +133,7 @@ class Shape:
         return np.concatenate(flat, axis=1)
 
     def restored(self, rows: np.ndarray) -> Any:
-        """Return flat rows as the function takes them: one array, or a list of the inputs."""
+        """Return flat rows as the arguments of the function: one array, or a list of inputs."""
         starts = self.starts
         parts = [
             rows[:, a:b].reshape(len(rows), *axes.lengths)
@@ -142,7 +142,7 @@ class Shape:
         return parts[0] if self.single else parts
 
     def groups(self, groups: Any) -> Any:
-        """Return groups along axes as columns by player; groups of columns stay as they are."""
+        """Return groups along axes as columns by player; groups of columns are not changed."""
         if groups is None:
             return None
         if self.single:
@@ -162,7 +162,7 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Shaped:
-    """A function of rows of a shape as a function of flat rows."""
+    """Turn a function of shaped rows into one of flat rows."""
 
     function: Callable[..., Any]
     shape: Shape

@@ -1,6 +1,6 @@
-"""Rows as the user passed them, of whatever library; their cells as float64.
+"""Hold rows as the user passed them, of any library, and convert their cells to float64.
 
-Integers that it cannot represent, text and dates are refused, missing cells become NaN.
+Integers that float64 cannot represent, text and dates are refused; missing cells become NaN.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, message, printable
 
-# Below, every integer is a float64.
+# Up to here every integer is a float64.
 EXACT_INTEGERS = 2.0**53
-# Characters of a row's label in a message.
+# Longest label of a row in a message, in characters.
 _LABEL_CHARACTERS = 60
 
 
@@ -30,12 +30,12 @@ class Table:
     Attributes
     ----------
     native : DataFrame, array or CSR matrix
-        It goes to the model's own ``predict`` untouched.
+        What the model's own ``predict`` receives.
     names : tuple of str or None
         Column names as text; None for arrays.
     n_rows, n_columns : int
     was_column : bool
-        Whether a list or Series of texts was passed: a function of such rows takes these.
+        Whether a list or Series of texts was passed, which a function of such rows receives again.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Table:
     was_column: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy: other threads may ask for more of its properties meanwhile
+        # A copy, as other threads may add cached properties meanwhile
         return dict(self.__dict__)
 
     @property
@@ -65,17 +65,17 @@ class Table:
 
     @functools.cached_property
     def is_plain(self) -> bool:
-        """Return whether this is a pandas frame of NumPy's numeric dtypes only. It is the common and quickest case."""
+        """Say whether this is a pandas frame of NumPy's numeric dtypes, the quickest case."""
         return bool(self.dtypes) and all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in set(self.dtypes))
 
     @functools.cached_property
     def has_one_dtype(self) -> bool:
-        """Whether this is such a frame, of one dtype only: an array with names."""
+        """Say whether this is such a frame of one dtype, an array with names."""
         return self.is_plain and len(set(self.dtypes)) == 1
 
     @functools.cached_property
     def dtypes(self) -> tuple[Any, ...]:
-        """The dtypes of a pandas frame's columns; none of anything else."""
+        """Return the dtypes of a pandas frame's columns, none for other tables."""
         is_pandas = self.is_frame and type(self.native).__module__.partition(".")[0] == "pandas"
         return tuple(self.native.dtypes) if is_pandas else ()
 
@@ -85,9 +85,9 @@ class Table:
         return tuple(self.native.iloc[:, j].array for j in range(self.n_columns))
 
     def readable(self) -> Any:
-        """Return a frame for narwhals with the columns called ``names``. A pandas frame may have numbers or tuples for names."""
+        """Return a frame for narwhals, with text as names of columns."""
         native = self.native
-        # Columns are looked up by ``names``, which are text
+        # Columns are looked up by ``names``, while pandas' labels may be numbers or tuples
         if self._labels is not None:
             native = native.set_axis(list(self.names or ()), axis=1)
         return narwhals().from_native(native, eager_only=True)
@@ -98,7 +98,7 @@ class Table:
 
     @functools.cached_property
     def _labels(self) -> Any:
-        """Return a pandas frame's labels where they are not text, else None."""
+        """Return a pandas frame's labels if they are not text, else None."""
         if not self.is_frame or not self.dtypes or tuple(self.native.columns) == self.names:
             return None
         return self.native.columns
@@ -108,14 +108,17 @@ class Table:
         return Table(native, self.names, n_rows, self.n_columns)
 
     def take(self, rows: Any) -> Table:
-        """Return some rows in the same container. All of them are this table. ``rows`` is a slice or an integer array."""
+        """Return some rows in the same container.
+
+        ``rows`` is a slice or an integer array.
+        """
         if isinstance(rows, slice) and rows.indices(self.n_rows) == (0, self.n_rows, 1):
             return self
-        # A view: nobody writes to what the user passed
+        # A view, as no code writes to the user's rows
         if isinstance(rows, slice) and (not self.is_frame or self.dtypes):
             part = self.native.iloc[rows] if self.is_frame else self.native[rows]
             return self.of_same_columns(part, part.shape[0])
-        # Other rows are taken by their places, so that a slice becomes these
+        # Sparse and other rows are taken by number
         rows = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else np.asarray(rows)
         if not self.is_frame:
             return self.of_same_columns(self.native[rows], len(rows))
@@ -124,7 +127,7 @@ class Table:
         return self.of_same_columns(self.readable()[rows.tolist(), :].to_native(), len(rows))
 
     def copy(self) -> Table:
-        """Return the same rows in memory of their own."""
+        """Return a copy of the rows."""
         # Arrow tables cannot be written to
         own = getattr(self.native, "copy", None) or getattr(self.native, "clone", None)
         is_array = not self.is_frame and not self.is_sparse
@@ -143,7 +146,7 @@ class Table:
         return Table(native, names, self.n_rows, len(names))
 
     def column(self, j: int) -> np.ndarray:
-        """Return one column as a one-dimensional array, of whatever dtype it has."""
+        """Return one column as a one-dimensional array of its own dtype."""
         if self.is_sparse:
             return np.asarray(self.native[:, [j]].toarray()[:, 0])
         if not self.is_frame:
@@ -153,23 +156,26 @@ class Table:
     def numeric(self, *, what: str = "X", absent: float = 0.0) -> np.ndarray:
         """Return a read-only float64 array of shape (n_rows, n_columns). NaN stays; text and dates are refused by column.
 
-        ``absent`` stands in the cells that a sparse matrix does not store.
+        ``absent`` is the value of cells that a sparse matrix does not store.
         """
         if self.is_sparse:
-            # Not stored is 0 to most models, but missing to XGBoost: ``absent`` says which it is
+            # Cells that are not stored are 0 for most models, but missing for XGBoost
             numbers = numeric_array(self.native.toarray(), what)
             return numbers if absent == 0.0 else np.where(stored_mask(self.native), numbers, absent)
         if not self.is_frame:
             return numeric_array(self.native, what)
-        # Wide integers may have lost digits in there: then each column is checked by itself
+        # Wide integers may have lost digits: then each column is checked separately
         if self.is_plain and (values := plain_numbers(self.native, self.dtypes)) is not None:
             return values
-        frame = self.readable()  # once: it costs as much as a column of a few hundred rows
+        frame = self.readable()  # once, as it costs as much as a column of a few hundred rows
         columns = [numeric_column(frame[name], what) for name in self.names or ()]
         return np.stack(columns, axis=1) if columns else np.empty((self.n_rows, 0))
 
     def in_double(self) -> Table:
-        """Return single-precision columns in double precision. Models compute in the precision that they are given."""
+        """Return single-precision columns in double precision.
+
+        Models compute in the precision of their input.
+        """
         if not self.is_frame:
             return Table(self.numeric(), None, self.n_rows, self.n_columns)
         if self.dtypes and np.float32 not in self.dtypes:
@@ -179,28 +185,31 @@ class Table:
         return replace(self, native=self.labelled(frame.to_native()))
 
     def label(self, j: int) -> str:
-        """Return how to name column ``j`` in a message."""
+        """Return the name of column ``j`` for messages."""
         return f"column {self.names[j]!r}" if self.names is not None else f"column {j}"
 
     def row_label(self, i: int) -> str:
-        """Return how to name row ``i`` in a message. Labels of pandas other than 0, 1, ... are part of it."""
+        """Return the name of row ``i`` for messages.
+
+        It includes the pandas label, unless that is the number.
+        """
         index: Any = self.native.index if self.dtypes else None
-        # Labels 0, 1, ... say no more than the number of the row
+        # Labels 0, 1, ... are the numbers of the rows
         if index is None or (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1):
             return f"row {i}"
         return f"row {i} (label {printable(str(index[i]))[:_LABEL_CHARACTERS]})"
 
     def stacks_with(self, other: Table) -> bool:
-        """Return whether the two can be stacked without changing a cell."""
+        """Say whether the two can be stacked without changing a cell."""
         # Frames of different dtypes would be converted to a common one
         if self.is_frame or other.is_frame:
             return bool(self.dtypes) and self.dtypes == other.dtypes
         return bool(self.native.dtype == other.native.dtype)
 
     def hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None = None) -> Table:
-        """Return rows with some columns from here and the rest from ``other``. Those from here have ``mask`` (n_columns,) True.
+        """Return rows with some columns from here and the rest from ``other``.
 
-        Row i of the rest is row i of ``other``, which has as many, or with ``cells`` (n_rows, n_columns) row ``cells[i, j]`` in column j.
+        The columns from here have ``mask`` (n_columns,) True. Row i of the rest is row i of ``other``, or with ``cells`` (n_rows, n_columns) its row ``cells[i, j]`` in column j.
         The result is of the same kind as this table.
         """
         mask = np.asarray(mask, bool)
@@ -222,17 +231,17 @@ class Table:
         if cells is None:
             return Table(sparse_hybrid(self.native, other.native, columns), None, self.n_rows, self.n_columns)
         native = self.native
-        for j in np.flatnonzero(~mask):  # each column has rows of its own
+        for j in np.flatnonzero(~mask):  # each column has its own rows
             here = np.ones(columns.shape, bool)
             here[:, j] = False
             native = sparse_hybrid(native, other.native[cells[:, j]], here)
         return Table(native, None, self.n_rows, self.n_columns)
 
     def series_like(self, frame: TableLike, j: int, name: str) -> Any:
-        """Return column ``j`` as a narwhals Series of a frame's library. It is taken as it is, or rebuilt from its cells."""
+        """Return column ``j`` as a narwhals Series of a frame's library."""
         if self.is_frame:
             here = self.readable()
-            # Between libraries only the cells can be carried over, not a dtype
+            # Between libraries only cells can be converted, not dtypes
             if here.implementation is frame.implementation:
                 return here[name]
         return narwhals().new_series(name, self.column(j), backend=frame.implementation)
@@ -247,9 +256,9 @@ class Table:
 
 
 def with_unique_index(frame: TableLike) -> Any:
-    """Return a pandas frame with numbers in the place of repeated labels: mixed rows have those of the rows that they are made of.
+    """Return a pandas frame with numbers instead of repeated labels, which hybrid rows inherit.
 
-    Models that put rows together by label refuse repeated ones.
+    Models that align rows by label refuse repeated ones.
 
     >>> import pandas as pd
     >>> with_unique_index(pd.DataFrame({"age": [40, 50]}, index=[7, 7])).index.tolist()
@@ -276,7 +285,7 @@ def numeric_array(array: np.ndarray, what: str) -> np.ndarray:
 
 
 def plain_numbers(frame: TableLike, dtypes: Sequence[np.dtype]) -> np.ndarray | None:
-    """Return a pandas frame of NumPy dtypes as float64, or None. None where integers may be too large to be exact."""
+    """Return a pandas frame of NumPy dtypes as float64, or None if integers may be inexact."""
     values = np.array(frame.to_numpy(dtype=np.float64), order="C")
     if any(dtype.kind in "iu" and dtype.itemsize == 8 for dtype in set(dtypes)):
         wide = [j for j, dtype in enumerate(dtypes) if dtype.kind in "iu" and dtype.itemsize == 8]
@@ -286,17 +295,17 @@ def plain_numbers(frame: TableLike, dtypes: Sequence[np.dtype]) -> np.ndarray | 
 
 
 def numeric_column(series: TableLike, what: str) -> np.ndarray:
-    """Return a narwhals Series of numbers as float64; what is missing becomes NaN."""
+    """Return a narwhals Series of numbers as float64, with NaN for missing cells."""
     dtype = series.dtype
     if dtype.is_numeric() or str(dtype) == "Boolean":
         if dtype.is_integer():
-            # Gaps would turn integers into floats before they were checked: they are left out first
+            # Missing cells are dropped first, as they would turn integers into floats before the check
             whole = _exact_float64(series.drop_nulls().to_numpy(), f"{what} column {series.name!r}")
             if len(whole) == len(series):
                 return whole
         values = series.cast(narwhals().Float64).to_numpy()
         return np.asarray(values, float)
-    # Whatever dtype a library gives to a column of gaps
+    # A column of missing cells may have any dtype
     if series.null_count() == len(series):
         return np.full(len(series), np.nan)
     if str(dtype) in ("Object", "Unknown"):
@@ -310,7 +319,7 @@ def _numeric_object(values: np.ndarray, where: str, what: str) -> np.ndarray:
     if bad:
         raise _not_numeric(f"{type(bad[0]).__name__} such as {bad[0]!r}", where, what)
     for v in values:
-        # Python's integers have no size: one by one, whether a float64 is the same number
+        # Python's integers are unbounded: each is compared with its float64
         if isinstance(v, (int, np.integer)) and int(float(v)) != int(v):
             raise _too_large(f"{what} {where}", v)
     return np.where(missing, np.nan, values).astype(float)
@@ -322,7 +331,7 @@ def is_missing(value: object) -> bool:
     >>> is_missing(None), is_missing(float("nan")), is_missing("NaN")
     (True, True, False)
     """
-    # NA is known by its name, so that pandas need not be there, and first: a comparison with NA has no truth value. NaN and NaT differ from themselves.
+    # NA is recognised by name, without pandas, and first, as comparisons with it have no truth value. NaN and NaT differ from themselves.
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
@@ -339,11 +348,11 @@ def _too_large(what: str, largest: Any) -> InputError:
 
 
 def _exact_float64(array: np.ndarray, what: str) -> np.ndarray:
-    # Kernels read whole numbers, a file's may lie anywhere
+    # Aligned, as kernels require; numbers of a file may not be
     values = array.astype(np.float64, copy=not array.flags.aligned)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
         limit = 2**53
-        # int(): the magnitude of the smallest int64 is no int64. Integers beyond the limit may be exact, too
+        # int(), as the magnitude of the smallest int64 is no int64. Integers beyond the limit may be exact, too
         if max(abs(int(array.max())), abs(int(array.min()))) > limit and not np.array_equal(values.astype(array.dtype), array):
             raise _too_large(what, array.max())
     return values
@@ -381,27 +390,25 @@ def to_csr(matrix: TableLike) -> Any:
 
 
 def stored_mask(matrix: TableLike) -> np.ndarray:
-    """Return which cells of a CSR matrix are stored, explicit zeros included. The mask has shape (n_rows, n_columns)."""
+    """Return which cells (n_rows, n_columns) of a CSR matrix are stored, explicit zeros included."""
     stored = np.zeros(matrix.shape, bool)
     stored[np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices] = True
     return stored
 
 
 def sparse_hybrid(here: TableLike, other: TableLike, columns: np.ndarray) -> Any:
-    """Return CSR rows that mix cells of ``here`` and ``other``.
+    """Return CSR rows with cells of ``here`` where ``columns`` (n_rows, n_columns) is True, else of ``other``.
 
-    Those of ``here`` stand where ``columns`` (n_rows, n_columns) is True.
-
-    A cell keeps whether it is stored, which decides what XGBoost makes of it.
+    Explicit zeros stay stored, as XGBoost distinguishes them from cells that are not.
     """
     from scipy import sparse
 
     parts = []
     for matrix, wanted in ((here, columns), (other, ~columns)):
         entries = matrix.tocoo()
-        # By stored entries and not by cells, as explicit zeros must stay stored
+        # By stored entries, so that explicit zeros stay stored
         keep = wanted[entries.row, entries.col]
         parts.append((entries.data[keep], entries.row[keep], entries.col[keep]))
     data, rows, cols = (np.concatenate(pair) for pair in zip(*parts, strict=True))
-    # by way of the entries: the constructor adds up duplicates, of which there are none, and keeps explicit zeros
+    # from entries, as that constructor keeps explicit zeros; there are no duplicates that it would add up
     return sparse.csr_matrix((data, (rows, cols)), shape=here.shape)

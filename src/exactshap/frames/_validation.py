@@ -1,4 +1,4 @@
-"""Input validation: whatever comes in becomes a :class:`Table`, or is refused with what to pass instead."""
+"""Validate input: it becomes a :class:`Table`, or is refused with what to pass instead."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _INPUTS = (
     "Of several inputs, pass one table: np.hstack([input.reshape(len(input), -1) for input in inputs]), and a function that cuts it again;"
     " groups= makes a player of each input; or name their axes with shape= (docs/functions.md)"
 )
-# Where long doubles are doubles, they are read as such.
+# On platforms where long doubles are doubles, they are read as doubles.
 _DOUBLE_BYTES = 8
 _TABLE = "Pass an array of shape (n_rows, n_features) or a DataFrame"
 
 
 def as_table(data: TableLike, *, what: str = "X", allow_empty: bool = False) -> Table:
-    """Return ``data`` as a :class:`Table`, or say what is wrong with it; ``what`` is how messages name it.
+    """Return ``data`` as a :class:`Table`, or refuse it under the name ``what``.
 
     >>> table = as_table([[1.0, 2.0], [3.0, 4.0]])
     >>> table.n_rows, table.n_columns, table.names
@@ -32,7 +32,7 @@ def as_table(data: TableLike, *, what: str = "X", allow_empty: bool = False) -> 
         return data
     if data is None:
         raise InputTypeError(message(f"`{what}` must be a table", "Got None", _TABLE))
-    # Most calls of a service pass plain arrays; not a subclass, which may be more than numbers
+    # A quick path for plain arrays, not for subclasses, which may hold more than numbers
     if type(data) is np.ndarray:
         table = _rectangle(data, data, what)
     elif is_sparse(data):
@@ -52,12 +52,14 @@ def as_table(data: TableLike, *, what: str = "X", allow_empty: bool = False) -> 
 
 
 def _brief(value: object) -> str:
-    """Return a word or two for something that is no table."""
+    """Describe something that is no table in a word or two."""
     return f"{value!r}"[:60] if isinstance(value, (str, int, float)) else f"an object of {type(value).__name__}"
 
 
 def _frame_table(data: TableLike, what: str) -> Table:
-    if type(data).__module__.partition(".")[0] == "pandas" and type(data).__name__ == "DataFrame":  # most rows: no narwhals
+    if (
+        type(data).__module__.partition(".")[0] == "pandas" and type(data).__name__ == "DataFrame"
+    ):  # the usual case, without narwhals
         names, n_rows = _pandas_names(data, what), len(data)
     else:
         _refuse_repeated(list(data.column_names if hasattr(data, "column_names") else data.columns), what)
@@ -84,23 +86,20 @@ def _in_native_order(frame: TableLike, what: str) -> Any:
 
 
 def _warn_of_byte_order(what: str, do: str) -> None:
-    """Warn that a library may misread numbers in the other byte order.
-
-    Here the numbers themselves are explained; XGBoost predicts garbage from their bytes.
-    """
+    """Warn that a library such as XGBoost may misread numbers in the other byte order."""
     text = f"Numbers of `{what}` have their bytes in the other order, and were converted"
     warn(message(text, "XGBoost predicts from such bytes as they are", f"Predict and explain {do}"), ExplanationWarning)
 
 
-# The labels of the latest pandas frame, and its checked names
+# Labels of the latest pandas frame -> its checked names
 _latest: tuple[Any, tuple[str, ...]] = None, ()
 
 
 def _pandas_names(data: TableLike, what: str) -> tuple[str, ...]:
-    """Return checked names as text; those of rows of one frame after another, which share its labels, are checked once."""
+    """Return checked names as text; labels shared by several frames are checked once."""
     global _latest
     labels, names = _latest
-    # ``is_`` compares identities: views of one index are known without a look at the names
+    # ``is_`` compares identities, so views of one index are recognised without comparing names
     if labels is not None and data.columns.is_(labels):
         return names
     listed = _as_text(data.columns.tolist())
@@ -110,7 +109,7 @@ def _pandas_names(data: TableLike, what: str) -> tuple[str, ...]:
 
 
 def _as_text(labels: list[Any]) -> list[str]:
-    """Return labels as text: whole numbers of ``pd.DataFrame(array)``, tuples of a MultiIndex as XGBoost joins them.
+    """Return labels as text: integers of ``pd.DataFrame(array)``, tuples of a MultiIndex as XGBoost joins them.
 
     >>> _as_text(["age", 3, ("sepal", "length")])
     ['age', '3', 'sepal length']
@@ -119,7 +118,7 @@ def _as_text(labels: list[Any]) -> list[str]:
 
 
 def _columns_and_rows(data: TableLike, what: str) -> tuple[list[Any], int]:
-    """Return a frame's column names and number of rows. Any library's that narwhals reads."""
+    """Return the column names and the number of rows of any frame that narwhals reads."""
     try:
         frame = narwhals().from_native(data, eager_only=True)
     except TypeError as error:
@@ -139,7 +138,7 @@ def _refuse_repeated(names: list[Any], what: str) -> None:
     if len(set(names)) == len(names):
         return
     seen: set[Any] = set()
-    # ``seen.add`` returns None: a name that is new is noted and passed over
+    # ``seen.add`` returns None, so a new name is noted and skipped
     repeated = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
     if repeated is not None:
         got = f"{repeated!r} occurs {names.count(repeated)} times"
@@ -164,7 +163,7 @@ def _refuse_sparse_columns(data: TableLike, what: str) -> None:
 def _array_table(data: TableLike, what: str) -> Table:
     if np.ma.is_masked(data):
         raise InputError(message(f"`{what}` has masked cells", "NumPy drops their mask", "Pass data.filled(np.nan)"))
-    # A tensor that may record gradients, or lie on another device
+    # A tensor may record gradients or be on another device
     if callable(getattr(data, "detach", None)):
         data = data.detach().cpu()
     try:
@@ -175,7 +174,7 @@ def _array_table(data: TableLike, what: str) -> Table:
 
 
 def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
-    """Return the table of an array of two dimensions; ``data`` is what it was made of."""
+    """Return the table of a two-dimensional array; ``data`` is its source."""
     # NumPy makes a one-dimensional array of lists of different lengths
     if array.ndim == 1 and array.dtype == object and any(isinstance(row, (list, tuple, np.ndarray)) for row in array):
         raise InputError(message(f"`{what}` must be a rectangular table", "Got rows of different lengths"))
@@ -204,7 +203,7 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
     if not array.dtype.isnative:
         array = _converted(array, array.dtype.newbyteorder("="))
         _warn_of_byte_order(what, "X.astype(X.dtype.newbyteorder('='))")
-    # Extended precision only: elsewhere long doubles are doubles, and nothing is misread
+    # Only for extended precision, as long doubles are doubles elsewhere
     if array.dtype.type is np.longdouble and array.dtype.itemsize > _DOUBLE_BYTES and not array.flags.c_contiguous:
         array = np.ascontiguousarray(array)
         text = f"Long doubles of `{what}` do not lie row by row, and were copied"
@@ -215,16 +214,16 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
 
 
 def _converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return an array in another dtype. Rows and columns that repeat (``np.broadcast_to``) are converted once and repeat again."""
+    """Return an array in another dtype; rows and columns repeated by ``np.broadcast_to`` stay so."""
     if 0 not in array.strides:
         return array.astype(dtype)
-    # A stride of 0 repeats one cell along its axis: that cell is all there is to convert
+    # A stride of 0 repeats one cell along its axis: only that cell is converted
     once = array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
     return np.broadcast_to(once.astype(dtype), array.shape)
 
 
 def _frame_of_records(records: list[dict], what: str) -> Any:
-    """Return rows that came as dicts, such as those of a service, as a frame."""
+    """Return a list of dicts, such as the records of a service, as a frame."""
     keys = list(records[0])
     odd = next((i for i, record in enumerate(records) if set(record) != set(keys)), None)
     if odd is not None:

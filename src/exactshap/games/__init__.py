@@ -1,7 +1,7 @@
-"""Cooperative games in three kinds: products, sums of small terms, and oracles.
+"""Define the three kinds of cooperative games: products, sums of small terms, and oracles.
 
-Whatever people bring is read into one of these. Each has one mandatory method, ``value(masks)``, which is slow and obvious:
-it is the definition that every fast solver is tested against. Games are frozen; their arrays are read-only.
+Every model is read into one of these. Each has one mandatory method, ``value(masks)``, which is slow and simple:
+the definition that every fast solver is tested against. Games are frozen; their arrays are read-only.
 """
 
 from exactshap.games._games import AdditiveGame, Game, OracleGame, ProductGame, all_masks, check_masks

@@ -1,4 +1,4 @@
-"""Cooperative games: products, sums of small terms, and oracles."""
+"""Define cooperative games: products, sums of small terms, and oracles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from exactshap.errors import BudgetError, ExactshapError, InputError, InputTypeE
 
 # Players: 2^24 masks of 24 booleans are 400 MiB.
 MAX_ENUMERATED_PLAYERS = 24
-# Players: a float ends at 2^1024.
+# Players: floats end at 2^1024.
 MAX_COUNTED_PLAYERS = 1000
 
 
@@ -25,7 +25,7 @@ class Game(Protocol):
     ----------
     n_players, n_outputs : int
     n_rows : int or None
-        Games of the batch; None for a single game: its results have no row axis.
+        Games of the batch; None for a single game, with results without a row axis.
     single_output : bool
         Whether the output axis is dropped in public results.
 
@@ -50,7 +50,10 @@ class Game(Protocol):
     def single_output(self) -> bool: ...
 
     def value(self, masks: np.ndarray) -> np.ndarray:
-        """Return v(S) for boolean ``masks`` of shape (n_masks, n_players). It has shape ([n_rows,] n_masks[, n_outputs])."""
+        """Return v(S) ([n_rows,] n_masks[, n_outputs]) of boolean masks.
+
+        ``masks`` has shape (n_masks, n_players).
+        """
 
 
 def check_masks(masks: ArrayLike, n_players: int) -> np.ndarray:
@@ -68,7 +71,7 @@ def check_masks(masks: ArrayLike, n_players: int) -> np.ndarray:
     Raises
     ------
     InputError
-        If the shape is another one.
+        If the masks have another shape.
 
     Examples
     --------
@@ -84,7 +87,7 @@ def check_masks(masks: ArrayLike, n_players: int) -> np.ndarray:
 
 
 def n_coalitions(n_players: int) -> float:
-    """Return 2^d, and 2^1000 beyond: such counts are only compared with limits."""
+    """Return 2^d, capped at 2^1000, as such counts are only compared with limits."""
     return 2.0 ** min(n_players, MAX_COUNTED_PLAYERS)
 
 
@@ -132,7 +135,7 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 def squeeze(game: Game, values: np.ndarray) -> np.ndarray:
-    """Drop the row and output axes that the game does not have. ``values`` have shape (n_rows, ..., n_outputs)."""
+    """Drop the axes of ``values`` (n_rows, ..., n_outputs) that the game does not have."""
     if game.single_output:
         values = values[..., 0]
     return values[0] if game.n_rows is None else values
@@ -199,7 +202,7 @@ class ProductGame:
         if coefficients.ndim != 2 or len(coefficients) != n_terms:
             raise InputError(message(f"`c` must have one row for each of the {n_terms} terms", f"Got shape {given.shape}"))
         outside = _as_factors(b, "b")
-        # Without a background axis it is one row that stands for all
+        # Without a background axis there is one background row
         outside = outside if outside.ndim == 3 else np.broadcast_to(outside, (1, n_terms, n_players))
         if outside.shape[1:] != (n_terms, n_players):
             raise InputError(message(f"`b` must broadcast to (n_background, {n_terms}, {n_players})", f"Got {np.shape(b)}"))
@@ -267,7 +270,7 @@ def normalised_weights(weights: ArrayLike | None, n: int) -> np.ndarray:
         raise InputError(message(f"Background weights must have shape ({n},)", f"Got {array.shape}", "Pass one weight per row"))
     with np.errstate(over="ignore"):
         total = float(array.sum())
-    # Finite weights may have an infinite sum; in units of the largest they do not
+    # Finite weights may have an infinite sum, unless divided by the largest
     if math.isinf(total) and np.all(np.isfinite(array)):
         array = array / np.abs(array).max()
         total = float(array.sum())
@@ -333,7 +336,7 @@ class AdditiveGame:
         arrays = [array if ndim == 3 else array.reshape((-1, array.shape[-1], 1)) for array in arrays]
         for term, array in zip(terms, arrays, strict=True):
             _check_term(term, array, n_players)
-        # Rows and outputs must agree, while tables have as many coalitions as their own players make
+        # Rows and outputs must agree; each table has the coalitions of its own players
         if len({(array.shape[0], array.shape[2]) for array in arrays}) > 1:
             raise InputError(message("All tables must have the same rows and outputs", f"Got {[t.shape for t in arrays]}"))
         constants = np.atleast_1d(np.asarray(constant, float))
@@ -368,20 +371,20 @@ def _check_term(subset: tuple[int, ...], table: np.ndarray, n_players: int) -> N
 
 @dataclass(frozen=True, eq=False)
 class OracleGame:
-    """A game behind a function.
+    """Define a game by a function.
 
     Parameters
     ----------
     function : callable
         ``function(masks)`` with boolean ``masks`` of shape (n_masks, n_players) returns v(S) of shape (n_masks,) or
-        (n_masks, n_outputs); (n_masks, 1) is one output. It gets a read-only array; what it raises is chained.
+        (n_masks, n_outputs); (n_masks, 1) is one output. Its argument is read-only; its errors are chained.
     n_players : int
         Number of players.
 
     Raises
     ------
     InputError
-        If the number of players is no positive int; from ``value``, if the function answers another shape or numbers that are not finite.
+        If the number of players is no positive int; from ``value``, if the function returns another shape or numbers that are not finite.
 
     Examples
     --------
@@ -409,24 +412,24 @@ class OracleGame:
 
     @property
     def _probe(self) -> np.ndarray:
-        """Some value returned before, for the number of outputs; the empty coalition's if there is none yet."""
+        """Return an earlier value, or that of the empty coalition, to count the outputs."""
         if "_returned" not in self.__dict__:
             self.value(np.zeros((1, self.n_players), bool))
         return np.asarray(self.__dict__["_returned"])
 
     def value(self, masks: ArrayLike) -> np.ndarray:
         """Return v(S) by calling the function on boolean ``masks`` (n_masks, n_players)."""
-        # A copy, so that the caller's array stays writable
+        # A read-only copy; the caller's array stays writable
         coalitions = np.array(check_masks(masks, self.n_players), order="C")
         coalitions.setflags(write=False)
         try:
             values = np.asarray(self.function(coalitions))
-        # Our own errors say already what is wrong
+        # Our own errors are clear already
         except ExactshapError:
             raise
         except Exception as error:
             raise _failure(coalitions, error) from error
-        # One column is one output: functions of models often answer so
+        # One column is one output, as many predict functions return it
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.dtype.kind not in "fiub":
@@ -448,7 +451,7 @@ class OracleGame:
 
 
 def _failure(masks: np.ndarray, error: Exception) -> InputError:
-    """Return what to raise where a game's function raised ``error``."""
+    """Return the error to raise when a game's function raised ``error``."""
     if isinstance(error, ValueError) and "read-only" in str(error):
         return InputError(message("The game's function changes its input", f"{error}", "Let it work on masks.copy()"))
     first = np.flatnonzero(masks[0]).tolist() if len(masks) else []

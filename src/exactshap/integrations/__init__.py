@@ -1,4 +1,4 @@
-"""Other people's tools, each in a module of its own that imports its library on first use: ``exactshap.integrations.mlflow``."""
+"""Integrate other tools, each in a module that imports its library on first use: ``exactshap.integrations.mlflow``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanations in MLflow: the report, the values and the certificate of a run, without pickle.
+"""Log explanations to MLflow: report, values and certificate of a run, without pickle.
 
 ``log_explanation`` logs to the active run; ``mlflow.models.evaluate(..., evaluators=["exactshap"])`` explains while it evaluates.
 """
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ExplanationEvaluator", "log_explanation"]
 
-# Features with a metric of their own, the strongest ones.
+# Largest number of features with their own metric.
 _MAX_METRICS = 50
-# A relative path of characters that MLflow allows in the name of a metric.
+# Characters that MLflow allows in the name of a metric, as a relative path.
 _NAME = re.compile(r"[\w\-. ]+(/[\w\-. ]+)*")
-# A feature is no folder: metrics "a" and "a/b" cannot both be files of a store.
+# Without slashes: metrics "a" and "a/b" cannot both be files of a store.
 _NOT_IN_NAMES = re.compile(r"[^\w\-. ]")
 # MLflow allows 250 characters in all; file systems 255 bytes for one part of a path.
 _NAME_BYTES, _LABEL_BYTES = 80, 120
@@ -78,7 +78,7 @@ def log_explanation(
     """
     if not explanation.n_rows:
         raise InputError(message("An explanation without rows is not logged", "Got 0 rows"))
-    # Before the first file: MLflow would refuse the name only after artifacts were logged.
+    # First, as MLflow would refuse the name only after artifacts were logged.
     _check_name(name)
     mlflow = require("mlflow", "mlflow", purpose="Logging to MLflow")
     metrics = {f"{name}.{key}": value for key, value in _metrics(explanation).items()}
@@ -108,13 +108,13 @@ def _check_name(name: str) -> None:
 
 
 def _labels(names: Sequence[str]) -> list[str]:
-    """Return for each feature a distinct name that MLflow accepts in metrics.
+    """Return a distinct name for each feature that MLflow accepts in metrics.
 
     >>> _labels(["a<b", "a>b", "", "/abs", "plain"])
     ['a_b', 'a_b_2', '_', '_abs', 'plain']
     """
     labels: list[str] = []
-    # By lower case, as file systems and databases may not distinguish case; with how many times each was needed.
+    # Lower-case names (file systems and databases may ignore case) -> number of uses.
     taken: dict[str, int] = {}
     for name in names:
         short = _NOT_IN_NAMES.sub("_", name).encode()[:_LABEL_BYTES].decode(errors="ignore").strip()
@@ -190,7 +190,7 @@ def _tags(explanation: Explanation) -> dict[str, str]:
 
 
 def _evaluator() -> type:
-    """Return the class that MLflow calls while it evaluates a model; made on first use, as its base is MLflow's."""
+    """Return the class that MLflow calls to evaluate a model, made on first use as its base is MLflow's."""
     base = require("mlflow.models.evaluation.base", "mlflow", purpose="An evaluator of MLflow")
 
     class ExplanationEvaluator(base.ModelEvaluator):  # type: ignore[name-defined, misc]
@@ -228,7 +228,7 @@ def _raw(model: Model) -> Any:
     """Return the model inside MLflow's wrapper, or its ``predict`` for sampling."""
     try:
         raw = model.get_raw_model()
-    except Exception:  # each flavour has its own way of not having one
+    except Exception:  # each flavour fails in its own way without one
         return model.predict
     return model.predict if raw is None else raw
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 from exactshap.semivalues._hierarchy import Branch as Branch
 from exactshap.semivalues._hierarchy import Hierarchy
 from exactshap.semivalues._hierarchy import Question as Question
-from exactshap.semivalues._named import aggregate, asymmetric, available, beta, find, owen
+from exactshap.semivalues._named import asymmetric, available, beta, find, owen
 from exactshap.semivalues._semivalue import Atom, Beta, Density, Measure, Mixture, Moments, Nodes, Semivalue
 from exactshap.semivalues._semivalue import EndSlopes as EndSlopes
 from exactshap.semivalues._semivalue import Rule as Rule
@@ -46,7 +46,6 @@ __all__ = [
     "Moments",
     "Nodes",
     "Semivalue",
-    "aggregate",
     "asymmetric",
     "available",
     "beta",

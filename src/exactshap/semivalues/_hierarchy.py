@@ -12,7 +12,7 @@ from exactshap.semivalues._semivalue import Semivalue
 
 @dataclass(frozen=True)
 class Branch:
-    """A node of a tree of players: its members are players or branches, in random order or in the order given."""
+    """Hold a node of a tree of players; its members, players or branches, join in random or in fixed order."""
 
     members: tuple[Branch | int | str, ...]
     ordered: bool = False
@@ -31,12 +31,12 @@ class Branch:
         return 1 + max((member.depth() for member in self.members if isinstance(member, Branch)), default=0)
 
     def restricted(self, kept: Mapping[int, int]) -> Branch:
-        """Return the tree of some players only, under new numbers; branches without any are left out."""
+        """Return the tree of some players only, renumbered, without empty branches."""
         members: list[Branch | int | str] = []
         for member in self.members:
             if isinstance(member, Branch):
                 part = member.restricted(kept)
-                # An empty branch would be a sibling that can join: it must not count among the others
+                # An empty branch must not count as a sibling that can join
                 members += [part] if part.members else []
             elif member in kept:
                 members.append(kept[int(member)])
@@ -49,12 +49,12 @@ class Branch:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    r"""An index for players in a tree. Orders of players are random, but none breaks up a branch.
+    r"""Define an index by random orders that never split a branch.
 
     .. math:: \phi_j = \sum_{(S_1, \dots, S_m)} \prod_{k=1}^m p_{n_k}(|S_k|)\,
               \bigl[v(S \cup j) - v(S)\bigr], \qquad S = \bigcup_k \bigcup_{B \in S_k} B
 
-    where :math:`S_k` runs over the subsets of the :math:`n_k - 1` siblings of j's branch at level k. At a branch with an order of its own
+    where :math:`S_k` runs over the subsets of the :math:`n_k - 1` siblings of j's branch at level k. At a branch with a fixed order
     :math:`S_k` is what comes before. Made by :func:`owen` and :func:`asymmetric`.
 
     Parameters
@@ -82,22 +82,24 @@ class Hierarchy:
 
     @property
     def efficient(self) -> bool:
-        """Whether the values add up to v(D) - v(empty)."""
+        """Say whether the values add up to v(D) - v(empty)."""
         return self.semivalue.efficient
 
     def is_efficient(self, order: int) -> bool:
-        """Return whether all values up to ``order`` sum to v(D) - v(empty)."""
+        """Say whether all values up to ``order`` sum to v(D) - v(empty)."""
         return self.efficient and order == 1
 
     def of_size(self, *_: object, **__: object) -> NoReturn:
-        """Refuse what only semivalues have."""
+        """Raise an error, as only semivalues have measures."""
         text = f"Index {self.name!r} is not a semivalue: it has no one weight for all coalitions of a size"
         raise UnsupportedStructureError(message(text, do="Use it in explainer(X, index=...) or solve(game, index)"))
 
     rule = weights = of_size
 
     def among(self, names: Sequence[str]) -> Hierarchy:
-        """Return the hierarchy with numbers for the players ``names``. Others stand alone, next to the uppermost branches.
+        """Return the hierarchy with numbers for the players ``names``.
+
+        Players in no branch join at the top level.
 
         Raises
         ------

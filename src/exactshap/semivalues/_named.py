@@ -1,4 +1,4 @@
-"""Name the indices, the families that make more of them, and structures of players: Owen values, an order of causes."""
+"""Name the indices, families of them, and structures of players: Owen values and orders of causes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def _faithful(size: int, order: int) -> Measure:
 
 @functools.lru_cache(maxsize=256)
 def _faithful_density(s: int, k: int) -> tuple[Fraction, ...]:
-    r"""Return the polynomial coefficients of FSII's density below its highest size.
+    r"""Return the polynomial coefficients of FSII's density below its highest size (Tsai et al. 2023).
 
-    Its moments are those of Tsai et al. (2023).
+    Its moments are
 
     .. math:: \int t^r q(t)\, \mathrm{d}t = (-1)^{k-s} \frac{s}{k + s} \binom{k}{s} \binom{s+r-1}{k} \Big/ \binom{s+r+k-1}{k+s}
 
@@ -38,14 +38,14 @@ def _faithful_density(s: int, k: int) -> tuple[Fraction, ...]:
     # The lowest power is t^(s - 1), of j = 0
     density = [Fraction(0)] * (s - 1)
     for j in range(k):
-        # Partial fractions: the residue at tau = -j is the numerator there over the differences of the other poles
+        # Partial fractions: the residue at tau = -j is the numerator there divided by the differences to the other poles
         numerator = math.prod(-j - i for i in range(s + 1, k + 1))
         density.append(constant * Fraction(numerator, math.prod(other - j for other in range(k) if other != j)))
     return tuple(density)
 
 
 def _aggregated(size: int, order: int) -> Measure:
-    r"""Return k-SII's functional by Euler and Maclaurin.
+    r"""Return k-SII's functional by the Euler-Maclaurin formula.
 
     It is :math:`\int f + \sum_{l=1}^{k-s} \frac{B_l}{l!} [f^{(l-1)}(1) - f^{(l-1)}(0)]`.
 
@@ -158,7 +158,7 @@ def find(index: str | Semivalue) -> Semivalue: ...
 @overload
 def find(index: Hierarchy) -> Hierarchy: ...
 def find(index: str | Question) -> Question:
-    """Return the semivalue behind a name, or the object itself.
+    """Return the semivalue of a name, or the object itself.
 
     Parameters
     ----------
@@ -186,52 +186,11 @@ def find(index: str | Question) -> Question:
     if not isinstance(index, str):
         raise InputTypeError(message("`index` must be a name or a Semivalue", f"Got {type(index).__name__}"))
     try:
-        # The exact name first: most questions have it, and need no text to be cleaned
+        # The exact name first, as most calls use it
         return _TABLE.get(index) or _TABLE[index.strip().lower().replace("_", "-")]
     except KeyError:
         do = _OF_A_STRUCTURE.get(index.strip().lower()) or did_you_mean(index, _TABLE)
         raise UnknownNameError(message(f"Unknown index {index!r}", do=do)) from None
-
-
-def aggregate(interactions: dict[tuple[int, ...], np.ndarray], order: int) -> dict[tuple[int, ...], np.ndarray]:
-    r"""Aggregate Shapley interaction indices of sizes 1..order into k-SII.
-
-    .. math:: \phi_T = \sum_{U \supseteq T, |U| \le k} B_{|U|-|T|}\, \mathrm{SII}_U
-
-    with Bernoulli numbers, :math:`B_1 = -1/2`. The rule of ``"k-sii"`` needs no supersets; this sum is an independent check of it.
-
-    Parameters
-    ----------
-    interactions : dict of tuple of int to array
-        SII of every set of 1..order players; arrays of one shape.
-    order : int
-        k.
-
-    Returns
-    -------
-    aggregated : dict of tuple of int to array
-        The same sets, in the same order.
-
-    References
-    ----------
-    .. [1] Bordt, S. and von Luxburg, U. (2023). From Shapley values to generalized additive models and back. AISTATS, equation 15.
-
-    Examples
-    --------
-    >>> found = aggregate({(0,): np.array(1.0), (1,): np.array(2.0), (0, 1): np.array(4.0)}, order=2)
-    >>> float(found[(0,)]), float(found[(1,)]), float(found[(0, 1)])
-    (-1.0, 0.0, 4.0)
-    """
-    result = {}
-    for players in interactions:
-        chosen = set(players)
-        total = np.zeros_like(np.asarray(interactions[players], float))
-        for other, value in interactions.items():
-            # Supersets of T up to the highest size, T itself among them with B_0 = 1
-            if len(other) <= order and chosen.issubset(other):
-                total = total + float(bernoulli(len(other) - len(players))) * np.asarray(value)
-        result[players] = total
-    return result
 
 
 def owen(groups: Mapping[str, object], semivalue: str | Semivalue = "shapley") -> Hierarchy:
@@ -248,7 +207,7 @@ def owen(groups: Mapping[str, object], semivalue: str | Semivalue = "shapley") -
     Parameters
     ----------
     groups : mapping of name to players
-        Lists of names or numbers of players, or mappings of such: nested groups. Players in none stand alone.
+        Lists of names or numbers of players, or mappings of lists: nested groups. Players in no group join alone.
     semivalue : str or Semivalue, default="shapley"
         How members of one group join, at all levels; "banzhaf" gives Owen's modified Banzhaf value.
 
@@ -288,7 +247,7 @@ def asymmetric(stages: Sequence[object]) -> Hierarchy:
               \int_0^1 \prod_{i\ \mathrm{in\ the\ same\ stage}} \bigl(t\, a_i + (1 - t)\, b_i\bigr)\, \mathrm{d}t
 
     for one term of a product game. A player of an early stage gets the credit that it shares with its effects; one of a later stage
-    what it adds to all of the earlier ones.
+    gets what it adds to the earlier ones.
 
     Parameters
     ----------
@@ -320,7 +279,7 @@ def asymmetric(stages: Sequence[object]) -> Hierarchy:
     if isinstance(stages, (str, Mapping)) or not isinstance(stages, Sequence):
         do = "Pass asymmetric([['age', 'sex'], 'bmi']), causes first"
         raise InputTypeError(message("`stages` must be a sequence", f"Got {type(stages).__name__}", do))
-    # A stage of one player needs no branch of its own
+    # A stage of one player needs no branch
     members = tuple(stage if _is_player(stage) else _branch(stage, "") for stage in stages)
     return Hierarchy("asymmetric", Branch(members, ordered=True), find("shapley"))
 
@@ -340,5 +299,5 @@ def _branch(members: object, name: str) -> Branch:
 
 
 def _is_player(member: object) -> TypeGuard[int | str]:
-    # ``__index__`` takes NumPy's integers as well; True would be player 1
+    # ``__index__`` also accepts NumPy's integers; True would be player 1
     return isinstance(member, str) or (hasattr(member, "__index__") and not isinstance(member, bool))

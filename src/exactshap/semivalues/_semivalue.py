@@ -1,4 +1,4 @@
-"""A semivalue: a name for a measure on [0, 1] for each set size; the measures and their quadrature rules."""
+"""Define semivalues by measures on [0, 1] for each set size, with quadrature rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from exactshap.errors import InputError, InputTypeError, message
 
 
 class Measure(Protocol):
-    """A (possibly signed) measure on [0, 1] of total mass 1. Anything with ``rule(degree) -> (nodes, weights)`` is one.
+    """Describe a (possibly signed) measure on [0, 1] of total mass 1.
+
+    Any object with ``rule(degree) -> (nodes, weights)`` is one.
 
     Examples
     --------
@@ -33,7 +35,7 @@ class Measure(Protocol):
 
 @dataclass(frozen=True)
 class Beta:
-    r"""The density of the beta distribution; Beta(1, 1) is uniform, hence Shapley.
+    r"""Provide the density of the beta distribution; Beta(1, 1) gives Shapley values.
 
     .. math:: \mathrm{d}\mu(t) = \frac{t^{p-1} (1-t)^{q-1}}{B(p, q)}\, \mathrm{d}t
 
@@ -65,13 +67,13 @@ class Beta:
         return self.gauss(degree // 2 + 1)
 
     def gauss(self, n_nodes: int) -> Rule:
-        """Return the Gauss-Jacobi rule with ``n_nodes`` nodes. It is exact up to degree ``2 n_nodes - 1``."""
+        """Return the Gauss-Jacobi rule, exact up to degree ``2 n_nodes - 1``."""
         return gauss_jacobi(n_nodes, float(self.p), float(self.q))
 
 
 @dataclass(frozen=True)
 class Atom:
-    """All mass at one point: every player joins with probability ``t``.
+    """Put all mass at one point: players join with probability ``t``.
 
     Parameters
     ----------
@@ -102,7 +104,7 @@ class Atom:
 
 @dataclass(frozen=True)
 class Nodes:
-    """A discrete measure.
+    """Define a discrete measure.
 
     Parameters
     ----------
@@ -168,7 +170,7 @@ class Density:
     def rule(self, degree: int) -> Rule:
         nodes, weights = gauss_jacobi(self.resolution + degree // 2 + 1, 1.0, 1.0)
         weights = weights * np.asarray(self.function(nodes), float)
-        # The rule's own sum normalises it: the mass is then 1 at every degree
+        # Normalised by the rule's own sum, so that the mass is 1 at every degree
         total = weights.sum()
         if not np.isfinite(total) or total <= 0 or weights.min() < 0:
             raise InputError(
@@ -179,7 +181,7 @@ class Density:
 
 @dataclass(frozen=True)
 class Moments:
-    """A signed functional known by its exact rational moments.
+    """Define a signed functional by its exact rational moments.
 
     The weights at the Chebyshev points come from the moments in the Chebyshev basis, in rational arithmetic: a Vandermonde solve loses
     all digits beyond degree 25 or so. Rounding grows as the sum of their magnitudes, nearly the least that any weights on [0, 1] have.
@@ -204,9 +206,9 @@ class Moments:
         j = np.arange(n + 1)
         found = np.zeros(n + 1)
         found[: degree + 1] = chebyshev_functionals([self.moment(r) for r in range(degree + 1)])
-        # Weights of Clenshaw & Curtis: a cosine transform of the functional of T_0, ..., T_n, in which the ends count half
+        # Clenshaw-Curtis weights: a cosine transform of the functional of T_0, ..., T_n, with half weight for the ends
         found[[0, n]] /= 2.0
-        # cos(pi j k / n) has the period 2 n in j k; whole numbers are reduced without rounding
+        # cos(pi j k / n) has period 2 n in j k; integers are reduced without rounding
         weights = 2.0 / n * (np.cos(np.pi / n * (np.outer(j, j) % (2 * n))) @ found)
         weights[[0, n]] /= 2.0
         return chebyshev_points(n), weights
@@ -214,7 +216,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Mixture:
-    r"""A weighted sum of measures, exact where they are.
+    r"""Add up weighted measures, exactly where they are exact.
 
     Parameters
     ----------
@@ -242,7 +244,7 @@ class EndSlopes:
     r"""Give :math:`f'(1) - f'(0)`, of mass 0, from values at Chebyshev points.
 
     Its weights are those of the derivative at the end of a Chebyshev grid (Trefethen 2000, Spectral Methods in MATLAB, equation 6.5):
-    no weights on [0, 1] amplify rounding less than by the square of the degree (Markov), and these do not do more.
+    all weights on [0, 1] amplify rounding by at least the square of the degree (Markov), and these by no more.
     """
 
     def rule(self, degree: int) -> Rule:
@@ -251,7 +253,7 @@ class EndSlopes:
         slopes = np.full(n + 1, (2.0 * n * n + 1.0) / 6.0)
         slopes[1:] = (-1.0) ** j[1:] / np.sin(np.pi * j[1:] / (2 * n)) ** 2
         slopes[n] /= 2.0
-        # The slope at 0 has the weights of that at 1 in reverse, with the other sign; dx / dt = 2 for x = 2 t - 1
+        # The slope at 0 has the weights of that at 1 in reverse with opposite sign; dx / dt = 2 for x = 2 t - 1
         return chebyshev_points(n), 2.0 * (slopes + slopes[::-1])
 
 
@@ -261,8 +263,8 @@ class SignedDensity:
 
     The functional is :math:`\int f(t)\, q(t)\, \mathrm{d}t` with :math:`q(t) = \sum_i q_i t^i`.
 
-    Gauss-Legendre nodes; q is evaluated in rational arithmetic, as its coefficients alternate. The weights are the smallest that there
-    are: their magnitudes add up to at most :attr:`size`.
+    Gauss-Legendre nodes; q is evaluated in rational arithmetic, as its coefficients alternate. The sum of the magnitudes of the
+    weights is small, at most :attr:`size`.
     """
 
     coefficients: tuple[Fraction, ...]
@@ -282,7 +284,7 @@ class SignedDensity:
     def size(self) -> float:
         r"""Return the root of :math:`\int q^2`, a bound of the sum of \|weights\|.
 
-        It is no less than :math:`\int |q|` and, as rules are exact for q^2, than that sum.
+        It bounds :math:`\int |q|` and, as rules are exact for q^2, that sum.
         """
         squares = (a * b / (i + j + 1) for i, a in enumerate(self.coefficients) for j, b in enumerate(self.coefficients))
         return math.sqrt(sum(squares, Fraction(0)))
@@ -297,7 +299,7 @@ def chebyshev_points(n: int) -> np.ndarray:
 
 
 def chebyshev_functionals(moments: list[Fraction]) -> np.ndarray:
-    """Return the functional of T_k(2 t - 1), k = 0, 1, ..., from moments. T_k has whole coefficients."""
+    """Return the functional of T_k(2 t - 1), k = 0, 1, ..., from moments."""
     found = []
     # T_1 = T_{-1} begins the recursion T_{k+1} = 2 (2 t - 1) T_k - T_{k-1}
     previous, current = [-1, 2], [1]
@@ -314,16 +316,16 @@ def chebyshev_functionals(moments: list[Fraction]) -> np.ndarray:
 
 @functools.lru_cache(maxsize=1024)
 def gauss_jacobi(n_nodes: int, p: float, q: float) -> Rule:
-    """Return read-only nodes and weights on [0, 1] for Beta(p, q). They are exact up to degree ``2 n_nodes - 1``."""
+    """Return read-only nodes and weights for Beta(p, q), exact up to degree ``2 n_nodes - 1``."""
     from scipy.special import roots_jacobi, roots_legendre
 
     if p == q == 1.0:
         x, weights = roots_legendre(n_nodes)
     else:
-        # SciPy's density is (1 - x)^alpha (1 + x)^beta with x = 2 t - 1: the exponent of 1 - t comes first
+        # SciPy's density is (1 - x)^alpha (1 + x)^beta with x = 2 t - 1, so the exponent of 1 - t is first
         x, weights = roots_jacobi(n_nodes, q - 1.0, p - 1.0)
     nodes, weights = (1.0 + x) / 2.0, weights / weights.sum()
-    # Cached and shared by all callers: nobody may write to them
+    # Read-only, as the cache shares them
     nodes.setflags(write=False)
     weights.setflags(write=False)
     return nodes, weights
@@ -344,11 +346,11 @@ class Semivalue:
         One measure for every set size, or ``measure(size, order) -> Measure`` when it depends on the size of the set T and
         on the requested highest order.
     efficient : bool, default=False
-        Whether the values of all sets of size 1..order add up to v(D) - v(empty). It is what makes the sum a certificate.
+        Whether the values of all sets of size 1..order add up to v(D) - v(empty). Only then the sum is a certificate.
     cumulative : bool, default=False
         Whether a request of order k means all sizes 1..k together as one expansion (k-SII, STII, FSII).
     mass : float, default=1.0
-        Of the measure of single players: 1 for a mean of marginals, 1/2 for coefficients of Walsh characters.
+        Mass of the measure of single players: 1 for a mean of marginals, 1/2 for coefficients of Walsh characters.
 
     Examples
     --------
@@ -368,7 +370,7 @@ class Semivalue:
         _check_measure(self.name, self.of_size(1, 1), self.mass)
 
     def __hash__(self) -> int:
-        # Equal ones have equal names; the measure's own hash costs more than a look-up should
+        # Equal ones have equal names, and the hash of the measure is slow
         return hash(self.name)
 
     def of_size(self, size: int, order: int) -> Measure:
@@ -384,7 +386,7 @@ class Semivalue:
     def weights(self, n_players: int, size: int = 1, order: int | None = None) -> np.ndarray:
         r"""Return the weight of one marginal by coalition size.
 
-        It is of shape (n_players - size + 1,), over coalitions of s players outside T.
+        Its shape is (n_players - size + 1,), over coalitions of s players outside T.
 
         .. math:: p(s) = \int t^s (1-t)^{d-|T|-s}\, \mathrm{d}\mu(t)
         """
@@ -395,7 +397,7 @@ class Semivalue:
         return found
 
     def is_efficient(self, order: int) -> bool:
-        """Return whether all values up to ``order`` sum to v(D) - v(empty)."""
+        """Say whether all values up to ``order`` sum to v(D) - v(empty)."""
         return self.efficient and (order == 1 or self.cumulative)
 
 
@@ -413,7 +415,7 @@ def _check_measure(name: str, measure: Measure, mass: float) -> None:
         raise InputError(
             message(f"The measure of semivalue {name!r} must have mass {mass:g} on [0, 1]", f"Got mass {weights.sum()!r}")
         )
-    # Two rules must agree on the moments that both promise
+    # Two rules must agree on the moments for which both are exact
     finer_nodes, finer_weights = measure.rule(9)
     for r in range(8):
         coarse, fine = weights @ nodes**r, finer_weights @ finer_nodes**r

@@ -1,4 +1,4 @@
-"""Files of rows: Parquet and CSV, read as streams of batches."""
+"""Read Parquet and CSV files of rows as streams of batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where rows are stored: files, folders, patterns, lists of these, and data sets of pyarrow, on this machine or in an object store."""
+"""Find files of rows from paths, folders, patterns and pyarrow datasets, on this machine or in an object store."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from exactshap.errors import InputError, InputTypeError, message
 _SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 # The folder of rows without a key, as Hive, Spark and pyarrow name it.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-# Bytes that are read at a time for a digest: one request of an object store.
+# Bytes read at a time for a digest: one request to an object store.
 _DIGEST_BYTES_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """One file of rows."""
+    """Describe one file of rows."""
 
     path: str  # where it is
-    name: str  # what it is called in messages and in the manifest
+    name: str  # name in messages and in the manifest
     kind: str  # "parquet" or "csv"
     filesystem: Any = None  # of pyarrow; None: this machine's
-    # Columns that the names of its folders hold (``year=2024``), with the value of all its rows
+    # Columns in the names of its folders (``year=2024``), with the value of all its rows
     keys: tuple[tuple[str, Any], ...] = ()
 
     def open(self) -> BinaryIO:
-        """Open it for reading."""
+        """Open the file for reading."""
         return open_regular(self.path) if self.filesystem is None else self.filesystem.open_input_file(self.path)  # type: ignore[no-any-return]
 
     def check(self) -> None:
-        """Refuse what is no regular file."""
+        """Refuse a path that is no regular file."""
         if self.filesystem is None:
             check_regular(self.path)
 
     def state(self) -> tuple[int | None, ...]:
-        """Return the file's size and times, which change when it is written. None for a time that is not known."""
+        """Return the file's size and times, None if unknown, which change when it is written."""
         if self.filesystem is None:
             facts = check_regular(self.path)
             # The last one cannot be set to an earlier time
@@ -74,10 +74,10 @@ def kind_of(path: str | Path) -> str:
 
 
 def find_files(source: TableLike, filesystem: Foreign = None) -> list[StoredFile]:
-    """Return a source's files in the order of their names within each place. Hidden files and other kinds do not count.
+    """Return the files of a source in the order of their names, without hidden files and other kinds.
 
     A source is files, folders or patterns (``rows/*/2024-*.parquet``), addresses such as ``s3://bucket/rows``, or a dataset of pyarrow; without a
-    ``filesystem`` of pyarrow or fsspec the paths are where an address says, else on this machine.
+    ``filesystem`` of pyarrow or fsspec, addresses name their own and other paths are on this machine.
     """
     if _is_dataset(source):
         return _of_dataset(source)
@@ -109,8 +109,8 @@ def find_files(source: TableLike, filesystem: Foreign = None) -> list[StoredFile
 
 
 def place_of(source: TableLike, path: Path, filesystem: Foreign = None) -> str | None:
-    """Return the place of a source (folder, pattern, address, data set) to which a new file of this machine would belong, or None."""
-    if _is_dataset(source):  # which does not say of which folder it was made
+    """Return the part of a source (folder, pattern, address, dataset) that would include a new local file, or None."""
+    if _is_dataset(source):  # which does not tell its folder
         local = [posixpath.dirname(file.path) for file in _of_dataset(source) if file.filesystem is None]
         places = [posixpath.commonpath(local)] if local else []
     else:
@@ -120,9 +120,9 @@ def place_of(source: TableLike, path: Path, filesystem: Foreign = None) -> str |
 
 
 def _would_match(place: str, path: Path) -> bool:
-    """Return whether a folder or a pattern of folders holds a path, or a pattern matches it; of ``**``, whether it might."""
+    """Say whether a folder, or folders of a pattern, hold a path or a pattern matches it (``**``: may match it)."""
     parts = Path(place).absolute().parts
-    # An existing path is taken by its letters, even where they look like a pattern; else the part before the first magic one is
+    # An existing path is taken literally, even if it looks like a pattern; else the part before the first magic one is
     fixed = len(parts) if os.path.exists(place) else next((j for j, p in enumerate(parts) if glob.has_magic(p)), len(parts))
     folder, pattern = Path(*parts[:fixed]).resolve(), parts[fixed:]
     if not (folder.is_dir() and path.is_relative_to(folder)):
@@ -191,7 +191,7 @@ def _resolved(place: str, filesystem: Foreign) -> tuple[Any, str]:
         if not callable(getattr(filesystem, "open", None)):
             got = f"Got {type(filesystem).__name__}"
             raise InputTypeError(message("`filesystem` is a file system of pyarrow or fsspec", got))
-        # fsspec's local file system is this machine: its files are read without it
+        # fsspec's local file system is this machine
         if type(filesystem).__module__ == "fsspec.implementations.local" and "://" not in place:
             return None, place
         filesystem = arrow.PyFileSystem(arrow.FSSpecHandler(filesystem))
@@ -213,7 +213,7 @@ def _of_address(arrow: Foreign, place: str) -> tuple[Any, str]:
 
 
 def _of_store(system: Foreign, path: str) -> list[str]:
-    """Return the files of a folder, a pattern, or the one file."""
+    """Return the files of a folder or a pattern, or the file itself."""
     arrow = require("pyarrow.fs", "scale", purpose="A file system")
     path = path.rstrip("/")
     kind = system.get_file_info(path).type
@@ -230,7 +230,7 @@ def _of_store(system: Foreign, path: str) -> list[str]:
     matches = []
     for info in system.get_file_info(arrow.FileSelector(folder, recursive=True)):
         names = info.path.removeprefix(folder).strip("/").split("/")
-        # A pattern matches paths of its own depth; a folder, without one, holds files of any depth
+        # A pattern matches paths of its own depth; a folder includes files of any depth
         fits = all(map(fnmatchcase, names, pattern[fixed:])) and (len(names) == len(pattern) - fixed or fixed == len(pattern))
         if info.type == arrow.FileType.File and fits and not _is_hidden(names) and Path(info.path).suffix.lower() in _SUFFIXES:
             matches.append((names, info.path))
@@ -238,7 +238,7 @@ def _of_store(system: Foreign, path: str) -> list[str]:
 
 
 def _of_dataset(source: TableLike) -> list[StoredFile]:
-    """Return the files of a pyarrow data set, with their partition keys. Its partitioning reads the keys from the folders."""
+    """Return the files of a pyarrow dataset, with keys read from the folders by its partitioning."""
     datasets = require("pyarrow.dataset", "scale", purpose="A data set")
     arrow = require("pyarrow.fs", "scale", purpose="A data set")
     try:
@@ -268,11 +268,11 @@ def _of_dataset(source: TableLike) -> list[StoredFile]:
 
 
 def _with_typed_keys(files: Iterable[StoredFile]) -> list[StoredFile]:
-    """Return files with the keys of their folders: whole numbers where all values of a key are, else text ("01" stays text)."""
+    """Return files with typed keys of folders: integers if all values of a key are, else text ("01" stays text)."""
     files = list(files)
     texts = [_folder_keys(file.path) for file in files]
     names = {name for keys in texts for name in keys}
-    # Of all files together: a key must not be a number in one folder and text in the next
+    # Over all files: a key must not be a number in one folder and text in another
     whole = {name for name in names if all(_is_whole(keys.get(name)) for keys in texts)}
     typed = [
         tuple((name, int(text) if text is not None and name in whole else text) for name, text in keys.items())
@@ -287,5 +287,5 @@ def _folder_keys(path: str) -> dict[str, str | None]:
 
 
 def _is_whole(text: str | None) -> bool:
-    # Back to the same text: "01" and "-0" are no numbers, as they would not come back
+    # "01" and "-0" are no integers, as these would be written differently
     return text is None or (text.lstrip("-").isdecimal() and str(int(text)) == text and abs(int(text)) < 2**63)

@@ -1,4 +1,4 @@
-"""Parquet and CSV files, read as a stream of batches of a fixed number of rows."""
+"""Read Parquet and CSV files as streams of batches of a fixed number of rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from exactshap._runtime.types import TableLike
 from exactshap.errors import ExactshapError, InputError, message
 from exactshap.frames.stored._places import StoredFile
 
-_STEP = 65_536  # rows that are decoded at a time
-# The stream that a thread reads from: the next batch is most often the next rows of the same file.
+_STEP = 65_536  # rows decoded at a time
+# The open stream of a thread, as the next batch is usually the next rows of the same file.
 _OPEN = threading.local()
-# Path and digest -> the other state in which it has the same bytes.
+# Path and digest -> a later state of the file with the same bytes.
 _CHECKED: dict[tuple[str, str], tuple[int | None, ...]] = {}
 
 
@@ -41,7 +41,7 @@ class SourceFile:
         return self.groups[-1]
 
     def place(self, row: int) -> str:
-        """Return where a row is, as text.
+        """Return the place of a row as text.
 
         >>> SourceFile(StoredFile("a.parquet", "a.parquet", "parquet"), "", (0, 10, 20)).place(12)
         'a.parquet, row group 1, row 12 of the file'
@@ -51,16 +51,16 @@ class SourceFile:
         return f"{self.name}{group}, row {row} of the file"
 
     def check(self, *, finally_: bool = False) -> None:
-        """Refuse a file that is not what it was: by its size and times, and where these differ by its digest.
+        """Refuse a file that has changed, by size and times, and if these differ by digest.
 
-        Some object stores tell no time; there the digest is compared once, at the end of a run (``finally_``).
+        Some object stores keep no times; there the digest is compared once, at the end of a run (``finally_``).
         """
         try:
             now = self.file.state()
         except OSError as error:
             raise InputError(message(f"{self.name} is gone or cannot be read", f"{error}", _START_AGAIN)) from None
         known = self.state, _CHECKED.get((self.file.path, self.digest))
-        # Two states are known to have these bytes: that of the start, and one which a digest confirmed later
+        # Two states have these bytes: that of the start, and one confirmed by a digest later
         if now in known and not (finally_ and None in now):
             return
         if self.file.sha256() != self.digest:
@@ -99,21 +99,21 @@ def inspect(file: StoredFile, keep: tuple[str, ...]) -> SourceFile:
         with parquet_file(file) as opened:
             groups = [opened.metadata.row_group(number).num_rows for number in range(opened.num_row_groups)]
     source = SourceFile(file, digest, tuple(accumulate(groups, initial=0)), state)
-    # It may have been written while it was read
+    # The file may have been written while it was read
     source.check()
     return source
 
 
 def read_rows(file: SourceFile, start: int, stop: int, keep: tuple[str, ...]) -> Any:
-    """Return the rows [start, stop) of a file as an Arrow table; rows that follow those of the last call are read on."""
+    """Return the rows [start, stop) of a file as an Arrow table, from the open stream if they follow the last call."""
     stream = getattr(_OPEN, "stream", None)
-    # Streams go forwards only; far ahead, opening again skips what would have to be decoded
+    # Streams only go forward; far ahead, opening again avoids decoding the rows between
     if stream is None or stream.file != file or stream.position > start or stream.reopens_nearer(start):
         file.check()
         stream = _OPEN.stream = _Stream(file, start, keep)
     try:
         table = stream.take(start, stop)
-        file.check()  # again: what was read is of the file that was digested
+        file.check()  # again, as the rows read must be those of the digested file
         return _with_keys(table, file.file.keys)
     except BaseException:
         _OPEN.stream = None
@@ -130,23 +130,23 @@ def _with_keys(table: TableLike, keys: tuple[tuple[str, Any], ...]) -> Any:
 
 
 class _Stream:
-    """The rows of a file from some row on."""
+    """Read the rows of a file from some row on."""
 
     def __init__(self, file: SourceFile, start: int, keep: tuple[str, ...]) -> None:
         self.file = file
-        # Row groups can be opened one by one: the one that holds the row is where reading starts
+        # Reading starts at the row group of the first row
         group = max(bisect_right(file.groups[:-1], start) - 1, 0)
-        self.position = file.groups[group]  # the first row that was not given away
+        self.position = file.groups[group]  # the next row to return
         self.batches = _batches(file.file, group, keep)
         self.left: Any = None
 
     def reopens_nearer(self, start: int) -> bool:
-        """Return whether opening the file again would skip a whole row group."""
+        """Say whether opening the file again would skip a whole row group."""
         here, there = (bisect_right(self.file.groups[:-1], row) for row in (self.position, start))
         return there > here + 1
 
     def take(self, start: int, stop: int) -> Any:
-        """Return the rows [start, stop); those before are read and forgotten."""
+        """Return the rows [start, stop), skipping those before."""
         arrow = require("pyarrow", "scale", purpose="Reading data")
         parts = []
         while self.position < stop:
@@ -155,7 +155,7 @@ class _Stream:
                 got = f"It ends after {self.position} of {self.file.n_rows} rows"
                 raise InputError(message(f"{self.file.name} has changed since the run started, or is damaged", got))
             end = min(stop - self.position, batch.num_rows)
-            # Of a batch before ``start`` nothing is kept: begin == end
+            # begin == end for a batch before ``start``
             begin = min(max(start - self.position, 0), end)
             if end > begin:
                 parts.append(batch.slice(begin, end - begin))
@@ -169,7 +169,7 @@ def _batches(file: StoredFile, group: int, keep: tuple[str, ...]) -> Iterator[An
     if file.kind == "parquet":
         with parquet_file(file) as opened:
             schema = opened.schema_arrow.remove_metadata()
-            # One by one: of several the library holds all
+            # One by one, as the library holds all of several in memory
             for number in range(group, opened.num_row_groups):
                 for batch in opened.iter_batches(_STEP, row_groups=[number]):
                     yield batch.cast(schema) if batch.schema != schema else batch.replace_schema_metadata()
@@ -180,7 +180,7 @@ def _batches(file: StoredFile, group: int, keep: tuple[str, ...]) -> Iterator[An
 
 @contextmanager
 def parquet_file(file: StoredFile | Path) -> Iterator[Any]:
-    """Open a Parquet file; damage that shows then or later, while it is read, is said with the file's name."""
+    """Open a Parquet file; errors of opening and reading name the file."""
     parquet = require("pyarrow.parquet", "scale", purpose="Reading Parquet")
     file = file if isinstance(file, StoredFile) else StoredFile(str(file), file.name, "parquet")
     file.check()
@@ -190,15 +190,15 @@ def parquet_file(file: StoredFile | Path) -> Iterator[Any]:
 
 @contextmanager
 def _readable(name: str, kind: str) -> Iterator[None]:
-    """Turn what Arrow raises at damaged files into an InputError; errors of the system, which have a number, stay as they are.
+    """Turn Arrow's errors at damaged files into an InputError; numbered errors of the system stay.
 
-    Arrow raises its own classes, those of Python for text and sizes that cannot be, and OSError without a number.
+    Arrow raises its own classes, Python's for invalid text and sizes, and OSError without a number.
     """
     arrow = require("pyarrow", "scale", purpose=f"Reading {kind}")
     try:
         yield
     except (arrow.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-        # Our own words, and the system's (no such file, no rights), say more than "cannot be read"
+        # Our own errors and the system's (no such file, no rights) say more than "cannot be read"
         if isinstance(error, ExactshapError) or (isinstance(error, OSError) and error.errno is not None):
             raise
         what = f"{name} cannot be read as {kind}"
@@ -208,11 +208,11 @@ def _readable(name: str, kind: str) -> Iterator[None]:
 
 
 def _csv(file: StoredFile, keep: tuple[str, ...]) -> Any:
-    """Open a CSV file; its first megabyte decides on types, and whole numbers in it may turn into others later: float64."""
+    """Open a CSV file, with types by its first megabyte; integers become float64, as others may follow."""
     csv = require("pyarrow.csv", "scale", purpose="Reading CSV")
     arrow = require("pyarrow", "scale", purpose="Reading CSV")
     with _readable(file.name, "CSV"):
-        # Opened twice: types can be set before reading only, and are known after the first block
+        # Opened twice, as types must be set before reading and are known after the first block
         with csv.open_csv(_stream(file)) as first:
             guessed = first.schema
         wide = {
@@ -224,6 +224,6 @@ def _csv(file: StoredFile, keep: tuple[str, ...]) -> Any:
 
 
 def _stream(file: StoredFile) -> Any:
-    """Return what the reader of CSV files opens."""
+    """Return the source that the CSV reader opens."""
     file.check()
     return file.path if file.filesystem is None else file.filesystem.open_input_stream(file.path)

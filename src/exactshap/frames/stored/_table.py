@@ -1,4 +1,4 @@
-"""A Parquet file or folder as a table that reads rows when they are needed."""
+"""Treat a Parquet file or folder as a table that reads rows on demand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from exactshap.frames import Table, as_table
 from exactshap.frames.stored._places import StoredFile, find_files
 from exactshap.frames.stored._source import parquet_file
 
-_STEP = 65_536  # rows that are decoded at a time
+_STEP = 65_536  # rows decoded at a time
 
 
 class StoredTable:
@@ -28,11 +28,11 @@ class StoredTable:
     source : path, sequence of paths, or pyarrow.dataset.Dataset
         ``.parquet`` files, folders of such files (in the order of their names; hidden ones are left out), or patterns.
     columns : sequence of str, default=None
-        The columns that count, in this order; None: all but a pandas index (``__index_level_0__``).
+        Columns to use, in this order; None: all but a pandas index (``__index_level_0__``).
     drop : sequence of str, default=()
-        Columns that do not count, such as identifiers.
+        Columns to leave out, such as identifiers.
     filesystem : file system of pyarrow or fsspec, default=None
-        Where the paths are; None: what an address such as ``s3://...`` names, else this machine.
+        Where the paths are; None infers it from addresses such as ``s3://...``, else this machine.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class StoredTable:
 
     Notes
     -----
-    Making one reads the ends of the files only. Rows are decoded 65,536 at a time, row group by row group.
+    Construction reads only the ends of the files. Rows are decoded 65,536 at a time, row group by row group.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class StoredTable:
         arrow = require("pyarrow", "scale", purpose="Reading data")
         for stored in self._files:
             with parquet_file(stored) as file:
-                # One by one: of several the library holds all
+                # One by one, as the library holds all of several in memory
                 for group in range(file.num_row_groups):
                     for batch in file.iter_batches(_STEP, row_groups=[group], columns=list(self.names)):
                         yield as_table(arrow.Table.from_batches([batch]).select(list(self.names)), allow_empty=True)
@@ -128,14 +128,14 @@ def as_rows(native: TableLike, *, what: str = "X") -> Table | StoredTable:
 
 
 def pieces_of(table: Table | StoredTable) -> Iterator[Table]:
-    """Yield a table in memory as one piece, a stored one as many."""
+    """Yield a table in memory as one piece, a stored one in several."""
     return table.pieces() if isinstance(table, StoredTable) else iter((table,))
 
 
 def scratch_array(shape: tuple[int, ...]) -> np.ndarray:
-    """Return a float64 array backed by a nameless temporary file.
+    """Return a float64 array backed by an unnamed temporary file.
 
-    The system keeps in memory what fits; the file goes with the array.
+    The system keeps in memory what fits; the file is deleted with the array.
     """
     if not np.prod(shape):
         return np.empty(shape)
@@ -144,7 +144,7 @@ def scratch_array(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def is_index(name: str) -> bool:
-    """Return whether a column is the stored index of a pandas frame.
+    """Say whether a column is the stored index of a pandas frame.
 
     pandas writes it under this name and reads it as no column.
 
@@ -160,7 +160,7 @@ def _extent(stored: StoredFile) -> tuple[int, Any]:
 
 
 def _check(schema: Foreign, first: Any, names: tuple[str, ...], file: str, of: str) -> None:
-    """Refuse a file that lacks a column or holds another kind of it."""
+    """Refuse a file that lacks a column or has another type of it."""
     for name in names:
         if name not in schema.names:
             raise InputError(message(f"{file} has no column {name!r}", f"{of} has one", "Convert one of the files"))
