@@ -98,7 +98,7 @@ def test_unknown_categories_are_refused_by_their_place():
 def test_probabilities_of_zero_are_refused(model):
     model.set_params(alpha=0.0, force_alpha=True)
     rows = np.c_[LABELS > 0, LABELS > 0, COUNTS[:, 0] > 2].astype(float)
-    with pytest.raises(UnsupportedStructureError, match=r"A probability of 0 has no logarithm. Fit it with alpha > 0"):
+    with pytest.raises(UnsupportedStructureError, match=r"A probability of 0 has no logarithm. Fit it with a larger alpha"):
         explain(model.fit(rows, LABELS > 0), rows[ROWS], rows[Z])
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 from exactshap import Explainer, explain
@@ -91,6 +92,14 @@ def test_exact(name):
 
 
 REFUSED = {
+    **{
+        f"gaussian ridge, gamma {gamma:g}": (
+            lambda gamma=gamma: explain(KernelRidge(kernel="rbf", gamma=gamma).fit(X, X[:, 0]), X[:2], X[10:20]),
+            UnsupportedStructureError,
+            "predicts rounding at its own training rows",
+        )
+        for gamma in (1e16, 1e300, 1e308)
+    },
     "weights without end": (
         lambda: explain(logistic(np.inf), X[:2], X[10:20], output="probability"),
         UnsupportedStructureError,

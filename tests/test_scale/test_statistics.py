@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 
 import scale_cases as cases
 from exactshap import decompose_r2
@@ -76,6 +76,12 @@ def test_parts_that_do_not_belong_together_are_refused():
 def regression():
     T = cases.table(120)
     return T[cases.NAMES], cases.target(T).round(1)
+
+
+def test_parts_of_refits_are_refused_with_the_way_out():
+    X, y = regression()
+    with pytest.raises(InputError, match=r"not sums over rows.*decompose_r2\(model, X, y, game='refit'\)"):
+        PartialR2(LinearRegression(), X, y, game="refit")
 
 
 @pytest.mark.parametrize("game", ["residual", "ensemble"])

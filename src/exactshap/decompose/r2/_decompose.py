@@ -212,7 +212,6 @@ def decompose_r2(
     True
     """
     _refuse_other_settings(game, per_row, n_orders, n_bootstrap, (background, value_function))
-    # Refits need all rows at once; a stored table falls through to ``check_game``, which refuses.
     if game == "refit":
         if isinstance(X, (StoredTable, str, os.PathLike)):
             do = "Read it: decompose_r2(model, pandas.read_parquet(path)[columns], y, game='refit')"

@@ -22,7 +22,7 @@ from exactshap.decompose.r2._games import (
 from exactshap.decompose.r2._input import R2Problem
 from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
 from exactshap.decompose.r2._result import R2Sums, check_seconds
-from exactshap.errors import BudgetError, UnknownNameError, did_you_mean, memory_needed, message
+from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed, message
 from exactshap.solvers import Cost
 from exactshap.trees.ensemble import complete_forest
 
@@ -131,6 +131,11 @@ def solve_sums(problem: R2Problem, game: str, n_jobs: int | None, memory_limit: 
 
 def check_game(game: Any) -> None:
     """Refuse an unknown game."""
+    if game == "refit":
+        do = "Call decompose_r2(model, X, y, game='refit') on all rows"
+        raise InputError(
+            message("Shares of refits are not sums over rows, so that parts cannot be added up", "Got game='refit'", do)
+        )
     if game not in GAMES:
         raise UnknownNameError(message(f"Unknown game {game!r}", do=did_you_mean(str(game), GAMES)))
 

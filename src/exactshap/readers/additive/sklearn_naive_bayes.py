@@ -80,10 +80,10 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 
 def _require_finite(model: Model, *likelihoods: np.ndarray) -> None:
-    """Refuse a model in which a class never or always has a feature, as alpha=0 allows."""
+    """Refuse a model in which a class never or always has a feature, as alpha=0 and alphas below rounding allow."""
     if not all(np.isfinite(table).all() for table in likelihoods):
         what, got = f"This {type(model).__name__} has likelihoods that are not finite", "A probability of 0 has no logarithm"
-        raise UnsupportedStructureError(message(what, got, "Fit it with alpha > 0"))
+        raise UnsupportedStructureError(message(what, got, "Fit it with a larger alpha, such as alpha=1"))
 
 
 # -- one kind of likelihood each -----------------------------------------------------------------------------------------

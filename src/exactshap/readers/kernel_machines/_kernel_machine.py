@@ -31,6 +31,8 @@ from exactshap.solvers import Cost, Solution
 
 VALUE_FUNCTIONS = ("functional", "normalized", "baseline", "interventional", "interventional-independent", "observational")
 PREDICTED_ROWS = 128
+# Off by so much, an exponent leaves no digit of a kernel between equal rows
+LOST = 0.1
 
 
 class KernelReader(Reader):
@@ -120,6 +122,16 @@ class KernelReader(Reader):
                     f"{self.traits.model_name} has coefficients that are not finite: it predicts NaN or infinity for every row",
                     "Its kernel overflowed on its own training rows",
                     "Fit it again with length scales of the size of the columns' differences",
+                )
+            )
+
+        off = self.traits.rounding.precision * self.expansion.lost
+        if off >= LOST:
+            raise UnsupportedStructureError(
+                message(
+                    f"{self.traits.model_name} predicts rounding at its own training rows",
+                    f"It takes squared distances as |x|^2 + |y|^2 - 2 x.y, off by {off:.2g} in units of its kernel",
+                    "Fit it with a smaller gamma (a larger length scale), or on centred and scaled columns",
                 )
             )
 

@@ -52,9 +52,16 @@ class KernelFactors:
         n_rows, n_players = self.own.shape
         spread = np.empty(n_rows)
         fill_spread(self.own, self.rows, self.background, spread)
-        nodes, node_weights, relative = _rule(measure, n_players - size, float(spread.max(initial=0.0)))
-        pairs = np.zeros((n_rows, n_players * (n_players + 1) // 2))
-        fill_prior(self.own, self.rows, self.rows, self.background, weights, nodes, node_weights, size == 2, pairs)
+        pairs, relative = np.zeros((n_rows, n_players * (n_players + 1) // 2)), 0.0
+        # Bits of a row depend on that row alone: each takes the rule of its own spread, whatever rows lie around it
+        counts = np.array([_n_nodes(measure, n_players - size, float(one)) for one in spread])
+        for n_nodes in np.unique(counts):
+            chosen = np.flatnonzero(counts == n_nodes)
+            nodes, node_weights, error = _rule(measure, n_players - size, int(n_nodes), float(spread[chosen].max()))
+            own, rows = (np.ascontiguousarray(array[chosen]) for array in (self.own, self.rows))
+            found = np.zeros((len(chosen), pairs.shape[1]))
+            fill_prior(own, rows, rows, self.background, weights, nodes, node_weights, size == 2, found)
+            pairs[chosen], relative = found, max(relative, error)
         # Two derivatives, each at most twice the bound of its factor: hence 4
         return self.amplitude * pairs, 4.0 * relative * abs(self.amplitude) * self._height() if relative else 0.0
 
@@ -127,13 +134,16 @@ def _functionals(a: np.ndarray, b: np.ndarray, weights: np.ndarray, measure: Mea
     return out
 
 
-def _rule(measure: Measure, degree: int, spread: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return nodes, weights and the bound on one integral's relative error. The bound is 0.0 for an exact rule."""
-    degree = max(0, degree)
-    if isinstance(measure, Beta) and np.isfinite(spread):
-        n_nodes = enough_nodes(spread, degree)
-        if n_nodes < degree // 2 + 1:
-            nodes, node_weights = measure.gauss(n_nodes)
-            return np.array(nodes), np.array(node_weights), 2.0 * coarse_bound(spread, n_nodes)
-    nodes, node_weights = measure.rule(degree)
+def _n_nodes(measure: Measure, degree: int, spread: float) -> int:
+    """Return how many nodes are enough for a spread, or 0 where only an exact rule will do."""
+    n_nodes = enough_nodes(spread, max(0, degree)) if isinstance(measure, Beta) and np.isfinite(spread) else 0
+    return n_nodes if n_nodes < max(0, degree) // 2 + 1 else 0
+
+
+def _rule(measure: Measure, degree: int, n_nodes: int, spread: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return nodes, weights and the bound on one integral's relative error, 0.0 for the exact rule of ``n_nodes`` = 0."""
+    if n_nodes and isinstance(measure, Beta):
+        nodes, node_weights = measure.gauss(n_nodes)
+        return np.array(nodes), np.array(node_weights), 2.0 * coarse_bound(spread, n_nodes)
+    nodes, node_weights = measure.rule(max(0, degree))
     return np.array(nodes, float), np.array(node_weights, float), 0.0

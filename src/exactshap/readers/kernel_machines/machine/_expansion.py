@@ -95,6 +95,19 @@ class Expansion:
         return float(sum(part.magnitude for part in self.parts) + np.abs(self.intercept).max(initial=0.0))
 
     @cached_property
+    def lost(self) -> float:
+        """The largest squared norm of a point, in the units of its exponent: times eps, what that exponent is off by between equal rows."""
+        if not self.cancels:
+            return 0.0
+        gaussians = [(part.component.squared, part.points) for part in self.parts]
+        norms = [
+            (rate[:, None] * points**2).sum(axis=0).max(initial=0.0)
+            for rate, points in gaussians
+            if rate is not None and points is not None
+        ]
+        return float(max(norms, default=0.0))
+
+    @cached_property
     def is_mixture(self) -> bool:
         """Whether radial kernels are in it, as mixtures of Gaussians."""
         return any(part.component.relative_error > 0.0 for part in self.parts)
