@@ -28,6 +28,14 @@ def keys(text):
         (SVR(), X[:1], {}, ["owen"]),
         (Ridge(), X[:9], {}, ["starshap"]),
         (RandomForestRegressor(3, max_depth=3, random_state=0), None, {}, ["treeshap"]),
+        (RandomForestRegressor(3, max_depth=3, random_state=0), X, {"value_function": "observational"}, ["rkhsshap", "olsen"]),
+        (
+            RandomForestRegressor(3, max_depth=3, random_state=0),
+            X,
+            {"value_function": "observational-forest", "n_trees": 20},
+            ["olsen"],
+        ),
+        (Ridge(), X, {"value_function": "observational-copula", "n_samples": 16}, ["aas"]),
     ],
 )
 def test_values_cite_their_game_and_their_method(model, background, settings, wanted):

@@ -33,6 +33,17 @@ def test_the_record_is_what_the_outputs_say(papers):
     assert papers.record.page() == papers.record.RECORD.read_text(encoding="utf-8"), "run python tools/papers.py record"
 
 
+def test_the_page_of_models_is_what_its_record_says_and_cuts_no_word(papers):
+    import models
+
+    assert models.page(models.recorded()) == models.PAGE.read_text(encoding="utf-8"), "run python tools/models.py"
+    assert models.whole_parts("sum of 2 models: one; another", "; ", 25) == "sum of 2 models: one"
+    assert models.whole_parts("a first part that is long; rest", "; ", 5) == "a first part that is long"
+    assert models.first_words(ValueError("No reader. " + "It is not known. " * 20)).endswith("not known")
+    assert models.digits(0.0) == "0"
+    assert models.digits(2.6e-16) == "3e-16"
+
+
 def test_every_printed_cell_is_judged(papers):
     for table in papers.record.TABLES:
         cells = papers.record.judged(table)

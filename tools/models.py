@@ -782,9 +782,19 @@ def value_functions(model, rows, background):
     return ", ".join(found)
 
 
+def whole_parts(text, end, size):
+    """Return the leading parts of a text that fit, each up to its `end`, and at least the first: no word is cut."""
+    first, *others = text.split(end)
+    for part in others:
+        if len(first) + len(end) + len(part) > size:
+            break
+        first += end + part
+    return first
+
+
 def first_words(error):
     """Return what an error says was wrong and what to do, in one line."""
-    return re.sub(r"\s+", " ", str(error).split("\n")[0])[:170].rstrip(". ")
+    return whole_parts(re.sub(r"\s+", " ", str(error).split("\n")[0]), ". ", 170).rstrip(". ")
 
 
 def _answers(model, name, rows):
@@ -804,7 +814,12 @@ def as_a_function(library, name, model, reason, table):
     except Exception:
         return Seen(library, name, "refused", reason=reason)
     reason = "no reader" if reason.startswith("No exact reader") else reason
-    return Seen(library, name, "as a function", "interventional", called, f"{difference:.0e}", "", reason)
+    return Seen(library, name, "as a function", "interventional", called, digits(difference), "", reason)
+
+
+def digits(difference):
+    """Return the size of a difference."""
+    return f"{difference:.0e}" if difference else "0"
 
 
 def _first_column(rows):
@@ -843,7 +858,7 @@ def seen_of(library, name, fit):
     difference = ""
     if method is not None:
         right = brute_force(method, explanation.values.shape, table)
-        difference = f"{np.abs(explanation.values - right).max() / max(np.abs(right).max(), 1e-300):.0e}"
+        difference = digits(np.abs(explanation.values - right).max() / max(np.abs(right).max(), 1e-300))
     many = table(X[:100])
     explainer(many)
     started = time.perf_counter()
@@ -859,19 +874,23 @@ def seen_of(library, name, fit):
         explains,
         difference,
         f"{milliseconds:.2g}",
-        explanation.method[:70],
+        whole_parts(explanation.method, "; ", 70),
     )
 
 
 # -- the page ------------------------------------------------------------------------------------------------------------
 HEAD = """# Models: what is exact, sampled, refused
 
-Written by `python tools/models.py`, which fits every model with its defaults on {n_columns} columns and explains {n_rows} rows against
-{n_background} background rows. *Difference* is the largest to brute force: all {n_coalitions} coalitions, with the model's own method named in
-*explains*, relative to the largest value (3e-07 is the single precision of XGBoost). *ms a row* are those of 100 rows at once.
-*As a function* means `explain(model.predict, X, background)`: exact up to 13 players, beyond sampled with standard errors.
+Is your model read exactly? Search this page for its name: **{counts}**
 
-**{counts}**
+- **exact**: the values are exact. *difference* is the largest difference from brute force, relative to the largest value; 3e-07 is the single
+  precision of XGBoost. Brute force calls the model's own method, which *explains* names, for all {n_coalitions} coalitions.
+- **as a function**: there is no exact reader. Call `explain(model.predict, X, background)`: exact up to 13 players, beyond sampled with standard
+  errors.
+- **refused**: neither works as it stands; the last column says why.
+
+*ms a row* is the time for one of 100 rows. `python tools/models.py` made the page: it fitted every model with its defaults on {n_columns} columns and
+explained {n_rows} rows against {n_background} background rows.
 """
 COLUMNS = (
     "| model | is | value functions | explains | difference | ms a row | method, or why not |\n|---|---|---|---|--:|--:|---|"

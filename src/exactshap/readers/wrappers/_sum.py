@@ -257,7 +257,8 @@ class SumReader(Reader):
             values=self._squeezed(values),
             empty=self._squeezed(total_of(members, [part.empty for part in parts], self.constant)),
             full=self._squeezed(total_of(members, [part.full for part in parts], self.constant)),
-            method=f"sum of {len(parts)} models: " + "; ".join(dict.fromkeys(part.method for part in parts)),
+            method=f"sum of {len(parts)} model{'s' if len(parts) != 1 else ''}: "
+            + "; ".join(dict.fromkeys(part.method for part in parts)),
             std_error=self._std_error(parts),
             error_bound=self._largest(part.error_bound for part in parts),
             scale=self._scale(parts),
@@ -311,7 +312,9 @@ class SumReader(Reader):
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Return the costs of all members, one after the other."""
         costs = [member.reader.cost(member.rows(few), n_rows, semivalue, order, block_rows) for member in self.members]
-        method = f"sum of {len(costs)} models: " + "; ".join(dict.fromkeys(cost.method for cost in costs))
+        method = f"sum of {len(costs)} model{'s' if len(costs) != 1 else ''}: " + "; ".join(
+            dict.fromkeys(cost.method for cost in costs)
+        )
         return replace(sum(costs, start=Cost()), bytes=self.memory(block_rows, order), method=method)
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:

@@ -155,7 +155,9 @@ def readable(explanation: Data) -> Data:
 _METHODS = {
     r"quadrature|folded": "owen",
     r"per-term enumeration": "starshap",
-    r"PolySHAP|regression": "polyshap",
+    r"regression \(": "polyshap",
+    r"means by (kernel ridge regressions|random forests)": "olsen",
+    r"Gaussian copula": "aas",
     r"tables|paths|walks": "treeshap",
 }
 _VALUE_FUNCTION_PAPERS = {"functional": "pkexshapley", "observational": "rkhsshap", "path_dependent": "treeshap"}

@@ -170,7 +170,7 @@ def solve_stacks(
 
 
 def method_of(n_terms: int) -> str:
-    return f"per-term enumeration ({n_terms} terms)"
+    return f"per-term enumeration ({n_terms} term{'s' if n_terms != 1 else ''})"
 
 
 def stacks_cost(widths: Sequence[int], n_rows: int, n_outputs: int, order: int) -> Cost:
