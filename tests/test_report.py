@@ -492,3 +492,9 @@ def test_a_value_and_an_error_of_zero_are_not_drawn():
     picture = plain.split("in detail")[1].split("</figure>")[0]
     assert picture.count("<rect") == 2
     assert picture.count(" ± ") == 2 + 2  # in words, and in the titles of bars
+
+
+def test_the_word_missing_stays_clear_of_the_first_tick():
+    drawn = figures.dependence(np.array([np.nan, 0.0, 80.0]), np.array([0.1, 0.2, 0.3]), "age", None, label="value")
+    places = {word: float(x) for x, word in re.findall(r'<text x="([-\d.]+)"[^>]*>([^<]*)', drawn)}
+    assert places["0"] - places["missing"] > (svg.text_width(["missing"], 11) + svg.text_width(["0"], 11)) / 2

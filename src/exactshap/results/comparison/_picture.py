@@ -50,7 +50,7 @@ def _draw_drift(ax: Axes, comparison: Any, order: np.ndarray) -> None:
         ax.errorbar(drift.values[order], place, xerr=ends, fmt="none", ecolor="black", capsize=3, zorder=4)
     p = "" if drift.p_value is None else f", p = {drift.p_value:.3g}"
     ax.set_title("data", fontsize="medium")
-    ax.set_xlabel(f"contributions to MMD2 = {drift.total:.3g}{p}")
+    ax.set_xlabel(f"contributions to MMD2 = {drift.total:.3g}{p}".replace("= -", "= \N{MINUS SIGN}"))
     _finish(ax, None)
 
 

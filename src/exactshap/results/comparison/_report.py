@@ -19,8 +19,8 @@ from exactshap.results.report import difference_bars, marginal_panel, minus_sign
 CHANGED, MAYBE, STEADY = "changed", "may have changed", "steady"
 _SHARE = 0.1  # of the largest mean magnitude of the first group: the threshold where none is given
 _LIMITS = (
-    "A difference of mean values says what changed for the model's output, not why: columns that changed, or rows of another kind.",
-    "Intervals are over rows of the same kind as these; they know nothing of changes in how the rows were collected.",
+    "A difference of mean values says how the model's output changed, not why.",
+    "Intervals are for other rows of the same kind; they do not cover changes in how rows were collected.",
     "“Changed” means that the whole interval is beyond the threshold. With many features some are, by chance.",
 )
 
@@ -111,7 +111,7 @@ def _drift(comparison: Any, shown: np.ndarray, names: list[str]) -> str:
     players = shown // n_outputs
     intervals = comparison.drift.intervals
     ends = np.full((len(players), 2), np.nan) if intervals is None else intervals[players]
-    label = f"contributions to MMD2 = {comparison.drift.total:.3g}"
+    label = f"contributions to MMD2 = {minus_signs(f'{comparison.drift.total:.3g}')}"
     return difference_bars(comparison.drift.values[players], ends, None, names, label=label)
 
 

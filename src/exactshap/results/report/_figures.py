@@ -95,7 +95,7 @@ def dependence(x: np.ndarray, values: np.ndarray, name: str, categories: Sequenc
     """Draw one feature's values against its numbers or categories."""
     width, height, left, top = 345.0, 215.0, 52.0, 10.0
     missing = ~np.isfinite(x)
-    start = left + (26 if missing.any() else 0)
+    start = left + (40 if missing.any() else 0)  # a tick at the start stays clear of the word below
     across = svg.Scale.over(x, start, width - 10)
     n_categories = max(len(categories or ()), 1)  # empty where all cells are missing
     if categories is not None:

@@ -127,13 +127,13 @@ def marginal_panel(marginal: Marginal, labels: tuple[str, str]) -> str:
     parts = [svg.text(left, 14, svg.shorten(heading, 44), style="strong", title=marginal.name)]
     if marginal.categories is None:
         across = svg.Scale.over(marginal.x, left, width - 8, margin=0.0)
-        parts.append(svg.axis(across, height, label="density", top=height - 4, wanted=4))
+        parts.append(svg.axis(across, height, label="height: density", top=height - 4, wanted=4))
         x = np.concatenate([marginal.x[:1], marginal.x, marginal.x[-1:]])
         for style, density in zip(_SAMPLES, marginal.density, strict=True):
             parts.append(svg.polyline(across(x), up(np.concatenate([[0.0], density, [0.0]])), f"area {style}"))
     else:
         across = svg.Scale(-0.5, len(marginal.x) - 0.5, left, width - 8)
-        parts.append(svg.category_axis(across, height, "frequency", marginal.categories))
+        parts.append(svg.category_axis(across, height, "height: frequency", marginal.categories))
         for s, style in enumerate(_SAMPLES):
             for k, frequency in enumerate(marginal.density[s]):
                 x0, x1, y = float(across(k + 0.4 * (s - 1.0))), float(across(k + 0.4 * s)), float(up(frequency))
