@@ -176,3 +176,13 @@ def test_sources_and_pages_are_written_in_plain_words():
     assert len(texts) > 400
     assert not {str(path.relative_to(root)): words for path in texts if (words := dialect(path.read_text(encoding="utf-8")))}
     assert dialect("a game that it foretells") == ["foretells"]
+
+
+SUBSTITUTION = re.compile(r"(?<![^\s(\[])\|[A-Za-z]\w*\|(?![^\s).,;:\]])")  # as docutils reads |t|: a name to be replaced
+
+
+@pytest.mark.parametrize("path", public_names())
+def test_bars_stand_within_formulas(path):
+    texts = [inspect.getdoc(thing_of(path)) or "", *(inspect.getdoc(value) or "" for value in vars(thing_of(path)).values())]
+    plain = [re.sub(r"(?s)``.*?``|`[^`]*`|\.\. math::.*?(\n\n|\Z)|>>>.*?(\n\n|\Z)", "", text) for text in texts]
+    assert not [found for text in plain for found in SUBSTITUTION.findall(text)], "write :math:`|t|`"

@@ -35,7 +35,7 @@ class Expansion:
     coefficients, rates : arrays of shape (n_terms,)
         :math:`c_l` and :math:`r_l`, complex or real.
     limit : float
-        The bound holds for |t| up to this number.
+        The bound holds for :math:`|t|` up to this number.
     error : float
         The bound: truncation, images, and the rounding of coefficients and rates; it does not include the rounding of the sum itself.
     """
