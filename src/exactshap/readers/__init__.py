@@ -1,6 +1,6 @@
-"""Models become games here: one file per family or library, found by dotted name, imported on first sight.
+"""Read models as games: one file per family or library, chosen by dotted name and imported on first use.
 
-``AdditiveModel`` and ``KernelMachine`` are the ways in for models of your own, given as functions or arrays.
+``AdditiveModel`` and ``KernelMachine`` describe your own models by functions or arrays.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a reader is: a model bound to a background and a value function."""
+"""Define readers: models bound to a background and a value function."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from exactshap.readers._traits import Traits
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, choose, count_sets, solve
 
-# Part of the largest prediction: where rounding leaves more than that uncertain, values are approximate.
+# Fraction of the largest prediction: if rounding leaves more uncertain, values are approximate.
 COARSE = 1e-6
 # The same for a model in single precision, in its rounding units.
 COARSE_EPSILONS = 2**13
 
 
 class Reader(ABC):
-    """A fitted model read as cooperative games, one per row.
+    """Read a fitted model as cooperative games, one per row.
 
     Concrete readers set ``traits`` in ``__init__``. They are picklable and stateless: nothing changes after construction.
 
@@ -45,24 +45,24 @@ class Reader(ABC):
 
     @abstractmethod
     def predict(self, X: Table) -> np.ndarray:
-        """Return the model's own prediction, (n_rows,) or (n_rows, n_outputs). Residuals are taken against it."""
+        """Return the model's own prediction, (n_rows,) or (n_rows, n_outputs)."""
 
     @abstractmethod
     def game(self, X: Table) -> Game:
-        """Return the rows' games: the definition, in one of three kinds."""
+        """Return the games of rows, the definition of their values."""
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Solve the games of some rows. Override where structure or streaming makes it faster; ``game`` stays the reference implementation."""
         return solve(self.game(X), semivalue, order)
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the working memory of a block in bytes. It decides how many rows make one."""
+        """Return the working memory of a block of rows in bytes."""
         return 8.0 * 4 * n_rows * count_sets(self.traits.n_players, order) * self.traits.n_outputs
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        """Return the cost of solving ``n_rows`` rows in blocks. It is for one thread, with memory beyond what is held already.
+        """Return the cost of solving ``n_rows`` rows in blocks on one thread.
 
-        ``few`` of the rows are there to time pieces of the work on, which are then multiplied; no row is solved that takes long.
+        Pieces of the work are timed on ``few`` of the rows and multiplied; slow rows are not solved. Memory is additional.
         """
         row = few.take(slice(0, 1))
         found = choose(self.game(row), semivalue, order).cost
@@ -73,7 +73,7 @@ class Reader(ABC):
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
         """Return a bound on how far values move, where known.
 
-        It is a function of delta, the largest move of any column.
+        It is a function of delta, the largest change of any column.
         """
         return None
 
@@ -88,10 +88,10 @@ class Reader(ABC):
         return hand_masked(self, X, masks)
 
     def bind(self, row: Table) -> Reader | None:
-        """Return this reading with one reference row, None where nothing is replaced. Arrays are shared.
+        """Return this reader with one reference row, or None.
 
-        The games of a hybrid of x and that row are known without solving: players that come from the row get nothing, the others
-        share what the model predicts more for the hybrid than for the row. The certificate rests on it.
+        It is None if no columns are replaced. The certificate checks games of hybrids of x and that row: players from the row get nothing, the others share the
+        difference of the predictions for the hybrid and the row. Arrays are shared.
         """
         return None
 
@@ -104,7 +104,7 @@ class Reader(ABC):
 
 
 def is_of_target(unit: str) -> bool:
-    """Say whether a unit is that of predictions of a target, not of something before a link.
+    """Say whether a unit is that of the target, not of a score before a link.
 
     >>> is_of_target("quantile 0.1 of the target"), is_of_target("log of the target")
     (True, False)
@@ -113,7 +113,7 @@ def is_of_target(unit: str) -> bool:
 
 
 def warn_of_rounding(name: str, limit: float, largest: float, precision: float) -> bool:
-    """Return whether rounding leaves too few digits of the largest number, and say how many it leaves."""
+    """Warn if rounding leaves too few digits of the largest number, and return whether it does."""
     share = limit / max(largest, float(np.finfo(float).tiny))
     if not np.inf > share > max(COARSE, COARSE_EPSILONS * precision):
         return False

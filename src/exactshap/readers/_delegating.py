@@ -1,4 +1,4 @@
-"""Readers that wrap another one: pipelines, scaled targets, players in a tree, and whatever else changes a few things only."""
+"""Wrap readers in others that change a few things only, such as pipelines, scaled targets and players in a tree."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from exactshap.readers._base import Reader
 from exactshap.semivalues import Hierarchy, Question, Semivalue, find
 from exactshap.solvers import Cost, Solution, solve
 
-# Bytes of the arrays of one block of the solver's sweep, all levels together.
+# Bytes of the arrays of one block of the solver's sweep over all levels.
 WORK_BYTES = 2.0**27
 # Coalitions for each row of a function, without a budget.
 DEFAULT_CALLS = 2**12
 
 
 class DelegatingReader(Reader):
-    """Pass every question on to ``inner``, about the rows that ``rows`` makes. Wrappers override what they change.
+    """Delegate to ``inner``; wrappers override what they change.
 
     Parameters
     ----------
@@ -41,11 +41,11 @@ class DelegatingReader(Reader):
 
     def __init__(self, inner: Reader, **own: Any) -> None:
         self.inner, traits = inner, inner.traits
-        # Fixed as a number: the wrapper may have other columns, from which it would be derived anew.
+        # Fixed, as it would be derived from the wrapper's columns, which may be others.
         self.traits = replace(traits.with_rounding(relative=traits.relative_rounding), **own)
 
     def rows(self, X: Table) -> Table:
-        """Return the rows as the inner reader takes them."""
+        """Return the rows for the inner reader."""
         return X
 
     def predict(self, X: Table) -> np.ndarray:
@@ -73,7 +73,7 @@ class DelegatingReader(Reader):
         inner = self.inner.bind(self.rows(row))
         if inner is None:
             return None
-        # Binding changes how many terms are added up, and with them the tolerance.
+        # Binding changes the number of terms, and with it the tolerance.
         bound, traits = self._rebound(row), inner.traits
         bound.inner = inner
         bound.traits = bound.traits.with_rounding(n_terms=traits.rounding.n_terms, relative=traits.relative_rounding)
@@ -81,27 +81,27 @@ class DelegatingReader(Reader):
 
 
 class HierarchicalReader(DelegatingReader):
-    """Solves ``inner``'s games as they are written; names of players in a hierarchy are those of ``inner``."""
+    """Solve ``inner``'s games for players in a hierarchy, by the names of ``inner``."""
 
     def __init__(self, inner: Reader) -> None:
         super().__init__(inner, block_rows=16)
         self.options = getattr(inner, "options", {})
 
     def solve(self, X: Table, semivalue: Any, order: int) -> Solution:
-        # The certificate asks for Shapley values of its own rows
+        # The certificate needs Shapley values of its own rows
         if isinstance(semivalue, Semivalue):
             return self.inner.solve(X, semivalue, order)
-        # Only a function that is called has a budget: closed forms cost no calls.
+        # Only functions that are called have a budget.
         budget = self.options.get("budget") or DEFAULT_CALLS if self.traits.asks is not None else None
         game = self.inner.game(X)
         found = solve(game, semivalue, order, budget=budget)
-        if (replicates := getattr(game, "replicates", 1)) > 1:  # of a conditional mean that is drawn
+        if (replicates := getattr(game, "replicates", 1)) > 1:  # of a sampled conditional mean
             from exactshap.readers._row_games import averaged
 
             found = averaged(found, replicates, self.traits.single_output)
         scale = (
             self.inner.solve(X, find("shapley"), 1).scale if self.traits.asks is None else found.scale
-        )  # what its own arithmetic adds up
+        )  # the sum of magnitudes in its own arithmetic
         return replace(found, part=replace(found.part, scale=np.maximum(found.scale, scale)))
 
     def memory(self, n_rows: int, order: int) -> float:
@@ -119,7 +119,7 @@ class HierarchicalReader(DelegatingReader):
 
 
 def reader_for(reader: Reader, index: str | Question) -> tuple[Reader, Any]:
-    """Return the reader that answers a question, and the question by player number."""
+    """Return the reader for an index, and the index with numbers of players."""
     question = find(index)
     if isinstance(question, Hierarchy):
         return HierarchicalReader(reader), question.among(reader.traits.player_names)

@@ -1,6 +1,6 @@
-"""Whether a model predicts as its library's own class does, and what every scikit-learn reader asks of it.
+"""Check whether a model predicts as its library's own class does, and get the names of its fit.
 
-A subclass or an instance that replaces a method may not.
+A subclass or an instance that replaces a method may predict otherwise.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 
 from exactshap._runtime.types import Foreign, Model
 
-# What models answer rows with, probabilities first.
+# Methods that predict rows, probabilities first.
 _METHODS = ("predict_proba", "decision_function", "predict")
 # The special methods that a prediction may go through.
 _CALLED_BY_PYTHON = ("__call__", "__getattr__", "__getattribute__")
-_NEVER_PREDICTING = (  # public methods that no prediction goes through
+_NEVER_PREDICTING = (  # public methods that no prediction calls
     "fit",
     "partial_fit",
     "fit_predict",
@@ -40,13 +40,13 @@ _NEVER_PREDICTING = (  # public methods that no prediction goes through
 _NEVER_PREDICTING_PREFIXES = ("_fit", "_repr", "_more_tags", "_get_tags", "_get_param_names", "_validate_params")
 # Libraries with readers that explain scores of classifiers, never the labels of ``predict``.
 _SCORED_LIBRARIES = ("sklearn", "exactshap", "interpret")
-# Methods that every model of a class defines itself, made of modules that are read.
+# Methods that every model of a class defines itself, from modules that are read.
 _DEFINED_BY_THE_USER = {"gpytorch.models.exact_gp.ExactGP": ("forward",)}
 _MISSING = object()
 
 
 def library_class(model: Model, package: str) -> type | None:
-    """Return a model's class from a package, own or inherited, or None. It is the first in the order of inheritance.
+    """Return the first class of a package in a model's order of inheritance, or None.
 
     >>> library_class(True, "builtins")
     <class 'bool'>
@@ -55,7 +55,7 @@ def library_class(model: Model, package: str) -> type | None:
 
 
 def replaced(model: Model, known: type) -> tuple[str, ...]:
-    """Return names on a prediction's way that a model redefines. Its code differs from that of ``known`` there.
+    """Return the names used by predictions that a model defines with other code than ``known``.
 
     Methods, properties and special methods count, of subclasses, mixins and the instance itself; methods of fitting, scoring and
     printing do not, nor do a classifier's labels where its scores are explained.
@@ -70,16 +70,16 @@ def replaced(model: Model, known: type) -> tuple[str, ...]:
     by_class = [name for name in _replaced_by_class(type(model), known) if name in reached]
     names = [*by_class, *_replaced_by_instance(model, known)]
     allowed = _DEFINED_BY_THE_USER.get(f"{known.__module__}.{known.__qualname__}", ())
-    # A subclass may move the threshold in ``predict``: scores, which are explained, do not go through it.
+    # A subclass may change the threshold in ``predict``, which does not affect the explained scores.
     labels = ("predict",) if known.__module__.split(".")[0] in _SCORED_LIBRARIES and gives_labels(model) else ()
     return tuple(dict.fromkeys(name for name in names if name not in (*allowed, *labels)))
 
 
 @functools.cache
 def _reached_by_predictions(known: type) -> frozenset[str]:
-    """Return the names that a prediction of a class can go through: its public methods, and what their code names, and so on.
+    """Return the names that predictions of a class may use: its public methods, names in their code, and so on.
 
-    Methods of fitting, scoring and printing are left out. Names are all that is compared, so that these are rather too many.
+    Methods of fitting, scoring and printing are left out. As only names are compared, the result includes some too many.
     """
     names = {name for cls in known.__mro__ for name in vars(cls)}
     reached = {*_CALLED_BY_PYTHON, *(name for name in names if not name.startswith("_") and _may_predict(name))}
@@ -104,14 +104,14 @@ def _codes_of(attribute: Foreign) -> list[CodeType]:
 
 def _names_in(code: CodeType) -> set[str]:
     nested = [_names_in(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
-    # co_names also holds names of globals and modules: too many names refuse a model too much, never read one wrongly.
+    # co_names also includes globals and modules: too many names may refuse a model, but never misread one.
     return set(code.co_names).union(*nested)
 
 
 def gives_labels(model: Model) -> bool:
-    """Say whether ``predict`` gives labels: classifiers and outlier detectors have scores besides."""
+    """Say whether ``predict`` returns labels, as for classifiers and outlier detectors."""
     classes = getattr(model, "classes_", None)
-    # A regressor of Perpetual: its predict_proba answers ones.
+    # A regressor of Perpetual, whose predict_proba returns ones.
     if isinstance(classes, np.ndarray) and not classes.size:
         return False
     # Regressors of imodels have a predict_proba, too.
@@ -121,13 +121,13 @@ def gives_labels(model: Model) -> bool:
 
 
 def _replaced_by_class(cls: type, known: type) -> Iterator[str]:
-    # Mixins on either side of the library's class count, as Python asks them in this order.
+    # In the order of inheritance, with mixins on either side of the library's class.
     own = [part for part in cls.__mro__ if part not in known.__mro__]
     for name in dict.fromkeys(name for part in own for name in vars(part) if _may_predict(name)):
         # Static, as a property would otherwise run the user's code.
         here, there = (inspect.getattr_static(owner, name, _MISSING) for owner in (cls, known))
         if there is _MISSING:
-            if name in (*_METHODS, *_CALLED_BY_PYTHON):  # readers ask for these by name
+            if name in (*_METHODS, *_CALLED_BY_PYTHON):  # readers look these up by name
                 yield name
         elif here is not there and (_is_code(here) or _is_code(there)) and not getattr(there, "__isabstractmethod__", False):
             yield name
@@ -141,10 +141,10 @@ def _replaced_by_instance(model: Model, known: type) -> Iterator[str]:
 
 
 def _may_predict(name: str) -> bool:
-    """Say whether a prediction may go through an attribute."""
+    """Say whether a prediction may use an attribute."""
     if name.startswith("__"):
         return name in _CALLED_BY_PYTHON
-    # scikit-learn makes these for every subclass
+    # scikit-learn generates these for every subclass
     requests = name.startswith("set_") and name.endswith("_request")
     return not (name in _NEVER_PREDICTING or name.startswith(_NEVER_PREDICTING_PREFIXES) or requests)
 
@@ -154,9 +154,7 @@ def _is_code(attribute: Foreign) -> bool:
 
 
 def sklearn_name(model: Model) -> str:
-    """Return the name of the scikit-learn class that an object behaves as.
-
-    It is its own or its parent's; "" if it is none of them.
+    """Return the name of the scikit-learn class that an object behaves as, or "".
 
     >>> from sklearn.svm import SVR
     >>> class Mine(SVR):
@@ -172,7 +170,7 @@ def sklearn_name(model: Model) -> str:
 
 
 def answering_method(model: Model, changed: tuple[str, ...]) -> str | None:
-    """Return the method to explain of a model with own methods. It is one of those, else the first that gives numbers."""
+    """Return the method to explain of a model with its own methods: one of these, else the first with numbers."""
     there = [name for name in _METHODS if hasattr(model, name)]
     if "predict" in there and gives_labels(model):
         there.remove("predict")
@@ -181,12 +179,12 @@ def answering_method(model: Model, changed: tuple[str, ...]) -> str | None:
 
 
 def is_own_method(method: Foreign, known: type) -> bool:
-    """Return whether a bound method is the one of ``known`` that predicts numbers. Methods that give labels never are."""
+    """Say whether a bound method is that of ``known`` and predicts numbers, not labels."""
     name, owner = getattr(method, "__name__", ""), method.__self__
     if name not in _METHODS or (name == "predict" and gives_labels(owner)):
         return False
     descriptor = inspect.getattr_static(known, name, None)
-    # Bound as Python would bind it: a method behind ``available_if`` is not the function that the class holds.
+    # Bound first, as ``available_if`` wraps the function of the class.
     bound = descriptor.__get__(owner, known) if hasattr(type(descriptor), "__get__") else None
     return isinstance(bound, MethodType) and isinstance(method, MethodType) and bound.__func__ is method.__func__
 
@@ -198,7 +196,7 @@ def require_fitted(model: Model, *attributes: str) -> None:
 
 
 def raise_not_fitted(model: Model) -> NoReturn:
-    """Raise it in scikit-learn's words."""
+    """Raise NotFittedError with scikit-learn's message."""
     from sklearn.exceptions import NotFittedError
 
     raise NotFittedError(
@@ -221,5 +219,5 @@ def nameless(estimator: Model) -> Any:
 
 
 def writes_to_rows(estimator: Model) -> bool:
-    """Return whether an estimator writes to its input (``copy=False``). Estimators inside it count as well."""
+    """Say whether an estimator or one inside it writes to its input (``copy=False``)."""
     return any(not value for name, value in estimator.get_params().items() if name.rpartition("__")[2] == "copy")

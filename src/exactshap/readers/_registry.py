@@ -1,4 +1,4 @@
-"""Which file reads which model: dotted names, so that no optional library is imported before its model is seen."""
+"""Map dotted names of models to reader files, so that optional libraries are imported only with their models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from exactshap.readers._identity import answering_method, library_class, replace
 from exactshap.readers._request import CONDITIONAL, Request
 from exactshap.readers._ways_out import asks_loss, attributes_needed, no_loss, require_fitted_at_all
 
-# class (found in the model's MRO by module and name; "module.*" takes every class of a package) -> reader module
+# class (in the model's MRO, by module and name; "module.*" is every class of a package) -> reader module
 # LinearSVC and LinearSVR have entries besides the wildcard of their module: an exact name wins (see ``_find``).
 _REGISTRY: dict[str, str] = {
     "exactshap.readers.kernel_machines.kernel_machine.KernelMachine": "exactshap.readers.kernel_machines.kernel_machine",
@@ -143,10 +143,10 @@ _WAYS = (
     "predict_expectation",
     "predict_median",
     "score_samples",
-)  # the first is advised
-# Methods in a message: more of them help nobody.
+)  # the first is suggested
+# Most methods in a message.
 _METHODS_NAMED = 3
-# Frozen here: what users register later is compared with the registered class itself (see ``known_class``).
+# Fixed here: classes that users register later are compared with themselves (see ``known_class``).
 _BUILT_IN = frozenset(_REGISTRY)
 _NOT_ON_TABLES = (
     "xgboost.core.Booster",
@@ -157,9 +157,9 @@ _NOT_ON_TABLES = (
 )  # they predict for objects of their library
 
 
-# Models without a sum: their one public method is explained as a function of the rows
+# Models that are no sum: their public method is explained as a function of the rows
 _AS_FUNCTION = {"sklearn.ensemble._weight_boosting.AdaBoostRegressor": "predict"}
-# Why there is no reader: what a prediction is instead of a sum
+# Reasons why there is no reader: what a prediction is instead of a sum
 _NO_STRUCTURE = {
     "sklearn.ensemble._weight_boosting.AdaBoostRegressor": "Its prediction is a weighted median of trees",
     "sklearn.semi_supervised._label_propagation.": "Its probabilities are ratios of sums over all training rows",
@@ -175,7 +175,7 @@ _KNOWN = (
 
 
 def register(class_name: str, reader_module: str) -> None:
-    """Tell which module reads models of a class.
+    """Register the module that reads models of a class.
 
     Parameters
     ----------
@@ -196,9 +196,9 @@ def register(class_name: str, reader_module: str) -> None:
 
 @functools.cache
 def _register_installed() -> None:
-    """Register what installed packages declare in the group ``exactshap.readers``; looking for them takes some milliseconds."""
+    """Register the entry points ``exactshap.readers`` of installed packages, a search of some milliseconds."""
     for entry in importlib.metadata.entry_points(group="exactshap.readers"):
-        # setdefault: a package that is merely installed must not change how models of this registry are read.
+        # setdefault, as installing a package must not change how registered models are read.
         _REGISTRY.setdefault(entry.name, entry.value)
 
 
@@ -253,11 +253,11 @@ def read(model: Model, request: Request) -> Reader:
             raise
         plain = _read(model, dataclasses.replace(request, output="auto"))
         if is_response:
-            # A model that predicts its target adds up responses already.
+            # Models that predict their target add up responses already.
             if is_of_target(plain.traits.unit):
                 return plain
             raise
-        # A loss is a ``model_output`` of shap: the refusal says what there is instead, for this model.
+        # A loss is a ``model_output`` of shap: the error suggests an alternative for this model.
         raise UnknownNameError(no_loss(model, plain, request.output)) from None
 
 
@@ -269,14 +269,14 @@ def _read(model: Model, request: Request) -> Reader:
     if isinstance(model, (str, PathLike)) and str(model).lower().endswith(".onnx"):
         return importlib.import_module("exactshap.readers.wrappers.onnx").read(model, request)
     known = known_class(model)
-    # Entry points are searched only for models that nobody knows: the search takes milliseconds.
+    # Entry points are searched only for unknown models, as that takes milliseconds.
     if known is None and hasattr(model, "predict"):
         _register_installed()
         known = known_class(model)
-    # Before the family: conditional means of trees and the like are estimated outside it, from predictions alone.
+    # Before the family, as conditional means of trees and others are estimated from predictions alone.
     if _is_conditional(model, known, request.value_function):
         return importlib.import_module("exactshap.readers.conditional.conditional").read(model, request)
-    # A subclass with its own predict must not be read as its parent: numbers would add up to another function.
+    # A subclass with its own predict must not be read as its parent, which is another function.
     if known is not None and (changed := replaced(model, known)):
         return _read_method(model, known, changed, request)
     if known is not None:
@@ -294,7 +294,7 @@ def _read(model: Model, request: Request) -> Reader:
 
 
 def _read_as_function(model: Model, method: str, request: Request) -> Reader:
-    """Explain a method of a model, and say that it is one: exactly up to 13 players, beyond from samples with standard errors."""
+    """Explain a method of a model as a function, with a log line: exactly up to 13 players, else by sampling."""
     require_fitted_at_all(model)
     name = f"{type(model).__module__}.{type(model).__qualname__}"
     do = f"Its {method} is explained as a function, sampled beyond 13 players"
@@ -303,10 +303,7 @@ def _read_as_function(model: Model, method: str, request: Request) -> Reader:
 
 
 def _is_conditional(model: Model, known: type | None, value_function: str) -> bool:
-    """Return whether v(S) needs conditional means from outside the model's family.
-
-    The family has no form of its own and does not pass them on.
-    """
+    """Say whether v(S) needs conditional means from outside the model's family."""
     if value_function != "observational":
         return value_function in CONDITIONAL
     module = "exactshap.readers.black_box" if known is None else _module(model)
@@ -315,7 +312,7 @@ def _is_conditional(model: Model, known: type | None, value_function: str) -> bo
 
 
 def known_class(model: Model) -> type | None:
-    """Return the library's class that a model's reader reproduces: the one nearest to the model's.
+    """Return the library's class that a model's reader reproduces, the nearest to the model's.
 
     >>> from sklearn.model_selection import GridSearchCV
     >>> from sklearn.svm import SVR
@@ -330,14 +327,14 @@ def known_class(model: Model) -> type | None:
 
 
 def require_own_prediction(model: Model) -> None:
-    """Refuse a model with prediction code of its own. Only the structure of its library's class is read there."""
+    """Refuse a model with its own prediction code, where only its library's class is read."""
     known = known_class(model)
     if known is not None and (changed := replaced(model, known)):
         raise UnsupportedModelError(_replacing(model, known, changed, "Pass a model that predicts as its library's class does"))
 
 
 def _reader_of(model: Model) -> ModuleType:
-    """Return the module that reads a model; a class may hold kinds that another family reads."""
+    """Return the module that reads a model; another family may read some models of a class."""
     module = importlib.import_module(_module(model))
     elsewhere = module.reader_elsewhere(model) if hasattr(module, "reader_elsewhere") else None
     return module if elsewhere is None else importlib.import_module(elsewhere)
@@ -348,7 +345,7 @@ def _module(model: Model) -> str:
 
 
 def _read_method(model: Model, known: type, changed: tuple[str, ...], request: Request) -> Reader:
-    """Explain a model with its own prediction code as a function. It takes rows to mix with."""
+    """Explain a model with its own prediction code as a function, which needs a background."""
     method = answering_method(model, changed)
     if method is None or f"{known.__module__}.{known.__qualname__}" in _NOT_ON_TABLES:
         do = "Explain a function of tables around it: explain(lambda rows: ..., X, background)"
@@ -360,7 +357,7 @@ def _read_method(model: Model, known: type, changed: tuple[str, ...], request: R
         _replacing(model, known, changed, f"Its {method} is explained as a black box"),
         ExplanationWarning,
     )
-    # Else the black box would find the method's owner, read it by the class it derives from, and miss the change.
+    # Otherwise the black box would read the method's owner by its library's class, and miss the change.
     options = {**request.options, "exact_owner": False}
     return read(getattr(model, method), dataclasses.replace(request, options=options))
 
@@ -376,7 +373,7 @@ def _replacing(model: Model, known: type, changed: tuple[str, ...], do: str) -> 
 
 
 def _unknown(model: Model) -> str:
-    """Return the error for an unknown model, with the way that is left; objects that cannot predict get another one."""
+    """Return the error for an unknown model, with an alternative, or for an object that cannot predict."""
     name = f"`{type(model).__module__}.{type(model).__qualname__}`"
     ways = [way for way in dir(type(model)) if way.startswith("predict") or way == "score_samples"]
     if not hasattr(model, "predict") and not ways:

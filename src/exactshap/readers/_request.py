@@ -1,4 +1,4 @@
-"""The user's settings, and what every reader makes of them: value function, players, names, outputs, checked numbers."""
+"""Hold the user's settings, and derive value function, players, names, outputs and checked numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Request:
     output : "auto", "all", int or str
         Which output or kind of output of a model with several.
     groups : mapping of name to list of column names or numbers, or None
-        Players that are groups of columns. Columns in no group are players of their own.
+        Players that are groups of columns. Columns in no group are single players.
     feature_names : tuple of str or None
         Names for models that were fitted without.
     players : tuple of (name, columns) or None
@@ -37,7 +37,7 @@ class Request:
     options : mapping
         Further settings of one family (``eta=``, ...); a reader must refuse those that it does not know.
     memory_limit : float
-        Bytes of working memory, for readers that choose a method by it or allocate much when they are made.
+        Bytes of working memory, for readers that choose a method by it or allocate much at construction.
     """
 
     background: Table | None = None
@@ -52,7 +52,7 @@ class Request:
 
     @property
     def asks_response(self) -> bool:
-        """Whether ``output=`` asks for the unit that people read, whichever that is."""
+        """Say whether ``output=`` is the response, such as a probability."""
         return isinstance(self.output, str) and self.output in _RESPONSES
 
     def refuse_options(self, known: tuple[str, ...] = (), *, owner: str) -> None:
@@ -75,9 +75,9 @@ _SETTINGS_ELSEWHERE = {  # what shap and scikit-learn call them
     "nsamples": "budget",
     "seed": "random_state",
 }
-# Words for ``output=`` that mean the unit that people read.
+# Values of ``output=`` that mean the response.
 _RESPONSES = ("probability", "response")
-_SETTINGS_ROUTES = {  # what there is instead of a setting of shap, shapiq or lightshap
+_SETTINGS_ROUTES = {  # alternative to a setting of shap, shapiq or lightshap
     "approximate": "Values are exact or carry standard errors; there is no approximation to switch on",
     "check_additivity": "Every explanation is checked; on_inexact='warn' returns what does not add up, with a warning",
     "feature_dependence": "Pass value_function='interventional' or 'observational'",
@@ -87,7 +87,7 @@ _SETTINGS_ROUTES = {  # what there is instead of a setting of shap, shapiq or li
 }
 # Conditional means of any model with a background.
 CONDITIONAL = ("observational", "observational-copula", "observational-forest")
-# What shap and papers call them.
+# Names in shap and in papers.
 _VALUE_FUNCTIONS_ELSEWHERE = {
     "conditional": "observational",
     "marginal": "interventional",
@@ -96,27 +96,29 @@ _VALUE_FUNCTIONS_ELSEWHERE = {
 
 
 def _route(name: str, known: tuple[str, ...]) -> str:
-    """Return what to do about a setting that a reader does not know."""
+    """Return the alternative to an unknown setting."""
     # In shapiq both are settings of the explainer.
     if name in ("index", "order"):
         return f"Pass it with the rows: explainer(X, {name}=...)"
     if name in _SETTINGS_ROUTES:
         return _SETTINGS_ROUTES[name]
     here = _SETTINGS_ELSEWHERE.get(name, "")
-    # Not every reader takes ``budget`` or ``estimator``: advice must not lead to a second refusal.
+    # Only suggested to readers that accept them.
     if here in ("background", "background_weights", "output", "value_function", *known):
         return f"It is called {here!r} here"
     return did_you_mean(name, known) if known else "Remove it"
 
 
 def choose_value_function(request: Request, supported: tuple[str, ...], default: str | None, *, owner: str) -> str:
-    """Return the value function of a request. It is the user's, interventional with a background, else the family's default.
+    """Return the user's value function, or the one by default.
+
+    By default that is interventional with a background, else the family's own.
 
     Parameters
     ----------
     request : Request
     supported : tuple of str
-        What the reader can play.
+        Value functions of the reader.
     default : str or None
         Without a background; None if the family needs one.
     owner : str
@@ -154,7 +156,7 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
             )
     if name not in supported:
         here = _VALUE_FUNCTIONS_ELSEWHERE.get(name, "")
-        # Conditional ones are played outside the family, for any model, so that they are advised as well.
+        # Conditional ones are available for any model, outside the family, hence also suggested.
         known = tuple(dict.fromkeys((*supported, *CONDITIONAL)))
         do = f"It is called {here!r} here" if here in known else did_you_mean(name, known)
         raise UnknownNameError(message(f"{owner} has no value function {name!r}", do=do))
@@ -172,13 +174,15 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
 
 
 def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, owner: str) -> tuple[str, ...]:
-    """Return the feature names. They are the model's own, the user's, those of the background, or x0, x1, ...
+    """Return the feature names.
+
+    They are those of the model, the user or the background, or x0, x1, ...
 
     Parameters
     ----------
     request : Request
     fitted : tuple of str or None
-        What the model knows.
+        The model's own names.
     n_columns : int
     owner : str
         The model, for messages.
@@ -205,7 +209,7 @@ def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, o
                 message(f"`feature_names` must hold {n_columns} names for {owner}", f"Got {len(request.feature_names)}")
             )
         return request.feature_names
-    # Names are borrowed only where columns agree in number; a wrong number is refused later, with both numbers.
+    # The background's names are used only if their number is right; a wrong number is refused later.
     if request.background is not None and request.background.names is not None and request.background.n_columns == n_columns:
         return request.background.names
     return _numbered(n_columns)
@@ -243,10 +247,10 @@ def select_outputs(names: tuple[str, ...], output: Any, *, owner: str) -> tuple[
     >>> select_outputs(("no", "yes"), "yes", owner="forest"), select_outputs(("no", "yes"), "all", owner="forest")
     (([1], True), ([0, 1], False))
     """
-    # A class may itself be called "all" or "auto": its name is the more exact answer.
+    # A class may itself be called "all" or "auto", which takes precedence.
     if isinstance(output, str) and output in ("auto", "all") and output not in names:
         return list(range(len(names))), False
-    # True is an int to Python, but here the name of a class: it goes on to the names below.
+    # True is an int in Python, but here the name of a class, handled below.
     if isinstance(output, (int, np.integer)) and not isinstance(output, bool):
         if not -len(names) <= output < len(names):
             raise InputError(no_output(owner, output, names))
@@ -303,11 +307,11 @@ def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[
     >>> players_of(Request(groups={"place": ["city", "region"]}), ("city", "age", "region"))
     (((0, 2), (1,)), ('place', 'age'))
     """
-    # A pipeline has already decided which of its transformed columns belong together: groups name its input columns.
+    # A pipeline has already grouped its transformed columns: groups name its input columns.
     if request.players is not None:
         return tuple(columns for _, columns in request.players), tuple(name for name, _ in request.players)
     if request.groups is None:
-        # zip of one iterable makes the tuples (0,), (1,), ... without a loop in Python: models may have many thousand columns.
+        # zip of one iterable gives (0,), (1,), ... without a loop in Python, as there may be thousands of columns.
         return tuple(zip(range(len(feature_names)))), feature_names
     if not isinstance(request.groups, Mapping):
         raise InputTypeError(
@@ -323,7 +327,7 @@ def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[
         name = owner.get(j, column)
         if j not in owner and column in request.groups:
             raise InputError(message(f"Group {column!r} has the name of a column outside it", do="Give the group another name"))
-        # A group stands where its first column stands, so that players keep the order of columns.
+        # A group has the place of its first column, so that players keep the order of columns.
         players.setdefault(name, []).append(j)
     empty = [name for name in request.groups if str(name) not in players]
     if empty:
@@ -338,7 +342,7 @@ def _group_of_column(groups: Mapping[str, Any], feature_names: tuple[str, ...]) 
             raise InputTypeError(
                 message(f"Group {name!r} must be a list of columns", f"Got {members!r}", "Pass names or numbers of columns")
             )
-        # A text is iterable, too: "s1" alone is the name of one column, never "s" and "1".
+        # Text is iterable: "s1" is the name of one column, not "s" and "1".
         for member in [members] if isinstance(members, (str, int, np.integer)) else members:
             j = _column_number(member, feature_names, name)
             if j in owner:

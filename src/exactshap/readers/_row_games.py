@@ -1,4 +1,4 @@
-"""Games of rows: conditional expectations of each coalition, and functions in which some players change nothing."""
+"""Define games of rows: conditional expectations, and functions in which some players are null."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from exactshap.games import OracleGame, check_masks
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets, solve
 
-# 2^12 coalitions are what a sample of the default budget costs twice over, and are exact.
+# 2^12 coalitions cost twice as much as a sample of the default budget, and are exact.
 MAX_ENUMERATED = 12
 DEFAULT_BUDGET = 2048
 TIMED_COALITIONS = 2
@@ -28,7 +28,7 @@ FIXED_WAYS = frozenset({"estimator", "frontier", "pairing", "polynomial_order", 
 
 @dataclass(frozen=True)
 class Coalitions:
-    """Which coalitions conditional games are solved from: all up to 12 players, or where 2^d fits the budget; else a sample."""
+    """Choose the coalitions of conditional games: all up to 12 players or if 2^d fits the budget, else a sample."""
 
     n_players: int
     budget: int | None  # None: 2048 beyond 12 players
@@ -36,7 +36,7 @@ class Coalitions:
 
     @classmethod
     def of(cls, n_players: int, settings: Mapping[str, Any]) -> Coalitions:
-        """Return what the settings ``budget`` and ``random_state`` ask for, checked."""
+        """Return the choice for the settings ``budget`` and ``random_state``, checked."""
         budget, random_state = settings.get("budget"), settings.get("random_state", 0)
         if budget is not None and (not isinstance(budget, (int, np.integer)) or budget < 2):
             raise InputError(message("The 'budget' parameter must be an int >= 2", f"Got {budget!r}"))
@@ -50,11 +50,11 @@ class Coalitions:
 
     @property
     def count(self) -> float:
-        """How many coalitions one block of rows evaluates."""
+        """Return the number of coalitions that one block of rows evaluates."""
         return 2.0**self.n_players if self.enumerated else float(DEFAULT_BUDGET if self.budget is None else self.budget)
 
     def table_values(self) -> float:
-        """Return how many coalition values are held for each row and output."""
+        """Return the number of coalition values in memory for each row and output."""
         return 3.0 * 2.0 ** min(self.n_players, MAX_ENUMERATED)
 
     def solve(self, game: ConditionalGame, semivalue: Semivalue, order: int) -> Solution:
@@ -73,13 +73,13 @@ class Coalitions:
         masks = np.concatenate([masks, ~masks])
         one, some = game(1), game(n_timed)
         one.value(masks[:1])  # loads the kernels
-        # Processor time of this thread where it works alone; where others work for it, only the wall clock counts them.
+        # Processor time of this thread if it works alone; with other threads, the wall clock.
         clock = time.thread_time if worker_count(asked_jobs()) == 1 else time.perf_counter
         seconds = [
             min(clocked(functools.partial(game.value, masks), clock) for _ in range(2)) / max(1, len(masks))
             for game in (one, some)
         ]
-        # Two points of a line: what a coalition costs at all, and what each further row adds.
+        # Two points of a line: the cost of a coalition, and that of each further row.
         each = max(0.0, seconds[1] - seconds[0]) / max(1, n_timed - 1)
         total = (n_blocks * seconds[0] + n_rows * each) * self.count
         return total, "enumeration" if self.enumerated else "sampled coalitions"
@@ -87,7 +87,7 @@ class Coalitions:
 
 @dataclass(frozen=True, eq=False)
 class ConditionalGame:
-    """A batch of observational games, one for each row; v(empty) and v(D) are exact by definition."""
+    """Define a batch of observational games, one per row; v(empty) and v(D) are exact by definition."""
 
     function: Any
     empty: np.ndarray
@@ -96,7 +96,7 @@ class ConditionalGame:
     n_players: int
     single_output: bool
     size: float = 0.0  # values of a coalition's largest matrix
-    routes: Any = None  # what each form would cost, for ``choose``
+    routes: Any = None  # sizes by which ``choose`` forecasts costs
     approximate: bool = False
     replicates: int = 1  # draws of each output next to each other, of which the mean is wanted
 
@@ -130,7 +130,7 @@ class ConditionalGame:
     def _one(self, mask: np.ndarray) -> np.ndarray:
         if mask.all():
             return self.full
-        # No estimate for the empty coalition: v(empty) is the mean prediction itself.
+        # v(empty) is the mean prediction itself, without an estimate.
         return np.asarray(self.function(mask) + self.intercept) if mask.any() else np.broadcast_to(self.empty, self.full.shape)
 
     def as_oracle(self) -> OracleGame:
@@ -160,10 +160,10 @@ def some_coalitions(n_players: int, rng: np.random.Generator, n_masks: int = COM
     Their sizes are distributed as in a Shapley value.
     """
     found: dict[bytes, np.ndarray] = {}
-    # Draws repeat where players are few: four times as many draws find most of the coalitions there are.
+    # Draws repeat for few players: four times as many draws cover most coalitions.
     for _ in range(4 * n_masks if n_players > 1 else 0):
         mask = np.zeros(n_players, bool)
-        # A uniform size first, then a uniform set of that size: the Shapley value weighs coalitions so.
+        # A uniform size, then a uniform set of that size, as in the Shapley value.
         mask[rng.choice(n_players, rng.integers(1, n_players), replace=False)] = True
         found.setdefault(mask.tobytes(), mask)
     return np.array(list(found.values())[:n_masks], bool).reshape(-1, n_players)
@@ -185,7 +185,7 @@ def _unflattened(found: Solution, game: ConditionalGame) -> Solution:
         std_error=rows(found.std_error),
         empty=rows(found.empty),
         full=rows(found.full),
-        # One game held all rows as its outputs, so that its scale is a bound for each.
+        # One game had all rows as its outputs, so its scale is a bound for each.
         scale=np.broadcast_to(np.max(found.scale), (game.n_rows,)),
         error_bound=np.broadcast_to(np.max(found.error_bound), (game.n_rows,)),
     )
@@ -193,7 +193,7 @@ def _unflattened(found: Solution, game: ConditionalGame) -> Solution:
 
 
 def averaged(found: Solution, replicates: int, single_output: bool) -> Solution:
-    """Return the mean over replicates (the last axis), and its standard error. The error of sampled coalitions is included."""
+    """Return the mean over replicates (the last axis), with a standard error that includes sampled coalitions."""
 
     def split(array: Any) -> np.ndarray:
         return np.asarray(array).reshape(*np.shape(array)[:-1], -1, replicates)
@@ -207,7 +207,7 @@ def averaged(found: Solution, replicates: int, single_output: bool) -> Solution:
     # Variance of a mean of r draws, s^2 / r, from the spread of the draws.
     variance = split(found.values).var(axis=-1, ddof=1) / replicates
     if found.std_error is not None:
-        # All draws share their coalitions, so that averaging over draws does not make this part smaller.
+        # All draws share their coalitions, so averaging over draws does not reduce this part.
         variance = variance + (split(found.std_error) ** 2).mean(axis=-1)
     part = replace(
         found.part,
@@ -221,7 +221,7 @@ def averaged(found: Solution, replicates: int, single_output: bool) -> Solution:
 
 @dataclass(frozen=True, eq=False)
 class RowGames:
-    """The games of several rows, for value-by-value checks."""
+    """Hold the games of several rows, for value-by-value checks."""
 
     games: tuple[OracleGame, ...]
     n_players: int
@@ -238,12 +238,12 @@ class RowGames:
 
 
 def solve_moving(game: OracleGame, moving: list[int], semivalue: Semivalue, order: int, **settings: Any) -> Solution:
-    """Solve a game in which only the ``moving`` players matter: a semivalue gives exactly zero to the others."""
+    """Solve a game in which only the ``moving`` players matter; the others get exactly zero."""
     d = game.n_players
     idle = [place for place in range(d) if place not in set(moving)]
-    # Orders above the number of moving players are refused by the solver: idle ones fill up, and get their zeros from it.
+    # The solver refuses orders above the number of players: null players fill up.
     live = sorted([*moving, *idle[: max(order - len(moving), 0)]])
-    # These settings are of the sampler itself, which must then see the number of players that the user sees.
+    # These settings depend on the number of players that the user sees.
     if len(live) == d or FIXED_WAYS & settings.keys():
         return solve(game, semivalue, order, **settings)
 

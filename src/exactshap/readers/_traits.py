@@ -1,4 +1,4 @@
-"""The facts of a reader: names, players, value function, background, rounding, the model's own call."""
+"""Hold the traits of a reader: names, players, value function, background, rounding, the model's own call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def outputs_of(chosen: list[int], single: bool, values: np.ndarray) -> np.ndarra
 
 
 def joined_outputs(values: Foreign) -> np.ndarray:
-    """Return predictions as one array: of several targets some classifiers answer a list, a table of class shares for each.
+    """Return predictions as one array; some classifiers of several targets return a list of tables.
 
     >>> joined_outputs([[[0.25, 0.75]], [[1.0, 0.0]]])
     array([[0.25, 0.75, 1.  , 0.  ]])
@@ -40,7 +40,7 @@ def _unchanged(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class OwnCall:
-    """Call a documented method of a model and shape its result. The result becomes the explained output.
+    """Call a documented method of a model, and turn its result into the explained output.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class OwnCall:
     finish: Callable[[np.ndarray], np.ndarray] = _unchanged
 
     def __call__(self, model: Model, rows: TableLike) -> np.ndarray:
-        """Return the prediction of ``model``, or of whatever wraps it. The rows are of the kind that it was fitted with."""
+        """Return the prediction of ``model``, or of a wrapper, for rows of the kind that it was fitted with."""
         try:
             values = getattr(model, self.method)(with_unique_index(rows), **self.settings)
         except (TypeError, ValueError) as error:
@@ -71,31 +71,31 @@ class OwnCall:
                     message(f"{type(model).__name__} refuses sparse rows", f"{error}", "Pass X.toarray()")
                 ) from error
             raise
-        # A copy: some models return one array again and again
+        # A copy, as some models return the same array in each call
         return np.array(self.finish(joined_outputs(values)), float)
 
     def of_table(self, model: Model, X: Table) -> np.ndarray:
-        """Return the same of a table."""
+        """Return the prediction of a table."""
         return self(model, X.native)
 
     def in_double(self, model: Model, X: Table) -> np.ndarray:
-        """Return the same of a table in double precision, as the terms: many models compute in the precision of their rows."""
+        """Return the prediction of a table in double precision, as many models compute in the precision of their rows."""
         return self(model, X.in_double().native)
 
 
 @dataclass(frozen=True, eq=False)
 class Offset:
-    """How a model takes an offset of each row."""
+    """Describe how a model uses an offset of each row."""
 
-    # Of the model's own call; None where it has none, so that the offset is added to its answer.
+    # Keyword of the model's own call; None if the offset is added to its result.
     keyword: str | None = None
-    # number or (n_model_outputs,): what the model leaves out where an offset is given: XGBoost's base_score
+    # number or (n_model_outputs,): what an offset replaces, XGBoost's base_score
     replaces: np.ndarray | float = 0.0
 
 
 @dataclass(frozen=True)
 class SecondReading:
-    """State how another way of reading a model differs from its reader's."""
+    """Compare a reader with an independent reading of the model."""
 
     difference: float | None = None  # the largest relative difference; None where there is no second reading
     gap: str = ""  # why there is none, where the family has one
@@ -103,12 +103,12 @@ class SecondReading:
 
 @dataclass(frozen=True)
 class Rounding:
-    """Say what a prediction may be off by. The tolerance of the certificate follows.
+    """Describe the rounding of predictions, for the tolerance of the certificate.
 
     Parameters
     ----------
     n_terms : float, default=1
-        Added up for one prediction.
+        Number of terms in one prediction.
     precision : float, default: that of float64
         Rounding unit of the model's own predictions.
     relative : float, default=None
@@ -133,9 +133,9 @@ class Rounding:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Traits:
-    r"""Hold the facts of a reader. They are all that is known without a row.
+    r"""Hold all that is known of a reader without a row.
 
-    ``relative_rounding`` is the relative error of a prediction, where the reader does not say it:
+    ``relative_rounding`` is the relative error of a prediction, unless the reader sets it:
 
     .. math:: 4\, \epsilon\, (\sqrt{n_\mathrm{terms}} + d)
 
@@ -147,29 +147,29 @@ class Traits:
     model, model_name : object and str
         The object that the user holds.
     feature_names, fitted_names : tuple of str
-        Of the columns; and what the model itself knows, None if it was fitted without names.
+        Names of the columns, and those of the fit, None if the model was fitted without names.
     players, player_names : tuple of tuple of int, and tuple of str
         The columns of each player.
     output_names, single_output, unit : tuple of str, bool and str
-        Of what is explained; a single output has no axis.
+        Names and unit of the explained outputs; a single output has no axis.
     value_function : str
     background, weights : Table and array, or None
     rounding : Rounding
     own_call : OwnCall or None
-        The call that a pipeline or a search answers as well; None where no single call predicts.
+        The call that a pipeline or a search also has; None if no single call predicts.
     offset, offset_note : Offset or None, and str
-        How the model takes one, None where no offset of a row is a sum in the explained unit; and what to warn of where rows come
-        without, of a model that was fitted with offsets.
+        How the model uses an offset, None if it is no summand in the explained unit; and the warning for rows without offsets of a
+        model that was fitted with them.
     absent : float
-        What a cell that a sparse matrix leaves out is to the model.
+        Value of cells that a sparse matrix does not store.
     block_rows : int
-        Rows of one block at most: what a thread solves at a time, and a step of progress.
+        Largest number of rows of a block, which one thread solves and which is a step of progress.
     threads_inside : bool
-        Whether ``solve`` takes the threads itself, so that blocks follow one another.
+        Whether ``solve`` uses threads itself, so that blocks are solved one after the other.
     second_reading : callable
-        Returns how a second, independent reading of the model differs: trees and the library's own dump.
+        Returns the difference to a second, independent reading of the model, such as the library's own dump of trees.
     asks : Asks or None
-        What a row takes of a model that is called for each coalition.
+        Calls that a row needs of a model that is called for each coalition.
     memory_advice : str
         What to do where a row does not fit.
 
@@ -232,7 +232,7 @@ class Traits:
         model_name: str = "",
         **facts: Any,
     ) -> Traits:
-        """Return the facts of a model under the user's settings.
+        """Return the traits of a model under the user's settings.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class Traits:
         n_columns : int
             Of the rows.
         value_functions : tuple of str
-            Those that the reader can play, and ``default`` without a background; None if the family needs one.
+            Those of the reader, and ``default`` without a background; None if the family needs one.
         fitted_names : tuple of str, default=None
             What the model itself knows, and a frame must have.
         names : tuple of str, default: ``fitted_names``
@@ -255,7 +255,7 @@ class Traits:
         value_function = choose_value_function(request, value_functions, default, owner=name)
         background = request.background
         if background is not None:
-            # Columns by name, as for rows: a background with swapped columns would explain another model without a word.
+            # Columns are checked by name: a background with swapped columns would silently explain another model.
             background = check_columns(background, fitted_names, n_columns, owner=name, what="background")
         return cls(
             model=model,
@@ -271,5 +271,5 @@ class Traits:
         )
 
     def with_rounding(self, **changes: Any) -> Traits:
-        """Return the facts with other rounding."""
+        """Return the traits with other rounding."""
         return replace(self, rounding=replace(self.rounding, **changes))

@@ -1,4 +1,4 @@
-"""What to say of a known model that cannot be explained: not fitted, of another version, or for the loss of a row."""
+"""Write messages for known models that cannot be explained: not fitted, of another version, or for a loss."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CLASS_UNITS = ("log-odds", "probability", "score before the softmax")
 
 
 def asks_loss(output: object) -> bool:
-    """Say whether ``output=`` names the loss of a row.
+    """Say whether ``output=`` is the loss of a row.
 
     >>> asks_loss("brier"), asks_loss(0)
     (True, False)
@@ -71,13 +71,13 @@ def _probability_of_class(model: Model, reader: Reader) -> str:
 
 
 def _called(model: Model) -> str:
-    """Return how a model is called: XGBoost's boosters predict matrices of their own but for one method."""
+    """Return how a model is called; XGBoost's boosters predict their own matrices except in one method."""
     return next((f".{name}" for name in ("inplace_predict", "predict") if hasattr(model, name)), "")
 
 
 @contextmanager
 def attributes_needed(model: Model) -> Iterator[None]:
-    """Say of a model that lacks an attribute that it is not fitted, or was saved by another version of its library."""
+    """Return the error for a missing attribute: the model is not fitted, or of another version of its library."""
     try:
         yield
     except AttributeError as error:
@@ -89,7 +89,7 @@ def attributes_needed(model: Model) -> Iterator[None]:
             or library == "builtins"
             or (lacking is not model and _library(lacking) != library)
         ):
-            raise  # of somebody's own code, such as the function of a step
+            raise  # of the user's code, such as the function of a step
         require_fitted_at_all(lacking)
         what = (
             f"`{type(lacking).__module__}.{type(lacking).__qualname__}` has no attribute {error.name!r}, which its reader needs"
@@ -104,7 +104,7 @@ def _library(thing: Foreign) -> str:
 
 
 def require_fitted_at_all(model: Foreign) -> None:
-    """Raise scikit-learn's NotFittedError where its own check does; what is no estimator passes."""
+    """Raise scikit-learn's NotFittedError where its own check does; other objects pass."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
@@ -112,7 +112,7 @@ def require_fitted_at_all(model: Foreign) -> None:
         check_is_fitted(model)
     except NotFittedError:
         raise_not_fitted(model)
-    except (TypeError, AttributeError):  # no estimator; one that lacks what its tags are made of
+    except (TypeError, AttributeError):  # no estimator, or one without attributes that its tags need
         return
 
 

@@ -1,4 +1,4 @@
-"""Games in, values out: quadrature for products, enumeration for small ones, regression for oracles."""
+"""Solve games for their values: quadrature for products, enumeration for small ones, regression for oracles."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ __all__ = [
 if TYPE_CHECKING:
     from exactshap.solvers.rkhs import functional_distance, interaction_variance, shapley_covariance
 
-# Tools that no explanation of a model needs
+# Imported on first use, as no explanation of a model needs them
 __getattr__ = on_first_use(__name__, {"rkhs": "functional_distance interaction_variance shapley_covariance"})

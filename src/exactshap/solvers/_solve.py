@@ -1,4 +1,4 @@
-"""The one way from a game to its values, and which method that is."""
+"""Choose the method for a game, and solve it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def solve(
     order : int, default=1
         Sets of 1..order players get a value. Cost grows as ``n_players ** order``.
     budget : int, default=None
-        Calls of an oracle's function at most; ignored by exact methods of structured games. None: all 2^d coalitions of up to 13
+        Most calls of an oracle's function; ignored by exact methods of structured games. None: all 2^d coalitions of up to 13
         players, 2 d + 2048 of more.
     tol : float, default=None
         Sample an oracle until every standard error is below ``tol``.
@@ -124,12 +124,12 @@ def _solve(
 ) -> Solution:
     """Pass a game to the solver that a method names."""
     if isinstance(question, Hierarchy):
-        # Groups and stages are no measure over sizes of coalitions, so that none of the methods below applies
+        # Groups and stages are no measure over sizes of coalitions: the methods below do not apply
         from exactshap.solvers.hierarchy import solve_hierarchy
 
         return solve_hierarchy(game, question, order, budget=budget, method=method, **settings)
     if method == "auto" and isinstance(game, OracleGame) and settings.keys() - set(BATCHES):
-        # A setting of the sampled solver asks for it, even where all coalitions could be called
+        # A setting of the sampled solver selects it, even where all coalitions could be called
         method = "regression"
     method = method_of(game, question, order, budget=budget, method=method)
     _check_settings(settings, method)
@@ -155,7 +155,7 @@ def _solve(
 
 
 def _check_settings(settings: dict[str, Any], method: str) -> None:
-    """Refuse what the method does not take; name those that do."""
+    """Refuse settings of other methods, and name the methods that take them."""
     for name in (name for name in settings if name not in SETTINGS[method]):
         owners = [repr(other) for other, names in SETTINGS.items() if name in names]
         if owners:
@@ -170,13 +170,13 @@ def _check_settings(settings: dict[str, Any], method: str) -> None:
 METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "enumeration", "regression")
 # Players of an oracle that are enumerated without a budget. At 13 that is 8,192 calls where a sample has 2,074, and its regression takes
 # 0.45 s, as the 6,118 other calls do at 74 microseconds each: quicker functions are exact sooner, slower ones take at most 4 times as long.
-# At 14 it would be 8 times, and sooner below 18 microseconds only. A count, no stopwatch: the kind of an answer depends on no machine.
+# At 14 it would be 8 times, and sooner only below 18 microseconds. A count of calls, so that the method depends on no machine.
 MAX_ENUMERATED_ORACLE = 13
 # squares of the pairs of calls that a process holds at once, each up to so many pairs: relevances are searched and places found among
 # them, then places alone, and more are only conditioned on; then those of both halves of the pairs, for sets of players
 SQUARES = ((5.7, 900), (2.3, 4000), (1.1, math.inf))
 SQUARES_OF_SETS = ((10.5, 1040), (3.7, 4000), (2.4, math.inf))
-# Arrays of pairs and sets that are held besides.
+# Further arrays of pairs and sets in memory.
 ARRAYS_OF_SETS = 8.5
 # The work of a regression is the square of its calls; for sets of players so many squares, and so many calls' worth for each set and call.
 # From 100 to 8,000 calls of 16 and 60 players this is within a factor of two.
@@ -185,7 +185,7 @@ SQUARES_OVER_SINGLES, CALLS_OF_A_SET = 3.0, 14.0
 
 @dataclass(frozen=True)
 class Plan:
-    """The method that will run, and what it costs.
+    """Name the method that will run, and its cost.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ class Plan:
     cost : Cost
         Seconds are NaN for calls of the user's own function.
     reason : str
-        Why this method, and how large the game is.
+        The reason for this method, and the size of the game.
     """
 
     method: str
@@ -203,7 +203,7 @@ class Plan:
 
     @property
     def exact(self) -> bool:
-        """Whether the values will be exact up to rounding."""
+        """Say whether the values will be exact up to rounding."""
         return self.cost.exact
 
     def __str__(self) -> str:
@@ -241,7 +241,7 @@ def choose(
     Returns
     -------
     plan : Plan
-        Method, cost and the reason; printed, it is a sentence.
+        Method, cost and reason, printed as a sentence.
 
     Raises
     ------
@@ -264,7 +264,7 @@ def choose(
 
 
 def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | None, method: str) -> str:
-    """Return the method that solves a game; refuse what makes no sense."""
+    """Return the method that solves a game, or refuse an invalid request."""
     if not (hasattr(game, "value") and hasattr(game, "n_players")):
         raise InputTypeError(
             message(
@@ -274,7 +274,7 @@ def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | N
             )
         )
     set_sizes(order)
-    # ``True`` is an int to Python, but not a budget
+    # ``True`` is an int in Python, but no budget
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, Integral) or budget < 1):
         raise InputError(message("The 'budget' parameter must be an int >= 1", f"Got {budget!r}"))
     if method == "auto":
@@ -355,7 +355,7 @@ def _regression(game: Game, semivalue: Semivalue, order: int, budget: int | None
 
 
 def n_calls(n_players: int, budget: int | None, method: str, tol: float | None = None) -> float:
-    """Return on how many coalitions an oracle is called, at most."""
+    """Return the largest number of calls of an oracle."""
     if method == "enumeration":
         return n_coalitions(n_players)
     from exactshap.solvers.sampled import most_calls
@@ -364,7 +364,7 @@ def n_calls(n_players: int, budget: int | None, method: str, tol: float | None =
 
 
 def seconds_besides_calls(calls: float, method: str, n_players: int, order: int) -> float:
-    """Return what the solver of an oracle takes itself: the regressions on sampled coalitions."""
+    """Return the seconds of the solver of an oracle without calls: regressions on sampled coalitions."""
     if method == "enumeration":
         return 0.0
     work = calls**2
@@ -374,14 +374,14 @@ def seconds_besides_calls(calls: float, method: str, n_players: int, order: int)
 
 
 def bytes_besides_calls(calls: float, method: str, n_players: int, order: int) -> float:
-    """Return what the solver of an oracle holds itself: covariances between pairs of calls, measured in squares of their number."""
+    """Return the bytes of the solver of an oracle: covariances between pairs of calls."""
     if method == "enumeration":
         return 0.0
     from exactshap.solvers.sampled import MAX_ROWS
 
-    # The process conditions on at most MAX_ROWS pairs, whatever the budget
+    # The process conditions on at most MAX_ROWS pairs, for any budget
     pairs = min(calls / 2.0, MAX_ROWS)
-    # Each stage holds its squares for its own number of pairs at most; the largest stage decides
+    # Each stage has squares of its own number of pairs; the largest stage decides
     between = max(squares * min(pairs, most) ** 2 for squares, most in (SQUARES if order == 1 else SQUARES_OF_SETS))
     return 8.0 * (between + (0.0 if order == 1 else ARRAYS_OF_SETS * pairs * _n_sets(n_players, order)))
 

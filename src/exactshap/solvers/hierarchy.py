@@ -5,10 +5,10 @@ Product games have an integral for each level above a player:
 .. math:: \phi_j = \sum_l c_l\, (a_{lj} - b_{lj}) \prod_{k=1}^m w_{lk}, \qquad
           w_{lk} = \int_0^1 \prod_{B \in \mathrm{siblings}_k} \bigl(t\, a_{lB} + (1 - t)\, b_{lB}\bigr)\, \mathrm{d}\mu(t)
 
-In a random order that no branch breaks up, each sibling of j's branch at level k is there before it with probability t, all of it or
-nothing, and different levels are independent. Where members have an order, :math:`w_{lk}` is the product of a over the earlier ones and
+In a random order that does not split branches, each sibling of j's branch at level k precedes it with probability t, as a whole,
+and different levels are independent. Where members have an order, :math:`w_{lk}` is the product of a over the earlier ones and
 of b over the later ones. The integrand has one degree less than there are members: Gauss rules are exact. Other games are evaluated
-on the coalitions that the hierarchy admits: few, where groups are small.
+on the coalitions that the hierarchy admits, which are few for small groups.
 """
 
 from __future__ import annotations
@@ -28,50 +28,50 @@ from exactshap.solvers.core import Part, Solution
 
 @dataclass(frozen=True, eq=False)
 class Admitted:
-    """Coalitions before each player: ``masks (n, n_players)`` with ``weights (n,)``, per player."""
+    """Hold coalitions before each player: ``masks (n, n_players)`` with ``weights (n,)``, per player."""
 
     masks: dict[int, np.ndarray]
     weights: dict[int, np.ndarray]
 
     def matrix(self, n_players: int) -> np.ndarray:
-        """Return the weights (n_players, 2^d) of all coalitions of few players: values are the matrix times the table of v."""
+        """Return the weights (n_players, 2^d) of all coalitions; values are this matrix times the table of v."""
         found = np.zeros((n_players, 2**n_players))
         bits = 1 << np.arange(n_players)
         for j, masks in self.masks.items():
             codes = masks @ bits
-            # ``add.at`` and not ``+=``: the same coalition can come up on several ways
+            # ``add.at``, as the same coalition can occur several times
             np.add.at(found[j], codes | (1 << j), self.weights[j])
             np.add.at(found[j], codes, -self.weights[j])
         return found
 
 
 def admitted(tree: Branch, semivalue: Semivalue, n_players: int) -> Admitted:
-    """Return what can come before each player joins, with its weight."""
+    """Return the coalitions that can precede each player, with weights."""
     found = Admitted({}, {})
     _descend(tree, semivalue, np.zeros((1, n_players), bool), np.ones(1), found)
     return found
 
 
 def n_admitted(tree: Branch) -> float:
-    """Return an upper limit of the number of different coalitions."""
+    """Bound the number of distinct coalitions."""
     n = len(tree.members)
-    # A member meets one set of earlier ones in an order, else any set of its n - 1 siblings
+    # A member follows one set of earlier ones in a fixed order, else any set of its n - 1 siblings
     ways = float(n) if tree.ordered else 2.0 ** (n - 1)
     inner = [member for member in tree.members if isinstance(member, Branch)]
-    # The players of one branch share coalitions: with or without each of them, 2^n in all
+    # The players of one branch share coalitions: 2^n in all
     own = (n + 1.0 if tree.ordered else 2.0**n) if len(inner) < n else 0.0
     each = 1.0 if tree.ordered else ways
     return own + each * sum(n_admitted(member) for member in inner)
 
 
 def _descend(tree: Branch, semivalue: Semivalue, before: np.ndarray, weights: np.ndarray, found: Admitted) -> None:
-    """Add the siblings that can come before each member, and recurse."""
+    """Add the siblings that can precede each member, and recurse."""
     blocks = np.zeros((len(tree.members), before.shape[1]), bool)
     for block, member in zip(blocks, tree.members, strict=True):
         block[list(member.players()) if isinstance(member, Branch) else [member]] = True  # type: ignore[index]
     for place, member in enumerate(tree.members):
         if tree.ordered:
-            # Members in an order of their own: exactly the earlier ones are there
+            # In a fixed order exactly the earlier members are there
             chosen, share = blocks[:place].any(axis=0).reshape(1, -1), np.ones(1)
         else:
             subsets = all_masks(len(blocks) - 1)
@@ -117,7 +117,7 @@ def _slices(n: int, step: int) -> list[slice]:
 
 
 class _Sweep:
-    """One block of rows and background rows; arrays are (n_rows, n_background, n_terms)."""
+    """Solve one block of rows and background rows; arrays are (n_rows, n_background, n_terms)."""
 
     def __init__(self, game: ProductGame, hierarchy: Hierarchy, rows: slice, background: slice) -> None:
         self.game, self.semivalue = game, hierarchy.semivalue
@@ -140,7 +140,7 @@ class _Sweep:
     def descend(self, tree: Branch, above: np.ndarray) -> None:
         """Multiply the weights of each level down to the players."""
         factors = [self.factors[member] for member in tree.members]
-        # In their own order, earlier members are inside and later ones outside
+        # In a fixed order, earlier members are inside and later ones outside
         earlier, later = zip(*factors, strict=True)
         below = products_of_others(earlier, later) if tree.ordered else self._joining(factors)
         for member, weight in zip(tree.members, below, strict=True):
@@ -151,7 +151,7 @@ class _Sweep:
                 self.values[:, int(member)] = self.summed(above * weight * (inside - outside))
 
     def _joining(self, factors: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
-        """Return w for members in random order. It comes from products of those before and after at each node."""
+        """Return w for members in random order, from products of those before and after at each node."""
         n = len(factors)
         total: list[np.ndarray] = [np.zeros(())] * n
         # The integrand is a product over the n - 1 siblings: a rule of degree n - 1 is exact
@@ -164,7 +164,7 @@ class _Sweep:
     def summed(self, terms: np.ndarray) -> np.ndarray:
         """Return the sum over terms and background mean, (n_rows, n_outputs)."""
         terms = np.broadcast_to(terms, (self.a.shape[0], len(self.weights), self.game.n_terms))
-        # A row's bits do not depend on the others
+        # So that the bits of a row do not depend on the others
         by_row = [(self.weights @ row) @ self.game.c for row in terms]
         # Factors may be complex (random Fourier features): the game is the real part of the sum
         return np.real(np.array(by_row))
@@ -180,7 +180,7 @@ def products_of_others(
 ) -> list[np.ndarray]:
     """Return for each place the weighted product of the factors ``before`` it and of those ``after`` it.
 
-    Two passes and no division: a factor may be zero.
+    Two passes without division, as a factor may be zero.
 
     >>> [float(product) for product in products_of_others([2.0, 3.0, 0.0], [5.0, 7.0, 11.0])]
     [77.0, 22.0, 6.0]
@@ -192,7 +192,7 @@ def products_of_others(
     return [first * last for first, last in zip(left, reversed(right), strict=True)]
 
 
-# Coalitions of product and additive games, with values that cost no calls.
+# Coalitions of product and additive games, which need no calls.
 MAX_COALITIONS = 2**16
 # Calls of an oracle without a budget: as many as enumeration of 12 players takes.
 MAX_CALLS = 2**12
@@ -227,16 +227,16 @@ def solve_hierarchy(
 
 
 def _per_term(game: AdditiveGame, hierarchy: Hierarchy) -> Part:
-    """Each term with the hierarchy of its own players: the others add nothing, wherever they stand."""
+    """Solve each term with the hierarchy of its own players, as the others are dummies."""
     total = Part.zeros(game.n_rows or 1, game.n_players, game.n_outputs, method="per-term enumeration over levels")
     values, scale = total.values, total.scale
     empty, full = np.zeros_like(total.empty), np.zeros_like(total.full)
-    # Terms of the same form have the same weights, which take 2^d numbers to make
+    # Terms of the same form share weights, which take 2^d numbers
     matrix = functools.cache(lambda tree, n: admitted(tree, hierarchy.semivalue, n).matrix(n))
     for subset, table in zip(game.subsets, game.tables, strict=True):
-        # Terms without players are constants: no value, but v(empty) and v(D)
+        # Terms without players only add to v(empty) and v(D)
         if subset:
-            # The term's players, numbered from 0, in the tree that is left of them
+            # The term's players, numbered from 0, in their part of the tree
             kept = {player: place for place, player in enumerate(subset)}
             weights = matrix(_unnamed(hierarchy.tree.restricted(kept)), len(subset))
             values[:, list(subset)] += np.einsum("ps,rsk->rpk", weights, table)
@@ -246,17 +246,17 @@ def _per_term(game: AdditiveGame, hierarchy: Hierarchy) -> Part:
 
 
 def _unnamed(tree: Branch) -> Branch:
-    """Return the tree without names. So terms of one form share their weights."""
+    """Return the tree without names, so that terms of one form share weights."""
     members = tuple(_unnamed(member) if isinstance(member, Branch) else member for member in tree.members)
     return Branch(members, tree.ordered)
 
 
 def _visited(game: Game, hierarchy: Hierarchy, budget: int | None) -> Solution:
-    """Any game, by its values on the coalitions that the hierarchy admits."""
+    """Solve any game by its values on the coalitions that the hierarchy admits."""
     d, needed = game.n_players, n_admitted(hierarchy.tree)
     limit = budget or (MAX_CALLS if isinstance(game, OracleGame) else MAX_COALITIONS)
     if needed > limit:
-        # A budget of millions of calls is no advice
+        # A budget of millions of calls is not worth suggesting
         do = f"Pass budget={needed:.0f}, make the groups smaller or nest them" if needed < 2**24 else "Nest the groups"
         text = f"Index {hierarchy.name!r} of {d} players needs up to {needed:.3g} coalitions of this game"
         raise BudgetError(message(text, f"The limit is {limit}", do))
@@ -266,7 +266,7 @@ def _visited(game: Game, hierarchy: Hierarchy, budget: int | None) -> Solution:
         joined = found.masks[j].copy()
         joined[:, j] = True
         pairs += [joined, found.masks[j]]
-    # Players share coalitions: each different one is evaluated once
+    # Players share coalitions: each is evaluated once
     masks, where = np.unique(
         np.concatenate([*pairs, np.zeros((1, d), bool), np.ones((1, d), bool)]), axis=0, return_inverse=True
     )

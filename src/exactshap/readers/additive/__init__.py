@@ -1,4 +1,4 @@
-"""Readers of additive models: linear, spline, polynomial, EBM, GAM, RKHS weightings."""
+"""Read additive models: linear, spline, polynomial, EBM, GAM, RKHS weightings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Additive models as additive games: the reader that every family of sums of small terms shares, and what a family says.
+r"""Read additive models as additive games, by one reader for every family of sums of small terms.
 
 .. math:: f(x) = f_0 + \sum_I f_I(x_I), \qquad v_x(S) = f_0 + \sum_I \sum_z w_z\, f_I(x_{I \cap S}, z_{I \setminus S})
 """
@@ -51,19 +51,19 @@ from exactshap.solvers.additive import (
 )
 
 VALUE_FUNCTIONS = ("interventional", "baseline")
-# Rows of a block of a linear model: copying its values takes as long as solving it.
+# Rows of a block of a linear model, for which copying takes as long as solving.
 LINEAR_ROWS = 2**18
 # Rows of a block: its work arrays stay in a core's caches, and threads share 100,000 rows
 BLOCK_ROWS = 2**14
 # Rows of one timed evaluation of a forecast.
 TIMED_ROWS, PATIENCE = 256, 0.01
-# Evaluations up to which a forecast solves rows.
+# Most evaluations for which a forecast solves rows.
 TIMED_CALLS = 5e4
 # Coalition values of a piece of rows: 2 MiB, what stays in a core's caches.
 CACHED_VALUES = 2**18
-# Rows of such a piece at least.
+# Least rows of such a piece.
 MIN_PIECE_ROWS = 256
-# Background rows on which the terms are compared with the model's own prediction when it is read.
+# Background rows on which terms are compared with the model's own prediction.
 CHECKED_ROWS = 8
 
 
@@ -95,7 +95,7 @@ class AdditiveReader(Reader):
         self._widest = max(map(len, columns), default=0)
         self._widths = [len(players_of_term(term, owner)) for term in columns]
         n_terms, precision = 1.0 + len(self._widths), float(np.finfo(form.precision).eps)
-        # k factors at most in a term instead of all columns; what the background adds is added and taken away again
+        # at most k factors in a term instead of all columns; the background's sum is added and subtracted again
         relative = float(16.0 * precision * (np.sqrt(n_terms) + self._widest + 2.0))
         floor = float(np.abs(form.intercept).max(initial=0.0)) + form.floor
         self.traits = replace(self.traits, rounding=Rounding(n_terms, precision, relative, floor))
@@ -133,7 +133,7 @@ class AdditiveReader(Reader):
         limit = self.limit(own, self.form.scale(encoded))
         method = "predict" if self.form.own_call is None else self.form.own_call.method
         self.form.check(encoded, own, limit, owner=self.traits.model_name, method=method)
-        # Of a constant, which may be 0, nothing says how large values are: the certificate, which knows them, counts the digits left
+        # A constant, which may be 0, does not show the size of values: the certificate counts the digits left
         if is_constant := float(np.ptp(own)) == 0.0:
             self.traits = replace(self.traits, rounding=replace(self.traits.rounding, cancels=True))
         self._is_coarse = not is_constant and warn_of_rounding(
@@ -171,14 +171,14 @@ class AdditiveReader(Reader):
             subsets.extend(stack.subsets)
             tables.extend(stack.tables)
         if not tables:
-            # A model without terms still has a game, with values that are all 0.
+            # A model without terms still has a game, with all values 0.
             subsets, tables = [()], [np.zeros((X.n_rows, 1, self.traits.n_outputs))]
         if self.traits.single_output:
             tables = [table[:, :, 0] for table in tables]
         return AdditiveGame(self.traits.n_players, subsets, tables, self.form.intercept)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        """Add up what each term gives to its own players."""
+        """Add up the values of each term's own players."""
         part = self._part(X, semivalue, order)
         constant, is_single = self.form.intercept, self.traits.single_output
         solution = part.finish(
@@ -195,11 +195,11 @@ class AdditiveReader(Reader):
             part = self._solved(rows, semivalue, order)
         else:
             part = Part.join((self._solved(rows[piece], semivalue, order) for piece in slices(X.n_rows, step)), X.n_rows)
-        # A set of k players adds up 2^k coalition values, each of them off by so much.
+        # A set of k players adds up 2^k coalition values, each with that error.
         return replace(part, error_bound=2.0**order * self._errors(X))
 
     def _piece_rows(self, n_rows: int) -> int:
-        """Return how many rows' coalition values fit into a core's caches."""
+        """Return the number of rows whose coalition values fit a core's caches."""
         if self._streams or not self._widths:
             return n_rows
         return max(MIN_PIECE_ROWS, int(CACHED_VALUES / (self.traits.n_outputs * sum(2.0**width for width in self._widths))))
@@ -207,7 +207,7 @@ class AdditiveReader(Reader):
     def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         if self._linear is None:
             part = solve_stacks(self._stacks(rows), self.traits.n_players, len(rows), self.traits.n_outputs, semivalue, order)
-        # Rounding leaves few digits of the prediction: these sums are in extended precision.
+        # In extended precision, as rounding leaves few digits of the prediction.
         elif self._is_coarse:
             model, means = cast(Linear, self._linear.value), cast(BoundLinear, self._bound[0]).means
             part = solve_linear_precisely(model, means, rows, self.traits.n_players, semivalue, order)
@@ -223,7 +223,7 @@ class AdditiveReader(Reader):
         return bound
 
     def _errors(self, X: Table) -> np.ndarray | float:
-        """Return how far coalition values (n_rows,) can be off besides rounding: 0 unless a block interpolates its terms."""
+        """Bound errors (n_rows,) of coalition values besides rounding, 0 unless a block interpolates its terms."""
         interpolated = [bound for bound in self._bound if hasattr(bound, "errors")]
         if not interpolated:
             return 0.0
@@ -247,13 +247,13 @@ class AdditiveReader(Reader):
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time some rows, or some calls of functions on the whole background."""
         rows, n_blocks = self._encode(few), -(-n_rows // block_rows)
-        # The few rows again and again: time depends on their number, not on what is in them.
+        # The few rows repeated, as time depends on their number only.
         many = rows[np.arange(TIMED_ROWS) % len(rows)]
         solving = stacks_cost(self._widths, n_rows, self.traits.n_outputs, order)
         if len(many) * sum(map(calls_of_row, self._bound)) > TIMED_CALLS:
             pairs = zip([block for block in self.form.blocks if len(block.columns)], self._bound, strict=True)
             seconds = solving.seconds + n_rows * sum(seconds_of_row(*pair, many) for pair in pairs)
-        else:  # what keeps no coalition values makes them where it adds them up
+        else:  # blocks without stored coalition values compute them in the sum
             evaluate = partial(self._solved, semivalue=semivalue, order=order) if self._streams else self._coalition_values
             one, each = seconds_by_size(lambda n: evaluate(many[:n]), TIMED_ROWS, patience=PATIENCE)
             seconds = n_blocks * one + (n_rows - n_blocks) * each
@@ -292,7 +292,7 @@ class AdditiveForm:
         return total
 
     def scale(self, rows: np.ndarray) -> np.ndarray:
-        """Return the magnitudes (n_rows,) that are added up there: of the constant, of each term in any output, and what cancels."""
+        """Return the magnitudes (n_rows,) of that sum: the constant, each term in any output, and what cancels."""
         total = np.full(len(rows), np.abs(self.intercept).max(initial=0.0)) + self.cancelled(rows)
         for block in self.blocks:
             if len(block.columns):
@@ -304,7 +304,7 @@ class AdditiveForm:
         return 0.0 if self.magnitude is None else self.magnitude(rows)
 
     def check(self, rows: np.ndarray, own: np.ndarray, limit: np.ndarray, *, owner: str, method: str) -> None:
-        """Refuse a model with predictions that are not its terms' sum. They are (n_rows, n_outputs)."""
+        """Refuse a model with predictions (n_rows, n_outputs) that are not the sum of its terms."""
         terms = self.evaluate(rows)
         if np.all(is_right := np.abs(own - terms).max(axis=1) <= limit):
             return

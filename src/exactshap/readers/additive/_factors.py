@@ -1,4 +1,4 @@
-"""Terms of hybrids: what each term is worth for every coalition of its players, with one background row at a time."""
+"""Evaluate terms on hybrids: for every coalition of their players and each background row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from exactshap.readers.responses import Factor, HybridScores
 
 
 class TermFactors:
-    """An additive model as factors on its players, bound to background rows."""
+    """Evaluate an additive model as factors on its players, bound to background rows."""
 
     def __init__(self, inner: AdditiveReader, background: Table) -> None:
         self._inner, self._form, self._owner = inner, inner.form, inner.owners()
@@ -24,7 +24,7 @@ class TermFactors:
         self.intercept = inner.form.intercept
 
     def row(self, X: Table) -> list[Factor]:
-        """Return the factors of one row, those of the same players added up: single players first."""
+        """Return the factors of one row, added up for the same players, single players first."""
         row = self._form.encode(X, "X")
         factors: dict[tuple[int, ...], np.ndarray] = {}
         for block, absent in zip(self._blocks, self._absent, strict=True):
@@ -60,7 +60,7 @@ class TermFactors:
             return absent[:, l]
         chosen = np.zeros(len(self._owner), bool)
         chosen[:] = inside.all()
-        if not inside.all():  # whole players: the terms that they are in share their hybrids
+        if not inside.all():  # whole players, whose terms share hybrids
             players = {self._owner[j] for j, is_inside in zip(columns, inside, strict=True) if is_inside}
             chosen[:] = [owner in players for owner in self._owner]
         key = chosen.tobytes()
@@ -80,7 +80,7 @@ class TermFactors:
 
 
 class TermHybrids(HybridScores):
-    """Scores of hybrids, for sampling."""
+    """Compute scores of hybrids, for sampling."""
 
     def __init__(self, factors: TermFactors) -> None:
         self._factors = factors

@@ -1,4 +1,4 @@
-r"""Formulas of R's kind: the model is a sum of terms on one or few columns, and only its own predictions say what they are.
+r"""Read models of R-like formulas: sums of terms on few columns, recovered from the model's own predictions.
 
 .. math:: f(x) = \sum_{V \in \mathcal{V}} f_V(x_V) = \sum_{W \in \mathcal{W}} c_W\, f(x_W, a_{\bar W}),
           \qquad c_W = \sum_{V \in \mathcal{W},\, V \supseteq W} (-1)^{|V \setminus W|}
@@ -25,12 +25,14 @@ from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._frame_call import FrameCall
 from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms
 
-MAX_COLUMNS_OF_TERM = 10  # an interaction of more has more subsets than anybody writes
-_LEVEL = re.compile(r"\[(?:T\.|S\.|D\.)?([^\]]*)\]")  # as patsy and formulaic name the columns of a category: site[T.south]
+MAX_COLUMNS_OF_TERM = 10  # most columns of an interaction, as all subsets are needed
+_LEVEL = re.compile(
+    r"\[(?:T\.|S\.|D\.)?([^\]]*)\]"
+)  # patsy's and formulaic's names of the columns of a category: site[T.south]
 
 
 def is_of_terms(names: Iterable[str]) -> bool:
-    """Say whether names of parameters are those of a formula's terms, not of columns."""
+    """Say whether names of parameters are terms of a formula, not columns."""
     return any(mark in name for name in names for mark in "[(:")
 
 
@@ -92,12 +94,12 @@ def read_formula(
 
 
 def _names(parameter: str, column: str) -> bool:
-    """Say whether a term's name holds a column's: as a word of its own, whatever is around it."""
+    """Say whether a term's name contains a column's name as a separate word."""
     return re.search(rf"(?<![\w.]){re.escape(column)}(?!\w)", parameter) is not None
 
 
 def _require_narrow(found: Mapping[str, Sequence[int]], owner: str, way: str) -> None:
-    """Refuse interactions of many columns: all of their subsets would be called."""
+    """Refuse interactions of many columns, as all their subsets would be called."""
     wide = next((parameter for parameter, columns in found.items() if len(columns) > MAX_COLUMNS_OF_TERM), None)
     if wide is not None:
         do = f"Call it: explain(model.{way}, X, background)"
@@ -120,7 +122,7 @@ def subset_weights(sets: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], int
 
 @dataclass(frozen=True, eq=False)
 class Anchored:
-    """Predict with all columns but some at one row's cells."""
+    """Predict with all but some columns fixed at one row's cells."""
 
     model: Model
     call: FrameCall

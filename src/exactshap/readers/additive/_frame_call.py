@@ -1,4 +1,4 @@
-"""Calls of models that know their columns by name in a pandas frame only."""
+"""Call models that accept only pandas frames with named columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from exactshap.readers import OwnCall
 
 @dataclass(frozen=True, eq=False)
 class FrameCall(OwnCall):
-    """A documented call on a pandas frame with the columns that the model was fitted with; without names, of all columns."""
+    """Call a method on a pandas frame with the columns of the fit, or with all columns."""
 
     names: tuple[str, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Score each term of an additive model, as glass-box libraries draw them. No background enters, and columns share nothing."""
+"""Score each term of an additive model as glass-box libraries do, without a background and without sharing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from exactshap.readers.additive._additive import AdditiveReader
 
 @dataclass(frozen=True, eq=False)
 class TermScores:
-    """The terms of an additive model at some rows; made by :func:`explain_terms`.
+    """Hold the terms of an additive model; made by :func:`explain_terms`.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ def explain_terms(model: Model, X: TableLike, *, output: Any = "auto") -> TermSc
     Raises
     ------
     UnsupportedModelError
-        If the model is not additive, or a pipeline's: its terms are of columns that the pipeline makes.
+        If the model is not additive, or in a pipeline, where terms are of transformed columns.
     InputError
         If the rows do not fit the model.
     ExactnessError
@@ -100,7 +100,7 @@ def explain_terms(model: Model, X: TableLike, *, output: Any = "auto") -> TermSc
     while len(getattr(model, "steps", ())) == 1:  # a pipeline of its model alone
         model = model.steps[0][1]
     try:
-        # Terms need none: one row stands in for it
+        # Terms need no background: one row replaces it
         reader = read(model, Request(background=table.take([0]), output=output))
     except InputError as error:
         raise type(error)(str(error).replace("background", "X", 1)) from error

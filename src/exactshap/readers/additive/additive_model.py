@@ -1,4 +1,4 @@
-"""Bring your own additive model: columns and functions."""
+"""Describe your own additive model by columns and functions."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class AdditiveModel:
 
     Notes
     -----
-    Explaining costs (2^k - 2) calls per row and background row for a term on k columns, vectorised in chunks, and nothing
-    but one call per row for terms on one column; a term on more than 20 players is refused with the number.
+    Explaining costs (2^k - 2) calls per row and background row for a term on k columns, vectorised in chunks, and only
+    one call per row for terms on one column; a term on more than 20 players is refused.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class AdditiveModel:
 
 
 def read(model: AdditiveModel, request: Request) -> AdditiveReader:
-    """Read the sum as it is: every term is a function evaluated on mixes of a row with the background."""
+    """Read the sum with every term as a function, evaluated on mixes of a row with the background."""
     names = model.output_names or ("target",)
     chosen, picked = select_outputs(names, request.output, owner="AdditiveModel")
     single = picked or model.output_names is None

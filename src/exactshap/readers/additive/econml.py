@@ -1,4 +1,4 @@
-"""Treatment effects of econml: linear ones are linear models; those of causal forests are refused with a way."""
+"""Read linear treatment effects of econml; causal forests are refused with an alternative."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 
 def _names(model: Model, n: int) -> tuple[str, ...]:
-    """Return what the treatments are called, or the outcomes where there are several of them."""
+    """Return the names of the treatments, or of several outcomes."""
     for names in (model.cate_treatment_names(), model.cate_output_names()):
         if n > 1 and len(names) == n:
             return tuple(map(str, names))

@@ -1,4 +1,4 @@
-"""Generalised linear models of glum, as insurers fit them: the linear predictor, categories included."""
+"""Read generalised linear models of glum as linear predictors, categories included."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
     columns = _columns(model)
     names = tuple(column.name for column in columns) if hasattr(model, "categorical_levels_") else None
     link = type(model.link_instance).__name__
-    call = OwnCall("linear_predictor")  # no pipeline or search answers it, so that it is no own_call
+    call = OwnCall("linear_predictor")  # pipelines and searches lack it, so it is no own_call
     form = AdditiveForm(
         blocks=(_block(columns),),
         intercept=np.array([float(model.intercept_)]),
@@ -59,14 +59,14 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """One column: a number with a coefficient, or categories with one each, and perhaps one where it is missing."""
+    """Hold the coefficient of a numeric column, or those of categories and missing cells."""
 
     name: str
     coefficients: np.ndarray
     levels: tuple[object, ...] = ()
 
     def encode(self, X: Table, j: int, what: str) -> np.ndarray:
-        """Return numbers, or the places of categories among the coefficients."""
+        """Return numbers, or positions of categories among the coefficients."""
         if not self.levels:
             values = X.select([j]).numeric(what=what)[:, 0]
             if np.isfinite(values).all():
@@ -97,7 +97,7 @@ def _columns(model: Model) -> tuple[_Column, ...]:
         own = coefficients[[place for place, term in enumerate(terms) if term == name]]
         known = tuple(levels.get(name, ()))
         if known and len(own) - bool(model.has_missing_category_[name]) < len(known):
-            own = np.concatenate([np.zeros(1), own])  # drop_first: the first category is the one to compare with
+            own = np.concatenate([np.zeros(1), own])  # drop_first: the first category is the reference
         columns.append(_Column(str(name), own, known))
     return tuple(columns)
 

@@ -1,4 +1,4 @@
-"""Explainable boosting machines of interpret: tables over bins, read through the model's own binning."""
+"""Read explainable boosting machines of interpret as tables over bins, by the model's own binning."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from exactshap.solvers.additive import Bins, fill_cells
 
 # Rows on which our own search among the cuts is compared with the model's.
 PROBED_ROWS = 128
-# Rows that the model bins at once, as floats: a large background is kept as whole numbers.
+# Rows that the model bins at once, as floats; a large background is stored as integers.
 CHUNK_ROWS = 2**16
 
 
 class _Cells:
     """Number the cell of each row in each term.
 
-    The twin is the model with the numbers 0, 1, 2, ... as scores: its public ``eval_terms`` returns where each row falls, and treats
-    missing values, unknown categories and strings as the model does, whatever its version. Our own search among the model's cuts takes
-    the twin's place where all columns are numbers and both agree on rows at and next to the cuts: 1,000 rows take a twentieth of the time.
+    The twin is the model with the numbers 0, 1, 2, ... as scores: its public ``eval_terms`` returns the cell of each row, and treats
+    missing values, unknown categories and strings as the model does, in any version. If all columns are numbers, our own search among
+    the cuts replaces the twin once both agree on rows at and next to the cuts: 1,000 rows take a twentieth of the time.
     """
 
     def __init__(self, twin: Model) -> None:
@@ -57,13 +57,13 @@ class _Cells:
         return cells
 
     def _compare(self, bins: Bins) -> None:
-        """Take our own search if it agrees with the twin. The rows lie on cuts, next to them, beyond all, or are missing."""
+        """Use our own search if it agrees with the twin on rows at, next to and beyond the cuts, and missing ones."""
         rng = np.random.default_rng(0)
         rows = np.empty((PROBED_ROWS, len(self.twin.bins_)))
         for j in range(rows.shape[1]):
             ways = np.flatnonzero(bins.column == j)  # none of a column in no term
             cuts = np.concatenate([np.empty(0), *(bins.cuts[bins.cut_start[w] : bins.cut_start[w + 1]] for w in ways)])
-            # On which side of a cut its own value lies shows only there, and next to it.
+            # The side of the cut's own value shows only at the cut and next to it.
             near = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, -1e300, 0.0, 1e300]])
             rows[:, j] = rng.choice(near, PROBED_ROWS)
         self.bins = Handle(bins)
@@ -90,8 +90,8 @@ def _response(model: Model) -> Response:
 def read(model: Model, request: Request) -> AdditiveReader:
     """Read the intercept and the bins' scores of each term, in link space.
 
-    Without a background, the training rows are one: the model keeps their joint histogram over the bins of each term, and
-    an additive game needs no more, so that the values are exactly those for ``background=`` the training rows. Merged,
+    Without a background, the training rows are used: the model keeps their joint histogram over the bins of each term, which is
+    all that an additive game needs, so the values are exactly those for ``background=`` the training rows. Merged,
     private and re-loaded models keep estimates of it or none, and are refused without a background.
     """
     _refuse_unknown(model)
@@ -143,14 +143,14 @@ def _refuse_unknown(model: Model) -> None:
 
 
 def _fitted_names(model: Model) -> tuple[str, ...] | None:
-    """Return the names that the model was fitted with; None where interpret made them up (feature_0000, ...)."""
+    """Return the names that the model was fitted with; None if interpret generated them (feature_0000, ...)."""
     names = tuple(str(name) for name in model.feature_names_in_)
     return None if names == tuple(f"feature_{j:04}" for j in range(len(names))) else names
 
 
 def _twin(model: Model, shapes: list[tuple[int, ...]]) -> Any:
     twin = copy.copy(model)
-    # A copy whose scores are numbers of cells: its own prediction then says into which cell a row falls.
+    # A copy with numbers of cells as scores, whose own prediction gives the cell of a row.
     twin.term_scores_ = [np.arange(np.prod(shape), dtype=float).reshape(shape) for shape in shapes]
     twin.intercept_ = 0.0
     return twin

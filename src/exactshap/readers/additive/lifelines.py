@@ -1,4 +1,4 @@
-"""Survival regressions of lifelines that are linear: Cox's log partial hazard, and the log of a median survival time."""
+"""Read linear survival regressions of lifelines: Cox's log partial hazard, and the log of a median survival time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _response(model: Model) -> Response:
 
 @with_response(_response)
 def read(model: Model, request: Request) -> AdditiveReader:
-    r"""Read a linear predictor, of which lifelines takes the means of the training rows off.
+    r"""Read a linear predictor, from which lifelines subtracts its mean over the training rows.
 
     .. math:: \log h(t \mid x) - \log h_0(t) = (x - \bar x) \cdot \beta, \qquad \log t_{1/2}(x) = b + x \cdot \beta
     """
@@ -48,12 +48,12 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 
 def _is_cox(model: Model) -> bool:
-    """Say whether it is Cox's model as he wrote it, with a baseline hazard of any form."""
+    """Say whether it is Cox's original model, with a baseline hazard of any form."""
     return hasattr(model, "predict_log_partial_hazard") and hasattr(model, "params_")
 
 
 def _coefficients(model: Model) -> Any:
-    """Return the coefficients of the columns, as a Series; refuse what is no linear function of columns."""
+    """Return the coefficients of the columns as a Series; refuse models that are not linear in them."""
     if not hasattr(model, "durations") and not hasattr(model, "params_"):
         raise_not_fitted(model)
     if _is_cox(model):

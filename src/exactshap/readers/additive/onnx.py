@@ -1,4 +1,4 @@
-"""Linear models in ONNX files as scores, held against onnxruntime."""
+"""Read linear models in ONNX files as scores, and check them against onnxruntime."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNITS = {"LOGISTIC": "log-odds", "SOFTMAX": "score before the softmax"}
 
 
 def _response(model: Model) -> Response:
-    """Return what the file makes of its scores."""
+    """Return the file's transform of its scores."""
     parts, post = _parts(model), model.attributes.text("post_transform", "NONE")
     n_outputs = len(parts.output_names)
     if model.exponential:
@@ -51,7 +51,7 @@ def _call(method: str, n_outputs: int) -> OwnCall:
 
 
 def _chosen(n_outputs: int, chosen: list[int], single: bool, answers: np.ndarray) -> np.ndarray:
-    """Return the answers of the outputs; of two classes the second's, where the file answers both."""
+    """Return the chosen outputs, or that of the second of two classes if the file has both."""
     return outputs_of(chosen, single, answers[:, -n_outputs:])
 
 

@@ -1,4 +1,4 @@
-"""Scorecards of optbinning: the points of each column's bin, added up."""
+"""Read scorecards of optbinning, sums of the points of each column's bin."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from exactshap.readers.additive.terms import LinearTerms
 
 
 def read(model: Model, request: Request) -> AdditiveReader:
-    """Read the score; columns that the scorecard left out have no points."""
-    if getattr(model, "binning_process_", None) is None:  # which is None before the fit
+    """Read the score, in which columns that the scorecard left out have no points."""
+    if getattr(model, "binning_process_", None) is None:  # None before the fit
         raise_not_fitted(model)
     select_outputs(("score",), request.output, owner="Scorecard")
     names = tuple(map(str, model.binning_process_.variable_names))

@@ -1,4 +1,4 @@
-"""Generalised additive models of pyGAM, in link space: spline, linear, factor and tensor terms, with or without ``by``."""
+"""Read generalised additive models of pyGAM in link space: spline, linear, factor and tensor terms."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 
 def _product(term: Foreign, coefficients: np.ndarray) -> ProductTerm:
-    """Return one term as factors of one column each; ``by`` variables are factors of their own."""
+    """Return one term as factors of one column each; ``by`` variables are separate factors."""
     marginals = list(term) if term.istensor else [term]
     factors: list[Factor] = []
     shape: list[int] = []
@@ -130,6 +130,6 @@ def _categories(model: Model) -> Iterator[tuple[int, float, float]]:
 
 
 def _predict(model: Model, X: Table) -> np.ndarray:
-    """Return the model's own linear predictor: its mean would lose all digits where a logistic curve is flat."""
+    """Return the model's own linear predictor, as its mean loses all digits where a logistic curve is flat."""
     # `predict_mu` is public, and no method without its link is
     return np.asarray(model._linear_predictor(finite_numbers(X, "X", type(model).__name__)), float)

@@ -1,4 +1,4 @@
-"""Additive models in the unit that people read: which response a score has, and the score as a sum over players."""
+"""Read the responses of additive models, such as probabilities, from scores as sums over players."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Read = Callable[[Any, Request], AdditiveReader]
 
 
 def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Callable[[Any, Request], Reader]]:
-    """Let the reader of a score answer ``output="probability"`` and ``"response"`` too, as ``describe(model)`` says."""
+    """Extend the reader of a score by ``output="probability"`` and ``"response"``, as ``describe(model)`` defines them."""
 
     def decorate(read: _Read) -> Callable[[Any, Request], Reader]:
         @wraps(read)
@@ -46,7 +46,7 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
 
 
 def _response_of(score: AdditiveReader, response: Response, request: Request) -> Reader:
-    """Return the reader of a response: exact for one output with terms on few players, else sampled."""
+    """Return the reader of a response, exact for one output with terms on few players, else sampled."""
     from exactshap.expansions import links
     from exactshap.readers.additive._factors import TermFactors, TermHybrids
     from exactshap.readers.responses import (
@@ -88,7 +88,7 @@ def _response_of(score: AdditiveReader, response: Response, request: Request) ->
 
 
 class _PlayerScores:
-    """The terms of an additive model, each of which belongs to one player."""
+    """Evaluate an additive model with one player per term."""
 
     def __init__(self, inner: AdditiveReader, members: list[tuple[int, ...]]) -> None:
         self._form, self._n_players = inner.form, inner.traits.n_players
@@ -102,7 +102,7 @@ class _PlayerScores:
         for block in self._form.blocks:
             if len(block.columns):
                 terms = block.evaluate(rows)[:, :, 0]
-                for k in range(terms.shape[1]):  # one by one: a row has the same bits in every batch
+                for k in range(terms.shape[1]):  # one by one, so that a row has the same bits in every batch
                     scores[:, self._player_of_term[place + k]] += terms[:, k]
                 place += terms.shape[1]
         return scores

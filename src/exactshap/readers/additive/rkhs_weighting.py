@@ -1,4 +1,4 @@
-"""RKHS weightings as additive games: one term for each subset of columns (STAR-SHAP)."""
+"""Read RKHS weightings as additive games, with one term per subset of columns (STAR-SHAP)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from exactshap.readers.additive.terms import (
 from exactshap.readers.responses import Response, probability
 from exactshap.solvers.additive import Stack
 
-# An interpolant is built where its evaluations cost no more than explaining so many rows directly.
+# An interpolant is built if its evaluations cost at most as much as explaining this many rows directly.
 PAID_ROWS = 64
 
 
@@ -76,7 +76,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 
 def _interpolant(term: Any, n_background: int) -> Interpolant | None:
-    """Return a homogeneous term's interpolant where it pays, else None. It pays only for terms of two or three columns."""
+    """Return the interpolant of a homogeneous term of two or three columns if it pays, else None."""
     k = len(term.subset)
     if term.base.degree is None or k not in (2, 3) or term.base.largest_tilt(k) <= 1.0:
         return None
@@ -89,17 +89,14 @@ def _growth(term: Any) -> Growth:
 
 
 def _norm(term: Any) -> float:
-    r"""Return a bound on the norm of the term's weight function.
-
-    It is :math:`\sqrt{c^\top G c}`: what rounding can take away is added.
-    """
+    r"""Bound the norm :math:`\sqrt{c^\top G c}` of the term's weight function, rounding included."""
     gram, c = term.base.kernel(term.parameters, term.parameters, len(term.subset)), term.coefficients
     lost = 4.0 * len(c) * np.finfo(float).eps * float(np.abs(c) @ np.abs(gram) @ np.abs(c))
     return math.sqrt(max(float(c @ gram @ c), 0.0) + lost)
 
 
 def _split_by_column(terms: Sequence[Any]) -> Iterator[Any]:
-    """Yield the terms; a term of stumps is a sum of functions of one column each, and yields those."""
+    """Yield the terms, those of stumps split into functions of one column each."""
     for term in terms:
         if not term.base.one_column or len(term.subset) == 1:
             yield term
@@ -114,7 +111,7 @@ def _split_by_column(terms: Sequence[Any]) -> Iterator[Any]:
 
 @dataclass(frozen=True, eq=False)
 class _OneColumn:
-    """The stumps of one column of a larger subset: the expectation still divides by the size of the subset."""
+    """Evaluate the stumps of one column of a subset, with expectations divided by the size of the subset."""
 
     subset: tuple[int, ...]
     place: int
@@ -148,7 +145,7 @@ def _magnitude(terms: Sequence[Any], rows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class SmoothTerm:
-    """A homogeneous function of two or three columns: ``direct``, and its ``interpolant`` for mixed coalitions."""
+    """Hold a homogeneous function of two or three columns: ``direct``, and its ``interpolant`` for mixed coalitions."""
 
     columns: tuple[int, ...]
     direct: Callable[[np.ndarray], np.ndarray]

@@ -1,4 +1,4 @@
-"""Sparse linear models of skglm: regressions, linear classifiers and Cox's model."""
+"""Read sparse linear models of skglm: regressions, linear classifiers and Cox's model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipelines that are additive on their own columns: scalers, then PolynomialFeatures, then linear."""
+"""Read pipelines that are additive in their columns: scalers, PolynomialFeatures, a linear model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LINEAR = ("sklearn.linear_model.", "sklearn.svm._classes.LinearSV")
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """The steps that matter: scalers of single columns, the basis, scalers of basis columns, the linear model."""
+    """Hold the steps: scalers of columns, the basis, scalers of basis columns, the linear model."""
 
     before: tuple[Any, ...]
     basis: Any
@@ -58,7 +58,7 @@ def _steps(pipeline: Model) -> _Steps | None:
     place = bases[0]
     if any(name not in _SCALERS for s, name in enumerate(names[:-1]) if s != place):
         return None
-    # Cuts single basis columns off: not affine
+    # Clips basis columns: not affine
     if any(getattr(step, "clip", False) for step in steps[place + 1 : -1]):
         return None
     return _Steps(
@@ -115,7 +115,7 @@ def _encode(steps: _Steps, names: tuple[str, ...] | None, X: Table, what: str) -
 
 
 def _positional(transformer: Model, values: np.ndarray) -> np.ndarray:
-    """Transform an array by position, whatever the transformer gives back."""
+    """Transform an array by position, for any container of the result."""
     result = transformer.transform(values)
     return np.asarray(result.toarray() if hasattr(result, "toarray") else result, float)
 
@@ -132,7 +132,7 @@ def affine_of(scaler: Model, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _unscaled(parts: LinearParts, scalers: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, float]:
-    """Fold the scalers behind the basis into the coefficients; return the size of what they take away."""
+    """Fold the scalers after the basis into the coefficients; also return the magnitude that they subtract."""
     coefficients, intercept, size = parts.coefficients.astype(float), parts.intercept, 0.0
     for scaler in reversed(scalers):
         slope, offset = affine_of(scaler, len(coefficients))
@@ -143,7 +143,7 @@ def _unscaled(parts: LinearParts, scalers: tuple[Any, ...]) -> tuple[np.ndarray,
 
 
 def _blocks(basis: Model, coefficients: np.ndarray) -> tuple[tuple[TermBlock, ...], np.ndarray]:
-    """Return the terms of the basis, and what its constant columns add."""
+    """Return the terms of the basis, and the sum of its constant columns."""
     powers = np.asarray(basis.powers_, np.int64)
     constant = ~powers.any(axis=1)
     used = ~constant & coefficients.any(axis=1)

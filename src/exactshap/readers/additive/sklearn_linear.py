@@ -1,4 +1,4 @@
-"""Linear models of scikit-learn, generalised ones in link space, and linear SVMs."""
+"""Read linear models of scikit-learn, generalised ones in link space, and linear SVMs."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class LinearParts:
         return 0.0 if self.link is None else 1.0
 
     def precision_for(self, background: Table | None) -> DTypeLike:
-        """Return what the model computes in; a pipeline hands it rows of the background's dtype."""
+        """Return the precision of the model; a pipeline passes rows of the background's dtype."""
         centred = background if self.centres_rows else None
         dtypes = self.coefficients.dtype, getattr(centred and centred.native, "dtype", None)
         return np.float32 if np.float32 in dtypes else np.float64
 
     def call(self, chosen: list[int], single: bool) -> OwnCall:
-        """Return the documented call that predicts the linear parts. A pipeline around the model answers it as well."""
+        """Return the documented call that predicts the linear parts, which a pipeline also has."""
         return OwnCall(self.method, finish=functools.partial(self._in_unit, chosen, single))
 
     def _in_unit(self, chosen: list[int], single: bool, values: np.ndarray) -> np.ndarray:
@@ -126,12 +126,12 @@ def read_side_by_side(
     fitted_names: tuple[str, ...] | None,
     single_output: bool,
 ) -> AdditiveReader | None:
-    r"""Read linear models as the outputs of one; None where one is not linear.
+    r"""Read several linear models as the outputs of one, or return None if one is not linear.
 
     .. math:: f_k(x) = b_k + \sum_j x_j \beta_{jk}
 
-    ``predict(table) -> (n_rows,) or (n_rows, n_outputs)`` is the prediction of ``model``, which holds them. Solved one by one and put
-    together, 100,000 rows of five classes take four times as long.
+    ``predict(table) -> (n_rows,) or (n_rows, n_outputs)`` is the prediction of ``model``, which holds them. Solved one by one,
+    100,000 rows of five classes take four times as long.
     """
     forms = [part.form for part in parts if isinstance(part, AdditiveReader)]
     blocks = [block for form in forms for block in form.blocks if isinstance(block, LinearTerms)]

@@ -1,4 +1,4 @@
-"""Naive Bayes of scikit-learn: log-likelihoods of single columns, added up."""
+"""Read naive Bayes of scikit-learn as sums of log-likelihoods of single columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _response(model: Model) -> Response:
 
 @dataclass(frozen=True, eq=False)
 class _Classes:
-    r"""The joint log-likelihoods of all classes, :math:`b_k + \sum_j l_{kj}(x_j)`."""
+    r"""Hold the joint log-likelihoods of all classes, :math:`b_k + \sum_j l_{kj}(x_j)`."""
 
     prior: np.ndarray  # (n_classes,): b
     n_columns: int
@@ -130,7 +130,7 @@ def _bernoulli(model: Model) -> _Classes:
     _require_finite(model, present, absent)
     prior, offset = np.asarray(model.class_log_prior_, float), float(np.abs(absent).sum(axis=1).max())
     if model.binarize is None:
-        # x log p + (1 - x) log(1 - p), for rows that are 0 and 1 already.
+        # x log p + (1 - x) log(1 - p), for rows of 0 and 1.
         return _linear(present - absent, prior + absent.sum(axis=1), offset)
     steps = functools.partial(_steps, present, absent, float(model.binarize))
     least = float((np.abs(present) + 2.0 * np.abs(absent)).sum(axis=1).max() + np.abs(prior).max())
@@ -197,7 +197,7 @@ def _in_unit(is_margin: bool, chosen: list[int], single: bool, likelihoods: np.n
 
 
 def _size(likelihoods: Likelihoods, prior: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the largest size (n_rows,) of a joint log-likelihood: they cancel in the log-odds."""
+    """Return the largest magnitude (n_rows,) of joint log-likelihoods, which cancel in the log-odds."""
     return np.asarray(np.abs(prior).max() + np.abs(likelihoods(rows)).sum(axis=2).max(axis=0))
 
 

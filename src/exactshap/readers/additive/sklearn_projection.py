@@ -1,4 +1,4 @@
-"""Linear maps in front of a linear model, such as principal components: linear in the columns before them."""
+"""Read linear models after linear maps, such as principal components, as linear in the input columns."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 
 @dataclass(frozen=True, eq=False)
 class MapsSideBySide:
-    """Maps the columns of each block by its own steps, as a ColumnTransformer of maps does; a block without steps stays.
+    """Map the columns of each block by its own steps, as a ColumnTransformer does; a block without steps stays.
 
-    ``blocks`` are pairs of steps, maps or scalers, and the number of columns that they take.
+    ``blocks`` are pairs of steps (maps or scalers) and numbers of columns.
     """
 
     blocks: Sequence[tuple[Sequence[Any], int]]
@@ -91,7 +91,7 @@ def _is_own(step: Model) -> bool:
 
 
 def read_projection(steps: Sequence[Any], request: Request, model: Model) -> Reader:
-    """Read a linear model of mapped rows, in the unit that is requested."""
+    """Read a linear model of mapped rows, in the requested unit."""
     return with_response(lambda _: response_of(steps[-1]))(functools.partial(_read_score, steps))(model, request)
 
 

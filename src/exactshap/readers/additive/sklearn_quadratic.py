@@ -1,4 +1,4 @@
-"""Quadratic forms of scikit-learn: quadratic discriminant analysis, nearest centroids and the elliptic envelope."""
+"""Read quadratic forms of scikit-learn: quadratic discriminant analysis, nearest centroids, elliptic envelope."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Form(NamedTuple):
 
 
 def read(model: Model, request: Request) -> AdditiveReader:
-    r"""Read quadratic forms: squares, products of two columns, and what their other centres leave of single columns.
+    r"""Read quadratic forms as squares, products of two columns and, by the shift of centres, linear terms.
 
     .. math:: (x - \mu) \cdot A (x - \mu) = z \cdot A z - 2\, \delta \cdot A z + \delta \cdot A \delta, \qquad z = x - m, \; \delta = \mu - m
     """
@@ -64,7 +64,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 
 def _envelope(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
-    """Return the negative squared Mahalanobis distance, less the threshold."""
+    """Return the negative squared Mahalanobis distance minus the threshold."""
     precision = np.asarray(model.get_precision(), float)
     form = Form(np.asarray(model.location_, float), -precision, -float(model.offset_))
     return [form], ("decision function",), "decision function"
@@ -122,7 +122,7 @@ def _encode(owner: str, names: tuple[str, ...] | None, centre: np.ndarray, X: Ta
 
 
 def _magnitude(forms: list[Form], centre: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the sizes (n_rows,) that cancel in each form about its own centre, which rotations add up in another order."""
+    """Return the magnitudes (n_rows,) that cancel in each form about its own centre, in any order of summation."""
     sizes = np.zeros(len(rows))
     for form in forms:
         moved = np.abs(rows) + np.abs(form.centre - centre)

@@ -1,4 +1,4 @@
-"""The simplest predictors of scikit-learn: constants, and monotone functions of one column."""
+"""Read the simplest predictors of scikit-learn: constants, and monotone functions of one column."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 
 def _constant(model: Model, request: Request) -> AdditiveReader:
-    """Read a dummy, which gives no column anything."""
+    """Read a dummy, in which all columns are null players."""
     is_classifier = sklearn_name(model) == "DummyClassifier"
     if is_classifier and model.strategy == "stratified":
         do = "Fit it with strategy='prior'"
@@ -72,7 +72,7 @@ def _targets(n_outputs: int) -> tuple[str, ...]:
 
 
 def _nothing(X: Table, what: str) -> np.ndarray:
-    """Return no numbers: cells of any kind are the same to a constant."""
+    """Return an empty array, as a constant ignores cells of any type."""
     return np.zeros((X.n_rows, X.n_columns))
 
 
@@ -99,5 +99,5 @@ def _of_column(model: Model, values: np.ndarray) -> np.ndarray:
 
 
 def _of_table(model: Model, X: Table) -> np.ndarray:
-    """Return the model's own prediction, which knows one column without a name."""
+    """Return the model's own prediction, for a single column without a name."""
     return _of_column(model, X.numeric())

@@ -1,4 +1,4 @@
-"""Linear survival models of scikit-survival: Cox, Coxnet, componentwise boosting, weighted ridge and linear survival SVMs."""
+"""Read linear survival models of scikit-survival: Cox, Coxnet, componentwise boosting, ridge and linear SVMs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 
 def _coxnet(model: Model) -> tuple[Any, Any, str]:
-    """Return those of the smallest penalty, by which ``predict`` goes."""
+    """Return the coefficients of the smallest penalty, which ``predict`` uses."""
     return model.coef_[:, -1], -np.ravel(model.offset_)[-1], HAZARD
 
 

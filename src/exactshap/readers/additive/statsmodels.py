@@ -1,4 +1,4 @@
-"""Results of statsmodels: least squares, generalised linear, mixed, class, count and hazard regressions, as their linear predictor."""
+"""Read results of statsmodels as linear predictors: least squares, generalised, mixed, class, count and hazard models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 from exactshap.readers.responses import Response, no_response
 
-_CONSTANT = "Intercept"  # as formulas call it
+_CONSTANT = "Intercept"  # its name in formulas
 _LINKS = {"Identity": "target", "Log": "log of the target", "Logit": "log-odds"}
 _OWN_SCALE = ("OLS", "WLS", "GLS", "GLSAR", "RLM", "QuantReg", "MixedLM")  # predict is the linear predictor
 _OTHERS = ("GLM", "GEE")
@@ -33,7 +33,7 @@ _CLASSES = {
     "PHReg": "log hazard: high is early",
 }
 _KNOWN = (*_OWN_SCALE, *_CLASSES, *_OTHERS, "MNLogit")
-# Inverse links as `exactshap.expansions.links` calls them; None: the score is the response
+# Inverse links by their names in `exactshap.expansions.links`; None: the score is the response
 _INVERSE = {
     "Identity": None,
     "Log": "exponential",
@@ -51,7 +51,7 @@ _INVERSE = {
 
 @dataclass(frozen=True, eq=False)
 class HazardCall(FrameCall):
-    """The call of ``PHReg``, which takes rows by keyword and answers an object."""
+    """Call ``PHReg``, which takes rows by keyword and returns an object."""
 
     def __call__(self, model: Model, rows: TableLike) -> np.ndarray:
         return super().__call__(_Hazards(model), rows)
@@ -94,7 +94,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
     if of_terms:
         terms = [name for name in columns if name != _CONSTANT]
         training = getattr(fitted.data, "frame", None)
-        # Terms may cancel, as a year and an intercept do; results without data do not know
+        # Terms may cancel, as a year and an intercept do; results without data cannot tell
         size = 0.0 if fitted.exog is None else float((np.abs(fitted.exog) @ np.abs(params)).max(initial=0.0))
         call, unit = _frame_call(kind, ()), _unit(model)
         reader = read_formula(model, request, terms, call, unit=unit, way="predict", training=training, floor=size)
@@ -107,7 +107,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
     parts = LinearParts(params[inside], params[~inside].sum(axis=0), outputs, _unit(model))
     of_frames = _frame_call(kind, names)
     own = of_frames if by_formula or kind == "PHReg" else OwnCall("predict", of_frames.settings)
-    if kind == "MNLogit":  # the first class answers zeros: it is what the others are compared with
+    if kind == "MNLogit":  # the first class is the reference, with zeros
         chosen, picked = select_outputs(outputs, request.output, owner=kind)
         own = replace(own, finish=functools.partial(outputs_of, [k + 1 for k in chosen], picked or len(outputs) == 1))
     reader = read_parts(model, request, parts, names if by_formula or hasattr(fitted.data.orig_exog, "columns") else None, own)
@@ -120,13 +120,13 @@ _MORE_PARAMETERS = ("NegativeBinomial", "NegativeBinomialP", "GeneralizedPoisson
 
 
 def _columns(fitted: Model) -> list[str]:
-    """Return the names of the columns; counts and categories list those of further parameters behind them."""
+    """Return the names of the columns, without further parameters of counts and categories."""
     names = [str(name) for name in fitted.exog_names]
     return names[: len(names) - getattr(fitted, "k_extra", 0)] if type(fitted).__name__ in _MORE_PARAMETERS else names
 
 
 def _frame_call(kind: str, names: tuple[str, ...]) -> FrameCall:
-    """Return the call that answers the linear predictor of a frame, with the columns that are named."""
+    """Return the call that gives the linear predictor of a frame with the named columns."""
     if kind == "PHReg":
         return HazardCall("predict", names=names)
     words = "linpred" if kind == "OrderedModel" else "linear"

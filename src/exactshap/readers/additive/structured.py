@@ -1,4 +1,4 @@
-"""Models that hand out their own terms: ``partial(columns)`` and ``get_all_unique_fs()``, as STAR-SHAP's authors write them."""
+"""Read models that return their own terms by ``partial(columns)`` and ``get_all_unique_fs()``, as in STAR-SHAP's code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StructuredModel(AdditiveModel):
         self.model = model
 
     def predict(self, X: TableLike) -> np.ndarray:
-        """Return what the model itself returns."""
+        """Return the model's own prediction."""
         rows = X.numeric() if hasattr(X, "numeric") else np.asarray(X, float)
         own = self.model.predict if hasattr(self.model, "predict") else self.model
         return np.asarray(own(rows), float).reshape(len(rows))

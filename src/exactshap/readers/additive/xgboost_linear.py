@@ -1,4 +1,4 @@
-"""XGBoost's ``gblinear`` boosters: linear margins."""
+"""Read XGBoost's ``gblinear`` boosters as linear margins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 from exactshap.readers.responses import Response, no_response, probabilities, probability
 
-# Names were compared here: XGBoost refuses any if it was fitted without
+# Names were compared here; XGBoost refuses any if it was fitted without
 _UNCHECKED = {"validate_features": False}
 _LOGARITHMS = {
     **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie"), "log of the target"),
@@ -38,7 +38,7 @@ def _response(model: Model) -> Response:
 
 @with_response(_response)
 def read(model: Model, request: Request) -> AdditiveReader:
-    """Read the margins by the weights of the saved model; the constant is what it answers a row of zeros."""
+    """Read the margins by the weights of the saved model; the constant is its prediction of a row of zeros."""
     if not hasattr(model, "get_booster"):
         do = "Load it into an XGBRegressor or XGBClassifier: estimator.load_model(path)"
         raise UnsupportedStructureError(message("A booster of gblinear predicts for a DMatrix only", "Got a Booster", do))

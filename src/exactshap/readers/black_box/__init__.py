@@ -1,4 +1,4 @@
-"""Functions that can only be called: rows mixed with the background, sampled and regressed."""
+"""Explain functions that can only be called, by rows mixed with the background, sampled and regressed."""
 
 from __future__ import annotations
 

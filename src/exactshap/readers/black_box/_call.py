@@ -1,4 +1,4 @@
-"""Calls of a function: on copies that it cannot change, with a close watch on what it returns; hybrid rows; how answers are rounded."""
+"""Call functions on copies of rows, check what they return and how they round, and build hybrid rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from exactshap.frames import Table, with_unique_index
 
 
 def first_call(function: Callable[..., Any], rows: Table, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the answers for some rows, and the outputs' names. A single output has no name.
+    """Return the answers for some rows, and the names of several outputs.
 
     They are the columns of a frame, the keys of dictionaries, or the classes of a classifier's own method; else numbers.
     """
@@ -37,16 +37,16 @@ def _class_names(owner: Model, names: tuple[str, ...] | None, n_outputs: int) ->
         return tuple(str(label) for label in classes)
     if isinstance(classes, list) and sum(map(len, classes)) == n_outputs:
         return tuple(f"target {k} = {label}" for k, labels in enumerate(classes) for label in labels)
-    if isinstance(classes, list) and list(map(len, classes)) == [2] * n_outputs:  # chains answer the second class of each
+    if isinstance(classes, list) and list(map(len, classes)) == [2] * n_outputs:  # chains return the second class of each
         return tuple(f"target {k} = {labels[1]}" for k, labels in enumerate(classes))
     return names
 
 
 def _as_columns(returned: Foreign, n_rows: int) -> tuple[Any, tuple[str, ...] | None]:
-    """Return an answer as (n_rows, n_outputs), with column names if it has some. It is something that NumPy reads.
+    """Return an answer as (n_rows, n_outputs), with names of columns if it has any.
 
-    Frames have names; a list of a table for each target is what classifiers of several targets answer; dictionaries of outputs are
-    answered by networks, and those of labels and scores, a list for each row, by pipelines of transformers.
+    Frames have names; classifiers of several targets return a list of tables; networks return dictionaries of outputs, and
+    pipelines of transformers a list of labels and scores for each row.
 
     >>> _as_columns([{"cat": 0.25, "dog": 0.75}], 1)
     (array([[0.25, 0.75]]), ('cat', 'dog'))
@@ -92,8 +92,8 @@ def _of_dictionaries(returned: Foreign) -> tuple[np.ndarray, tuple[str, ...]] | 
 def precision(values: np.ndarray) -> float:
     """Return the relative rounding of a function's answers: of their dtype, or of float32 where every one of them is such a number.
 
-    A list or frame made from the answers of a float32 network is float64, but its numbers are as coarse as before. Whole numbers and
-    simple fractions (float16 has them too) tell nothing.
+    A list or frame made from the answers of a float32 network is float64, but its numbers are as coarse as before. Integers and
+    simple fractions (float16 has them too) are ignored.
 
     >>> precision(np.array([0.1, 0.2])), precision(np.array([0.1, 0.2], np.float32).astype(float)), precision(np.array([0.5, 2.0]))
     (2.220446049250313e-16, 1.1920928955078125e-07, 2.220446049250313e-16)
@@ -115,7 +115,7 @@ def call(
     names: tuple[str, ...] = (),
     of_row: int | None = None,
 ) -> np.ndarray:
-    """Call the function on a safe copy; return finite numbers. They are (n_rows,) or (n_rows, n_outputs).
+    """Call the function on a copy; return finite numbers (n_rows,) or (n_rows, n_outputs).
 
     ``columns`` (n_coalitions, n_features) tells which coalition a row belongs to and ``of_row`` which row's coalitions they are, for messages.
     """
@@ -131,7 +131,7 @@ def _returned(
     names: tuple[str, ...] = (),
     of_row: int | None = None,
 ) -> Any:
-    """Return what the function answers; an exception names the row and the coalition."""
+    """Return the function's result; exceptions name the row and the coalition."""
     raise_if_cancelled()
     try:
         return function(_guarded(rows))
@@ -183,7 +183,7 @@ def _checked_output(
 ) -> np.ndarray:
     if returned is None:
         raise InputTypeError(message(f"{name} must return one number a row", "Got None", "Let it return what it computes"))
-    # A tensor that may record gradients, or lie on another device
+    # A tensor may record gradients or be on another device
     if callable(getattr(returned, "detach", None)):
         returned = returned.detach().cpu()
     returned, outputs = _as_columns(returned, rows.n_rows)
@@ -229,7 +229,7 @@ def _checked_output(
 
 
 def _way_to_rows(returned: Any) -> str:
-    """Return what to do about an answer with a column for each row: several answers at once, or a table on its side."""
+    """Return advice on an answer with one column per row, such as a transposed table."""
     if isinstance(returned, (list, tuple)):
         return "Return one of its parts: lambda rows: function(rows)[0]"
     return "Return its transpose: lambda rows: function(rows).T"
@@ -258,7 +258,7 @@ def _inside(columns: np.ndarray, names: tuple[str, ...]) -> list[str]:
 
 
 def name_of(function: Model) -> str:
-    """Return what people call a function by; a lambda has no name."""
+    """Return the name of a function; a lambda has none."""
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", type(function).__name__)
     if name == "<lambda>":
@@ -287,7 +287,7 @@ def _frame_rows(row: Table, background: Table, columns: np.ndarray) -> Table:
     import narwhals.stable.v2 as nw
 
     n_rows = len(columns) * background.n_rows
-    # the row stands behind the background; each cell says which of the two it takes
+    # the row is appended to the background; each cell selects one of the two
     both: Any = nw.concat([table.readable() for table in (background, row)], how="vertical")
     from_background = np.tile(np.arange(background.n_rows), len(columns))
     inside = np.repeat(columns, background.n_rows, axis=0)
@@ -303,9 +303,9 @@ def _frame_rows(row: Table, background: Table, columns: np.ndarray) -> Table:
     return Table(row.labelled(native), names, n_rows, len(names))
 
 
-# Rounding units of the largest answer: sums in another order differ by less.
+# Rounding units of the largest answer; sums in another order differ by less.
 SUMMATION_EPSILONS = 16.0
-# Rows of a call. BLAS has kernels of its own for one row, for up to three, and for many.
+# Rows of a call. BLAS has separate kernels for one row, up to three, and many.
 SMALL_BATCHES, LARGE_BATCH = (1, 3), 128
 # Small batches of each size.
 CALLS_OF_EACH = 6
@@ -348,9 +348,7 @@ def _moved(function: Callable[..., Any], rows: Table, first: np.ndarray, name: s
     """
     n = rows.n_rows
     backwards = np.arange(n)[::-1]
-    nothing = np.zeros(
-        (-(-LARGE_BATCH // n), rows.n_columns), bool
-    )  # no column from the row itself: mixed rows are how coalitions call the function
+    nothing = np.zeros((-(-LARGE_BATCH // n), rows.n_columns), bool)  # mixed rows, as coalitions call the function
     batch = hybrid_rows(rows.take(slice(0, 1)), rows.take(backwards), nothing)
     differences = [_difference(first, call(function, batch, name), np.tile(backwards, len(nothing)))]
     begins = [(size, start) for size in SMALL_BATCHES for start in range(0, min(n, size * CALLS_OF_EACH), size)]

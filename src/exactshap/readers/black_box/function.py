@@ -1,4 +1,4 @@
-"""Anything that can be called on rows: sampled coalitions, standard errors, a close watch on answers, what calls cost."""
+"""Explain functions of rows by sampled coalitions with standard errors; check answers and forecast calls."""
 
 from __future__ import annotations
 
@@ -74,19 +74,19 @@ BATCH_ROUNDINGS = 8.0
 
 logger = logging.getLogger("exactshap")
 
-# Background rows that a function is tried on before it is explained.
+# Background rows on which a function is tried before it is explained.
 CHECKED_ROWS = 16
 
 
 def read(model: Model, request: Request) -> Reader:
-    """Read a function on rows; a bound method of a model that is known exactly is handed to that model's reader.
+    """Read a function on rows; a bound method of a model with an exact reader is passed to that reader.
 
-    The owner is used where the method is its library's own and the one that its reader reproduces, and said so at INFO; methods
-    that give labels never are. Any sampling option (``budget=``, ``tol=``, ...) or ``exact_owner=False`` keeps the function a
+    The owner is used if the method is its library's own and the one that its reader reproduces, with a log line at INFO, and never
+    for methods that return labels. Any sampling option (``budget=``, ``tol=``, ...) or ``exact_owner=False`` keeps the function a
     black box.
     """
     request.refuse_options(OPTIONS, owner="The black-box reader")
-    # A sampling option is only of use where the function is sampled.
+    # Sampling options only matter if the function is sampled.
     if request.options.get("exact_owner", True) and not SAMPLING & set(request.options):
         kept = {name: value for name, value in request.options.items() if name not in OPTIONS}
         reader = owner_reader(model, replace(request, options=kept))
@@ -110,7 +110,7 @@ class BlackBox(Reader):
 
     def __init__(self, function: Callable[..., Any], request: Request) -> None:
         name, background = name_of(function), request.background
-        # Before anything else: without reference rows there is nothing to call the function on.
+        # First, as the function cannot be called without reference rows.
         value_functions = ("interventional", "baseline")
         choose_value_function(request, value_functions, None, owner=name)
         assert background is not None
@@ -126,7 +126,7 @@ class BlackBox(Reader):
             n_columns=background.n_columns,
             value_functions=value_functions,
             unit="probability" if name.endswith(".predict_proba") else "output of the function",
-            # A row costs many calls: small blocks give progress something to say, and threads enough to share
+            # A row needs many calls: small blocks for progress and for threads
             block_rows=4,
         )
         self.traits, self._outputs = self._of_first_call(traits, request.output)
@@ -191,13 +191,13 @@ class BlackBox(Reader):
 
     @functools.cached_property
     def batch_coalitions(self) -> int:
-        """How many coalitions the function gets at once."""
+        """Return the number of coalitions in one call of the function."""
         assert self.traits.background is not None
         return max(self.batch_rows() // self.traits.background.n_rows, 1)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         X = self._like_background(X)
-        # What is left are the sampler's own settings.
+        # The rest are the sampler's own settings.
         settings = {
             key: value
             for key, value in self.options.items()
@@ -213,7 +213,7 @@ class BlackBox(Reader):
         return Solution.join(map(solve_row, range(X.n_rows)), X.n_rows)
 
     def _like_background(self, X: Table) -> Table:
-        """Return rows in the background's dtypes; refuse those of another library, on a mix of which the function would be called."""
+        """Return rows in the background's dtypes; refuse rows of another library, which cannot be mixed."""
         assert self.traits.background is not None
         mine, theirs = (type(table.native).__module__.split(".")[0] for table in (X, self.traits.background))
         if X.is_frame and self.traits.background.is_frame and mine != theirs:
@@ -228,7 +228,7 @@ class BlackBox(Reader):
     def batch_rows(self) -> int:
         """Return the most rows that the function gets at once. A single coalition may need more."""
         assert self.traits.background is not None
-        # Limited in memory, and small enough for progress within a row.
+        # Bounded in memory, and small enough for progress within a row.
         most = min(BATCH_CELLS // max(self.traits.n_features, 1), BATCH_ROWS, BATCH_COALITIONS * self.traits.background.n_rows)
         return self.options["batch_size"] or max(most, 1)
 
@@ -255,7 +255,7 @@ class OfColumn:
 
 @dataclass(frozen=True, eq=False)
 class RowFunction:
-    """v(S) of one row, in batches of coalitions; ``number`` names the row in messages."""
+    """Evaluate v(S) of one row in batches of coalitions; ``number`` names the row in messages."""
 
     reader: BlackBox
     row: Table
@@ -330,7 +330,7 @@ def single_values(background: Table) -> dict[int, Any]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Say whether a function sees the same in two cells: gaps are alike; zeros of two signs are not, nor is True the number one."""
+    """Say whether two cells are the same to a function: missing cells are; 0.0 and -0.0 are not, nor are True and 1."""
     if getattr(one, "ndim", 0) or getattr(other, "ndim", 0):  # a vector in a cell
         return np.array_equal(one, other)
     try:
@@ -342,7 +342,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _kind(cell: object) -> tuple[bool, bool]:
-    """Return what cells may differ in that compare as equal: whether it is a truth value, and whether it is a negative zero."""
+    """Return what distinguishes cells that compare equal: whether it is a boolean, and whether a negative zero."""
     is_negative_zero = isinstance(cell, (float, np.floating)) and cell == 0.0 and math.copysign(1.0, cell) < 0.0
     return isinstance(cell, (bool, np.bool_)), is_negative_zero
 
@@ -364,11 +364,11 @@ def owner_reader(model: Model, request: Request) -> Reader | None:
     if known is None or request.background is None or not is_own_method(model, known):
         return None
     try:
-        # In a context of its own, so that the warnings that are raised there are raised nowhere else.
+        # In a separate context, so that its warnings are not repeated.
         reader = copy_context().run(_read_exactly, owner, request)
         rows = _checked_rows(request.background)
         expected, got = joined_outputs(model(rows.native)), np.asarray(reader.predict(rows), float)
-    # Whatever keeps the owner from being read exactly, the function itself can still be sampled.
+    # If the owner cannot be read exactly, the function can still be sampled.
     except Exception:
         return None
     if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.traits.rounding.precision, atol=0.0):
@@ -412,7 +412,7 @@ def calls_cost(reader: Reader, row: OracleGame, n_rows: int, order: int) -> Cost
 
 
 def _row() -> Sample:
-    """Return a row of a function that costs nothing: what is done for each row, whatever the function."""
+    """Return the work per row without that of the function."""
     from exactshap.frames import as_table
     from exactshap.readers import Request, read
     from exactshap.semivalues import find
@@ -423,7 +423,7 @@ def _row() -> Sample:
 
 
 def calls_forecast(reader: Reader) -> Asks:
-    """Return the coalitions that a row takes, and how to take fewer. The latter only where nobody chose how many."""
+    """Return the coalitions of a row and, unless the user chose their number, advice on fewer."""
     assert reader.traits.background is not None
     coalitions, method = _coalitions(reader)
     options, fewer = reader.options, fewer_coalitions(reader.traits.n_players)  # type: ignore[attr-defined]

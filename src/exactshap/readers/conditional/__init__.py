@@ -1,4 +1,4 @@
-"""Observational values of any model: conditional means estimated from the background, in three ways that are named."""
+"""Compute observational values of any model, by three named estimates of conditional means from the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Conditional means under a Gaussian copula with the background's own margins, by drawing the missing columns.
+r"""Estimate conditional means under a Gaussian copula with the background's margins, by drawing missing columns.
 
 .. math:: v_x(S) = E[f(x_S, X_{\bar S}) \mid X_S = x_S], \qquad
           Z_{\bar S} \mid Z_S = z_S \sim N\bigl(R_{\bar S S} R_{SS}^{-1} z_S,\; R_{\bar S \bar S} - R_{\bar S S} R_{SS}^{-1} R_{S \bar S}\bigr)
@@ -19,7 +19,7 @@ from exactshap.readers import Reader, columns_of
 
 # Scramblings of the points; their spread is the standard error.
 REPLICATES = 8
-# Part of the rows that one value of a continuous column may hold.
+# Largest fraction of rows with one value in a continuous column.
 LARGEST_TIE = 0.1
 # Rows of one call of the model.
 CALL_ROWS = 2**16

@@ -2,7 +2,7 @@ r"""Estimate conditional means by one regression of the background's predictions
 
 .. math:: v_x(S) = \sum_z W^S_{zx}\, f(z) \approx E[f(X) \mid X_S = x_S], \qquad \sum_z W^S_{zx} = 1
 
-The model predicts the background once, whatever the coalitions: no row is ever mixed. Columns of any kind become points in space
+The model predicts the background once for all coalitions: no row is ever mixed. Columns of any kind become points in space
 first: numbers in units of their deviation, categories as corners of a simplex.
 """
 
@@ -23,8 +23,8 @@ from exactshap.solvers.rkhs import check_eta
 class Coordinates:
     """Hold Euclidean coordinates of each player's columns. Two background rows are 2 apart on average, squared, per column.
 
-    A number that is missing is the mean, with a coordinate of its own that says so; a level that the background lacks is the
-    origin, as far from every level; a column of one value says nothing.
+    A missing number is the mean, with an indicator coordinate; a level that the background lacks is the
+    origin, equally far from every level; constant columns have no coordinates.
     """
 
     columns: tuple[Any, ...]
@@ -88,13 +88,13 @@ def _words(column: np.ndarray) -> np.ndarray:
     return np.array([repr(cell) for cell in column])
 
 
-# Bandwidths that are tried, in units of half the mean squared distance of two rows; narrower ones fit noise.
+# Candidate bandwidths, in units of half the mean squared distance of two rows; narrower ones fit noise.
 BANDWIDTHS = (1.0, 2.0, 4.0)
-# Ridges that are tried: smaller ones extrapolate wildly beyond the background.
+# Candidate ridges: smaller ones extrapolate wildly beyond the background.
 ETAS = np.logspace(-5.0, 1.0, 13)
-# Rows of a leaf at least, as random forests of regression have had since Breiman (2001).
+# Least rows of a leaf, as in regression forests since Breiman (2001).
 LEAF_ROWS = 5
-# Binary digits of predictions that forests see: a model's rounding should decide no split.
+# Binary digits of predictions for forests, so that rounding decides no split.
 FOREST_BITS = 40
 
 # predict(points) -> (n_rows, n_outputs), and left-out predictions
@@ -121,7 +121,7 @@ class RidgeRegression:
 
         mean, root = weights @ targets, np.sqrt(weights)[:, None]
         centred, spread = targets - mean, float(np.sum(weights @ (known - weights @ known) ** 2))
-        # Known columns that are the same in all rows say nothing: the conditional mean is the mean.
+        # If known columns are constant, the conditional mean is the mean.
         if spread == 0.0 or not centred.any():
             return lambda points: np.broadcast_to(mean, (len(points), len(mean))), np.broadcast_to(mean, targets.shape)
         squared, variance = cdist(known, known, "sqeuclidean"), weights @ centred**2
@@ -131,9 +131,9 @@ class RidgeRegression:
             scale = 0.5 / (width**2 * spread)
             # W^1/2 K W^1/2: one decomposition serves all ridges, as only the eigenvalues move.
             matrix = root * np.exp(-scale * squared) * root.T
-            # SciPy's keeps other threads waiting
+            # SciPy's blocks other threads
             eigenvalues, vectors = np.linalg.eigh(matrix)
-            vectors = np.asfortranarray(vectors)  # and gives columns, which the products below take as they lie
+            vectors = np.asfortranarray(vectors)  # and returns Fortran order, which suits the products below
             inverses = 1.0 / (np.maximum(eigenvalues, 0.0)[:, None] + self.etas)
             dual = np.einsum("za,ak,ae->ezk", vectors, vectors.T @ (root * centred), inverses, optimize=True)
             errors = dual / (vectors**2 @ inverses).T[:, :, None] / root
@@ -155,7 +155,7 @@ class RidgeRegression:
 
 
 class ForestRegression:
-    """Random forests that split on known columns only: the weights are shares of the leaves that hold x; left out is who is out of the bag."""
+    """Fit random forests that split on known columns only; weights come from the leaves of x, left-out errors from rows out of bag."""
 
     name = "random forests"
 

@@ -1,4 +1,4 @@
-"""Any model with a background, explained by conditional means that are estimated from it."""
+"""Explain any model by conditional means that are estimated from a background."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from exactshap.solvers import Cost, Solution
 
 SAMPLED = ("budget", "random_state")
 OPTIONS = {"observational": ("eta",), "observational-copula": ("n_samples",), "observational-forest": ("n_trees",)}
-# Background rows that the model's own reader is made with: only its predictions are needed.
+# Background rows for the model's own reader, of which only predictions are needed.
 READING_ROWS = 16
 # Draws for a coalition's mean under a copula; trees of a forest, as scikit-learn has them.
 DRAWS, TREES = 256, 100
@@ -51,7 +51,7 @@ def read(model: Model, request: Request) -> Reader:
 
 
 class ConditionalReader(DelegatingReader):
-    """Asks ``inner`` for the model's own predictions; v(empty) and v(D) are exact by definition.
+    """Explain ``inner``'s predictions by conditional means; v(empty) and v(D) are exact by definition.
 
     A coalition is solved for all rows of a block at once.
     """

@@ -1,4 +1,4 @@
-"""Readers of kernel machines and Gaussian processes."""
+"""Read kernel machines and Gaussian processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The joint background of a kernel machine, summed up once for all rows."""
+"""Sum up the joint background of a kernel machine once for all rows."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ FACTOR_VALUES = 2**18
 
 
 class FoldedBackground(Strategy):
-    """Sum up a machine's background in tables where that pays. They are kept where all of them fit.
+    """Sum up a machine's background in tables where that pays, and keep them if all fit.
 
-    Questions for which it does not pay are streamed. Nothing depends on what is kept: tables are the same bits when they are
-    made again for each block of rows, or after a pickle.
+    Other requests are streamed. Results do not depend on what is kept: tables have the same bits when they are
+    computed again for each block of rows, or after unpickling.
     """
 
     def __init__(self, machine: BoundMachine) -> None:
@@ -42,11 +42,11 @@ class FoldedBackground(Strategy):
         self.kept = d <= MAX_FOLDED_PLAYERS and 2**d * machine.n_terms <= machine.table_values
         self._shapley = find("shapley")
         self._usual = self._forecast_pays(self._shapley, 1)
-        # Without kept tables, they are made again for each block of rows: so blocks are large.
+        # Large blocks, as tables that are not kept are computed again for each.
         self.block_rows = 1024 if self._usual and not self.kept else None
 
     def pays(self, semivalue: Semivalue, order: int) -> bool:
-        """Say whether this way is taken, whatever the rows are."""
+        """Say whether this method is used, for any rows."""
         usual = order == 1 and semivalue is self._shapley
         return self._usual if usual else self._forecast_pays(semivalue, order)
 

@@ -1,4 +1,4 @@
-"""The posterior of a Gaussian process, as the covariance of Shapley values needs it."""
+"""Compute the posterior covariance of Shapley values of Gaussian processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FACTOR_OPERATIONS = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Process:
-    """One Gaussian process, and the outputs that share it."""
+    """Hold one Gaussian process, and the outputs that share it."""
 
     components: tuple[Component, ...]  # the kernel as a sum of products
     points: np.ndarray  # (n_train, n_columns)
@@ -79,7 +79,7 @@ class GaussianPosterior:
     memory_limit: float = 2.0**30
 
     def refuse_unless_linear(self, value_function: str) -> None:
-        """Refuse the uncertainty where the value function is not linear in f. It is refused only to a user who set it."""
+        """Refuse a requested uncertainty if the value function is not linear in f."""
         if self.always and value_function not in LINEAR_IN_F:
             raise UnknownNameError(
                 message(
@@ -247,7 +247,7 @@ class WithPosterior(Strategy):
 
 
 def _certify(found: Uncertainty, process: Process) -> None:
-    """Compare the covariance's sum with the process's own variance. It is the variance of f(x) - mean f(Z).
+    """Compare the sum of the covariance with the process's own variance of f(x) - mean f(Z).
 
     Two triangular solves of the same right-hand side differ by n eps times the condition of the factor, here estimated
     by its diagonal. The prior variance is the floor: where f is constant, everything that is compared is rounding of it.

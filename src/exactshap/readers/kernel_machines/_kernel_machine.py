@@ -1,4 +1,4 @@
-"""Kernel machines as product games: the reader that every family of kernel models shares."""
+"""Read kernel machines as product games, by one reader for every family of kernel models."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOST = 0.1
 
 
 class KernelReader(Reader):
-    """A kernel machine bound to a value function.
+    """Read a kernel machine bound to a value function.
 
     ``predict(table) -> (n_rows,) or (n_rows, n_outputs)`` is the model's own prediction path, and ``own_call`` the same as a single documented
     call; ``posterior`` is what a Gaussian process needs for the covariance of its Shapley values, ``epsilon`` the rounding unit of the
@@ -78,7 +78,7 @@ class KernelReader(Reader):
         # Names that the user gave are those of messages; a frame's own are in the frame.
         self._given_names = None if request.feature_names is None else self.traits.feature_names
         self._refuse_bad_fit()
-        # Its tolerance needs the number of terms, which only the bound machine knows: traits are made twice.
+        # Traits are made twice, as the tolerance needs the number of terms of the bound machine.
         self.strategy = self._strategy(request, posterior)
         self.traits = replace(
             traits.with_rounding(n_terms=_n_terms(self.strategy.machine)),

@@ -1,4 +1,4 @@
-"""Additive games: each term is solved on the coalitions of its own few players."""
+"""Solve additive games, each term on the coalitions of its own few players."""
 
 from __future__ import annotations
 

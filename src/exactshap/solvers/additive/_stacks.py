@@ -1,6 +1,6 @@
-"""Additive games: each term on the coalitions of its own players; linear models, where values are differences to a mean.
+"""Solve additive games, each term on the coalitions of its own players, and linear models, by differences to a mean.
 
-Compiled sweeps over sums of small terms (``src/native/additive/``).
+The compiled sweeps over small terms are in ``src/native/additive/``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from exactshap.solvers.core import Cost, Part, Solution, count_sets, player_sets
 
 
 class Bins(NamedTuple):
-    """Hold how columns are cut, and how terms number their cells."""
+    """Hold the bins of columns, and how terms number them."""
 
     cuts: np.ndarray  # ascending, of one way of cutting after the other
     cut_start: np.ndarray  # way w has cuts[cut_start[w]:cut_start[w + 1]]
@@ -44,7 +44,7 @@ class Lookups(NamedTuple):
 
 
 class Factors(NamedTuple):
-    """Monomials of k players with the background folded in: factor p of a term is the product of ``columns ** powers`` of its p-th player."""
+    """Hold monomials with the background folded in: factor p of a term is the product of ``columns ** powers`` of its p-th player."""
 
     columns: np.ndarray  # (n_terms, k, n_columns_of_player)
     powers: np.ndarray  # 0 where there are fewer columns
@@ -70,13 +70,13 @@ fill_lookups = kernel("additive.fill_lookups(cells, lookups, out)")
 # A third of the time of coalition values that NumPy makes and `fill_sets` sums (polynomials of degree 2 and 3, 1,000 rows and more).
 add_monomials = kernel("additive.add_monomials(X, factors, sets, positions, out, empty, full, scale)")
 
-# Questions that keep what does not depend on the rows: a service repeats them.
+# Cached questions: a service repeats them, and their weights do not depend on the rows.
 KEPT_QUESTIONS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """Hold terms of equally many players, with their coalition values."""
+    """Hold terms of equally many players with their coalition values."""
 
     subsets: tuple[tuple[int, ...], ...]  # the players of each term, k of them
     # (n_terms, n_rows, 2^k, n_outputs): values of each term's coalitions; bit p of the code is player ``subsets[l][p]``
@@ -85,7 +85,7 @@ class Stack:
 
 @dataclass(frozen=True, eq=False)
 class LookedUp:
-    """Hold terms as coalition values to be looked up where they are used. All are finite."""
+    """Hold terms as finite coalition values that are looked up on demand."""
 
     subsets: tuple[tuple[int, ...], ...]  # the players of each term, k of them
     cells: np.ndarray  # integer (n_rows, n_cells): where each row falls
@@ -94,7 +94,7 @@ class LookedUp:
 
     @property
     def tables(self) -> np.ndarray:
-        """The coalition values, as in a :class:`Stack`."""
+        """Return the coalition values, as in a :class:`Stack`."""
         tables = np.empty((len(self.subsets), len(self.cells), 2 ** len(self.subsets[0]), self.n_outputs))
         fill_lookups(self.cells, self.lookups, tables)
         return tables
@@ -102,7 +102,7 @@ class LookedUp:
 
 @dataclass(frozen=True, eq=False)
 class Monomials:
-    """Hold terms that are products of one factor of each player. Coalition values are worked out where they are used."""
+    """Hold terms that are products of one factor per player; coalition values are computed on demand."""
 
     MOST_PLAYERS: ClassVar[int] = 8
     # Rows that are added up together, in memory of their own.
@@ -119,7 +119,7 @@ class Monomials:
 
 
 def solve_additive(game: AdditiveGame, semivalue: Semivalue, order: int) -> Solution:
-    r"""Solve a sum of small terms: players outside a term are dummies of it, so that its own 2^|I| coalitions suffice.
+    r"""Solve a sum of small terms, each on its own 2^|I| coalitions, as other players are dummies of it.
 
     .. math:: \phi_T = \sum_{I \supseteq T} \sum_{S \subseteq I \setminus T} p(|S|)\, \Delta_T v_I(S)
 
@@ -131,7 +131,7 @@ def solve_additive(game: AdditiveGame, semivalue: Semivalue, order: int) -> Solu
 
 
 def stacks_of(game: AdditiveGame) -> Iterable[Stack]:
-    """Yield the game's terms, put together by their number of players."""
+    """Yield the game's terms, grouped by their number of players."""
     by_size: dict[int, list[int]] = {}
     for l, subset in enumerate(game.subsets):
         by_size.setdefault(len(subset), []).append(l)
@@ -147,16 +147,16 @@ def solve_stacks(
     semivalue: Semivalue,
     order: int,
 ) -> Part:
-    """Add up stacks of terms, one at a time; refuse what is not finite."""
+    """Add up stacks of terms, one at a time; refuse values that are not finite."""
     n_sets = count_sets(n_players, order)
-    # written, not np.zeros: what is read before it is written, the system fetches twice
+    # filled, as pages of np.zeros would be fetched twice, at the first read and at the first write
     values, empty, full = (np.full((n_rows, *shape), 0.0) for shape in ((n_sets, n_outputs), (n_outputs,), (n_outputs,)))
     scale, n_terms = np.full(n_rows, 0.0), 0
     for stack in stacks:
         n_terms += len(stack.subsets)
         sets, positions = _local_sets(len(stack.subsets[0]), semivalue, order), _positions(stack.subsets, n_players, order)
         if isinstance(stack, LookedUp):
-            # Tables were checked when they were folded: all of their values are finite
+            # Tables were checked to be finite when they were folded
             add_lookups(stack.cells, stack.lookups, sets, positions, values, empty, full, scale)
             continue
         if isinstance(stack, Monomials):
@@ -164,7 +164,7 @@ def solve_stacks(
             add_monomials(rows, stack.factors, sets, positions, values, empty, full, scale)
         else:
             fill_sets(np.ascontiguousarray(stack.tables, float), sets, positions, values, empty, full, scale)
-        # The ends are among what values are differences of
+        # Values are differences that include the ends
         _refuse_not_finite(stack, values, full)
     return Part(values, empty, full, method_of(n_terms), scale=scale)
 
@@ -196,7 +196,7 @@ def _sample() -> Sample:
 
 @functools.lru_cache(maxsize=KEPT_QUESTIONS)
 def _local_sets(k: int, semivalue: Semivalue, order: int) -> Handle:
-    """Return the sets within a term of k players, and their weights. These are p_size(|S|) for the code of each coalition S of the others."""
+    """Return the sets within a term of k players, and weights p_size(|S|) of the coalitions S of the others."""
     local = player_sets(k, min(order, k)) if k else ()
     members, weights = np.full((len(local), order), -1, np.int64), np.zeros((order + 1, 2**k))
     for s, players in enumerate(local):
@@ -210,11 +210,11 @@ def _local_sets(k: int, semivalue: Semivalue, order: int) -> Handle:
 
 @functools.lru_cache(maxsize=KEPT_QUESTIONS)
 def _positions(subsets: tuple[tuple[int, ...], ...], n_players: int, order: int) -> np.ndarray:
-    """Return where sets stand among all, of shape (n_terms, n_local)."""
+    """Return the positions of sets among all, of shape (n_terms, n_local)."""
     k = len(subsets[0])
     local = player_sets(k, min(order, k)) if k else ()
     positions = np.empty((len(subsets), len(local)), np.int64)
-    # Sets of one player come first, in order
+    # Sets of one player are first, in order
     positions[:, :k] = np.array(subsets, np.int64).reshape(len(subsets), k)
     for l, subset in enumerate(subsets if len(local) > k else ()):
         positions[l, k:] = [_position(tuple(sorted(subset[p] for p in players)), n_players) for players in local[k:]]
@@ -222,10 +222,10 @@ def _positions(subsets: tuple[tuple[int, ...], ...], n_players: int, order: int)
 
 
 def _position(players: tuple[int, ...], n_players: int) -> int:
-    """Return where a sorted set stands in ``player_sets``: by size, then lexicographically."""
+    """Return the position of a sorted set in ``player_sets``."""
     size = len(players)
     smaller = sum(math.comb(n_players, s) for s in range(1, size))
-    # Sets that come later agree up to some place i and have a larger player there
+    # Later sets agree up to some place i and have a larger player there
     after = sum(math.comb(n_players - 1 - player, size - i) for i, player in enumerate(players))
     return smaller + math.comb(n_players, size) - 1 - after
 
@@ -237,13 +237,13 @@ def weight_alone(semivalue: Semivalue, order: int) -> float:
 
 
 def _refuse_not_finite(stack: Stack | Monomials, *sums: np.ndarray) -> None:
-    """Refuse values that are not finite; the test of each one is only made where their sum is not (or overflows)."""
+    """Refuse values that are not finite; each is tested only if their sum is not finite."""
     with np.errstate(all="ignore"):
-        # A sum is finite only if all its numbers are, and takes no array of booleans
+        # A finite sum has finite summands, and needs no array of booleans
         if all(math.isfinite(array.sum()) or np.isfinite(array).all() for array in sums):
             return
         places = np.argwhere(~np.isfinite(stack.tables).all(axis=(2, 3)))
-    if not len(places):  # their sum overflows, which the certificate reports
+    if not len(places):  # only their sum overflows, which the certificate reports
         return
     term, row = places[0].tolist()
     raise InputError(
@@ -261,7 +261,7 @@ fill_linear = kernel("additive.fill_linear(X, linear, weight, out, full, scale)"
 
 
 class Linear(NamedTuple):
-    """A linear model bound to a background."""
+    """Hold a linear model bound to a background."""
 
     coefficients: np.ndarray  # (n_columns, n_outputs)
     absent: np.ndarray  # (n_columns, n_outputs): the terms' means over the background
@@ -269,7 +269,7 @@ class Linear(NamedTuple):
 
 
 def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Semivalue, order: int) -> Part:
-    r"""Return the part of a linear model.
+    r"""Solve a linear model bound to a background.
 
     .. math:: \phi_j = p(0) \sum_l (\beta_l x_l - \mathrm{E}\, \beta_l z_l)
 
@@ -287,12 +287,12 @@ def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Se
 def solve_linear_precisely(
     model: Linear, means: np.ndarray, rows: np.ndarray, n_players: int, semivalue: Semivalue, order: int
 ) -> Part:
-    """Return the same, added up in the machine's extended precision: where large coefficients cancel, three more digits hold.
+    """Solve a linear model in extended precision, with three more digits where large coefficients cancel.
 
     ``means`` (n_columns,) of the background's columns are long doubles.
     """
     terms = rows[:, :, None].astype(np.longdouble) * model.coefficients
-    # The mean is taken off before the coefficient is applied: what cancels, cancels in the cell and not in large products
+    # The mean is subtracted before the coefficient is applied, to cancel cells and not large products
     gains = weight_alone(semivalue, order) * ((rows - means)[:, :, None] * model.coefficients)
     values = np.zeros((len(rows), count_sets(n_players, order), model.absent.shape[1]))
     for player in np.unique(model.players):

@@ -1,4 +1,4 @@
-"""What all solvers share: the question, the result, its cost, nodes of quadrature rules, enumeration."""
+"""Provide what all solvers share: sets of players, results, costs, numbers of nodes, enumeration."""
 
 from __future__ import annotations
 

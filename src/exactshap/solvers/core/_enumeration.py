@@ -1,4 +1,4 @@
-"""Any game, by calling it for all 2^d coalitions, each once: the reference for every other solver."""
+"""Solve any game by evaluating all 2^d coalitions once, the reference for every other solver."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def set_values(table: np.ndarray, players: Sequence[int], semivalue: Semivalue, 
     """
     n_rows, _, n_outputs = table.shape
     cube = table.reshape((n_rows, *([2] * n_players), n_outputs))
-    for j in sorted(players):  # axis of player j: the last bit is the first axis
+    for j in sorted(players):  # axis of player j: the last bit has the first axis
         cube = np.diff(cube, axis=n_players - j)
-    # Sizes of coalitions by code: one player more repeats the list, with one member more in the second half
+    # Sizes of coalitions by code: each further player repeats the list with one member more
     sizes = np.zeros(1, dtype=int)
     for _ in range(n_players - len(players)):
         sizes = np.concatenate([sizes, sizes + 1])
@@ -66,14 +66,14 @@ def set_values(table: np.ndarray, players: Sequence[int], semivalue: Semivalue, 
 
 @dataclass
 class Calls:
-    """Calls of a game's function, in batches, each coalition once."""
+    """Call a game's function in batches, each coalition once."""
 
     game: Game
     batch_size: int | None = None
     progress: Callable[[int], None] | None = None
     # Coalition -> row of the table of values
     places: dict[bytes, int] = field(default_factory=dict)
-    blocks: list[np.ndarray] = field(default_factory=list)  # that table, piece by piece as it was returned
+    blocks: list[np.ndarray] = field(default_factory=list)  # that table, in pieces as returned
 
     def __call__(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S) (n_masks, n_outputs); only coalitions without a stored value are called."""
@@ -88,7 +88,7 @@ class Calls:
             self.places.update(zip(names[start : start + size], range(self.count, self.count + len(chosen)), strict=True))
             if self.progress is not None:
                 self.progress(self.count)
-        # All of them were new: their values are the last rows of the table, in the order of the request
+        # All were new: their values are the last rows of the table, in order
         if len(fresh) == len(keys) > 0:
             return self.table()[before:]
         return self.table()[np.fromiter(map(self.places.__getitem__, keys), int, len(keys))] if keys else np.empty((0, 1))
@@ -105,7 +105,7 @@ class Calls:
 
 
 def checked_calls(game: Game, batch_size: Any, progress: Any) -> Calls:
-    """Return the calls of a single game; refuse settings that are none."""
+    """Return the calls of a single game; refuse invalid settings."""
     if game.n_rows is not None:
         text = "Coalitions are called in batches for one game at a time"
         raise InputError(message(text, f"Got a batch of {game.n_rows} games", "Solve the rows one by one, or exactly"))
@@ -126,6 +126,6 @@ def positive(name: str, value: object) -> int:
 def keys_of(masks: np.ndarray) -> list[bytes]:
     """Return one hashable name for each coalition (n_masks, n_players)."""
     packed = np.ascontiguousarray(np.packbits(masks, axis=1))
-    # A void item is a whole row, and a list of them is made of bytes in one step
+    # A void item is a whole row, and ``tolist`` turns all into bytes at once
     names: list[Any] = packed.view(np.dtype((np.void, packed.shape[1]))).ravel().tolist()
     return names

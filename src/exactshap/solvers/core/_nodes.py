@@ -1,4 +1,4 @@
-r"""How many quadrature nodes are enough: an a-priori bound.
+r"""Bound how many quadrature nodes are enough, a priori.
 
 On the Bernstein ellipse of parameter :math:`\rho` around [0, 1] every factor :math:`F = (a+b)/2 + (2t-1)(a-b)/2` obeys
 :math:`|F| \le H (1 + (\gamma - 1)\delta)` with :math:`H = |a+b|/2 + |a-b|/2`, :math:`\delta = |a-b|/(2H)` and
@@ -36,7 +36,7 @@ import numpy as np
 
 from exactshap.semivalues import Atom, Beta, EndSlopes, Measure, Mixture, SignedDensity
 
-# Below half a rounding unit of the result's scale: truncation hides behind rounding.
+# Below half a rounding unit of the result's scale, so that truncation is smaller than rounding.
 RELATIVE_TRUNCATION = 2.0**-54
 UNIFORM = Beta()
 
@@ -49,12 +49,12 @@ _LOG_RHO, _LOG_GAP = np.log(_RHO), np.log(_RHO - 1.0)
 def bound(spread: float, n_nodes: int, mass: float = 1.0, slopes: float = 0.0) -> float:
     """Return the bound on the relative error of a rule. ``spread`` is Delta; the rule is exact to degree ``2 n_nodes - 1``.
 
-    ``mass``: of all measures together, each with a rule of its own; at most twice that is the error. ``slopes``: how often
-    the difference of the slopes at the ends counts.
+    ``mass``: of all measures together, each with its own rule; the error is at most twice that. ``slopes``: the weight of the
+    difference of the slopes at the ends.
     """
     m = 2 * n_nodes - 1
     exponent = ((_RHO + 1.0 / _RHO) / 2.0 - 1.0) * spread - m * _LOG_RHO
-    # The integral and its rule are each at most 1 in these units, so that they never differ by more than 2
+    # The integral and its rule are each at most 1 in these units, so they differ by at most 2
     found = min(2.0, 4.0 * np.exp((exponent - _LOG_GAP).min())) * mass
     if slopes:
         x, gap = 1.0 / _RHO, 1.0 - 1.0 / _RHO
@@ -64,9 +64,9 @@ def bound(spread: float, n_nodes: int, mass: float = 1.0, slopes: float = 0.0) -
 
 
 def coarse_bound(spread: float, n_nodes: int, measure: Measure = UNIFORM) -> float:
-    """Return :func:`bound` of a measure at ``spread`` rounded up to a 16th, so that many spreads share few evaluations.
+    """Return :func:`bound` of a measure at ``spread`` rounded up to a 16th, so that evaluations are shared.
 
-    It is infinite where nothing is known of the measure's rules of lower degree.
+    It is infinite where no bound is known for rules of lower degree.
     """
     mass, slopes = _parts(measure)
     return bound(math.ceil(spread * 16.0) / 16.0, n_nodes, mass, slopes) if math.isfinite(mass) else math.inf
@@ -74,7 +74,7 @@ def coarse_bound(spread: float, n_nodes: int, measure: Measure = UNIFORM) -> flo
 
 @functools.lru_cache(maxsize=4096)
 def _enough(quantised: int, n_exact: int, mass: float, slopes: float) -> int:
-    # The bound falls with the number of nodes: halving finds the first that is enough
+    # The bound falls with the number of nodes: bisection for the first that is enough
     low, high = 1, n_exact
     while low < high:
         middle = (low + high) // 2
@@ -85,7 +85,7 @@ def _enough(quantised: int, n_exact: int, mass: float, slopes: float) -> int:
 
 
 def log_errors(n_nodes: int, measure: Measure, log_radii: np.ndarray) -> np.ndarray:
-    """Return logarithms of bounds, one for each ellipse, of a rule for an integrand that is at most 1 on it."""
+    """Return logarithms of bounds for each ellipse, for an integrand of at most 1 on it."""
     mass, slopes = _parts(measure)
     m, x, gap = 2 * n_nodes - 1, np.exp(-log_radii), -np.expm1(-log_radii)
     series = m * m * x / gap + 2.0 * m * x / gap**2 + x * (1.0 + x) / gap**3
@@ -98,7 +98,7 @@ def enough_nodes(spread: float, degree: int, measure: Measure = UNIFORM) -> int:
 
     The rule is ``measure.rule(2 Q - 1)``; Q is at most ``degree // 2 + 1``: exact rules.
 
-    That many where nothing is known of a measure's rules of lower degree.
+    It is that maximum where no bound is known for rules of lower degree.
     """
     mass, slopes = _parts(measure)
     exact = degree // 2 + 1
@@ -106,7 +106,7 @@ def enough_nodes(spread: float, degree: int, measure: Measure = UNIFORM) -> int:
 
 
 def _parts(measure: Measure) -> tuple[float, float]:
-    """Return the mass of a measure's parts, and its count of end slopes. Both are infinite where nothing is known."""
+    """Return the mass of a measure's parts, and its weight of end slopes; infinite where unknown."""
     if isinstance(measure, Beta):
         return 1.0, 0.0
     if isinstance(measure, Atom):
@@ -122,7 +122,7 @@ def _parts(measure: Measure) -> tuple[float, float]:
 
 
 class RuleArrays(NamedTuple):
-    """Rules one behind the other; rule r serves spreads up to ``limits[r]`` and has nodes ``offsets[r]`` to ``offsets[r + 1] - 1``."""
+    """Concatenate rules: rule r is for spreads up to ``limits[r]`` and has nodes ``offsets[r]`` to ``offsets[r + 1] - 1``."""
 
     limits: np.ndarray
     offsets: np.ndarray
@@ -131,6 +131,6 @@ class RuleArrays(NamedTuple):
 
     @classmethod
     def of(cls, rules: Sequence[tuple[np.ndarray, np.ndarray]], limits: Sequence[float]) -> RuleArrays:
-        """Put nodes and weights of some rules one behind the other."""
+        """Concatenate nodes and weights of some rules."""
         nodes, weights = (np.concatenate(parts).astype(float) for parts in zip(*rules, strict=True))
         return cls(np.array(limits, float), np.cumsum([0, *(len(rule[0]) for rule in rules)]), nodes, weights)

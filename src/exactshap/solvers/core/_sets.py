@@ -1,4 +1,4 @@
-"""The sets of players that a question of some order is answered for."""
+"""List the sets of players that get a value in a request of some order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_SETS = 4_000_000
 
 
 def set_sizes(order: int) -> range:
-    """Return the sizes of the sets that a request of ``order`` returns: 1..order."""
+    """Return the sizes 1..order of sets."""
     if not isinstance(order, (int, np.integer)) or order < 1:
         raise InputError(message("The 'order' parameter must be an int >= 1", f"Got {order!r}"))
     return range(1, int(order) + 1)
@@ -28,14 +28,14 @@ def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
     >>> player_sets(3, 2)
     ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
     """
-    count_sets(n_players, order)  # refuses what cannot fit
+    count_sets(n_players, order)  # refuses more than fit
     if order == 1:
         return _singles(int(n_players))
     return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in set_sizes(order)))
 
 
 def count_sets(n_players: int, order: int) -> int:
-    """Return how many :func:`player_sets` there are, without making them; refuse what that refuses.
+    """Return the number of :func:`player_sets` without making them, with the same refusals.
 
     >>> count_sets(3, 2)
     6
@@ -62,5 +62,5 @@ def sets_by_size(sets: Sequence[tuple[int, ...]], order: int) -> list[np.ndarray
 
 @functools.lru_cache(maxsize=16)
 def _singles(n_players: int) -> tuple[tuple[int, ...], ...]:
-    """Return each player's set: every call asks for them several times."""
+    """Return each player's set, cached as every call needs them."""
     return tuple((j,) for j in range(n_players))

@@ -56,7 +56,7 @@ class Part:
 
     @staticmethod
     def join(parts: Iterable[Part], n_rows: int) -> Part:
-        """Put ``n_rows`` rows of batches under each other. The longest name of a method speaks for all."""
+        """Stack ``n_rows`` rows of batches, with the longest name of a method."""
         stack, methods, n_nodes, start = _Stack(n_rows), list[str](), 0, 0
         for part in parts:
             # A batch of all rows is the answer itself: no copy
@@ -71,7 +71,7 @@ class Part:
     def __add__(self, other: Part) -> Part:
         """Return the part of the sum of two games.
 
-        They have the same players; their random errors are taken as independent.
+        They have the same players; their random errors are assumed to be independent.
 
         Values, ends, scales and bounds add; standard errors add in squares.
         """
@@ -105,7 +105,10 @@ class Part:
         return replace(self, empty=self.empty + constant, full=self.full + constant)
 
     def with_shared_baseline(self, n_players: int) -> Part:
-        """Return the part of ``v(S) - v(empty) + v(empty) |S| / d``. Semivalues of the last, additive game are 1 / d of it."""
+        """Return the part of a game that shares v(empty) equally.
+
+        It is ``v(S) - v(empty) + v(empty) |S| / d``, with v(empty) / d more for each player.
+        """
         values = self.values.copy()
         values[:, :n_players] += self.empty[:, None] / n_players
         return replace(self, values=values, empty=np.zeros_like(self.empty))
@@ -124,22 +127,22 @@ class Part:
         with_residual: bool = True,
         n_evaluations: int = 0,
     ) -> Solution:
-        """Return the sum of all parts as users get it. It has the constant, sets and residual, and no axes of one.
+        """Return the solution, with constant, sets and residual, and without unused axes.
 
         Parameters
         ----------
         n_players, semivalue, order
             The question.
         constant : float or array of shape (n_outputs,)
-            What v(empty) and v(D) have in common and the parts leave out.
+            Summand of v(empty) and v(D) that the parts leave out.
         empty : float or array of shape (n_outputs,), default=None
-            v(empty) of all rows, where the parts do not add it up.
+            v(empty) of all rows, if the parts do not add it up.
         magnitude : float or array of shape (n_rows,)
-            What rounding is relative to at least: a lower limit of ``scale``.
+            Lower limit of ``scale``, which rounding is relative to.
         single_row, single_output : bool
             Whether the game has no axis of rows, or of outputs.
         with_residual : bool
-            Whether what is missing to v(D) is worked out; in bulk that takes as long as a linear model.
+            Whether to compute the residual; for many rows that takes as long as a linear model.
         n_evaluations : int
             Calls of ``value`` on coalitions.
         """
@@ -154,7 +157,7 @@ class Part:
         first = self.empty + constant if empty is None else np.full(last.shape, empty)
         residual = None
         if with_residual and semivalue.is_efficient(order):
-            # The difference is taken without the constant, which would only round it.
+            # Without the constant, which would only add rounding.
             rise = self.full - self.empty if empty is None else last - first
             residual = squeezed(rise - self.values.sum(axis=-2))
         part = replace(
@@ -172,14 +175,14 @@ class Part:
     def finish_game(
         self, game: Game, semivalue: Question, order: int, *, constant: np.ndarray | float = 0.0, n_evaluations: int = 0
     ) -> Solution:
-        """Finish with the players and the axes of a game."""
+        """Return the solution with the players and axes of a game."""
         axes = {"single_row": game.n_rows is None, "single_output": game.single_output}
         return self.finish(game.n_players, semivalue, order, constant=constant, n_evaluations=n_evaluations, **axes)
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What a Gaussian process knows of its own values; see :class:`Solution`."""
+    """Hold the uncertainty of a Gaussian process about its values; see :class:`Solution`."""
 
     covariance: np.ndarray | None = None
     covariance_residual: np.ndarray | None = None
@@ -187,7 +190,7 @@ class Posterior:
 
     @staticmethod
     def of_outputs(posteriors: Sequence[Posterior]) -> Posterior:
-        """Stack those of several outputs, along the last axis."""
+        """Stack the posteriors of several outputs along the last axis."""
         known = [_arrays_of(posterior, _OF_POSTERIORS) for posterior in posteriors]
         return Posterior(**{name: np.stack([arrays[name] for arrays in known], axis=-1) for name in known[0]})
 
@@ -202,12 +205,12 @@ _NONE = Posterior()
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
-    """Values of sets of players, with what is known of their error.
+    """Hold values of sets of players, with bounds on their error.
 
     Attributes
     ----------
     part : Part
-        Values, ends and errors of the whole game, without axes of one; each of its fields is one of the solution, too.
+        Values, ends and errors of the whole game, without unused axes; its fields are also fields of the solution.
     values : array of shape ([n_rows,] n_sets[, n_outputs])
         In the unit of the game. For order 1 the sets are the players, in order.
     empty, full : arrays of shape ([n_rows,][n_outputs])
@@ -235,7 +238,7 @@ class Solution:
     set_std : array like ``values``, or None
         Posterior standard deviation of every set, for order 2.
     approximation_error : array of shape (n_rows,), or None
-        Estimate of how far any v(S) of an approximated game is off; None for games that are not approximated.
+        Estimated error of any v(S) of an approximated game; None for other games.
     index : str
         The name of the index that the values belong to.
     """
@@ -301,11 +304,11 @@ class Solution:
         return self.std_error is None and self.approximation_error is None
 
     def __getattr__(self, name: str) -> Any:
-        # Python comes here only after the ordinary look-up has failed
+        # Called only after the ordinary look-up has failed
         if name in _OF_EXPLANATIONS:
             do = "Explanation.from_solution(solution, player_names=[...]) has names, pictures, frames and files"
             raise AttributeError(f"A Solution has no attribute {name!r}. {do}.")
-        return object.__getattribute__(self, name)  # raises again, whatever it was
+        return object.__getattribute__(self, name)  # raises the first error again
 
     def __repr__(self) -> str:
         return fields_text("Solution", _facts_of(self))
@@ -315,7 +318,7 @@ class Solution:
 
     @staticmethod
     def join(solutions: Iterable[Solution], n_rows: int) -> Solution:
-        """Put ``n_rows`` rows of batches under each other. The longest name of a method speaks for all."""
+        """Stack ``n_rows`` rows of batches, with the longest name of a method."""
         rows, start = Rows(n_rows), 0
         for solution in solutions:
             rows.put(start, solution)
@@ -342,7 +345,7 @@ class Solution:
         return self._each(lambda array: array[chosen] if np.ndim(array) else array)
 
     def as_batch(self) -> Solution:
-        """Return a single game's solution as that of a batch of one."""
+        """Return a single game's solution as a batch of one."""
         return self._each(lambda array: np.asarray(array)[None])
 
     def _each(self, change: Callable[[Any], Any]) -> Solution:
@@ -358,12 +361,12 @@ def _of_arrays(arrays: dict[str, Any], method: str, n_nodes: int, **others: Any)
 
 
 def _arrays_of(owner: object, names: Iterable[str]) -> dict[str, Any]:
-    """Return the arrays that are known, by name."""
+    """Return the arrays that are not None, by name."""
     return {name: array for name in names if (array := getattr(owner, name)) is not None}
 
 
 def _facts_of(solution: Solution) -> dict[str, str]:
-    """Return short texts by name on a solution and its error."""
+    """Describe a solution and its error by short texts."""
     residual, error, bound = solution.residual, solution.std_error, np.max(solution.error_bound, initial=0.0)
     facts = {
         "values": np.array2string(np.asarray(solution.values), precision=6, threshold=12, edgeitems=3),
@@ -402,7 +405,7 @@ _PER_ROW = (*_OF_PARTS, *_OF_POSTERIORS, *_OF_SOLUTIONS)
 
 
 class Rows:
-    """Collect batches of rows that answer one question, each into its place. No batch is held until the last.
+    """Collect batches of rows of one solution, each copied into its place.
 
     Parameters
     ----------
@@ -428,10 +431,10 @@ class Rows:
         self._facts: dict[int, _Facts] = {}  # of each batch, by its first row
 
     def put(self, start: int, solution: Solution) -> None:
-        """Take the batch of rows from ``start``, on any thread, in any order.
+        """Store the batch of rows from ``start``, on any thread, in any order.
 
-        What not all batches have is left out, except for standard errors: rows that happen to be exact among sampled ones have those
-        of 0, as None would say so of all rows.
+        Arrays that some batches lack are left out, except for standard errors: they are 0 for exact rows among sampled ones, as
+        None would mean that all rows are exact.
         """
         if len(solution.values) == self._n_rows:
             self._whole = solution
@@ -454,7 +457,7 @@ class Rows:
 
 
 class _Facts(NamedTuple):
-    """What is no array in a batch."""
+    """Hold the fields of a batch that are no arrays."""
 
     method: str
     n_nodes: int
@@ -463,7 +466,7 @@ class _Facts(NamedTuple):
 
 
 class _Stack:
-    """Arrays of rows by name, each batch copied into its place."""
+    """Stack arrays of rows by name, each batch copied into its place."""
 
     def __init__(self, n_rows: int) -> None:
         self._n_rows = n_rows
@@ -475,14 +478,14 @@ class _Stack:
         # Bounds and scales may be one number for all rows of a part
         for name, array in known.items():
             if (whole := self._arrays.get(name)) is None:
-                # Rows that have no standard error keep 0: see :meth:`Rows.put`
+                # Rows without a standard error keep 0: see :meth:`Rows.put`
                 fresh = (np.zeros if name == "std_error" else np.empty)((self._n_rows, *np.shape(array)[1:]))
-                whole = self._arrays.setdefault(name, fresh)  # that of whichever thread was first
+                whole = self._arrays.setdefault(name, fresh)  # that of the first thread
             whole[rows] = array
         self._names.append(frozenset(known))
 
     def arrays(self) -> dict[str, Any]:
-        """Return those that all batches have, and standard errors."""
+        """Return the arrays that all batches have, and standard errors."""
         common = frozenset.intersection(*self._names) | {"std_error"}
         return {name: array for name, array in self._arrays.items() if name in common}
 
@@ -493,20 +496,20 @@ def _longest(methods: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds on one thread, bytes of working memory, and what they buy.
+    """Forecast seconds on one thread, bytes of working memory, and exactness.
 
-    ``a + b`` is one after the other, with the memory of both held; ``n * a`` is n of them in the same memory.
+    ``a + b`` is both in sequence, with the memory of both; ``n * a`` is n of them in the same memory.
 
     Attributes
     ----------
     seconds : float
-        NaN where only the user's own function could tell.
+        NaN if they depend on the user's own function.
     bytes : float
-        Beyond the input and the result.
+        Without the input and the result.
     exact : bool
         Whether values are exact up to rounding, for the game in question.
     method : str
-        As ``Solution.method`` says it.
+        As in ``Solution.method``.
 
     Examples
     --------

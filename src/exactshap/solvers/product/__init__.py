@@ -1,4 +1,4 @@
-"""Product games and their relatives: quadrature over terms, folded enumeration, elimination, meeting in the middle."""
+"""Solve product games and related ones: quadrature, folded enumeration, elimination, meeting in the middle."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Forecast the solvers of product games: nominal units decide, this machine's rates inform.
+"""Forecast the solvers of product games: nominal units choose the method, this machine's rates give the cost.
 
-The choice between quadrature and folding must not depend on the machine: values would change by rounding from one to another.
+The choice between quadrature and folding must not depend on the machine, as values would differ by rounding.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from exactshap.solvers.product._quadrature import solve_terms
 
 # Players: 2^20 values, 8 MiB, for each term and row.
 MAX_FOLDED_PLAYERS = 20
-# A background is folded where that pays off within as many rows.
+# A background is folded if that pays off within this many rows.
 WORTH_ROWS = 64
-# Terms that have their sets worked on together.
+# Terms that are processed together.
 LANE_SETS = 32.0
 
 
@@ -34,21 +34,21 @@ def folding_pays(
 ) -> bool:
     """Say whether to sum up the background first.
 
-    The number of rows has no say: values of a row must not depend on the other rows of its batch. ``n_swept``: how many terms
-    quadrature has in effect, where it sweeps mixtures in one.
+    The number of rows must not matter, as values of a row must not depend on its batch. ``n_swept``: the effective number of
+    terms of quadrature, which sweeps mixtures at once.
     """
-    # With one background row there is nothing to sum up
+    # With one background row there is nothing to sum
     if n_players > MAX_FOLDED_PLAYERS or n_background < 2 or order > n_players:
         return False
     sweep = (n_terms if n_swept is None else n_swept) * n_background * quadrature_units(n_players, semivalue, order)
     row = _folded_row_units(n_players, n_terms, n_outputs, order)
     once = _fold_units(n_players, n_background, n_terms)
-    # The background is folded once, all else is done for each row
+    # The background is folded once, all else is per row
     return once + WORTH_ROWS * row < WORTH_ROWS * sweep
 
 
 def quadrature_units(n_players: int, semivalue: Semivalue, order: int) -> float:
-    """Return the nanoseconds of one row, term and background row by quadrature. The core is one of 2023."""
+    """Return nanoseconds of quadrature per row, term and background row, on a core of 2023."""
     steps = 0.0
     for size in set_sizes(order):
         nodes = len(semivalue.rule(size, order, degree=n_players - size)[0])
@@ -69,7 +69,7 @@ def _folded_row_units(n_players: int, n_terms: int, n_outputs: int, order: int) 
 def quadrature_cost(
     n_rows: int, n_background: int, n_terms: int, n_players: int, n_outputs: int, semivalue: Semivalue, order: int
 ) -> Cost:
-    """Return the cost of quadrature with as many nodes as are exact; the factors are there already."""
+    """Return the cost of quadrature with exact rules, without that of the factors."""
     work = float(n_rows) * n_background * n_terms * quadrature_units(n_players, semivalue, order)
     sets = sum(math.comb(n_players, size) for size in set_sizes(order))
     rate = seconds_per_unit("product quadrature", _quadrature_sample)
@@ -78,7 +78,7 @@ def quadrature_cost(
 
 
 def folded_cost(n_rows: int, n_background: int, n_terms: int, n_players: int, n_outputs: int, order: int) -> Cost:
-    """Return the cost of folding the background once and of all rows; the factors are there already."""
+    """Return the cost of folding the background once and of all rows, without that of the factors."""
     once = _fold_units(n_players, n_background, n_terms) * seconds_per_unit("product folding", _fold_sample)
     row = _folded_row_units(n_players, n_terms, n_outputs, order) * seconds_per_unit("product coalitions", _tally_sample)
     sets = sum(math.comb(n_players, size) for size in set_sizes(order))
@@ -87,7 +87,7 @@ def folded_cost(n_rows: int, n_background: int, n_terms: int, n_players: int, n_
 
 
 def _method(n_players: int, semivalue: Semivalue, order: int) -> str:
-    """Return the words of ``Solution.method``, for as many nodes as are exact."""
+    """Return the text of ``Solution.method`` for exact rules."""
     nodes = max(len(semivalue.rule(size, order, degree=n_players - size)[0]) for size in set_sizes(order))
     return f"quadrature ({nodes} node{'s' if nodes != 1 else ''})"
 

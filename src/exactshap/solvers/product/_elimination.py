@@ -1,8 +1,8 @@
-r"""Games that are a product of factors on few players each, solved by variable elimination.
+r"""Solve games that are products of factors on few players each, by variable elimination.
 
 .. math:: v(S) = \sum_z w_z\, \mathrm{Re} \sum_l c_l \prod_f e^{r_l s_{fz}(S \cap I_f)}
 
-Each player has two states. With players in S with probability t, the expected value is the sum over all states of the factors
+Each player has two states. If players are in S with probability t, the expected value is the sum over all states of the factors
 times t or 1 - t: players are eliminated one by one, and a second pass backwards gives every player its derivative
 
 .. math:: \phi_j = \int_0^1 \bigl(Z_j^{1}(t) - Z_j^{0}(t)\bigr)\, d\mu(t),
@@ -27,22 +27,22 @@ from exactshap.solvers.core import Part, count_sets, set_sizes
 
 fill_elimination = kernel("product.fill_elimination(real, imaginary, mass, plan, weights, separator, rest, node_weights, out)")
 
-BATCH_VALUES = 2**17  # of the tables of all cliques at a time: 2 MiB
+BATCH_VALUES = 2**17  # numbers in the tables of all cliques at a time: 2 MiB
 
 
 @dataclass(frozen=True)
 class Elimination:
-    """An order of players, and what is next to each when it is eliminated."""
+    """Hold an order of players, and the neighbours of each when it is eliminated."""
 
     order: tuple[int, ...]
     cliques: tuple[tuple[int, ...], ...]  # the player itself and its neighbours then, ascending
     parent: tuple[int, ...]  # the place in ``order`` of the clique that takes the message; -1 for the last
-    home: tuple[int, ...]  # of each factor the place of the clique that it belongs to
-    width: int  # the size of the largest clique less one
+    home: tuple[int, ...]  # the place of each factor's clique
+    width: int  # the size of the largest clique minus one
 
 
 def eliminate(n_players: int, factors: Sequence[Sequence[int]]) -> Elimination:
-    """Return an order that adds few edges: the player with the fewest missing edges among its neighbours comes next.
+    """Return an order that adds few edges: next is the player with the fewest missing edges among its neighbours.
 
     >>> eliminate(4, [(0, 1), (1, 2), (2, 3)]).width
     1
@@ -60,18 +60,18 @@ def eliminate(n_players: int, factors: Sequence[Sequence[int]]) -> Elimination:
     while left:
         player = min(left, key=missing)
         for one in near[player]:
-            # Summing a player out leaves one factor on all of its neighbours: they become neighbours of each other
+            # Summing a player out leaves one factor on its neighbours, which become neighbours of each other
             near[one] |= near[player] - {one}
             near[one].discard(player)
         order.append(player)
         cliques.append(tuple(sorted({player, *near[player]})))
         left.remove(player)
     place = {player: k for k, player in enumerate(order)}
-    # A clique sends its message to that of its other members which is eliminated next; without others it is a number,
+    # A clique sends its message to that of its member eliminated next; without other members it is a number,
     # which the last clique takes
     later = [min((place[p] for p in clique if place[p] > k), default=n_players - 1) for k, clique in enumerate(cliques)]
     parent = tuple(-1 if k == n_players - 1 else later[k] for k in range(n_players))
-    # A factor belongs to its first member's clique, which holds the others as well: they are neighbours
+    # A factor belongs to its first member's clique, which includes the others, as they are neighbours
     home = tuple(min((place[p] for p in members), default=0) for members in factors)
     return Elimination(tuple(order), tuple(cliques), parent, home, max(map(len, cliques), default=1) - 1)
 
@@ -136,7 +136,7 @@ def _cliques(plan: Elimination, members: Sequence[tuple[int, ...]], waves: Seque
 
 
 def _moved(states: np.ndarray, places: Sequence[int], to: Sequence[int]) -> np.ndarray:
-    """Return the numbers of states with the bits at ``places`` put at ``to``, and no others."""
+    """Return the numbers of states with only the bits at ``places``, moved to ``to``."""
     found = np.zeros_like(states)
     for place, new in zip(places, to, strict=True):
         found |= ((states >> place) & 1) << new
@@ -144,7 +144,7 @@ def _moved(states: np.ndarray, places: Sequence[int], to: Sequence[int]) -> np.n
 
 
 class _PlanArrays(NamedTuple):
-    """An elimination as the kernel reads it (src/native/product/elimination.cpp)."""
+    """Hold an elimination as the kernel reads it (src/native/product/elimination.cpp)."""
 
     size: np.ndarray
     own: np.ndarray
@@ -156,7 +156,7 @@ class _PlanArrays(NamedTuple):
 
 
 class _Arrays(NamedTuple):
-    """The same with the players that have weights in each state of a separator, and of a parent."""
+    """Hold the same with the players that have weights in each state of a separator and of a parent."""
 
     plan: _PlanArrays
     start: np.ndarray
@@ -204,7 +204,7 @@ def _values(
                 weights[:, 0, list(fixed)], weights[:, 1, list(fixed)] = -1.0, 1.0
                 by_state = _separator_weights(arrays, weights), _rest_weights(arrays, weights)
                 fill_elimination(real, imaginary, masses, arrays.plan, weights, *by_state, np.array(node_weights, float), out)
-            # A set comes up once, by its last player, and so in lexicographic order
+            # A set occurs once, with its last player, hence in lexicographic order
             found.append(out[rest:])
     return np.concatenate(found)
 
@@ -215,7 +215,7 @@ def _separator_weights(arrays: _Arrays, weights: np.ndarray) -> np.ndarray:
 
 
 def _rest_weights(arrays: _Arrays, weights: np.ndarray) -> np.ndarray:
-    """Return the products of the weights of those players of each clique's parent that the clique does not have."""
+    """Return the products of the weights of players of each clique's parent outside the clique."""
     parts = [_products(weights, above, others) for above, others in arrays.rests if above]
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(weights), 0))
 

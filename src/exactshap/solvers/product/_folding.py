@@ -2,8 +2,8 @@ r"""Solve product games of few players by summing the background once.
 
 .. math:: v(S) = v_0 + \sum_l c_l M_l(S) \prod_{j \in S} a_{lj}, \qquad M_l(S) = \sum_z w_z \prod_{j \notin S} b_{zlj}
 
-The table M depends on the background alone. With it a row costs O(n_terms 2^d), whatever the number of background rows, and
-gets the values of all its coalitions; every index of every order follows from those by its definition. Quadrature costs
+The table M depends on the background alone. With it the values of all coalitions of a row cost O(n_terms 2^d), whatever the
+number of background rows; every index of every order follows from those by its definition. Quadrature costs
 O(n_terms n_background n_nodes d) a row.
 """
 
@@ -19,7 +19,7 @@ from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, Solution, count_sets, player_sets, set_sizes
 
-LANES = 4  # `folded` has a multiple of so many terms
+LANES = 4  # the number of terms of `folded` is a multiple of this
 fill_folded = kernel("product.fill_folded(b, weights, n_low, out)")
 fill_coalitions = kernel("product.fill_coalitions(a, folded, c, out)")
 fill_set_values = kernel("product.fill_set_values(table, sets, weights, out)")
@@ -30,10 +30,10 @@ TABLE_VALUES = 2**22
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """The background of a block of terms.
+    """Hold the folded background of a block of terms.
 
     ``table (n_terms and padding, 2^n_high, 2^n_low)`` holds M, ``top (n_players, n_terms)`` the largest |b| of the background
-    and ``same (n_players, n_terms)`` its b where all rows have the same, else NaN.
+    and ``same (n_players, n_terms)`` its b if it is the same for all rows, else NaN.
     """
 
     table: np.ndarray
@@ -50,19 +50,19 @@ def fold(tiles: Iterable[tuple[np.ndarray, np.ndarray]], n_players: int, n_terms
         fill_folded(np.ascontiguousarray(b.transpose(2, 0, 1)), np.array(weights), n_low, table)
         np.maximum(top, np.abs(b).max(axis=0), out=top)
         same = b[0].copy() if same is None else same
-        # NaN equals nothing: no later tile can make such a factor the same again
+        # NaN equals nothing, so no later tile can make such a factor the same again
         same[(b != same).any(axis=0)] = np.nan
     return Folded(table, top, np.full((n_players, n_terms), np.nan) if same is None else same)
 
 
 def low_players(n_players: int) -> int:
-    """Return how many players form the low half of a coalition's number: 2^6 coalitions or half the players, never all."""
+    """Return the number of players in the low part of a coalition's number: 6 or half, never all."""
     return max(min(n_players - 1, 6), n_players // 2)
 
 
 @dataclass(eq=False)
 class CoalitionTable:
-    """Add up the values of all coalitions over blocks of terms. They are those of a block of rows."""
+    """Add up the values of all coalitions of a block of rows over blocks of terms."""
 
     n_rows: int
     n_players: int
@@ -97,22 +97,22 @@ class CoalitionTable:
             part = np.empty((n_rows, self.n_outputs, len(chosen)))
             fill_set_values(table, masks, semivalue.weights(d, size, order), part)
             values[:, chosen] = part.transpose(0, 2, 1)
-        # Sums over coalitions leave rounding where the value is known to be 0
+        # Sums over coalitions would leave rounding in values known to be 0
         if self.null.any():
             values[np.stack([self.null[:, list(players)].any(axis=1) for players in sets], axis=1)] = 0.0
         return Part(values, table[:, :, 0], table[:, :, -1], method, error_bound=np.zeros(n_rows), scale=self.scale)
 
 
 def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nodes: bool = False) -> Solution:
-    """Solve a product game from the values of all coalitions. The background is summed up first.
+    """Solve a product game from the values of all coalitions, after summing up the background.
 
-    Exact at every degree: ``all_nodes`` of :func:`exactshap.solvers.product._quadrature.solve_product` changes nothing. Cost: about
+    Exact at every degree, so that ``all_nodes`` (see :func:`exactshap.solvers.product._quadrature.solve_product`) has no effect. Cost: about
     n_terms 2^d (n_background + 3 n_rows n_outputs) operations.
     """
     count_sets(game.n_players, order)  # refuses what cannot fit
     a, b, c = game.a.transpose(0, 2, 1), game.b.transpose(0, 2, 1), game.c.T
     coalitions = CoalitionTable(len(a), game.n_players, game.n_outputs)
-    # As many terms at a time as their tables have room for
+    # As many terms at a time as fit
     step = max(LANES, TABLE_VALUES // 2**game.n_players)
     for start in range(0, game.n_terms, step):
         terms = slice(start, start + step)
@@ -123,5 +123,5 @@ def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nod
 
 
 def folded_method(n_players: int, n_background: int) -> str:
-    """Return the words of ``Solution.method``."""
+    """Return the text of ``Solution.method``."""
     return f"folded enumeration (2^{n_players} coalitions, {n_background} background rows)"

@@ -25,7 +25,7 @@ class ExponentialTerms(NamedTuple):
 
 
 class GradedRules(NamedTuple):
-    """Rules as the kernel reads them; how many nodes each has, and the relative error of it and of the smaller ones."""
+    """Hold rules as the kernel reads them, their numbers of nodes, and the largest relative error up to each."""
 
     arrays: Handle
     sizes: np.ndarray
@@ -38,28 +38,28 @@ def functional_rules(semivalue: Semivalue, n_players: int) -> GradedRules:
     degree, measure = n_players - 1, semivalue.of_size(1, 1)
     counts: list[int] = []
     limits: list[float] = []
-    # Even sizes only: half as many rules, and a strip takes at most one node more than it needs
+    # Even sizes only: half as many rules, with at most one node more than a strip needs
     for count in range(2, degree // 2 + 1, 2):
         limit = _largest_spread(count, degree, measure)
         if limit > 0.0:
             counts.append(count)
             limits.append(limit)
-        if limit >= n_players / 2:  # no spread is larger: factors lie between 0 and 1
+        if limit >= n_players / 2:  # the largest possible spread, as factors lie between 0 and 1
             break
     rules = [measure.rule(2 * count - 1) for count in counts]
     errors = [coarse_bound(limit, count, measure) for limit, count in zip(limits, counts, strict=True)]
-    # No shorter rule serves the largest spread: the exact one does
+    # The largest spread needs the exact rule
     if not limits or limits[-1] < n_players / 2:
         rules.append(measure.rule(degree))
         limits.append(np.inf)
         errors.append(0.0)
-    # A row reports the largest rule that it met, while a smaller one may have the larger error: the maximum so far covers both
+    # A row reports its largest rule, but a smaller one may have a larger error: hence the running maximum
     arrays = RuleArrays.of(rules, limits)
     return GradedRules(Handle(arrays), np.diff(arrays.offsets), np.maximum.accumulate(errors))
 
 
 def _largest_spread(n_nodes: int, degree: int, measure: Measure) -> float:
-    """Return the largest spread for which that many nodes are enough. It is at most half the number of players."""
+    """Return the largest spread, at most half the number of players, for which that many nodes are enough."""
     # In sixteenths, as ``coarse_bound`` rounds spreads: 8 (degree + 1) of them are half the players
     low, high = 0, 8 * (degree + 1) + 1
     while high - low > 1:
@@ -73,8 +73,8 @@ def solve_functional(rules: GradedRules, X: np.ndarray, terms: ExponentialTerms)
 
     .. math:: \phi_j = \int_0^1 \sum_l c_l (a_{lj} - 1) \prod_{k \ne j} \bigl(1 + t (a_{lk} - 1)\bigr)\, \mathrm{d}\mu(t)
 
-    Strips of neighbouring terms take as few nodes as the a-priori bound allows them, whichever rows they meet. Cost
-    O(n_rows n_terms n_nodes n_players); nothing is held besides the result.
+    Strips of neighbouring terms use as few nodes as the a-priori bound allows, for each row. Cost
+    O(n_rows n_terms n_nodes n_players), without further memory.
     """
     n_rows, n_outputs = len(X), len(terms.coefficients)
     values, full = np.zeros((n_rows, X.shape[1], n_outputs)), np.zeros((n_rows, n_outputs))

@@ -2,8 +2,8 @@ r"""Solve games of rectified sums exactly, by meeting in the middle.
 
 .. math:: v(S) = \sum_k c_k \max\Bigl(0,\; \beta_k + \sum_{j \in S} s_{i(k) j}\Bigr)
 
-A kink has no short sum of exponentials. The coalitions of either half of the players are put in the order of their sums instead:
-with each coalition of one half the sum is positive for a tail of the other's list; its weights are added up by size as it grows.
+A kink has no short sum of exponentials. The coalitions of either half of the players are sorted by their sums instead:
+for each coalition of one half the sum is positive for a tail of the other list, whose weights are added up by size as it grows.
 A sum of d players costs some d 2^(d / 2) operations instead of 2^d, and sums that are positive, or negative, for every coalition cost d.
 """
 
@@ -64,7 +64,7 @@ def _check_width(steps: np.ndarray, starts: np.ndarray, shifts: np.ndarray) -> N
     if steps.shape[1] <= MAX_HINGE_PLAYERS or moving.max(initial=0) <= MAX_HINGE_PLAYERS:
         return
     owner = np.repeat(np.arange(len(steps)), np.diff(starts))
-    # Sums that keep their sign for every coalition are linear or 0: any number of players may move them
+    # Sums with the same sign for every coalition are linear or 0, for any number of players
     low, high = np.minimum(steps, 0.0).sum(axis=1)[owner], np.maximum(steps, 0.0).sum(axis=1)[owner]
     bent = owner[(shifts + low < 0.0) & (shifts + high > 0.0)]
     most = int(moving[bent].max(initial=0))
@@ -97,7 +97,7 @@ def _differences(
     c = (coefficients[:, None] * signs[:, None]).reshape(-1, coefficients.shape[1])
     marginal, joined = _weight_tables(weights)
     part = np.zeros((len(others), c.shape[1]))
-    mass = float(marginal[1, 0])  # of all coalitions: the weight of the only marginal of one player
+    mass = float(marginal[1, 0])  # sums over all coalitions: the weight of the only marginal of one player
     arrays = (np.ascontiguousarray(steps[:, others]), np.asarray(starts, np.int64) * n_corners, moved, np.ascontiguousarray(c))
     fill_hinges(*arrays, marginal, joined, mass, part)
     out[others] = part
@@ -105,9 +105,9 @@ def _differences(
 
 
 def _weight_tables(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return p(s) and p(s - 1) + p(s) for every number of players that move a sum: the others are null players.
+    """Return p(s) and p(s - 1) + p(s) for every number of players that are not null in a sum.
 
-    A null player joins two coalitions of the others with one value, so that their weights are added.
+    Coalitions with and without a null player have one value, so their weights are added.
     """
     n = len(weights)  # players that are not fixed
     marginal, joined = np.zeros((n + 1, _PADDED)), np.zeros((n + 1, _PADDED))

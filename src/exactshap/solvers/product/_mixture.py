@@ -1,10 +1,10 @@
-r"""Solve games with mixtures of Gaussians of a distance as terms: radial kernels.
+r"""Solve games of radial kernels, with mixtures of Gaussians of a distance as terms.
 
 .. math:: v(S) = \sum_z w_z \sum_i c_i\, k\Bigl(\sum_{j \in S} D_j(x, X_i) + \sum_{j \notin S} D_j(z, X_i)\Bigr), \qquad
     k(s) = \sum_l \omega_l e^{-\rho_l s}
 
-Each Gaussian is a product game. One sweep serves all of them, and takes of the mixture only what the distances of a few
-neighbouring terms can see; a mixture of 40 to 140 Gaussians costs some 15 to 30 times a single one.
+Each Gaussian is a product game. One sweep solves all of them, with only those parts of the mixture that matter at the distances
+of a few neighbouring terms; a mixture of 40 to 140 Gaussians costs some 15 to 30 times a single one.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ fill_mixture = kernel(
     "product.fill_mixture(inside, outside, background_weights, c, mixture, rules, values, empty, full, largest)"
 )
 
-# Error of a quadrature and of what is left out, relative to a coefficient: a fiftieth of the mixture's own bound
+# Error of quadrature and of the shortened mixture, relative to a coefficient: a fiftieth of the mixture's own bound
 _ALLOWED = 2.0**-54
-_N_LOW = 10  # nodes that stand for all small rates
+_N_LOW = 10  # nodes that replace all small rates
 
 
 class _MixtureArrays(NamedTuple):
@@ -39,7 +39,7 @@ class _MixtureArrays(NamedTuple):
 
 
 class PreparedMixture(NamedTuple):
-    """A mixture as the kernel reads it, and what a value is off by at most, relative to a coefficient, for what is left out of it."""
+    """Hold a mixture as the kernel reads it, and a bound on the error of shortening it, relative to a coefficient."""
 
     arrays: Handle
     error: float
@@ -57,9 +57,9 @@ class _RuleArrays(NamedTuple):
 
 
 def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
-    r"""Prepare a mixture: for every number of its smallest rates, few nodes that stand for them.
+    r"""Prepare a mixture, with few nodes to replace any number of its smallest rates.
 
-    The Gauss rule of n nodes for the discrete measure of rates up to R is off, at squared distances up to s, by at most
+    The Gauss rule of n nodes for the discrete measure of rates up to R has, at squared distances up to s, an error of at most
 
     .. math:: \frac{s^{2n}}{(2n)!} \int \pi_n^2 \le \frac{4\, m\, (s R / 4)^{2n}}{(2n)!}
 
@@ -72,7 +72,7 @@ def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
     low_rates, low_weights = np.zeros((n_rates + 1, n)), np.zeros((n_rates + 1, n))
     reaches = np.full(n_rates + 1, np.inf)
     for count in range(1, n_rates + 1):
-        # Rates that are no more than the nodes are a rule by themselves, exact at any distance
+        # As many rates as nodes or fewer are an exact rule themselves
         if count <= n:
             low_rates[count, :count], low_weights[count, :count] = rates[:count], weights[:count]
             continue
@@ -86,7 +86,7 @@ def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
 
 
 def shorten_mixture(rates: np.ndarray, weights: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return rates and weights of a mixture for squared distances up to ``reach``, and what its error grows by."""
+    """Return a shorter mixture for squared distances up to ``reach``, and its additional error."""
     arrays: _MixtureArrays = prepare_mixture(rates, weights).arrays.value  # type: ignore[assignment]
     covered = int(np.flatnonzero(arrays.reaches >= reach).max(initial=0))
     used = arrays.low_weights[covered] > 0.0
@@ -96,7 +96,7 @@ def shorten_mixture(rates: np.ndarray, weights: np.ndarray, reach: float) -> tup
 
 def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the Gauss rule of n nodes of a discrete measure, by Lanczos with full orthogonalisation."""
-    # Rates may be as large as 1e292 (``matern``): in units of the largest one no square overflows
+    # Rates may be as large as 1e292 (``matern``): in units of the largest no square overflows
     x, largest = rates / rates[-1], float(rates[-1])
     mass = float(weights.sum())
     basis = [np.sqrt(weights / mass)]
@@ -104,19 +104,19 @@ def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, 
     for _ in range(n):
         product = x * basis[-1]
         diagonal.append(float(product @ basis[-1]))
-        # One pass of Gram-Schmidt leaves a part of what it takes off; a second one leaves rounding only
+        # Twice, as one pass of Gram-Schmidt leaves more than rounding
         for _ in range(2):
             for vector in basis:
                 product = product - (vector @ product) * vector
         norm = float(np.linalg.norm(product))
-        # So much of the measure lies at one place that fewer nodes are exact
+        # Fewer nodes are exact up to rounding
         if norm < 1e-15:
             break
         off_diagonal.append(norm)
         basis.append(product / norm)
     size = len(diagonal)
     matrix = np.diag(diagonal) + np.diag(off_diagonal[: size - 1], 1) + np.diag(off_diagonal[: size - 1], -1)
-    # Golub & Welsch: nodes are eigenvalues of the Jacobi matrix, weights the squares of the vectors' first components
+    # Golub & Welsch: nodes are eigenvalues of the Jacobi matrix, weights squared first components of its eigenvectors
     nodes, vectors = np.linalg.eigh(matrix)
     found_rates, found_weights = np.zeros(n), np.zeros(n)
     found_rates[:size], found_weights[:size] = largest * np.clip(nodes, 0.0, 1.0), mass * vectors[0] ** 2
@@ -133,7 +133,7 @@ def mixture_rules(semivalue: Semivalue, n_players: int) -> Handle:
     errors = np.array(
         [np.log(2.0) + log_errors(count, measure, _LOG_RADII) for count in counts] + [np.full(len(_LOG_RADII), -np.inf)]
     )
-    # Exact rules have an error of 0, of logarithm minus infinity
+    # Exact rules have error 0, with logarithm minus infinity
     rules = [measure.rule(2 * count - 1) for count in counts] + [measure.rule(degree)]
     if measure == UNIFORM:
         rules += [sparse_rule(n_players, count) for count in range(1, min(_MOST_SPARSE, degree // 2) + 1)]
@@ -185,8 +185,8 @@ def solve_mixture(
     r"""Return the part of some terms for single players.
 
     ``inside`` (n_rows, n_players, n_terms) are squared distances of the rows from each term's point, ``outside`` (n_background, n_players,
-    n_terms) the same of the background, zeros where absent factors are 1; ``coefficients`` are (n_outputs, n_terms). Bits of a row depend
-    on that row alone. ``error_bound`` is that of quadrature and of what is left out, not of the mixture.
+    n_terms) the same of the background, zeros where absent factors are 1; ``coefficients`` are (n_outputs, n_terms). The bits of a row depend
+    on that row alone. ``error_bound`` is that of quadrature and of the shortened mixture, not of the mixture itself.
     """
     (n_rows, n_players, _), n_outputs = inside.shape, len(coefficients)
     values = np.zeros((n_rows, n_players, n_outputs))

@@ -12,7 +12,7 @@ from exactshap.games import ProductGame
 from exactshap.semivalues import Measure, Rule, Semivalue, find
 from exactshap.solvers.core import Part, Solution, coarse_bound, count_sets, enough_nodes, set_sizes
 
-# Half the time of `fill_interactions` with sets of one player: a sweep forwards and one backwards serve all players.
+# Half the time of `fill_interactions` with sets of one player: one sweep forwards and one backwards for all players.
 fill_singles = kernel("product.fill_singles(a, b, c, weights, rows, nodes, node_weights, out)")
 fill_interactions = kernel("product.fill_interactions(a, b, c, weights, size, nodes, node_weights, out)")
 fill_ends = kernel("product.fill_ends(a, b, c, weights, empty, full, scale, spread)")
@@ -48,8 +48,8 @@ def solve_terms(
 ) -> Part:
     """Return the part of terms laid out for the kernels; readers that stream call this on one block of terms after another.
 
-    ``a`` (n_rows, n_players, n_terms), ``b`` (n_background, n_players, n_terms) and ``c`` (n_outputs, n_terms) are C-contiguous, of one dtype. Each
-    row's number of nodes depends on that row alone, so that results do not depend on how rows are cut into blocks.
+    ``a`` (n_rows, n_players, n_terms), ``b`` (n_background, n_players, n_terms) and ``c`` (n_outputs, n_terms) are C-contiguous, of one dtype. The number
+    of nodes of a row depends on that row alone, so that results do not depend on the blocks of rows.
     """
     (n_rows, n_players, _), n_outputs = a.shape, c.shape[0]
     counts = [math.comb(n_players, size) for size in set_sizes(order)]
@@ -61,7 +61,7 @@ def solve_terms(
     for size, offset in zip(set_sizes(order), np.cumsum([0, *counts[:-1]]), strict=True):
         measure, degree = semivalue.of_size(size, order), n_players - size
         needed = _node_counts(measure, degree, spread, all_nodes)
-        # Rows that need equally many nodes are solved together; how many a row needs depends on that row alone
+        # Rows that need equally many nodes are solved together
         for n_nodes in sorted(set(needed.tolist())):
             rows = np.flatnonzero(needed == n_nodes)
             nodes, node_weights = _rule(measure, 2 * n_nodes - 1 if n_nodes else degree)
@@ -80,10 +80,7 @@ def solve_terms(
 
 
 def _node_counts(measure: Measure, degree: int, spread: np.ndarray, all_nodes: bool) -> np.ndarray:
-    """Return for each row the fewest nodes that truncate below rounding.
-
-    Q stands for rules exact to degree 2 Q - 1, 0 for exact rules.
-    """
+    """Return for each row the fewest nodes that truncate below rounding, 0 for exact rules."""
     exact = degree // 2 + 1
     if all_nodes:
         return np.zeros(len(spread), int)
@@ -100,10 +97,10 @@ def _rule(measure: Measure, degree: int) -> Rule:
 def set_sums(h: Sequence[np.ndarray], index: str | Semivalue = "shapley") -> list[np.ndarray]:
     """Return each player's value in the game prod_{k in S} (1 + h_k).
 
-    The h_k are d arrays of one shape; another index has its measure.
+    The h_k are d arrays of one shape.
     """
     total: list[np.ndarray] = [np.zeros_like(one) for one in h]
-    # Factors are made twice, as arrays of all rows by all rows are what memory holds fewest of
+    # Factors are computed twice, to hold few arrays of all rows by all rows in memory
     for t, weight in zip(*find(index).rule(degree=len(h) - 1), strict=True):
         # Products of all other factors from both sides, without division: 1 + t h may be zero
         before, after = [np.full_like(h[0], weight)], [np.ones_like(h[0])]

@@ -1,4 +1,4 @@
-"""Functions in the span of kernels: embeddings, covariances of Gaussian-process values, norms and functionals of games."""
+"""Solve for functions in the span of kernels: embeddings, covariances of Gaussian-process values, norms, functionals."""
 
 from __future__ import annotations
 

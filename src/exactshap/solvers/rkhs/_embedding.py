@@ -22,13 +22,13 @@ from exactshap.errors import InputError, message
 fill_product = kernel("rkhs.fill_product(factors, chosen, first, out)")
 mirror = kernel("rkhs.mirror(matrix)")
 
-# Ridges that are tried, relative to kernel values of at most 1.
+# Candidate ridges, relative to kernel values of at most 1.
 ETAS = np.logspace(-7.0, 0.0, 15)
-# Eigenvalues of a landmark kernel below this share of the largest carry rounding, not information.
+# Eigenvalues of a landmark kernel below this fraction of the largest are rounding.
 RANK_CUTOFF = 1e-10
 # Rows: twelve eigenvalue problems of this size take half a second.
 MAX_ROWS_FOR_ETA = 300
-# Random coalitions: their losses are added up
+# Random coalitions, with losses added up
 COALITIONS_FOR_ETA = 12
 
 
@@ -60,7 +60,7 @@ def check_eta(eta: Any, owner: str) -> float:
 def embedding_weights(within: np.ndarray, targets: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
     """Return (K + eta diag(1 / w))^-1 targets by one Cholesky factorisation.
 
-    ``within`` (n, n), k_S between the conditioning rows, is overwritten, and ``targets`` (n, m) where they lie column by column. The weights
+    ``within`` (n, n), k_S between the conditioning rows, is overwritten, and so is ``targets`` (n, m) in Fortran order. The weights
     (n,) are positive and sum to one.
     """
     return solve_factored(_factor(within, eta, weights), np.asfortranarray(targets))
@@ -76,9 +76,9 @@ def ridge_inverse(within: np.ndarray, eta: float, weights: np.ndarray) -> np.nda
 
 
 def _factor(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
-    """Return the lower Cholesky factor in Fortran order; what is above the diagonal is no part of it."""
+    """Return the lower Cholesky factor in Fortran order, with arbitrary numbers above the diagonal."""
     within[np.diag_indices_from(within)] += eta / weights
-    factor = np.asfortranarray(within.T)  # of a symmetric matrix row by row, which is worked on where it lies
+    factor = np.asfortranarray(within.T)  # the transpose of a symmetric matrix in C order, factorised in place
     if not factorise_lower(factor):
         return factor
     raise InputError(
@@ -95,33 +95,33 @@ def choose_eta(factors: np.ndarray) -> float:
 
     ``factors`` (n_players, n, n) are one-player kernel factors between the conditioning rows; at most 300 of these are used.
     """
-    # A seed of its own: the ridge belongs to the data and must not change from call to call
+    # A fixed seed, as the ridge must not change from call to call
     rng = np.random.default_rng(0)
     n_players, n = factors.shape[:2]
     if n_players < 2:
-        # No proper coalition exists: nothing is ever conditioned
+        # No proper coalition exists to condition on
         return float(ETAS[len(ETAS) // 2])
     rows = np.sort(rng.choice(n, min(n, MAX_ROWS_FOR_ETA), replace=False))
     factors = factors[:, rows[:, None], rows]
     losses = np.zeros(len(ETAS))
     for _ in range(COALITIONS_FOR_ETA):
         mask = np.zeros(n_players, bool)
-        # Neither empty nor full: there either nothing is known or nothing is left to estimate
+        # Neither empty nor full, as then there is nothing to condition on or to estimate
         mask[rng.choice(n_players, rng.integers(1, n_players), replace=False)] = True
         losses += leave_one_out_loss(subset_product(factors, mask), subset_product(factors, ~mask), ETAS)
     return float(ETAS[int(np.argmin(losses))])
 
 
 def leave_one_out_loss(known: np.ndarray, unknown: np.ndarray, etas: np.ndarray) -> np.ndarray:
-    r"""Return each ridge's mean squared leave-one-out error. It is that of the embedding of the unknown players.
+    r"""Return each ridge's mean squared leave-one-out error of the embedding of the unknown players.
 
     .. math:: \frac1n \sum_i \bigl\| k_{\bar S}(z_i, \cdot) - \mu^{(-i)}_{\bar S | z_i} \bigr\|^2
               = \frac1n \sum_i \frac{(A K_{\bar S} A)_{ii}}{A_{ii}^2}, \qquad A = (K_S + n \eta I)^{-1}
 
-    The left-out embedding is that of all rows with the ridge n eta, as in every linear smoother.
+    The ridge stays n eta when a row is left out, as in every linear smoother.
     """
     n = len(known)
-    # K + n eta I has the same eigenvectors for all ridges, so that one decomposition serves them all
+    # K + n eta I has the same eigenvectors for all ridges, so that one decomposition is enough
     eigenvalues, vectors = np.linalg.eigh(known)
     rotated = vectors.T @ unknown @ vectors
     losses = []
@@ -136,14 +136,14 @@ def leave_one_out_loss(known: np.ndarray, unknown: np.ndarray, etas: np.ndarray)
 def pivoted_rows(
     column: Callable[[int], np.ndarray], diagonal: np.ndarray, weights: np.ndarray, n_chosen: int, rng: np.random.Generator
 ) -> np.ndarray:
-    r"""Return rows that span a kernel matrix well, by randomly pivoted Cholesky: no outlier is left out.
+    r"""Return rows that span a kernel matrix well, outliers included, by randomly pivoted Cholesky.
 
-    Each next row z is drawn with a probability proportional to its weight and to what those before, L, leave of it:
+    Each row z is drawn with a probability proportional to its weight and its residual given the rows L before:
 
     .. math:: P(z) \propto w_z \bigl(k(z, z) - k_L(z)^\top K_{LL}^{-1} k_L(z)\bigr)
 
-    ``column(i) -> (n,)`` is the kernel between row i and all rows, ``diagonal`` k(z, z). Once nothing is left to explain, the rest of the chosen
-    are drawn from the other rows at random. O(n n_chosen^2) operations and n n_chosen numbers. Chen, Epperly, Tropp & Webber, *Randomly
+    ``column(i) -> (n,)`` is the kernel between row i and all rows, ``diagonal`` k(z, z). Once all residuals are zero, the rest
+    is drawn from the other rows at random. O(n n_chosen^2) operations and n n_chosen numbers. Chen, Epperly, Tropp & Webber, *Randomly
     pivoted Cholesky*, Algorithm 1.
     """
     n = len(diagonal)
@@ -159,7 +159,7 @@ def pivoted_rows(
         row = column(pivot) - factor[:i, pivot] @ factor[:i]
         factor[i] = row / np.sqrt(left[pivot])
         left -= factor[i] ** 2
-        # Exactly 0: the subtraction leaves rounding, by which the row might be drawn again
+        # Exactly 0, as rounding might let the row be drawn again
         left[pivot] = 0.0
         chosen.append(pivot)
     return np.array(chosen, int)
@@ -168,7 +168,7 @@ def pivoted_rows(
 def whitener(landmarks: np.ndarray) -> np.ndarray:
     """Return T (b, rank) with k(x, m) T the Nystroem features of x.
 
-    It holds eigenvectors over roots of eigenvalues, rounding dropped.
+    Its columns are eigenvectors over roots of eigenvalues, without those of rounding.
     """
     eigenvalues, vectors = np.linalg.eigh(landmarks)
     keep = eigenvalues > RANK_CUTOFF * max(eigenvalues[-1], 0.0)
@@ -176,14 +176,14 @@ def whitener(landmarks: np.ndarray) -> np.ndarray:
 
 
 class FeatureRidge:
-    r"""Ridge regression on explicit features c(z) of rows z with weights w: what the low-rank embeddings share.
+    r"""Solve ridge regression on explicit features c(z) of rows z with weights w, for low-rank embeddings.
 
     .. math:: E[g \mid x] \approx \Bigl[\sum_z w_z g(z) c(z)^\top\Bigr] \Bigl[\sum_z w_z c(z) c(z)^\top + \eta I\Bigr]^{-1} c(x)
     """
 
     def __init__(self, weights: np.ndarray, eta: float) -> None:
         self.eta = eta
-        # Equal weights are a factor of the whole sum, which saves a weighted copy of the features
+        # Equal weights are a factor of the sum, which saves a weighted copy of the features
         self.share: Any = weights[0] if np.all(weights == weights[0]) else weights[:, None]
 
     def mean(self, first: np.ndarray, second: np.ndarray, start: int = 0) -> np.ndarray:

@@ -1,7 +1,7 @@
 r"""Compute Shapley values as linear functionals of a kernel machine.
 
-For f = sum_i alpha_i k(X_i, .) the value of player A at x_q is :math:`\phi_A(x_q) = \sum_i \alpha_i \Gamma_A[i, q]`, whatever
-alpha is: Gamma depends on the kernel, the rows and the value function only. Two exact ways lead to it.
+For f = sum_i alpha_i k(X_i, .) the value of player A at x_q is :math:`\phi_A(x_q) = \sum_i \alpha_i \Gamma_A[i, q]` for any
+alpha: Gamma depends on the kernel, the rows and the value function only. There are two exact methods.
 
 *Quadrature* (``fill_functionals``): O(n_terms n_rows n_background n_nodes d), for any number of players.
 
@@ -25,7 +25,7 @@ from exactshap.semivalues import Semivalue, find
 
 # Players: two tables of 2^12 products for each term.
 MAX_SPLIT_PLAYERS = 24
-# Functionals of all players held at once by the quadrature: 128 MiB.
+# Functionals of all players in memory at once in the quadrature: 128 MiB.
 BLOCK_VALUES = 2**24
 
 
@@ -35,7 +35,7 @@ def player_functionals(
     weights: np.ndarray,
     players: Sequence[int],
 ) -> np.ndarray:
-    """Return Gamma (n_chosen, n_terms, n_rows) of some players, exact up to rounding. The cheaper of two ways is taken.
+    """Return Gamma (n_chosen, n_terms, n_rows) of some players, exact up to rounding, by the cheaper method.
 
     ``inside`` (n_players, n_terms, n_rows) are k_j(X_ij, x_qj), ``outside`` (n_players, n_terms, n_background) k_j(X_ij, z_j); weights sum to one.
     """
@@ -65,9 +65,9 @@ def by_quadrature(
 def by_splitting(
     inside: np.ndarray, outside: np.ndarray, weights: np.ndarray, players: Sequence[int], semivalue: Semivalue
 ) -> np.ndarray:
-    """Enumerate both halves of the players, term by term; products this narrow lose more to the threads of BLAS than they gain."""
+    """Enumerate both halves of the players, term by term, without BLAS threads, which would cost more than they save."""
     d, n_terms, n_rows = inside.shape
-    # Three products answer for all players, one product for each single one: up to three players are better off alone
+    # Three products are enough for all players, one for each single one: hence up to three one by one
     combine = _for_all(d, semivalue) if len(players) > 3 else _for_some(d, players, semivalue)
     chosen = list(players) if len(players) > 3 else list(range(len(players)))
     result = np.empty((len(players), n_terms, n_rows))
@@ -78,7 +78,7 @@ def by_splitting(
 
 
 def splitting_pays(n_players: int, n_background: int, n_rows: int) -> bool:
-    """Say whether splitting beats the sweep for a block of rows: forecasts in seconds for each term, from measurements."""
+    """Say whether splitting is faster than quadrature for a block of rows, from measured costs per term."""
     if n_players > MAX_SPLIT_PLAYERS:
         return False
     split = 1e-4 + 1e-10 * 2.0**n_players * (n_background + 3.0 * n_rows)
@@ -90,14 +90,14 @@ Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def _halves(inside: np.ndarray, outside: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return M (second half, first half) and both halves' tables. The tables are (2^half, n_rows), of one term."""
+    """Return M (second half, first half) and both halves' tables (2^half, n_rows) of one term."""
     half = len(inside) // 2
     mean = (_absent(outside[half:]) * weights) @ _absent(outside[:half]).T
     return mean, _present(inside[:half]), _present(inside[half:])
 
 
 def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
-    """Return the map from a term's halves to some players' values (n_chosen, n_rows): one product each."""
+    """Return the map from a term's halves to some players' values (n_chosen, n_rows), by one product each."""
     coefficients = coalition_weights(d, players, semivalue).reshape(len(players), 2 ** (d - d // 2), 2 ** (d // 2))
 
     def combine(mean: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -107,7 +107,7 @@ def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
 
 
 def _for_all(d: int, semivalue: Semivalue) -> Combine:
-    """Return the map from a term's halves to all players' values (n_players, n_rows): three products in all."""
+    """Return the map from a term's halves to all players' values (n_players, n_rows), by three products."""
     half = d // 2
     sizes = _sizes(d - half)[:, None] + _sizes(half)
     p = np.concatenate([semivalue.weights(d), [0.0]])
@@ -131,7 +131,7 @@ def _sizes(n_players: int) -> np.ndarray:
 
 
 def _members(n_players: int) -> np.ndarray:
-    """Return who is in every coalition, (n_players, 2^n_players), as numbers."""
+    """Return the members of every coalition as zeros and ones, (n_players, 2^n_players)."""
     return (np.arange(2**n_players) >> np.arange(n_players)[:, None] & 1).astype(float)
 
 
@@ -143,8 +143,8 @@ def coalition_weights(d: int, players: Sequence[int], semivalue: Semivalue) -> n
 
 
 def _present(factors: np.ndarray) -> np.ndarray:
-    """Return products of factors over each coalition's members, (2^n_players, n). The factors are (n_players, n)."""
-    # Each player doubles the table: coalitions with it come second, so that bit j of a row's number is player j
+    """Return products (2^n_players, n) of factors (n_players, n) over the members of each coalition."""
+    # Each player doubles the table: coalitions with it are second, so that bit j of a row's number is player j
     table = np.ones((1, factors.shape[1]))
     for factor in factors:
         table = np.concatenate([table, table * factor])
@@ -153,7 +153,7 @@ def _present(factors: np.ndarray) -> np.ndarray:
 
 def _absent(factors: np.ndarray) -> np.ndarray:
     """Return the products over the players outside every coalition, (2^n_players, n)."""
-    # As above, but it is the first half, without the player, that takes its factor
+    # As above, but the first half, without the player, is multiplied by its factor
     table = np.ones((1, factors.shape[1]))
     for factor in factors:
         table = np.concatenate([table * factor, table])

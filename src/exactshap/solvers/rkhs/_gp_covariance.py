@@ -23,7 +23,7 @@ from exactshap.errors import InputError, message
 from exactshap.semivalues import Beta, Semivalue, find
 from exactshap.solvers.rkhs._gp_factors import Factors, KernelFactors
 
-# Columns of a triangular solve come in whole tiles: a last tile of fewer columns would get other bits.
+# Columns of a triangular solve are padded to whole tiles, as a smaller last tile would get other bits.
 TILE_COLUMNS = 16
 # Functionals (rows x players x training rows) held at once: 32 MiB.
 BLOCK_VALUES = 2**22
@@ -31,7 +31,7 @@ BLOCK_VALUES = 2**22
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """The posterior covariance of the values of each row, with its certificate."""
+    """Hold the posterior covariance of the values of each row, with its certificate."""
 
     # (n_rows, n_players, n_players): symmetric and positive semi-definite, in squared units of the output
     covariance: np.ndarray
@@ -44,7 +44,7 @@ class Uncertainty:
 
     @property
     def std(self) -> np.ndarray:
-        """Standard deviation of each value, (n_rows, n_players), in units of the output."""
+        """Return the standard deviation (n_rows, n_players) of each value, in units of the output."""
         return np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
 
 
@@ -72,7 +72,7 @@ def shapley_covariance(
         Background weights that sum to one; equal by default.
     semivalue : str or Semivalue, default="shapley"
     order : int, default=1
-        Order of the request, which some indices' values of single players depend on.
+        Order of the request, on which values of single players depend for some indices.
     scale : float, default=1.0
         Factor of the covariance function, for targets that were standardised: the square of their standard deviation.
 
@@ -117,7 +117,7 @@ def shapley_covariance(
         covariance[block] = prior - explained @ explained.transpose(0, 2, 1)
         total[block] = _total(parts, cholesky, weights)
         scales[block] = np.trace(prior, axis1=1, axis2=2)
-    # Beyond order 1 an index may add up only with its larger sets: single players alone do if they are Shapley values
+    # Beyond order 1 single players add up alone only if they are Shapley values
     adds_up = rule.is_efficient(1) if order == 1 else measure == Beta(1, 1)
     residual = total - covariance.sum(axis=(1, 2)) if adds_up else None
     covariance, clipped = _clip(covariance)
@@ -141,8 +141,8 @@ def interaction_variance(
 ) -> np.ndarray:
     r"""Return the posterior variance of every interaction of two players.
 
-    The formulas of :func:`shapley_covariance` with :math:`\partial_t \partial_s F` for both players. For :math:`v_x` linear in f
-    every interaction index of order 2 is.
+    The formulas are those of :func:`shapley_covariance` with :math:`\partial_t \partial_s F` for both players. As :math:`v_x` is
+    linear in f, so is every interaction index of order 2.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def interaction_variance(
     variance = np.empty((n_rows, n_players * (n_players - 1) // 2))
     for block in _blocks(n_rows, variance.shape[1] * len(cholesky)):
         parts = [part.take(block) for part in components]
-        # The triangle has the pairs of a player with itself as well, which are no interactions
+        # The triangle includes pairs of a player with itself, which are no interactions
         prior = np.sum([part.prior(weights, measure, 2)[0] for part in parts], axis=0)[:, first != second]
         explained = _whiten(cholesky, np.sum([part.functionals(weights, measure, 2) for part in parts], axis=0))
         variance[block] = prior - (explained**2).sum(axis=2)
@@ -227,11 +227,11 @@ def _total(parts: Sequence[Factors], cholesky: np.ndarray, weights: np.ndarray) 
 
 
 def _clip(covariance: np.ndarray) -> tuple[np.ndarray, float]:
-    """Symmetrise and set negative eigenvalues, which only rounding can cause, to zero; also return the largest of them."""
+    """Symmetrise and set negative eigenvalues (rounding) to zero; also return the largest magnitude of these."""
     covariance = (covariance + covariance.transpose(0, 2, 1)) / 2.0
     eigenvalues, vectors = np.linalg.eigh(covariance)
     clipped = float(max(0.0, -eigenvalues.min(initial=0.0)))
-    # Eigenvalues ascend, so that the first one decides; rows without a negative one keep their bits
+    # Eigenvalues ascend, so the first decides; rows without a negative one keep their bits
     bad = eigenvalues[:, 0] < 0
     positive = np.maximum(eigenvalues[bad], 0.0)
     repaired = np.einsum("rjk,rk,rlk->rjl", vectors[bad], positive, vectors[bad])
@@ -240,8 +240,8 @@ def _clip(covariance: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def covariance_seconds(order: int) -> float:
-    """Return this machine's seconds of one multiplication of the covariances. They are those of values of this order."""
-    # For one row alone, half of the time would be steps of Python.
+    """Return this machine's seconds per multiplication of the covariances of values of this order."""
+    # Several rows, as half of the time of one row would be Python's.
     n_rows, n_background, n_train, n_players = 4, 8, 200, 8
 
     def sample() -> tuple[float, Callable[[], object]]:

@@ -18,7 +18,7 @@ fill_spread = kernel("rkhs.fill_spread(corner, cross, between, spread)")
 
 @dataclass(frozen=True, eq=False)
 class KernelFactors:
-    r"""Hold one product component :math:`s \prod_j k_j` between all rows that matter. It is a part of the covariance function."""
+    r"""Hold one product component :math:`s \prod_j k_j` of the covariance function between all rows."""
 
     amplitude: float  # s
     own: np.ndarray  # (n_rows, n_players): k_j(x_j, x_j)
@@ -33,7 +33,7 @@ class KernelFactors:
         return KernelFactors(self.amplitude, own, rows, self.background, rows_train, self.background_train)
 
     def independent(self, weights: np.ndarray) -> KernelFactors:
-        """Return the factors of the background with independent columns: means over it stand for one reference row."""
+        """Return the factors of one reference row: means over the background, with independent columns."""
         return KernelFactors(
             self.amplitude,
             self.own,
@@ -66,17 +66,14 @@ class KernelFactors:
         return self.amplitude * pairs, 4.0 * relative * abs(self.amplitude) * self._height() if relative else 0.0
 
     def _height(self) -> float:
-        """Return an upper bound of the product of all |F|; each derivative is at most twice its factor's bound."""
+        """Bound the product of all |F|; each derivative is at most twice its factor's bound."""
         tops = [np.abs(array).max(axis=(0, 2), initial=0.0) for array in (self.own[:, :, None], self.rows, self.background)]
         return float(np.max(tops, axis=0).prod())
 
     def ends(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the prior variance of f(x) - mean f(Z), and its covariances.
-
-        They are (n_rows,), and (n_rows, n_train) with the training rows.
-        """
+        """Return the prior variance (n_rows,) of f(x) - mean f(Z), and its covariances (n_rows, n_train) with training rows."""
         between = weights @ self.background.prod(axis=1) @ weights
-        # BLAS would sum a row by its place among the others
+        # With BLAS the bits of a row would depend on its place among the others
         crossed = (self.rows.prod(axis=1) * weights).sum(axis=1)
         variance = self.own.prod(axis=1) - 2.0 * crossed + between
         sections = self.rows_train.prod(axis=1) - weights @ self.background_train.prod(axis=1)
@@ -85,10 +82,7 @@ class KernelFactors:
 
 @dataclass(frozen=True, eq=False)
 class MonomialFactors:
-    r"""Hold a component :math:`s\, \psi(x)\, \psi(x')` with :math:`\psi = \prod_j \psi_j`.
-
-    Linear and polynomial kernels have them.
-    """
+    r"""Hold a component :math:`s\, \psi(x)\, \psi(x')` of a linear or polynomial kernel, :math:`\psi = \prod_j \psi_j`."""
 
     amplitude: float
     rows: np.ndarray  # (n_rows, n_players): psi_j(x_j)
@@ -135,7 +129,7 @@ def _functionals(a: np.ndarray, b: np.ndarray, weights: np.ndarray, measure: Mea
 
 
 def _n_nodes(measure: Measure, degree: int, spread: float) -> int:
-    """Return how many nodes are enough for a spread, or 0 where only an exact rule will do."""
+    """Return the number of nodes that is enough for a spread, or 0 if an exact rule is needed."""
     n_nodes = enough_nodes(spread, max(0, degree)) if isinstance(measure, Beta) and np.isfinite(spread) else 0
     return n_nodes if n_nodes < max(0, degree) // 2 + 1 else 0
 

@@ -1,4 +1,4 @@
-r"""Bound how far Shapley values move when the inputs move a little.
+r"""Bound the change of Shapley values under small changes of the inputs.
 
 Shapley values are linear in f, so :math:`|\phi_{x,j}(f) - \phi_{x',j}(f)| \le \|f\|\, \|\phi_{x,j} - \phi_{x',j}\|`, and the norm of
 the difference of functionals does not depend on f. :func:`functional_distance` computes it exactly for two rows,
@@ -19,18 +19,18 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.kernels import Component, Kernel
 from exactshap.semivalues import find
 
-# Rows of a block of the kernel matrix that a norm is added up from.
+# Rows of a block of the kernel matrix in a norm.
 NORM_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Stability:
-    """A bound on the change of every Shapley value.
+    """Hold a bound on the change of every Shapley value.
 
     Attributes
     ----------
     bound : array of shape (n_outputs,)
-        No value of any row moves by more, in units of the output.
+        Bound on the change of any value of any row, in units of the output.
     rkhs_norm : array of shape (n_outputs,)
         ``|f|``, in the space of the kernel.
     functional : float
@@ -106,7 +106,7 @@ def _component_move(part: Component, change: np.ndarray, reach: np.ndarray) -> f
 
 
 def _power_change(powers: np.ndarray, change: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return bounds on each monomial's change and height, (n_monomials,). The background may stand in for any of its columns.
+    r"""Return bounds (n_monomials,) on each monomial's change and height, with any columns from the background.
 
     .. math:: |m_S(x') - m_S(x)|\, |m_{\bar S}(z)| \le \sum_k (h_k - l_k) \prod_{j \ne k} t_j, \qquad
               |m_S(x')|\, |m_{\bar S}(z)| \le \prod_j t_j
@@ -116,7 +116,7 @@ def _power_change(powers: np.ndarray, change: np.ndarray, reach: np.ndarray) -> 
     low, high, far = (edge[:, None] ** powers for edge in (reach[0], reach[0] + change, reach[1]))
     tops = np.maximum(high, far)
     ones = np.ones((1, powers.shape[1]))
-    # Products over all other columns from both ends, without division: a top may be 0
+    # Products over all other columns from both ends, without division, as a top may be 0
     before = np.cumprod(np.concatenate([ones, tops]), axis=0)[:-1]
     behind = np.cumprod(np.concatenate([ones, tops[::-1]]), axis=0)[-2::-1]
     return ((high - low) * before * behind).sum(axis=0), tops.prod(axis=0)
@@ -154,7 +154,7 @@ def conditional_stability(
 
 
 def _conditioning_falls_to(components: Sequence[Component], change: np.ndarray, players: Sequence[Sequence[int]]) -> float:
-    """Return the smallest value of the kernel that measures what is known: for each player the components' mean by amplitude."""
+    """Return the smallest value of the conditioning kernel, for each player the mean of components by amplitude."""
     factors = [part.factors(np.zeros((1, len(change))), change[:, None])[0, :, 0] for part in components]
     total = sum(abs(part.amplitude) for part in components)
     means = [
@@ -165,11 +165,11 @@ def _conditioning_falls_to(components: Sequence[Component], change: np.ndarray, 
 
 
 def _squared_norm(component: Component, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Return c^T K c / s of each output, in blocks of rows. K is the component at amplitude 1."""
+    """Return c^T K c / s of each output, in blocks of rows, with K of amplitude 1."""
     total = np.zeros(len(coefficients))
     for start in range(0, points.shape[1], NORM_ROWS):
         rows = slice(start, start + NORM_ROWS)
-        # The matrix holds s once, and the norm divides by it once more
+        # The matrix includes s, and the norm divides by it once more
         gram = component.matrix(points.T[rows], points.T) / component.amplitude**2
         total += np.einsum("ol,lm,om->o", coefficients[:, rows], gram, coefficients, optimize=True)
     return total
@@ -201,7 +201,9 @@ def _falls_to(part: Component, change: np.ndarray) -> float:
 def functional_distance(
     kernel: Kernel, X: TableLike, X_moved: TableLike, background: TableLike, weights: Any = None
 ) -> np.ndarray:
-    r"""Return how far two rows' functionals are apart, exactly. No Shapley value moves by more than this times ``|f|``.
+    r"""Return the exact distance of two rows' functionals.
+
+    Shapley values differ by at most this times ``|f|``.
 
     .. math:: \|\phi_{x,j} - \phi_{x',j}\|^2 = P_{jj}(x, x) - 2 P_{jj}(x, x') + P_{jj}(x', x')
 
@@ -237,7 +239,7 @@ def functional_distance(
     for part in kernel.expand(X.shape[1]):
         both = _inner(part, X, X, background, weights) + _inner(part, X_moved, X_moved, background, weights)
         squared = squared + both - 2.0 * _inner(part, X, X_moved, background, weights)
-    # Of rows that are nearly equal, rounding can make the square negative
+    # Rounding can make the square negative for nearly equal rows
     return np.sqrt(np.maximum(squared, 0.0))
 
 

@@ -1,20 +1,20 @@
-r"""Games that can only be called: the whole method on one screen.
+r"""Estimate the values of games that can only be called.
 
 1. *Which coalitions* (``_sampling``, ``_adaptive``). Pairs of complements, as Shapley values see the odd half
    :math:`g(x) = (v(S) - v(D \setminus S)) / 2` of a game only. Each is placed where it lowers the summed variance of the values most,
 
    .. math:: \max_x \sum_T \mathrm{cov}(\phi_T, g(x))^2 / \mathrm{var}(g(x)),
 
-   up to 800 pairs before anything is known of the game, then in stages under the process that was fitted to the calls so far.
-2. *What lies between them* (``process``). A Gaussian process with the kernel :math:`\exp(-\sum_j \theta_j [x_j \ne x'_j])`, one relevance
+   up to 800 pairs before any call, then in stages under the process fitted to the calls so far.
+2. *Between them* (``process``). A Gaussian process with the kernel :math:`\exp(-\sum_j \theta_j [x_j \ne x'_j])`, one relevance
    :math:`\theta_j` per player, found by its likelihood. Its mean m is a product game, with exact values :math:`\phi_j(m)`.
-3. *What it misses* (``_correction``). KernelSHAP of the residuals of pairs that are left out, :math:`c_j` with variance :math:`V_j`, whatever
+3. *What it misses* (``_correction``). KernelSHAP of the leave-one-out residuals of pairs, :math:`c_j` with variance :math:`V_j`, whatever
    the process believes:
 
    .. math:: \phi_j(m) + \lambda c_j, \qquad \mathrm{error}^2 = (1 - w)\, \sigma_j^2 + w V_j.
 
 4. *Or without it* (``_estimators``): polynomials (``_polynomial``, ``_frontier``), or an unbiased estimate of what a cross-fitted
-   surrogate misses (``_surrogate``). "auto" takes a polynomial where it predicts calls that are left out better.
+   surrogate misses (``_surrogate``). "auto" takes a polynomial if it predicts left-out calls better.
 """
 
 from __future__ import annotations

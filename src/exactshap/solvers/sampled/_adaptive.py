@@ -1,6 +1,6 @@
-r"""Samples placed in stages, each where the process that was fitted to the calls so far knows the values least.
+r"""Place samples in stages, each where it lowers the variance of the values most under the process fitted so far.
 
-Up to 800 pairs are placed before anything is known of the game (``_sampling``). Beyond, and for all values but Shapley's from 6 pairs a
+Up to 800 pairs are placed before any call (``_sampling``). Beyond, and for all values but Shapley's from 6 pairs a
 player on (12 for those that see both halves of the game), half of the calls are made first; the process that is fitted to them says how
 much calling a pair x would lower the summed variance of the values of the sets T that are wanted,
 
@@ -31,11 +31,11 @@ from exactshap.solvers.sampled._surrogate import posterior
 from exactshap.solvers.sampled.process import CubeProcess, covariance
 
 GROWTH = 2.25  # pairs after a stage over those before, at most
-# Pairs: placing more takes longer than conditioning on them, so that the rest is drawn by size
+# Pairs: placing more takes longer than conditioning on them, so the rest is drawn by size
 MAX_PLACED = 4000
 # Pairs a player before a stage: with fewer the relevances are hardly known
 STAGE_PAIRS_A_PLAYER = 6
-# Up to so many pairs a player, the share of the calls that are pairs, before single coalitions
+# Up to this many pairs a player, and the fraction of calls in pairs, before single coalitions
 PAIRS_FIRST = ((6, 0.65), (12, 0.5))
 PLACES_AT_ONCE = 16  # with fewer left, all are placed at once
 STAGE_ROWS = 800  # pairs that decide the relevances of a stage
@@ -45,7 +45,7 @@ WIDE_SEARCH_PLACES = 400
 BATCH = 64  # places between two passes over all candidates
 BLOCK = 512  # candidates that are looked at together
 SHORTLIST = 3  # candidates for each place of a batch
-# Added to the variance of candidates, 1/2 before any call: what is left of one that is known is rounding
+# Added to the variance of candidates, 1/2 before any call: that of a known one is rounding
 TRUSTED = 1e-6
 # Sets that decide together: those with the most variable values before any call
 MOST_SETS = 500
@@ -54,7 +54,7 @@ Question: TypeAlias = tuple[Semivalue, int, tuple[tuple[int, ...], ...]]  # the 
 
 
 def grow(problem: RegressionProblem, n_calls: int, limit: int) -> None:
-    """Call coalitions until ``n_calls``, of ``limit`` at most, have been called: in stages where that pays, else at once."""
+    """Call coalitions until ``n_calls`` (of at most ``limit``) have been called, in stages if that pays."""
     if (share := _pairs_first(problem, limit)) is not None:
         _grow_pairs_first(problem, n_calls, share)
         return
@@ -69,7 +69,7 @@ def grow(problem: RegressionProblem, n_calls: int, limit: int) -> None:
 
 
 def _pairs_first(problem: RegressionProblem, limit: int) -> float | None:
-    """Return which share of few calls are pairs, of values that see both halves of the game; None of others and of more calls."""
+    """Return the fraction of pairs among few calls, for values that depend on both halves; else None."""
     d, n_pairs = problem.n_players, (limit - 2) // 2
     if problem.settings.estimator not in ("auto", "process") or not problem.sees_even or n_pairs < d:
         return None
@@ -77,7 +77,7 @@ def _pairs_first(problem: RegressionProblem, limit: int) -> float | None:
 
 
 def _grow_pairs_first(problem: RegressionProblem, n_calls: int, share: float) -> None:
-    """Call pairs first, which tell the halves apart, and then single coalitions, of which each tells of both for one call."""
+    """Call pairs first, which separate the halves, then single coalitions, which inform about both by one call."""
     if len(problem.masks) == 0:
         problem.grow(2 * round(share * (n_calls - 2) / 2) + 2)
         problem.part()
@@ -86,7 +86,7 @@ def _grow_pairs_first(problem: RegressionProblem, n_calls: int, share: float) ->
 
 
 def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
-    """Return the pairs in all after each stage; none where coalitions are drawn or placed at once."""
+    """Return the total of pairs after each stage; none if coalitions are drawn or placed at once."""
     d, n_pairs = problem.n_players, (n_calls - 2) // 2
     least = max(MAX_DESIGNED, 2 * STAGE_PAIRS_A_PLAYER * d - 1) if problem.is_shapley else STAGE_PAIRS_A_PLAYER * d - 1
     if not least < n_pairs < 2 ** (d - 1) - 1 or problem.settings.estimator not in ("auto", "process"):
@@ -100,7 +100,7 @@ def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
 def _placed(problem: RegressionProblem, n: int) -> np.ndarray:
     """Return the next ``n`` pairs or coalitions (n, n_players)."""
     masks = problem.unseen(CANDIDATES[n <= WIDE_SEARCH_PLACES] * n)
-    with single_threaded_blas():  # sums would end in other bits with other numbers of threads
+    with single_threaded_blas():  # the bits of sums would depend on the number of threads
         process = posterior(problem, STAGE_ROWS)
         problem.relevances = process.logs
         question = problem.semivalue, problem.order, problem.sets
@@ -109,7 +109,7 @@ def _placed(problem: RegressionProblem, n: int) -> np.ndarray:
 
 @dataclass(eq=False)
 class Candidates:
-    """Pairs or coalitions that may be called next, given what was called or chosen before; those that were chosen are gone."""
+    """Hold pairs or coalitions that may be called next, given those called or chosen before."""
 
     points: np.ndarray  # (n_candidates, n_players) of -1 and 1
     halves: list[Side]  # of the game, those that the values see
@@ -125,7 +125,7 @@ class Candidates:
         return cls(points.copy(), [Side.of(process, k, sizes[k], points, n_places, question) for k in range(len(sizes))])
 
     def choose(self, n: int) -> np.ndarray:
-        """Return which candidates (n,) to call, greedily; less of them where there are fewer."""
+        """Return the candidates (at most n) to call, greedily."""
         chosen: list[np.ndarray] = []
         n_left = min(n, len(self.points))
         while n_left:
@@ -136,7 +136,7 @@ class Candidates:
         return np.concatenate(chosen)
 
     def _batch(self, n: int) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return the next ``n`` of the most telling candidates, one after the other, and the Cholesky factors of their covariances."""
+        """Return the next ``n`` most informative candidates, one by one, and the Cholesky factors of their covariances."""
         n_short = min(SHORTLIST * n, len(self.points))
         short = np.argsort(-_reductions(self.halves), kind="stable")[:n_short]
         listed = [half.shortlist(self.points, short, n) for half in self.halves]
@@ -149,7 +149,7 @@ class Candidates:
         return short[picked], [half.rows[:, picked].T for half in listed]
 
     def _explain(self, picked: np.ndarray, roots: list[np.ndarray]) -> None:
-        """Take from all others what the picked ones say of them; drop the picked ones and move the last ones into their places."""
+        """Condition the others on the picked ones, and drop these: the last ones move into their places."""
         n_left, points = len(self.points) - len(picked), self.points[picked]
         free = picked[picked < n_left]
         last = np.setdiff1d(np.arange(n_left, len(self.points)), picked)
@@ -163,7 +163,7 @@ class Candidates:
 
 @dataclass(eq=False)
 class Side:
-    r"""What one half of the game says of candidates, given what was called or chosen before.
+    r"""Hold covariances of candidates in one half of the game, given those called or chosen before.
 
     ``explained`` holds the columns of :math:`L^{-1} k(X, C)`, :math:`k(X, X) = L L^\top`, of all points X called or chosen;
     ``variance`` (n_candidates,) and ``gain`` (n_candidates, n_sets) are what is left of the variance of each candidate and of its
@@ -180,7 +180,7 @@ class Side:
 
     @classmethod
     def of(cls, process: CubeProcess, k: int, size: float, points: np.ndarray, n_places: int, question: Question) -> Side:
-        """Return what the process' k-th half, of some size compared with the larger one, says of points (n_candidates, n_players)."""
+        """Return the side of the process' k-th half for points (n_candidates, n_players)."""
         fitted, theta, n_known = process.halves[k], process.theta, len(process.points)
         sign, white = fitted.half.sign, process.white + TRUSTED
         explained = np.empty((len(points), n_known + n_places))
@@ -195,21 +195,21 @@ class Side:
         return cls(sign, theta, white, explained, n_known, np.maximum(prior - _squares(known), TRUSTED), size * gain)
 
     def shortlist(self, points: np.ndarray, short: np.ndarray, n_places: int) -> Shortlist:
-        """Return what is known of some candidates, and how they vary together."""
+        """Return some candidates with their joint covariances."""
         left = covariance(points[short], points[short], self.theta, self.sign) + self.white * np.eye(len(short))
         seen = self.explained[short, : self.n_explained]
         left -= seen @ seen.T
         return Shortlist(left, self.gain[short], left.diagonal().copy(), np.empty((n_places, len(short))))
 
     def move(self, free: np.ndarray, last: np.ndarray, n_left: int) -> None:
-        """Put the last candidates into the places of others, so that the first ``n_left`` are those that are left."""
+        """Move the last candidates into free places, so that the first ``n_left`` are left."""
         for part in (self.variance, self.gain):
             part[free] = part[last]
         self.explained[free, : self.n_explained] = self.explained[last, : self.n_explained]
         self.variance, self.gain, self.explained = (part[:n_left] for part in (self.variance, self.gain, self.explained))
 
     def explain(self, points: np.ndarray, picked: np.ndarray, gain: np.ndarray, seen: np.ndarray, root: np.ndarray) -> None:
-        """Take from the candidates at ``points`` what those ``picked`` tell; ``root`` is the factor of the picked ones' covariance."""
+        """Condition the candidates at ``points`` on those ``picked``; ``root`` is the factor of their covariance."""
         start, end = self.n_explained, self.n_explained + len(picked)
         fresh = covariance(points, picked, self.theta, self.sign)
         fresh -= self.explained[:, :start] @ seen.T
@@ -223,7 +223,7 @@ class Side:
 
 @dataclass(eq=False)
 class Shortlist:
-    """What one half says of the most telling candidates, from which a batch is picked one by one."""
+    """Hold the most informative candidates of one half, from which a batch is picked one by one."""
 
     left: np.ndarray  # (n_short, n_short), how they vary together
     gain: np.ndarray
@@ -231,7 +231,7 @@ class Shortlist:
     rows: np.ndarray  # (n_places, n_short), of the factor of the picked ones' covariance
 
     def pick(self, place: int, best: int) -> None:
-        """Take from the others what the ``best`` one tells of them."""
+        """Condition the others on the ``best`` one."""
         root = np.sqrt(self.variance[best])
         self.rows[place] = (self.left[best] - self.rows[:place, best] @ self.rows[:place]) / root
         self.gain -= self.rows[place][:, None] * (self.gain[best] / root)
@@ -239,7 +239,7 @@ class Shortlist:
 
 
 def _reductions(halves: Sequence[Side | Shortlist]) -> np.ndarray:
-    """Return by how much calling each candidate would lower the summed variance of the values."""
+    """Return the reduction of the summed variance of the values by calling each candidate."""
     return np.add.reduce([_squares(half.gain) / half.variance for half in halves])
 
 

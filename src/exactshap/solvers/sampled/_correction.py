@@ -1,7 +1,7 @@
-r"""Shapley values of a process, corrected by what it misses of pairs that are left out, and the one formula of their errors.
+r"""Correct the Shapley values of a process by leave-one-out residuals of pairs, with standard errors.
 
-The process has the values :math:`\phi_j(m)` of its mean m and posterior variances :math:`\sigma_j^2`, right where its prior is. What it
-misses is seen whatever the prior: in the residuals :math:`r_i` of the n pairs, each left out. KernelSHAP is linear in pairs; let
+The process has the values :math:`\phi_j(m)` of its mean m and posterior variances :math:`\sigma_j^2`, valid if its prior is. Its
+errors show in the leave-one-out residuals :math:`r_i` of the n pairs, for any prior. KernelSHAP is linear in pairs; let
 :math:`G_{ij}` be by how much pair i moves the value of player j, and :math:`u_i = 1 - n_s / N_s` the share of the pairs of its size that
 are not called. Pairs of a size are drawn, or placed and relabelled by chance, so that those called stand for the others:
 
@@ -36,9 +36,9 @@ from exactshap.solvers.sampled._polynomial import PolynomialFit
 from exactshap.solvers.sampled.process import CubeProcess
 
 TINIEST = 1e-300
-# Pairs a player up to which relevances are believed nothing
+# Pairs a player up to which relevances are not trusted
 FITTED = 8.0
-ALIKE_DIGITS = 9  # to which two answers are the same
+ALIKE_DIGITS = 9  # relative difference below which two answers are equal
 
 
 def corrected(
@@ -53,7 +53,7 @@ def corrected(
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """What left-out residuals say of Shapley values, in the process' ``unit``.
+    """Hold the correction of Shapley values by left-out residuals, in the process' ``unit``.
 
     ``missed`` and ``variance`` (n_players, n_outputs) are c and V, ``share`` and ``doubt`` (n_outputs,) are lambda and w.
     """
@@ -74,7 +74,7 @@ class Correction:
         sizes = Sizes.of(process.points[-len(rows) :])
         left = sizes.centred(np.where(is_pair, residuals, 0.0))
         missed = every * (unseen * moves).T @ left
-        missed -= missed.mean(axis=0)  # their sum is known
+        missed -= missed.mean(axis=0)  # their sum is known, so it is not corrected
         surprises = _luck(process, n_pairs / n_players) / (sizes.counts[:, None] + 1.0)
         variance = every * (unseen * moves**2 * is_pair).T @ (sizes.spread * left**2 + surprises)
         weights = np.where(is_pair, sizes.centred(every * unseen * moves), 0.0)
@@ -86,7 +86,7 @@ class Correction:
 
 
 def _luck(process: CubeProcess, pairs_a_player: float) -> np.ndarray:
-    """Return the probability (n_outputs,) that answers were predicted by luck, t^(n / d - 1)."""
+    """Return the probability (n_outputs,) t^(n / d - 1) that answers were predicted by luck."""
     answers = process.halves[0].half.target[process.order > 0]
     rounded = np.round(answers / np.maximum(np.abs(answers).max(axis=0), TINIEST), ALIKE_DIGITS)
     times = [np.unique(column, return_counts=True)[1] for column in rounded.T]
@@ -97,7 +97,7 @@ def _luck(process: CubeProcess, pairs_a_player: float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """Pairs by the size of the smaller of two complements: ``side`` is 1 where that is the one given, 0 for halves of the players."""
+    """Group pairs by the size of the smaller complement; ``side`` is 1 if that is the one given, 0 for halves of the players."""
 
     sizes: np.ndarray  # (n_pairs,)
     counts: np.ndarray  # (n_pairs,), of the pairs of that size
@@ -111,16 +111,16 @@ class Sizes:
 
     @property
     def centres(self) -> np.ndarray:
-        """Whether there is a mean (n_pairs, 1) to take off: of halves it is 0, as either complement may stand for the pair."""
+        """Say which pairs (n_pairs, 1) have a mean to subtract: for halves it is 0, as either complement may represent the pair."""
         return ((self.counts > 1) & (self.side != 0))[:, None]
 
     @property
     def spread(self) -> np.ndarray:
-        """What the mean of a size takes off the squares (n_pairs, 1), made good for."""
+        """Return the factor (n_pairs, 1) that corrects squares for the subtracted mean of a size."""
         return np.where(self.centres, self.counts[:, None] / np.maximum(self.counts[:, None] - 1.0, 1.0), 1.0)
 
     def centred(self, rows: np.ndarray) -> np.ndarray:
-        """Return ``rows`` (n_pairs, n_columns) less their mean of a size."""
+        """Return ``rows`` (n_pairs, n_columns) minus their mean of a size."""
         sums = np.zeros((self.sizes.max() + 1, rows.shape[1]))
         np.add.at(sums, self.sizes, self.side[:, None] * rows)
         means = self.side[:, None] * sums[self.sizes] / self.counts[:, None]

@@ -1,4 +1,4 @@
-"""From sampled coalitions to values and standard errors: one function per estimator."""
+"""Estimate values and standard errors from sampled coalitions, one function per estimator."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 # Rows beyond which ``auto`` takes the process without a comparison
 COMPARED_ROWS = 1500
 COMPARED_COLUMNS = 600
-# Pairs a player from which on left-out residuals show errors: KernelSHAP of fewer hangs on single pairs
+# Pairs a player from which left-out residuals show errors: KernelSHAP of fewer depends on single pairs
 ENOUGH_PAIRS = 1.5
-# Rounding in units of eps times the largest call: 0.3 to 10 was seen, against values by hand
+# Rounding in units of eps times the largest call: 0.3 to 10 was observed against exact values
 ROUNDING = 16.0
-# Share of the values that KernelSHAP may miss of pairs left out, where rounding is all that it misses
+# Relative residual of left-out pairs of KernelSHAP that counts as rounding
 ADDITIVE = 1e-10
 FOLDS = 5
-# Players up to which weights are looked at: beyond, Shapley's own underflow to 0
+# Players up to which weights are inspected: beyond, Shapley's own underflow to 0
 MAX_UNDERFLOWN = 1020
 
 
@@ -55,12 +55,12 @@ def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: Po
 
 
 def _of_polynomial(problem: RegressionProblem, fit: PolynomialFit, name: str, unit: float = 1.0) -> Part:
-    """Return a polynomial's values, which are in units of ``unit``."""
+    """Return the values of a polynomial fitted in units of ``unit``."""
     return _above_rounding(problem, unit * fit.values, unit * fit.std_error, f"PolySHAP, {name}")
 
 
 def _above_rounding(problem: RegressionProblem, values: np.ndarray, std_error: np.ndarray, method: str) -> Part:
-    """Return values with no error below the rounding of the calls, which residuals of calls that round alike do not show."""
+    """Return values with errors of at least the rounding of the calls, which residuals may not show."""
     rounding = ROUNDING * np.finfo(float).eps * problem.magnitude
     return problem.solution(values, np.maximum(std_error, rounding), method)
 
@@ -70,7 +70,7 @@ def _unit(problem: RegressionProblem) -> float:
 
 
 def _kernelshap(problem: RegressionProblem) -> PolynomialFit | None:
-    """Return KernelSHAP of the same pairs in units of the largest call, if it estimates what is wanted and they determine it."""
+    """Return KernelSHAP of the same pairs in units of the largest call, if it applies and is determined."""
     applies = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley
     if not applies or len(problem.masks) < ENOUGH_PAIRS * problem.n_players:
         return None
@@ -79,7 +79,7 @@ def _kernelshap(problem: RegressionProblem) -> PolynomialFit | None:
 
 
 def _predicts_left_out(problem: RegressionProblem, kernelshap: PolynomialFit) -> bool:
-    """Say whether KernelSHAP predicts every pair of calls that is left out: then it has the values of single players and pairs exactly.
+    """Say whether KernelSHAP predicts every left-out pair, so that its values of players and pairs are exact.
 
     Only with twice as many pairs as players: fewer fit anything.
     """
@@ -123,7 +123,7 @@ def _fit_frontier(problem: RegressionProblem) -> tuple[PolynomialFit, str]:
     if isinstance(settings.frontier, (int, np.integer)):
         sets = partial_frontier(d, int(settings.frontier), problem.rng)
     else:
-        # What a user passes may be any structure: it is read first and then checked as sets
+        # The user may pass any structure, which is read first and then checked as sets
         sets = check_frontier(known_sets(settings.frontier, d, settings.polynomial_order or 3), d)
     return _fit_unanimity(problem, sets), f"{len(sets)} terms"
 
@@ -185,7 +185,7 @@ def _warn_rank(fit: PolynomialFit) -> None:
 
 
 def by_best(problem: RegressionProblem) -> Part:
-    """Return the process, or a polynomial where it is exact or its leave-one-out error is smaller on the same coalitions."""
+    """Return the process, or a polynomial if it is exact or has the smaller leave-one-out error."""
     kernelshap = _kernelshap(problem)
     if kernelshap is not None and _predicts_left_out(problem, kernelshap):
         return _of_polynomial(problem, kernelshap, "order 1, exact on every call left out", _unit(problem))
@@ -202,7 +202,7 @@ def by_best(problem: RegressionProblem) -> Part:
 
 
 def by_unbiased(problem: RegressionProblem) -> Part:
-    r"""Return the exact values of cross-fitted surrogates plus an unbiased estimate of what they miss.
+    r"""Return the exact values of cross-fitted surrogates plus an unbiased estimate of their error.
 
     .. math:: \hat\phi_T = \frac1K \sum_k \Bigl[\phi_T(f_{-k}) + \sum_{S \in B} D_T(S) r_k(S) +
               \frac{1}{n_k} \sum_{S \in k} \frac{D_T(S) r_k(S) + D_T(\bar S) r_k(\bar S)}{2 P(S)}\Bigr], \quad r_k = v - f_{-k},
@@ -221,7 +221,7 @@ def by_unbiased(problem: RegressionProblem) -> Part:
     _check_all_sizes_weigh(problem)
     # At least two draws in each fold: a variance needs them
     n_folds = FOLDS if draws.n_certain >= 2 * FOLDS else draws.n_certain // 2
-    # Draws are independent of each other, so that any rule for their folds will do
+    # Draws are independent, so any folds are valid
     folds = np.arange(len(problem.masks)) % n_folds
     estimates = [_one_fold(problem, folds == fold) for fold in range(n_folds)]
     values = np.mean([value for value, _ in estimates], axis=0)
@@ -237,13 +237,13 @@ def _of_all(problem: RegressionProblem) -> Part:
 
 
 def _known(problem: RegressionProblem) -> np.ndarray:
-    """Return the coalitions that are not left to chance: the ends and the listed pairs."""
+    """Return the coalitions that are certain: the ends and the listed pairs."""
     ends = np.array([[False] * problem.n_players, [True] * problem.n_players])
     return np.concatenate([ends, problem.draws.listed, ~problem.draws.listed])
 
 
 def _check_all_sizes_weigh(problem: RegressionProblem) -> None:
-    """Refuse atoms at 0 and 1: their few coalitions are hardly ever drawn, so that no standard error would be honest."""
+    """Refuse atoms at 0 and 1, whose few coalitions are hardly ever drawn, so that standard errors would be invalid."""
     for size in set_sizes(problem.order):
         weights = problem.semivalue.weights(min(problem.n_players, MAX_UNDERFLOWN), size, problem.order)
         if np.any(weights == 0.0):

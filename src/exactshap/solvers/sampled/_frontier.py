@@ -1,4 +1,4 @@
-r"""Interaction frontiers: which sets a polynomial models, and its columns.
+r"""Choose interaction frontiers, the sets that a polynomial models, and build its columns.
 
 Two bases span the same games. Unanimity columns :math:`\prod_{j \in T} [j \in S]` take any frontier. For paired coalitions and all
 sets up to order k, odd characters :math:`\chi_T(S) = \prod_{j \in T} (2 [j \in S] - 1)`, ``|T|`` odd, give the same values with
@@ -52,13 +52,13 @@ def partial_frontier(n_players: int, n_terms: int, rng: np.random.Generator) -> 
 
 
 def known_sets(frontier: Any, n_players: int, order: int) -> Iterable[Sequence[int]]:
-    """Return the interactions that a structure names, players being its columns; sets of players are passed on as they are.
+    """Return the interactions of a structure with players as columns; sets of players are returned unchanged.
 
     A graph: its edges (an object with ``edges``, or a matrix (n_players, n_players) with nonzero entries for edges). An EBM: its
     terms (``term_features_``). A fitted tree model: all sets of at most ``order`` columns that share a path.
     """
     if hasattr(frontier, "term_features_"):
-        # Single players are columns of every polynomial anyway
+        # Single players are columns of every polynomial
         return [tuple(term) for term in frontier.term_features_ if len(term) > 1]
     if hasattr(frontier, "edges"):
         return sorted({tuple(sorted(edge[:2])) for edge in frontier.edges})
@@ -124,7 +124,7 @@ def check_frontier(frontier: Iterable[Sequence[int]], n_players: int) -> Sets:
 def _columns(rows: np.ndarray, sets: Sets) -> np.ndarray:
     columns = np.empty((len(rows), len(sets)))
     start = 0
-    # Sets of one size are a rectangular index: one product for all of them
+    # Sets of one size are a rectangular index, so that one product is enough
     for _, group in itertools.groupby(sets, len):
         members = np.array(list(group))
         columns[:, start : start + len(members)] = rows[:, members].prod(axis=2)

@@ -1,4 +1,4 @@
-r"""PolySHAP: the Shapley values of the polynomial that fits sampled coalitions best.
+r"""Compute PolySHAP, the Shapley values of the polynomial that fits sampled coalitions best.
 
 .. math:: \min_\phi \sum_S w(S)\, \mu(S) \Bigl(v(S) - v(\emptyset) - \sum_{T \in \mathcal F,\, T \subseteq S} \phi_T\Bigr)^2
           \quad \text{s.t.} \quad \sum_T \phi_T = v(D) - v(\emptyset), \qquad
@@ -18,15 +18,15 @@ from exactshap._runtime.linear_algebra import solve_upper
 from exactshap.solvers.sampled._frontier import Sets
 from exactshap.solvers.sampled._sampling import row_weights, stratum_weights
 
-# Share of a row's weight that the other rows predict; below it they say nothing of the row
+# Fraction of a row's weight that the other rows predict, below which they do not determine it
 UNTOLD = 1e-8
-# |R_jj| below this share of the largest: the columns do not determine the coefficients
+# |R_jj| below this fraction of the largest: the columns do not determine the coefficients
 SINGULAR = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class PolynomialFit:
-    """Values and what one more or one less row would have changed.
+    """Hold values, and their changes by one more or one less row.
 
     ``values`` and ``std_error`` (n_players, n_outputs); ``errors`` (n_outputs,) are the cross-validated mean squared residuals, in the
     metric of the weights, infinite when the rows do not determine the polynomial. ``moves`` (n_rows, n_players) is by how much one more unit of a
@@ -86,7 +86,7 @@ def fit_polynomial(
     inverse_rates = stratum_weights(masks, paired=paired)
     root = np.sqrt(row_weights(masks, inverse_rates))[:, None]
     rotated, rotated_shares = _reflected(columns), _reflected(shares)
-    # Coefficients with the sum ``total`` have this first coordinate in the new basis, whatever the others are
+    # Coefficients with the sum ``total`` have this first coordinate in the new basis
     first = total / np.sqrt(p)
     matrix, shares_left = root * rotated[:, 1:], rotated_shares[:, 1:]
     right = root * (targets - rotated[:, :1] * first)
@@ -111,7 +111,7 @@ def fit_polynomial(
             errors = (left_out**2).sum(axis=0) / n
             # Divided by the root of the weights, residuals are in units of the target again
             worst = np.abs(left_out / root).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), 1e-300)
-            # A row of leverage 1 is met whatever it says: that no residual is left shows nothing
+            # A row of leverage 1 is always fitted exactly, so its residual shows nothing
             if (_leverage(q) > 1.0 - UNTOLD).any():
                 worst = np.full_like(worst, np.inf)
             return PolynomialFit(base + shares_left @ rest, std_error, errors, width, p, root * moves, unseen[:, 0], worst)
@@ -121,7 +121,7 @@ def fit_polynomial(
 
 
 def _left_out(q: np.ndarray, residual: np.ndarray) -> np.ndarray:
-    """Return the residual (n_rows, n_outputs) of each row when it is left out, e_i / (1 - h_i), h_i = |q_i|^2: no refit is needed."""
+    """Return leave-one-out residuals (n_rows, n_outputs) e_i / (1 - h_i), h_i = |q_i|^2, without refits."""
     room = 1.0 - _leverage(q)
     return np.where(room[:, None] > UNTOLD, residual / np.maximum(room, UNTOLD)[:, None], 0.0)
 
@@ -138,7 +138,7 @@ def _jackknife(left_out: np.ndarray, moves: np.ndarray, *, mirrored: bool) -> np
     n = len(left_out)
     moved = moves[:, :, None] * left_out[:, None, :]
     if mirrored:
-        # Complements are left out together: their moves add up before they are squared
+        # Complements are left out together, so their moves are added before they are squared
         moved = moved[: n // 2] + moved[n // 2 :]
     return np.asarray(np.sqrt((moved**2).sum(axis=0)))
 

@@ -1,4 +1,4 @@
-"""One game, one question, the settings of the answer, and the coalitions called so far."""
+"""Hold a sampling problem: game, index, settings, and the coalitions called so far."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from exactshap.solvers.sampled.process import level_start, needs_even
 
 @dataclass(frozen=True)
 class SamplingSettings:
-    """How to sample and to regress; see :func:`exactshap.solvers.sampled._regression.solve_regression`."""
+    """Hold settings of sampling and regression; see :func:`exactshap.solvers.sampled._regression.solve_regression`."""
 
     estimator: str = "auto"
     polynomial_order: int | None = None
@@ -29,7 +29,7 @@ class SamplingSettings:
     start_relevance: float | None = None
 
 
-# other people's names for special cases
+# names of special cases in the literature
 NAMED: dict[str, dict[str, Any]] = {
     "kernelshap": {"estimator": "polynomial", "polynomial_order": 1, "frontier": None},
     "kadd-shap": {"estimator": "polynomial", "polynomial_order": 2, "pairing": False, "frontier": None},
@@ -46,7 +46,7 @@ SAMPLINGS: dict[str, Callable[[int, int], np.ndarray]] = {
 
 @dataclass
 class RegressionProblem:
-    """One game, one question, and the coalitions called so far: ``inside`` are their values, ``outside`` their complements' if paired."""
+    """Hold game, index and coalitions called so far: ``inside`` are their values, ``outside`` their complements' if paired."""
 
     calls: Calls
     rng: np.random.Generator
@@ -77,7 +77,7 @@ class RegressionProblem:
 
     @cached_property
     def draws(self) -> Draws:
-        """The coalitions of the unbiased estimator."""
+        """Return the coalitions of the unbiased estimator."""
         return Draws(self.n_players)
 
     @property
@@ -86,7 +86,7 @@ class RegressionProblem:
 
     @property
     def sees_even(self) -> bool:
-        """Whether the values see the even half of the game."""
+        """Say whether the values depend on the even half of the game."""
         return not self.is_shapley and needs_even(self.semivalue, self.n_players, self.order)
 
     def solution(self, values: np.ndarray, std_error: np.ndarray, method: str) -> Part:
@@ -96,7 +96,7 @@ class RegressionProblem:
     def grow(self, n_calls: int) -> None:
         """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been called."""
         if len(self.masks) == 0:
-            # Decided by the first calls, as the later ones are regressed with them
+            # Decided at the first calls, as later ones are regressed with them
             self.paired = self._pairs(n_calls)
         n_wanted = (n_calls - 2) // (2 if self.paired else 1)
         if self.independent and self.n_players > 1:
@@ -104,11 +104,11 @@ class RegressionProblem:
         elif (wanted := n_wanted - len(self.masks)) > 0 and self.n_players > 1:
             self.add(self._distinct(wanted))
         elif len(self.masks) == 0:
-            # Nothing to draw, but the full and the empty coalition have to be called
+            # Nothing to draw, but the full and the empty coalition must be called
             self.add(self.masks)
 
     def _draw(self, n_wanted: int) -> None:
-        """Ask the game for independent draws, ``n_wanted`` in all."""
+        """Call the game on independent draws, ``n_wanted`` in all."""
         self.draws.grow(n_wanted, self.rng)
         self.masks = self.draws.masks
         pairs = np.concatenate([self.draws.listed, self.masks])
@@ -123,12 +123,12 @@ class RegressionProblem:
         self.masks, self.inside, self.outside = np.concatenate([self.masks, masks]), inside, outside
 
     def part(self) -> None:
-        """Take the pairs that were called for coalitions on their own, to which others may be added."""
+        """Treat the called pairs as single coalitions, to which others may be added."""
         self.masks, self.inside = np.concatenate([self.masks, ~self.masks]), np.concatenate([self.inside, self.outside])
         self.outside, self.paired = self.outside[:0], False
 
     def _call(self, masks: np.ndarray) -> np.ndarray:
-        """Return what the game says of coalitions; the full and the empty one are called with the first of them."""
+        """Return the game's values of coalitions; the full and the empty one are called with the first of them."""
         ends = np.array([[False], [True]]).repeat(self.n_players, axis=1)
         values = self.calls(np.concatenate([ends, masks]))
         self.empty, self.full = values[:2]
@@ -149,7 +149,7 @@ class RegressionProblem:
         fresh, again = self._drawn(wanted)
         if len(fresh) <= wanted:
             return fresh
-        # sizes were drawn for all calls: earlier ones stand for as many
+        # sizes were drawn for all calls, so earlier ones count
         called = self._of_sizes(self.masks) - self._of_sizes(again)
         fresh = fresh[self.rng.permutation(len(fresh))]
         sizes = sizes_of(fresh, paired=self.paired)
@@ -159,20 +159,20 @@ class RegressionProblem:
         return fresh[self.rng.permutation(kept)[:wanted]]
 
     def unseen(self, least: int) -> np.ndarray:
-        """Return at least so many coalitions (or pairs) that were not called yet, if there are as many, drawn by size, in order of size."""
+        """Return at least so many uncalled coalitions (or pairs), if there are as many, drawn and ordered by size."""
         return self._drawn(least)[0]
 
     def _drawn(self, least: int) -> tuple[np.ndarray, np.ndarray]:
         """Return coalitions drawn by size, as many as were called and ``least`` more: those not called yet, and the others."""
         groups = strata(self.n_players, paired=self.paired, size_weights=self._size_weights())
         drawn = draw(self.n_players, least + len(self.masks), self.rng, groups, paired=self.paired)
-        # A pair is known by either of its halves
+        # A pair is identified by either of its halves
         seen = {*keys_of(self.masks), *(keys_of(~self.masks) if self.paired else [])}
         is_new = np.array([name not in seen for name in keys_of(drawn)], bool)
         return drawn[is_new], drawn[~is_new]
 
     def _of_sizes(self, masks: np.ndarray) -> np.ndarray:
-        """Return how many coalitions there are of each size, (n_players + 1,)."""
+        """Return the number of coalitions of each size, (n_players + 1,)."""
         return np.bincount(sizes_of(masks, paired=self.paired), minlength=self.n_players + 1)
 
     def _size_weights(self) -> np.ndarray:

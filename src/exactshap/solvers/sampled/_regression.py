@@ -1,4 +1,4 @@
-"""Games behind a function: sampled coalitions, a regression of them, and a standard error for every value."""
+"""Solve games by sampled coalitions and a regression, with a standard error for every value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from exactshap.solvers.sampled.process import MAX_ROWS
 # Calls, and 2 d more, when neither a budget nor a tolerance is given
 DEFAULT_CALLS = 2048
 MAX_PLAYERS = 5000  # more were never compared with known values
-# Weights of calls and sets, what each call says of each set: 16 GiB
+# Weights of each call in each set: 16 GiB
 MAX_WEIGHTS = 2**31
 USED_BY = {
     "polynomial_order": ("polynomial",),
@@ -33,7 +33,7 @@ USED_BY = {
     "relevance_rows": ("auto", "process"),
     "start_relevance": ("auto", "process"),
 }
-# Calls at most when a tolerance is given without a budget
+# Most calls when a tolerance is given without a budget
 TOLERANCE_CALLS = 200_000
 
 
@@ -121,7 +121,7 @@ def read_settings(settings: dict[str, Any]) -> SamplingSettings:
                 )
             )
     fixed = NAMED.get(str(settings.get("estimator")), {})
-    # A named special case wins here; a setting that it would override is refused below
+    # A named special case takes precedence here; a setting that it would override is refused below
     chosen = SamplingSettings(**{**settings, **fixed})
     for name, known in (("estimator", {**ESTIMATORS, **NAMED}), ("sampling", SAMPLINGS), ("surrogate", SURROGATES)):
         value = getattr(chosen, name)
@@ -149,7 +149,7 @@ def _check_start(total: Any) -> None:
 
 
 def _check_used(settings: dict[str, Any], estimator: str, fixed: dict[str, Any]) -> None:
-    """Refuse settings that would do nothing: another estimator's, and those that a named special case has made its own."""
+    """Refuse settings without effect: those of other estimators, and those fixed by a named special case."""
     for name, owners in USED_BY.items():
         given = settings.get(name)
         if given is None:
@@ -163,7 +163,7 @@ def _check_used(settings: dict[str, Any], estimator: str, fixed: dict[str, Any])
 
 
 def most_calls(n_players: int, budget: int | None, tol: float | None) -> int:
-    """Return how many calls are made at most; refuse budgets and tolerances that are none."""
+    """Return the largest number of calls; refuse invalid budgets and tolerances."""
     is_number = isinstance(tol, (int, float, np.number)) and not isinstance(tol, bool)
     if tol is not None and not (is_number and np.isfinite(tol) and tol > 0):
         raise InputError(message("The 'tol' parameter must be a finite float > 0", f"Got {tol!r}"))
@@ -181,7 +181,7 @@ def most_calls(n_players: int, budget: int | None, tol: float | None) -> int:
 
 
 def _within_reach(limit: int, estimator: str, budget: int | None) -> int:
-    """Return the calls that the estimator can use: the process' factorisation grows with their cube."""
+    """Return the calls that the estimator can use; the cost of the process grows with their cube."""
     most = 2 * MAX_ROWS
     if limit <= most or estimator not in ("auto", "process"):
         return limit
@@ -216,8 +216,8 @@ def _until(problem: RegressionProblem, limit: int, tol: float | None) -> Part:
     estimator = ESTIMATORS[problem.settings.estimator]
     while True:
         grow(problem, n_calls, limit)
-        with single_threaded_blas():  # as for rows on threads, which would else get other bits
-            estimate = estimator(problem)  # all coalitions are known: the function is not called in here
+        with single_threaded_blas():  # as for rows on threads, which would otherwise get other bits
+            estimate = estimator(problem)  # all coalitions are known, so the function is not called here
         largest = float(np.max(np.asarray(estimate.std_error), initial=0.0))
         if tol is None or n_calls >= limit or largest <= tol:
             break
@@ -251,11 +251,11 @@ def _finish(estimate: Part, game: Game, problem: RegressionProblem) -> Solution:
 
 
 def _shares(estimate: Part, order: int) -> np.ndarray:
-    r"""Return which share (n_sets, n_outputs) of what values miss of their sum each of them gets.
+    r"""Return the share (n_sets, n_outputs) of each value in the residual of their sum.
 
     .. math:: s_T^2 \Big/ \sum_U s_U^2
 
-    with the standard errors s where there are sets of several sizes: what is known must not be moved by what is not.
+    with the standard errors s if there are sets of several sizes, so that exact values do not change.
     """
     equal = np.full(estimate.values.shape, 1.0 / len(estimate.values))
     if order == 1:
@@ -263,5 +263,5 @@ def _shares(estimate: Part, order: int) -> np.ndarray:
     errors = np.asarray(estimate.std_error)
     largest = errors.max(axis=0)
     known = (largest > 0) & np.isfinite(largest)
-    squares = (errors / np.where(known, largest, 1.0)) ** 2  # at most 1: those of the errors themselves might overflow
+    squares = (errors / np.where(known, largest, 1.0)) ** 2  # at most 1, as squares of the errors themselves might overflow
     return np.where(known, squares / np.where(known, squares.sum(axis=0), 1.0), equal)

@@ -1,8 +1,8 @@
-r"""Which coalitions are called: stratified by size, in pairs with their complements, never twice; small samples are placed.
+r"""Choose coalitions to call: stratified by size, in pairs with their complements, never twice; small samples are placed.
 
-:math:`C(d, s)` leaves the range of floats beyond 1020 players, and :math:`1 / C(d, s)` with it. What is estimated depends on
-products of the two alone, so that a size with a number of more than 1015 bits counts in units of :math:`2^{e_s}`: its number is
-divided by that, the weight of one of its coalitions multiplied. Up to 1020 players all :math:`e_s` are 0; scaled numbers stay above
+:math:`C(d, s)` leaves the range of floats beyond 1020 players, and :math:`1 / C(d, s)` with it. Estimates depend on
+products of the two only, so a size with a number of more than 1015 bits is counted in units of :math:`2^{e_s}`: its number is
+divided by that, and the weight of its coalitions multiplied. Up to 1020 players all :math:`e_s` are 0; scaled numbers stay above
 :math:`2^{999}`, so that a size that can be drawn to the end is known to be one.
 """
 
@@ -30,7 +30,7 @@ BLOCK = 2**20
 MAX_LISTED = 200_000
 # Pairs that are placed one by one; the work grows with the cube of their number
 MAX_DESIGNED = 800
-# What designs assume of interactions that no kernel of low order explains (tuned)
+# White part that designs assume, for interactions that no kernel of low order explains (tuned)
 DESIGN_WHITE = {True: 3e-3, False: 0.1}
 # Pairs up to which there are four candidates for each place, two beyond
 PAIRS_OF_FOUR_CANDIDATES = 400
@@ -103,7 +103,7 @@ def scaled_weights(semivalue: Semivalue, n_players: int, size: int, order: int) 
 
 @dataclass(frozen=True)
 class Strata:
-    """Coalitions by size: ``sizes`` (n_strata,), how many there are of each, and their share of the sample."""
+    """Hold strata of coalitions: ``sizes`` (n_strata,), their numbers, and their shares of the sample."""
 
     sizes: np.ndarray
     counts: np.ndarray  # float; beyond 2^1015 in units of some power of two
@@ -130,7 +130,7 @@ def strata(n_players: int, *, paired: bool, size_weights: np.ndarray | None = No
 
 
 def quotas(groups: Strata, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Return how many to draw of each stratum: proportional to the shares, never more than there are (the border trick)."""
+    """Return the draws of each stratum, proportional to the shares and at most its number (the border trick)."""
     wanted, n = shares_of(groups, n)[0], int(min(n, np.minimum(groups.counts, n).sum()))
     whole = np.floor(wanted + 1e-9)
     # systematic rounding: each stratum gets floor or ceil of its share, with the right expectation
@@ -140,14 +140,14 @@ def quotas(groups: Strata, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def shares_of(groups: Strata, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of each stratum in ``n`` draws, at most what there is, and which strata are drawn to the end."""
+    """Return the share of each stratum in ``n`` draws, at most its number, and which strata are exhausted."""
     n = int(min(n, np.minimum(groups.counts, n).sum()))
     wanted = np.zeros(len(groups.sizes))
     open_ = np.ones(len(wanted), bool)
     while open_.any():
         left = n - wanted[~open_].sum()
         wanted[open_] = left * groups.shares[open_] / groups.shares[open_].sum()
-        # Strata that are used up pass the rest of their share on, by which others may be used up: hence the loop
+        # Exhausted strata pass the rest of their share on, which may exhaust others: hence the loop
         full = open_ & (wanted >= groups.counts)
         if not full.any():
             break
@@ -157,7 +157,7 @@ def shares_of(groups: Strata, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _repair(whole: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:
-    """Make the sum exact: at most one stratum is one short or one over after systematic rounding."""
+    """Make the sum exact, as one stratum may be off by one after systematic rounding."""
     while whole.sum() != n:
         step = 1.0 if whole.sum() < n else -1.0
         room = counts - whole if step > 0 else whole
@@ -177,7 +177,7 @@ def draw(n_players: int, n: int, rng: np.random.Generator, groups: Strata, *, pa
 
 def _of_size(n_players: int, size: int, count: int, rng: np.random.Generator, *, halved: bool) -> np.ndarray:
     total = math.comb(n_players, size) // (2 if halved else 1)
-    # A large part of all: drawing until they are distinct would mostly repeat
+    # For a large part of all, drawing until distinct would mostly repeat
     if total <= MAX_LISTED and count * 4 > total:
         masks = listed(n_players, size)[:total]  # with halved, the first half holds player 0
         return masks[np.sort(rng.choice(total, count, replace=False))]
@@ -185,11 +185,11 @@ def _of_size(n_players: int, size: int, count: int, rng: np.random.Generator, *,
     while len(distinct) < count:
         block = _uniform(n_players, np.full(2 * (count - len(distinct)), size), rng)
         if halved:
-            # Of each pair the half that holds player 0: those without it become their complements
+            # The half of each pair with player 0: coalitions without it become their complements
             block ^= ~block[:, :1]
         distinct = np.concatenate([distinct, block])
         last_first = np.arange(len(distinct))[::-1]
-        # A dict keeps the last of equal keys: going backwards, that is the first that was drawn
+        # A dict keeps the last of equal keys: in reverse order, the first draw
         first = dict(zip(keys_of(distinct[last_first]), last_first.tolist(), strict=True))  # of those that are equal
         distinct = distinct[sorted(first.values())[:count]]
     return distinct
@@ -207,7 +207,7 @@ def listed(n_players: int, size: int) -> np.ndarray:
 
 def _uniform(n_players: int, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return one uniform coalition of each size."""
-    # Ranks of random numbers are a random order of the players, and its first s players a uniform coalition
+    # Ranks of random numbers are a random order of players, the first s of which are a uniform coalition
     ranks = rng.random((len(sizes), n_players)).argsort(axis=1).argsort(axis=1)
     return ranks < sizes[:, None]
 
@@ -223,7 +223,7 @@ def draw_independent(
 
 
 def sizes_of(masks: np.ndarray, *, paired: bool) -> np.ndarray:
-    """Return the size (n_masks,) of each coalition; of pairs that of the smaller of two complements."""
+    """Return the size (n_masks,) of each coalition, or of the smaller complement of each pair."""
     sizes = masks.sum(axis=1)
     return np.asarray(np.minimum(sizes, masks.shape[1] - sizes) if paired else sizes)
 
@@ -258,10 +258,10 @@ def _designed(n_players: int, n: int, paired: bool, of_each_size: int) -> np.nda
 
 
 def design(n_players: int, n: int, rng: np.random.Generator, *, paired: bool, every_size: bool = False) -> np.ndarray:
-    """Return coalitions for a process: small samples are placed one by one where they tell most, larger ones drawn by size.
+    """Return coalitions for a process: small samples placed one by one where most informative, larger ones drawn by size.
 
-    Nothing here depends on the game, so that one design serves every row of a seed. With ``every_size`` pairs of every size are
-    among those that are placed, so that what is believed of a size is held against calls.
+    The design does not depend on the game, so that all rows of a seed share it. With ``every_size`` pairs of every size are
+    placed, so that the model of each size is checked by calls.
     """
     if n > MAX_DESIGNED:
         return draw(n_players, n, rng, strata(n_players, paired=paired), paired=paired)
@@ -291,7 +291,7 @@ def leverage_scores(n_players: int, order: int) -> np.ndarray:
     gram = gram - gram.mean(axis=0)
     gram = gram - gram.mean(axis=1, keepdims=True)
     inverse = np.linalg.pinv(gram, rcond=1e-11, hermitian=True)
-    prefixes = np.tri(d - 1, d, dtype=bool)  # one coalition of each size: symmetry does the rest
+    prefixes = np.tri(d - 1, d, dtype=bool)  # one coalition of each size is enough by symmetry
     columns = unanimity_columns(prefixes, sets)
     columns = columns - columns.mean(axis=1, keepdims=True)
     scores = size_counts(d)[1:-1] * mu * np.einsum("sp,pq,sq->s", columns, inverse, columns)
@@ -325,15 +325,15 @@ def place_pairs(
     variance = np.full(len(points), _covariances_with(points[:1], 0, theta, sign)[0] + white)
     n_steps = n_known + min(n_pairs, len(candidates))
     explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)
-    work = np.empty_like(gain)  # with many players these passes wait for memory, the more so for fresh memory
+    work = np.empty_like(gain)  # with many players these passes are bound by memory, even more by fresh memory
     is_open = np.arange(len(points)) >= n_known
     sizes = sizes_of(np.concatenate([known, candidates]), paired=True)
-    owed = np.minimum(np.bincount(sizes[n_known:]), of_each_size)  # pairs of each size that are to be placed yet
+    owed = np.minimum(np.bincount(sizes[n_known:]), of_each_size)  # pairs of each size that are still to be placed
     for step in range(n_steps):
-        # The first steps condition on what was called already and choose nothing
+        # The first steps only condition on earlier calls
         if step >= n_known:
             reductions = np.square(gain, out=work).sum(axis=1) / variance
-            # Once as many pairs are owed as places are left, only sizes that lack pairs may come
+            # Once the missing pairs fill all places left, only sizes that lack pairs are allowed
             free = is_open & (owed[sizes] > 0) if owed.sum() >= n_steps - step else is_open
             chosen[step] = np.where(free, reductions, -1.0).argmax()
             owed[sizes[chosen[step]]] -= owed[sizes[chosen[step]]] > 0
@@ -352,8 +352,8 @@ def place_pairs(
 def _covariances_with(points: np.ndarray, row: int, theta: np.ndarray, sign: int) -> np.ndarray:
     """Return the covariances (n_points,) with one row, by two exponentials.
 
-    Coalitions that tell as much are many where relevances are equal, and rounding decides between them: a formula that rounds otherwise,
-    as that of ``covariance`` does, would place others.
+    With equal relevances many coalitions are equally informative, and rounding decides between them: another formula, such as
+    that of ``covariance``, would place others.
     """
     gram, total = ((points * theta) @ points[row : row + 1].T)[:, 0], theta.sum()
     column = np.exp(0.5 * (gram - total))
@@ -368,7 +368,7 @@ def _value_covariances(points: np.ndarray, theta: np.ndarray, white: float, sign
     nodes, weights = find("shapley").rule(degree=min(n_players - 1, 31))
     players = np.arange(n_players)[:, None]
     covariances = functionals(points, np.tanh(theta / 2.0), players, nodes, weights)
-    if sign:  # single coalitions are too few to learn a white part: it would put all of them on the border
+    if sign:  # single coalitions are too few to learn a white part, which would put all of them on the border
         exact = find("shapley").weights(n_players)
         covariances += white * white_functionals(points, players, exact, sign)
     return covariances
@@ -376,7 +376,7 @@ def _value_covariances(points: np.ndarray, theta: np.ndarray, white: float, sign
 
 @dataclass
 class Draws:
-    r"""Pairs of complements: those of small groups are listed, those of the other sizes drawn, with replacement.
+    r"""Hold pairs of complements: those of small groups are listed, those of other sizes drawn with replacement.
 
     ``listed (n_listed, n_players)`` are all pairs of the sizes of which even draws would want as many as there are, one half of each.
     The other sizes (``is_drawn``, for sizes 0..d) are equally probable. A pair that is drawn again is not called again and counts
@@ -402,16 +402,16 @@ class Draws:
 
     @property
     def complete(self) -> bool:
-        """Whether all pairs are listed."""
+        """Say whether all pairs are listed."""
         return not self.is_drawn[1:-1].any()
 
     @property
     def probability(self) -> np.ndarray:
-        """Probability of one drawn coalition of each size, times 2^e_s, of shape (n_players + 1,)."""
+        """Return the probability of one drawn coalition of each size, times 2^e_s, of shape (n_players + 1,)."""
         return self.is_drawn / self.is_drawn[1:-1].sum() / size_counts(self.n_players)
 
     def grow(self, n_pairs: int, rng: np.random.Generator) -> None:
-        """List and draw ``n_pairs`` pairs in all; what was drawn before stays, but for sizes that are now listed."""
+        """List and draw ``n_pairs`` pairs in all; earlier draws stay, except of sizes that are now listed."""
         groups = strata(self.n_players, paired=True)
         sizes = groups.sizes[shares_of(groups, n_pairs)[1]]
         # The empty piece in front keeps the shape where no size is listed
@@ -421,7 +421,7 @@ class Draws:
         self.n_certain = 0 if self.complete else n_pairs - len(self.listed)
         first = _first_places(self.stream)
         while not self.complete and len(first) <= self.n_certain:
-            # Ever larger blocks: the more were drawn before, the fewer of the next ones are new
+            # Growing blocks, as ever fewer of the next draws are new
             n_more = max(self.n_certain - len(first), len(self.stream) // 4, DRAWS_AT_ONCE)
             more = draw_independent(self.n_players, n_more, rng, self.is_drawn[1:-1])[0]
             self.stream = np.concatenate([self.stream, more])
@@ -437,6 +437,6 @@ def _pairs_of(n_players: int, size: int) -> np.ndarray:
 
 
 def _first_places(masks: np.ndarray) -> np.ndarray:
-    """Return where each pair comes up for the first time, ascending."""
+    """Return the first position of each pair, ascending."""
     names = np.packbits(masks ^ ~masks[:, :1], axis=1)  # a pair by its half that holds player 0
     return np.sort(np.unique(names.view(np.dtype((np.void, names.shape[1]))), return_index=True)[1])

@@ -1,4 +1,4 @@
-"""Structured stand-ins for a game, fitted to sampled coalitions, with exact values of their own."""
+"""Fit structured surrogates of a game to sampled coalitions, with exact values."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from exactshap.solvers.core import count_sets
 from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled.process import CubeProcess, fit_process
 
-# So many pairs decide the relevances, a third of all if that is more; all pairs decide the values
+# Pairs that decide the relevances, or a third of all if that is more; all pairs decide the values
 RELEVANCE_ROWS = 1000
 MOST_RELEVANCE_ROWS = 3000
 MAX_ITERATIONS = 25
 
 
 class Surrogate(NamedTuple):
-    """What predicts coalitions and has exact values."""
+    """Predict coalitions by a game with exact values."""
 
     predict: Callable[[np.ndarray], np.ndarray]  # from masks to (n_masks, n_outputs)
     values: Callable[[Semivalue, int], np.ndarray]  # of an index and an order: (n_sets, n_outputs)
@@ -36,7 +36,7 @@ def game_values(game: ProductGame, semivalue: Semivalue, order: int) -> np.ndarr
 
 def posterior(problem: RegressionProblem, relevance_rows: int | None = None) -> CubeProcess:
     """Return the process given all calls so far, its relevances fitted to at most so many rows."""
-    known = 1 if problem.paired else 2  # the full coalition, and the empty one where it is not the full one's complement
+    known = 1 if problem.paired else 2  # the full coalition, and the empty one unless pairs include it
     ends = np.array([[True] * problem.n_players, [False] * problem.n_players])
     masks = np.concatenate([ends[:known], problem.masks])
     most = problem.settings.relevance_rows or min(max(RELEVANCE_ROWS, len(masks) // 3), MOST_RELEVANCE_ROWS)
@@ -61,7 +61,7 @@ def _fit_process(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray, rng
 
 
 def _fit_boosting(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray, rng: np.random.Generator) -> Surrogate:
-    """Fit boosted trees on memberships, one model for each output: every leaf is a product of one-player indicators."""
+    """Fit boosted trees on memberships, one model per output; a leaf is a product of one-player indicators."""
     from sklearn.ensemble import GradientBoostingRegressor
 
     rows, targets = np.vstack([masks, ~masks]).astype(float), np.vstack([inside, outside])
@@ -79,7 +79,7 @@ def _fit_boosting(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray, rn
 
 
 def _game_of_trees(model: Model, n_players: int) -> ProductGame:
-    """Return boosted trees as a product game, up to its constant."""
+    """Return boosted trees as a product game up to a constant."""
     leaves = [leaf for tree in model.estimators_[:, 0] for leaf in _leaf_products(tree.tree_, n_players)]
     values, inside, outside = map(np.array, zip(*leaves, strict=True))
     return ProductGame(model.learning_rate * values[:, None], inside, outside)

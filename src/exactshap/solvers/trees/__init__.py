@@ -1,4 +1,4 @@
-"""Games of trees: tables per tree, paths or single leaves, whichever costs least."""
+"""Solve games of trees by tables, paths or single leaves, whichever costs least."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from exactshap.trees.ensemble import NodeArrays
 
 
 class Forest(NamedTuple):
-    """An ensemble as the solvers read it."""
+    """Hold an ensemble as the solvers read it."""
 
     tree_start: np.ndarray
     nodes: NodeArrays
@@ -20,12 +20,12 @@ class Forest(NamedTuple):
 
 
 def forest_of(trees: FlatTrees) -> Forest:
-    """Return what the solvers read of an ensemble."""
+    """Return the arrays of an ensemble that the solvers read."""
     return Forest(trees.tree_start, trees.nodes, trees.value)
 
 
 class Structure(NamedTuple):
-    """Per node: parent, player of its split (-1 at leaves), edges and distinct players above, splits and leaves below."""
+    """Hold per node: parent, player of its split (-1 at leaves), edges and distinct players above, splits and leaves below."""
 
     player_of_column: np.ndarray
     parent: np.ndarray
@@ -37,7 +37,7 @@ class Structure(NamedTuple):
 
     @property
     def n_path_players(self) -> int:
-        """The largest number of distinct players on one path."""
+        """Return the largest number of distinct players on one path."""
         return int(self.distinct.max(initial=0))
 
 
@@ -55,7 +55,7 @@ class Leaves(NamedTuple):
 
 
 class LeafParts(NamedTuple):
-    """Linear functions of leaves by player: each leaf's parts, and each part's terms, in compressed rows."""
+    """Hold linear functions of leaves by player: each leaf's parts, and each part's terms, in compressed rows."""
 
     part_start: np.ndarray
     player: np.ndarray
@@ -67,7 +67,7 @@ class LeafParts(NamedTuple):
 
 
 class LinearTables(NamedTuple):
-    """List each tabulated leaf's sets of players, as places among all sets, and where its cells start."""
+    """List each tabulated leaf's sets of players, as positions among all sets, and the start of its cells."""
 
     set_start: np.ndarray
     sets: np.ndarray
@@ -86,7 +86,7 @@ class Patterns(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """Subtrees that share one table. A row's code has one bit per player above the subtree and one per split inside."""
+    """Hold subtrees that share one table. A row's code has one bit per player above the subtree and one per split inside."""
 
     root: np.ndarray
     tree: np.ndarray

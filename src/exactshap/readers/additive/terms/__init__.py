@@ -1,4 +1,4 @@
-"""Terms of additive models: one file for each kind, and what binding them to a background and evaluating them costs."""
+"""Define terms of additive models, one file for each kind, with binding to a background and costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms that are tables over bins: the background becomes one small table for each coalition."""
+"""Define terms as tables over bins, with the background folded into one small table per coalition."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from exactshap.solvers.additive import Bins, LookedUp, Lookups, fill_fold
 
 @dataclass(frozen=True, eq=False)
 class BinnedTerms:
-    """Tables over bins: ``scores[l]`` of shape (n_bins, ..., n_outputs); a row is the number of its cell in each term (C order).
+    """Hold tables over bins: ``scores[l]`` (n_bins, ..., n_outputs); a row has the number of its cell in each term (C order).
 
-    ``training[l]``, where given, holds the weight of each cell: it is the background when no rows are.
+    ``training[l]``, if given, holds the weight of each cell, the default background.
     """
 
     columns: tuple[tuple[int, ...], ...]

@@ -1,4 +1,4 @@
-"""Terms of additive models, bound to a background: each kind knows how to get its coalition values cheaply.
+"""Bind terms of additive models to a background, each kind with its own cheap coalition values.
 
 A block holds terms of one kind. ``bind`` folds the background in once and gives an object with ``stacks(rows)``, which yields the
 coalition values of the terms of some rows:
@@ -39,21 +39,21 @@ BACKGROUND_CHUNK = 256
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Hold background rows as the terms see them; weights sum to one."""
+    """Hold encoded background rows with weights that sum to one."""
 
     rows: np.ndarray
     weights: np.ndarray
 
 
 class Bound(Protocol):
-    """A block bound to a background; where it has ``streams``, no value of a term is kept, so that rows need not be cut for it."""
+    """Describe a bound block; with ``streams`` it stores no values of terms, so that rows need not be cut."""
 
     def stacks(self, rows: np.ndarray) -> Iterable[Stack | LookedUp | Monomials]:
         """Yield the coalition values of the terms for some encoded rows."""
 
 
 class TermBlock(Protocol):
-    """Terms of one kind: ``columns`` of each, their values, and how to bind them."""
+    """Describe terms of one kind: ``columns`` of each, their values, and how to bind them."""
 
     @property
     def columns(self) -> Sequence[tuple[int, ...]]: ...
@@ -133,7 +133,7 @@ def row_products(rows: np.ndarray, tensor: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class LinearTerms:
-    """Every column times a coefficient: ``coefficients (n_columns, n_outputs)``."""
+    """Multiply every column by a coefficient: ``coefficients (n_columns, n_outputs)``."""
 
     coefficients: np.ndarray
 
@@ -168,7 +168,7 @@ class BoundLinear:
 
 @dataclass(frozen=True, eq=False)
 class ColumnTerms:
-    """Terms of one column each, evaluated together: ``function(rows) -> (n_rows, n_terms, n_outputs)``."""
+    """Evaluate terms of one column each together: ``function(rows) -> (n_rows, n_terms, n_outputs)``."""
 
     columns: tuple[tuple[int, ...], ...]
     function: Callable[[np.ndarray], np.ndarray]
@@ -208,7 +208,7 @@ LARGER = 16
 
 
 def calls_of_row(bound: object) -> float:
-    """Return how many evaluations one row costs."""
+    """Return the number of evaluations for one row."""
     return float(getattr(bound, "row_calls", 0.0))
 
 

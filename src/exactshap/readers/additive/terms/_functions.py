@@ -1,4 +1,4 @@
-"""Terms that are functions: products of one-column bases, contracted, and callables, evaluated on hybrid rows."""
+"""Define terms as functions: contracted products of one-column bases, and callables evaluated on hybrid rows."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class _BoundProducts:
 
 @dataclass(frozen=True, eq=False)
 class FunctionTerm:
-    """A user's function of some columns, checked at every call: ``function(values (n, k)) -> (n,) or (n, n_outputs)``."""
+    """Check every call of a user's function of some columns: ``function(values (n, k)) -> (n,) or (n, n_outputs)``."""
 
     columns: tuple[int, ...]
     function: Callable[[np.ndarray], Any]
@@ -164,7 +164,7 @@ class FunctionTerm:
 
 @dataclass(frozen=True, eq=False)
 class FunctionTerms:
-    """Terms that are only known by calling them."""
+    """Evaluate terms by calling them."""
 
     terms: tuple[FunctionTerm, ...]
 
@@ -208,7 +208,7 @@ def hybrid_means(term: FunctionTerm, values: np.ndarray, inside: np.ndarray, ref
 def _mean_over_background(term: FunctionTerm, values: np.ndarray, inside: np.ndarray, reference: Reference) -> np.ndarray:
     """Return f at the first background row plus the mean deviation.
 
-    The order of summation is the same for every coalition: a column that does not vary gets exactly nothing.
+    The order of summation is the same for every coalition, so that a constant column gets exactly zero.
     """
     origin, deviation = np.zeros(()), np.zeros(())
     for z in slices(len(reference.rows), BACKGROUND_CHUNK):

@@ -1,4 +1,4 @@
-r"""Homogeneous functions of two or three columns, interpolated with a proven error bound.
+r"""Interpolate homogeneous functions of two or three columns with a proven error bound.
 
 A function with :math:`f(s x) = s^p f(x)` for s > 0 is known from its values on the surface :math:`\max_j |x_j| = 1`. Its faces
 are squares (or edges): :math:`f(x) = r^p f(x / r)`, :math:`r = \max_j |x_j|`. On a face it is analytic. It is evaluated at N Chebyshev
@@ -34,7 +34,7 @@ from exactshap._native import kernel
 
 # Part of the largest value on the surface. Explanations promise 1e-8 of the largest value, for sums of terms.
 TARGET_ERROR = 5e-12
-# Points that say how large the function is at least.
+# Points for a lower bound of the function's magnitude.
 PROBED_POINTS = 256
 MAX_NODES = 256
 # Points of a narrow cell in each direction, and how many cells across a face at most.
@@ -46,7 +46,7 @@ fill_hybrid_means = kernel("additive.fill_hybrid_means(X, background, weights, i
 
 @dataclass(frozen=True)
 class Growth:
-    """How a function of ``n_columns`` columns grows for complex rows: |f| <= ``norm`` * ``theta(radius, tilt)``, tilt <= ``largest_tilt``."""
+    """Bound a function of ``n_columns`` columns for complex rows: |f| <= ``norm`` * ``theta(radius, tilt)``, tilt <= ``largest_tilt``."""
 
     n_columns: int
     degree: int

@@ -1,4 +1,4 @@
-"""Terms that are products of powers of columns."""
+"""Define terms as products of powers of columns."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class _MonomialsOfSize:
 
     @property
     def are_streamed(self) -> bool:
-        """Whether the solver makes the coalition values of so many players itself."""
+        """Say whether the solver computes the coalition values of that many players itself."""
         return 1 <= self.columns.shape[1] <= Monomials.MOST_PLAYERS
 
     def factors(self, rows: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Gaussian process over coalitions: relevances of players, covariances on the hypercube, posterior values."""
+"""Fit a Gaussian process over coalitions: relevances of players, covariances, posterior values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Covariances of a process over coalitions, from the two sides of a pair, and what the rows say of its hyperparameters."""
+"""Compute covariances of a process over coalitions, and the evidence of rows for its hyperparameters."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ fill_weighted = kernel("sampled.fill_weighted(inverse, dual, scaled, difference)
 fill_singles = kernel("sampled.fill_singles(points, rho, nodes, weights, sign, out)")
 correct_curvature = kernel("sampled.correct_curvature(curvature, steps, turns, convex)")
 
-# On the diagonal, relative to the kernel's variance of 1: far below any white part worth having
+# Jitter on the diagonal, relative to the kernel's variance of 1: far below any useful white part
 JITTER = 1e-10
-# Rows of a covariance that are worked out at once
+# Rows of a covariance that are computed at once
 BLOCK_ROWS = 256
 # Sum of theta up to which k(x, -x') = exp(-sum of theta) / k(x, x') neither over- nor underflows
 LONGEST_SPREAD = 600.0
-# weak priors, which decide when there are few rows: log theta around its mean, that mean around log(1 / (2 d)), log tau
+# weak priors, which matter for few rows: log theta around its mean, that mean around log(1 / (2 d)), log tau
 SPREAD, LEVEL_SPREAD, WHITE_SPREAD, TYPICAL_WHITE = 1.0, 1.0, 3.0, 3e-3
-# Outputs that the curvature is taken from, at most: a rough idea of it is enough
+# Most outputs in the curvature, of which an approximation is enough
 COUNTED_OUTPUTS = 8
 # The value where the covariance cannot be factorised
 IMPOSSIBLE = 1e25
 
-Slopes = Callable[[], tuple[np.ndarray, np.ndarray]]  # gradient and curvature, worked out where they are needed
+Slopes = Callable[[], tuple[np.ndarray, np.ndarray]]  # gradient and curvature, computed on demand
 
 
 def covariance(points: np.ndarray, others: np.ndarray, theta: np.ndarray, sign: int) -> np.ndarray:
@@ -38,7 +38,7 @@ def covariance(points: np.ndarray, others: np.ndarray, theta: np.ndarray, sign: 
     spread, share, constant = theta.sum(), 0.5 if sign else 1.0, float(sign >= 0)
     matrix = np.asarray((points * (0.5 * theta)) @ others.T)
     if spread < LONGEST_SPREAD:
-        # k(x, -x') = exp(-spread) / k(x, x'): one exponential of an entry serves both sides
+        # k(x, -x') = exp(-spread) / k(x, x'): one exponential per entry is enough
         scale = share * np.exp(-0.5 * spread)
         fill_sums(scale, sign * scale, constant, np.exp(matrix, out=matrix))
         return matrix
@@ -70,7 +70,7 @@ def covariance_and_slopes(
 
 
 def _half_of_covariance(points: np.ndarray, theta: np.ndarray, sign: int, white: float) -> np.ndarray:
-    """Return K (n, n) on and above its diagonal, in blocks of rows that stay close at hand; below them nothing is set."""
+    """Return K (n, n) on and above its diagonal, in blocks of rows that fit the cache; the rest is not set."""
     matrix = np.empty((len(points), len(points)))
     for start in range(0, len(points), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
@@ -80,14 +80,14 @@ def _half_of_covariance(points: np.ndarray, theta: np.ndarray, sign: int, white:
 
 
 def factorise(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return the lower Cholesky factor L, K = L L^T, in the place of K, and whether it failed; above its diagonal is no zero."""
+    """Replace K = L L^T by its lower Cholesky factor, return it and whether that failed; entries above are arbitrary."""
     factor = matrix.T  # in LAPACK's order
     return factor, factorise_lower(factor)
 
 
 @dataclass(frozen=True, eq=False)
 class Half:
-    """What is regressed: ``sign`` -1 is (v(S) - v(D - S)) / 2, +1 the same with a plus, 0 the game itself at single coalitions."""
+    """Hold one half of the game: ``sign`` -1 is (v(S) - v(D - S)) / 2, +1 the same with a plus, 0 the game at single coalitions."""
 
     sign: int
     target: np.ndarray  # (n_pairs, n_outputs), scaled
@@ -111,7 +111,7 @@ class Half:
 
 @dataclass(frozen=True, eq=False)
 class FittedHalf:
-    """A half given its values at some rows."""
+    """Condition a half on its values at some rows."""
 
     half: Half
     factor: np.ndarray  # lower Cholesky factor (n_pairs, n_pairs); what stands above its diagonal means nothing
@@ -135,7 +135,7 @@ class FittedHalf:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    r"""One half's negative log marginal likelihood of log theta and log tau, its scales profiled out.
+    r"""Compute one half's negative log marginal likelihood of log theta and log tau, with scales profiled out.
 
     .. math:: \tfrac12 \sum_k \bigl(m \log \hat\sigma_k^2 + \log |K|\bigr), \qquad \hat\sigma_k^2 = y_k^\top K^{-1} y_k / m
     """
@@ -164,7 +164,7 @@ class Evidence:
         return float(0.5 * (len(self.points) * np.log(self.variance).sum() + len(self.variance) * log_determinant))
 
     def take_slopes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return gradient (d + 1,) and curvature (d + 1, d + 1); the room that they were worked out in is used up."""
+        """Return gradient (d + 1,) and curvature (d + 1, d + 1), overwriting the work space."""
         inverse_factor = invert_triangle(self.factor, self.work[2].T)
         curvature = self._curvature(inverse_factor)
         return self._take_gradient(inverse_factor), curvature
@@ -175,8 +175,8 @@ class Evidence:
         .. math:: \sum_k \frac{1}{2 \hat\sigma_k^2} \Bigl(V_k^\top K^{-1} V_k -
                   \frac{V_k^\top \alpha_k \alpha_k^\top V_k}{m \hat\sigma_k^2}\Bigr), \qquad V_k = (\partial_i K\, \alpha_k)_i
 
-        "Average information" (Gilmour, Thompson & Cullis 1995, Biometrics 51, 1440-1450), less what the profiled scale takes: never
-        negative, and two products with d columns are its whole price.
+        "Average information" (Gilmour, Thompson & Cullis 1995, Biometrics 51, 1440-1450), minus the part of the profiled scale: never
+        negative, at the cost of two products with d columns.
         """
         m, n_outputs = self.dual.shape
         counted = range(0, n_outputs, -(-n_outputs // COUNTED_OUTPUTS))
@@ -204,7 +204,7 @@ class Evidence:
         return moved.T
 
     def _take_gradient(self, inverse_factor: np.ndarray) -> np.ndarray:
-        r"""Return tr(D dK) for every log, of the slope D of the value in the covariance; both inverses are used up.
+        r"""Return tr(D dK) for every log, with D the derivative in the covariance; both inverses are overwritten.
 
         .. math:: D = \tfrac12 \Bigl(n\, K^{-1} - \sum_k \alpha_k \alpha_k^\top / \hat\sigma_k^2\Bigr) \quad (n\ \text{outputs}), \qquad
                   \mathrm{tr}\, D K = \tfrac12 \Bigl(n m - \sum_k y_k^\top \alpha_k / \hat\sigma_k^2\Bigr)
@@ -224,20 +224,20 @@ class Evidence:
         return np.append(0.5 * self.theta * (sums - total), trace * self.white)
 
     def _of_ones(self, inverse_factor: np.ndarray, scaled: np.ndarray) -> float:
-        """Return the sum of all entries of D: what the free constant of an even half adds to tr D K."""
+        """Return the sum of all entries of D, which the free constant of an even half adds to tr D K."""
         ones = multiply_by_lower(inverse_factor, np.ones((len(inverse_factor), 1)))  # L^-1 1
         return 0.5 * float(self.dual.shape[1] * (ones**2).sum() - (self.dual.sum(axis=0) * scaled.sum(axis=0)).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The negative log posterior of log theta (d,) and log tau, given the halves' values at ``points`` (m, d)."""
+    """Compute the negative log posterior of log theta (d,) and log tau, given the halves' values at ``points`` (m, d)."""
 
     points: np.ndarray
     halves: list[Half]
     typical: np.ndarray = field(init=False)
     precision: np.ndarray = field(init=False)  # of the prior (d + 1, d + 1)
-    work: np.ndarray = field(init=False)  # (n_halves, 3, m, m) for all evaluations: fresh room doubles the time of small ones
+    work: np.ndarray = field(init=False)  # (n_halves, 3, m, m) for all evaluations: fresh memory doubles the time of small ones
 
     def __post_init__(self) -> None:
         m, d = self.points.shape
@@ -252,11 +252,11 @@ class Posterior:
 
     @classmethod
     def of(cls, points: np.ndarray, halves: list[Half], rows: np.ndarray) -> Posterior:
-        """Return what some rows (n_rows,) say."""
+        """Return the posterior given some rows (n_rows,)."""
         return cls(points[rows], [half.rows(rows) for half in halves])
 
     def __call__(self, logs: np.ndarray) -> tuple[float, Slopes]:
-        """Return its value, and a function for its gradient (d + 1,) and roughly its curvature (d + 1, d + 1)."""
+        """Return its value, and a function for its gradient (d + 1,) and approximate curvature (d + 1, d + 1)."""
         value, slopes = self.evidence(logs)
         pull = self.precision @ (logs - self.typical)
 
@@ -267,11 +267,11 @@ class Posterior:
         return value + 0.5 * float(pull @ (logs - self.typical)), more_slopes
 
     def evidence(self, logs: np.ndarray) -> tuple[float, Slopes]:
-        """Return what the rows say, without the prior; the slopes before the next evaluation, which uses the same room."""
+        """Return the evidence without the prior; take its slopes before the next evaluation, which reuses the memory."""
         theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
         evidences = [Evidence.at(self.points, *each, theta, white) for each in zip(self.halves, self.work, strict=True)]
         halves = [evidence for evidence in evidences if evidence is not None]
-        # A value that no step can accept: the search tries a shorter one
+        # An unacceptable value, so that the search tries a shorter step
         if len(halves) < len(evidences):
             return IMPOSSIBLE, lambda: (np.zeros(len(logs)), np.zeros((len(logs), len(logs))))
 

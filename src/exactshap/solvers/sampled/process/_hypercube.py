@@ -1,4 +1,4 @@
-r"""Gaussian processes over coalitions: a Bayesian polynomial regression of every order at once.
+r"""Fit Gaussian processes over coalitions, a Bayesian polynomial regression of every order at once.
 
 With :math:`x = 2 S - 1 \in \{-1, 1\}^d` the kernel of one game is a product, one relevance :math:`\theta_j` per player,
 
@@ -10,7 +10,7 @@ that is, independent coefficients of all :math:`2^d` Walsh characters, of varian
 posterior mean passes through every observed value and is the game itself once all coalitions are observed.
 
 A pair of complementary coalitions splits the game into an odd and an even half, independent of each other under this kernel;
-symmetric measures (Shapley, Banzhaf) see the odd half only, with half the rows. The posterior mean is a sum of products of
+symmetric measures (Shapley, Banzhaf) depend on the odd half only, with half the rows. The posterior mean is a sum of products of
 one-player factors: its values of any index are exact by quadrature on a ``ProductGame``.
 """
 
@@ -30,21 +30,21 @@ from exactshap.solvers.core import enough_nodes, sets_by_size
 from exactshap.solvers.sampled.process._evidence import FittedHalf, Half, covariance, fill_singles
 from exactshap.solvers.sampled.process._relevance import evenly_spaced, find_relevances
 
-# Rows that are left out to judge errors: inverting their block takes as long as factorising it
+# Rows that are left out to estimate errors: inverting their block takes as long as factorising it
 MAX_CHECKED = 2000
 # the true squared error over the posterior's, after leaving rows out: 0.5 to 1.6 on seven forest games, 1.2 to 2.6 on image games
 HEAVY_TAILS = 1.5
 # Least part of the posterior's squared error, for its own rounding and jitter
 SMALLEST_RATIO = 1e-4
-# Pairs up to which the even half is used for the relevances, too, where the values see only the odd one
+# Pairs up to which the even half also informs the relevances if the values depend on the odd one only
 BOTH_ROWS = 150
-# relevances, over d, that m rows hardly tell from none, which no player falls short of where errors are worked out; tuned
+# relevance, over d, that m rows hardly distinguish from none: the least of any player in errors; tuned
 FAINT, FAINTEST = 2.0, 0.3  # over sqrt(m), and at most
 MAX_ROWS = 12_000  # pairs in one dense factorisation (1.1 GiB)
 
 
 class HalfPosterior(NamedTuple):
-    """What one half has to do with the values of sets, whatever the rows have answered."""
+    """Hold covariances of one half with the values of sets, which do not depend on the answers."""
 
     fitted: FittedHalf
     cross: np.ndarray  # (n_pairs, n_sets), covariances of the values with the rows
@@ -54,7 +54,7 @@ class HalfPosterior(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CubeProcess:
-    """The posterior of a game after ``points`` (n_pairs, n_players) of -1 and 1 and, if paired, their mirror images were seen."""
+    """Hold the posterior of a game given ``points`` (n_pairs, n_players) of -1 and 1 and, if paired, their mirror images."""
 
     points: np.ndarray
     order: np.ndarray  # (n_pairs,), where each of them stood among those given
@@ -69,7 +69,7 @@ class CubeProcess:
 
     @property
     def logs(self) -> np.ndarray:
-        """Log theta and log tau, (n_players + 1,)."""
+        """Return log theta and log tau, (n_players + 1,)."""
         return np.log(np.append(self.theta, self.white))
 
     @property
@@ -78,7 +78,7 @@ class CubeProcess:
 
     @functools.cached_property
     def unit(self) -> np.ndarray:
-        """Root mean square (n_outputs,) of the odd half's values: squares of the values themselves might overflow."""
+        """Return the root mean square (n_outputs,) of the odd half's values, without overflow of squares."""
         return self.halves[0].half.scale
 
     def game(self) -> ProductGame:
@@ -97,7 +97,7 @@ class CubeProcess:
         return ProductGame(np.concatenate(coefficients), np.concatenate(a), np.concatenate(b))
 
     def predict(self, masks: np.ndarray) -> np.ndarray:
-        """Return the posterior mean (n_masks, n_outputs) of every coalition; of its odd half if that is all there is."""
+        """Return the posterior mean (n_masks, n_outputs) of every coalition, or of its odd half if there is no other."""
         points = 2.0 * masks - 1.0
         gram = points @ self.points.T
         # x . x' is d for the same coalition and -d for its complement
@@ -116,7 +116,7 @@ class CubeProcess:
         return residuals
 
     def checked(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return which of the rows given calibrate the errors, and the odd half's leave-one-out residuals at them, in its ``unit``."""
+        """Return the rows that calibrate the errors, and the odd half's leave-one-out residuals there, in its ``unit``."""
         precision = self._precisions[0]
         n = len(precision)
         return self.order[-n:], self.halves[0].dual[-n:] / precision[:, None]
@@ -124,7 +124,7 @@ class CubeProcess:
     def posterior(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> tuple[np.ndarray, np.ndarray]:
         """Return the values of the posterior mean of the odd half and, in squares of ``unit``, their variances: (n_sets, n_outputs).
 
-        The variances are of the scale of the left-out residuals where that is the smaller one: a game that they recover is known.
+        The variances have the scale of the left-out residuals if that is smaller, as a game that they recover is known.
         """
         posterior = self.half_posteriors(semivalue, order, sets)[0]
         fitted, precision = posterior.fitted, self._precisions[0]
@@ -140,11 +140,11 @@ class CubeProcess:
 
     @functools.cached_property
     def _precisions(self) -> list[np.ndarray]:
-        """(K^-1)_ii of each half at the rows that calibrate the errors, the last ones."""
+        """Return (K^-1)_ii of each half at the last rows, which calibrate the errors."""
         return [fitted.precisions(min(len(self.order), MAX_CHECKED)) for fitted in self.halves]
 
     def wary(self) -> CubeProcess:
-        """Return the process that takes no player for less than rows could overlook: whom few have made invisible has an error, too."""
+        """Return the process with a least relevance for each player, so that invisible players have an error, too."""
         n_rows, n_players = self.points.shape
         theta = np.maximum(self.theta, min(FAINT / np.sqrt(n_rows), FAINTEST) / n_players)
         if np.array_equal(theta, self.theta):
@@ -153,7 +153,7 @@ class CubeProcess:
         return replace(self, theta=theta, halves=halves)
 
     def half_posteriors(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> list[HalfPosterior]:
-        """Return what each half has to do with the values of sets, whatever the rows have answered."""
+        """Return covariances of each half with the values of sets, which do not depend on the answers."""
         by_size, posteriors = sets_by_size(sets, order), []
         for fitted in self.halves:
             sign = fitted.half.sign
@@ -179,7 +179,7 @@ class CubeProcess:
         return values, error
 
     def _inflation(self, posterior: HalfPosterior, precision: np.ndarray) -> np.ndarray:
-        r"""Return by how much the posterior's variances (n_outputs,) are too small, judged by leaving out every observation.
+        r"""Return the factor (n_outputs,) by which the posterior's variances are too small, by leave-one-out residuals.
 
         .. math:: c\, \Bigl[\max\Bigl\{\frac1m \sum_i z_i^2,\; \frac{\sum_i w_i z_i^2}{\sum_i w_i},\; 10^{-4}\Bigr\} + \frac dm\Bigr],
                   \qquad w_i = \sum_T (K^{-1} c_T)_i^2 / (K^{-1})_{ii}
@@ -197,7 +197,7 @@ class CubeProcess:
     def covariances(
         self, sign: int, points: np.ndarray, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...], most: int
     ) -> np.ndarray:
-        """Return how values vary with what one half answers at any points: (n_points, n_sets), of the ``most`` sets that vary most."""
+        """Return covariances (n_points, n_sets) of values with one half at any points, for the ``most`` most variable sets."""
         by_size = sets_by_size(sets, order)
         priors = [self._prior(sign, some, semivalue, order) for some in by_size]
         chosen = np.zeros(len(sets), bool)
@@ -207,7 +207,7 @@ class CubeProcess:
         return np.concatenate([self._cross(sign, points, some, semivalue, order) for some in wanted], axis=1)
 
     def sizes(self) -> np.ndarray:
-        """Return how large each half (n_halves,) is compared with the larger one of each output, in the mean square of outputs."""
+        """Return the size of each half (n_halves,) relative to the larger one, in the mean square of outputs."""
         sizes = np.array([fitted.half.scale * np.sqrt(fitted.variance) for fitted in self.halves])
         return np.asarray(np.sqrt(np.mean((sizes / np.maximum(sizes.max(axis=0), 1e-300)) ** 2, axis=1)))
 
@@ -250,7 +250,7 @@ def fit_process(
 
     ``start`` are the ``logs`` of a process of fewer rows, from which their search goes on.
     ``inside`` and ``outside`` (n_rows, n_outputs) are the values of the coalitions and of their complements, or None for single
-    coalitions; the first row is the full coalition. ``even`` asks for both halves of pairs.
+    coalitions; the first row is the full coalition. ``even`` fits both halves of pairs.
     """
     m = len(points)
     halves = _halves(inside, outside, even=even or m <= BOTH_ROWS)
@@ -316,8 +316,8 @@ def white_functionals(points: np.ndarray, sets: np.ndarray, weights: np.ndarray,
     if sign:
         return white_functionals(points, sets, weights) + sign * white_functionals(-points, sets, weights)
     inside = points > 0
-    overlaps = np.arange(sets.shape[1] + 1)  # all that |T n S| can be
-    # Overlaps larger than the coalition cannot occur: their places are clipped, and never read
+    overlaps = np.arange(sets.shape[1] + 1)  # all possible |T n S|
+    # Overlaps larger than the coalition cannot occur: their positions are clipped, and never read
     outside = np.clip(inside.sum(axis=1)[:, None] - overlaps, 0, len(weights) - 1)
     by_overlap = (-1.0) ** (sets.shape[1] - overlaps) * weights[outside]
     if sets.shape[1] == 1:
@@ -336,7 +336,7 @@ def prior_variance(rho: np.ndarray, sets: np.ndarray, nodes: np.ndarray, weights
     total = np.zeros(len(sets))
     directions = [(1.0, 1.0)] + ([(-1.0, float(sign * (-1) ** sets.shape[1]))] if sign else [])
     for direction, factor in directions:
-        # A product over all players is added up in logarithms: it may underflow, and at rho = 1 a factor may be 0
+        # In logarithms, as a product over all players may underflow, and a factor may be 0 at rho = 1
         factors = np.maximum((1.0 + direction * products[:, None] * rho) / (1.0 + rho), 1e-300)
         whole = factor * pair_weights * np.exp(np.log(factors).sum(axis=1))
         ratio = 4.0 * rho / (1.0 + rho) / factors
@@ -357,13 +357,13 @@ def white_variance(n_players: int, size: int, weights: np.ndarray, sign: int) ->
     rest = n_players - size
     s = np.arange(rest + 1)
     logs = gammaln(rest + 1) - gammaln(s + 1) - gammaln(rest - s + 1)
-    root = np.exp(0.5 * np.minimum(logs, 1400.0))  # where it is cut off, p has long been 0
+    root = np.exp(0.5 * np.minimum(logs, 1400.0))  # p is 0 long before it is cut off
     p = root * weights
     return float(2.0**size * (p @ p + sign * (-1) ** size * (p @ p[::-1])))
 
 
 def needs_even(semivalue: Semivalue, n_players: int, order: int) -> bool:
-    """Say whether an index sees the even half: sizes above one or measures that are not symmetric about 1/2 do."""
+    """Say whether an index depends on the even half: sizes above one and measures not symmetric about 1/2 do."""
     return order > 1 or not _is_symmetric(semivalue, n_players)
 
 

@@ -1,4 +1,4 @@
-"""Relevances of players: the most probable hyperparameters of a process over coalitions."""
+"""Find the relevances of players, the most probable hyperparameters of a process over coalitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from exactshap.solvers.sampled.process._evidence import Half, Posterior, Slopes,
 # Bounds of log theta: from invisible to rho = 1 - 4e-9
 RELEVANCE = (-12.0, 3.0)
 WHITE = (-18.0, 2.0)  # bounds of log tau
-# Rows of the first search, which only has to come near
+# Rows of the first, coarse search
 COARSE_ROWS = 80
 # Rows of each search over those of the one before
 GROWTH = 1.7
@@ -19,7 +19,7 @@ GROWTH = 1.7
 ONLY, FIRST, BETWEEN = 0.5, 4.0, 12.0
 # and in the last one, at the number of rows where it is most
 LAST, DEAREST = 30.0, 350
-# Nats, likewise, in the search that goes on from what fewer rows gave
+# Nats, likewise, in the search that continues from the result of fewer rows
 AGAIN = 5.0
 MOST_EXACT = 1000  # rows from which on they stay
 # Rows from which on the last search starts with no player invisible: theta is at least ``REVIVED`` / d
@@ -28,10 +28,10 @@ REVIVED = 0.1  # over d
 # tau at the start of searches that are given one relevance for all players
 LEVEL_WHITE = 1.5e-3
 LONGEST = 2.0  # of a step, in any coordinate
-# Share of its slope that a step must gain (Armijo)
+# Fraction of its slope that a step must gain (Armijo)
 SUFFICIENT = 1e-4
 MAX_TRIALS = 12
-# Share of the supposed curvature that a step must at least have met (Powell)
+# Least fraction of the assumed curvature along a step (Powell)
 CONVEX = 0.2
 
 
@@ -42,9 +42,9 @@ def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int,
     """Return log theta (d,) and log tau, the posterior's maximum.
 
     From coarse to fine: few rows start from the main effects (from one relevance for all players, if they are all), more rows from the
-    relevances that some of them give, which makes the search on all rows short. A player whom few rows have made invisible would stay
-    so, as its slope in log theta has vanished with theta: searches of many rows start again from relevances that can be seen.
-    ``start`` is what fewer rows have given before: all rows go on from there.
+    relevances that some of them give, which makes the search on all rows short. A player that few rows made invisible would stay
+    so, as its slope in log theta vanishes with theta: searches of many rows restart from visible relevances.
+    ``start`` is the result of fewer rows, from which all rows continue.
     """
     bounds = np.array([RELEVANCE] * points.shape[1] + [WHITE]).T
     sizes = _sizes(len(points)) if start is None else [len(points)]
@@ -62,7 +62,7 @@ def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int,
 
 
 def level_start(n_players: int, total: float) -> np.ndarray:
-    """Return the logs from which a search starts that is given the sum of all relevances: the same theta for all players."""
+    """Return the start of a search for a given sum of relevances: the same theta for all players."""
     return np.log(np.append(np.full(n_players, total / n_players), LEVEL_WHITE))
 
 
@@ -74,16 +74,16 @@ def _enough(level: int, sizes: list[int]) -> float:
 
 
 def _enough_at_last(n_rows: int) -> float:
-    """Return those nats in the last of several searches: they follow its price, which grows with the cube of the rows.
+    """Return those nats in the last of several searches, in proportion to its cost, the cube of the rows.
 
-    Beyond 350, where errors come to feel what is left undone (by a factor of two at 600), they fall as fast.
+    Beyond 350 rows, where an early stop would affect the errors (by a factor of two at 600), they fall as fast.
     """
     size = min(n_rows, MOST_EXACT)
     return LAST * min(size / DEAREST, DEAREST / size) ** 3
 
 
 def _sizes(n_rows: int) -> list[int]:
-    """Return the numbers of rows of ever finer searches."""
+    """Return the numbers of rows of finer and finer searches."""
     sizes = [n_rows]
     while sizes[0] > 1.5 * COARSE_ROWS:
         sizes.insert(0, max(COARSE_ROWS, round(sizes[0] / GROWTH)))
@@ -124,7 +124,7 @@ def search(function: Function, start: np.ndarray, bounds: np.ndarray, max_steps:
     """Minimise ``function(x) -> (value, slopes)`` within ``bounds`` (2, n); return the point (n,).
 
     ``slopes() -> (gradient, curvature)``, (n,) and (n, n), is called at accepted points only, before the next is tried. Newton steps
-    with backtracking, the curvature corrected by what all steps so far met. A step that promises to gain less than ``enough`` is the
+    with backtracking; the curvature is corrected by all steps so far. A step that promises to gain less than ``enough`` is the
     last one and is not evaluated. Coordinates at a bound that the gradient pushes against rest.
     """
     point = _within(start, bounds)
@@ -159,7 +159,7 @@ def _newton_step(curvature: np.ndarray, gradient: np.ndarray, free: np.ndarray) 
     from scipy.linalg import lapack
 
     if not free.all():
-        # Coordinates that rest have no slope, and no curvature in common with those that move
+        # Fixed coordinates have no slope, and no curvature in common with free ones
         curvature = np.where(free[:, None] & free, curvature, np.diag(curvature.diagonal()))
         gradient = np.where(free, gradient, 0.0)
     _, step, failed = lapack.dposv(curvature, gradient)
@@ -176,7 +176,7 @@ def _walk(
     for _ in range(MAX_TRIALS):
         new_point = _within(point + length * direction, bounds)
         slope = float(gradient @ (new_point - point))
-        if not slope < 0.0:  # bounds have turned the step uphill
+        if not slope < 0.0:  # bounds turned the step uphill
             return None
         new_value, slopes = function(new_point)
         if new_value <= value + SUFFICIENT * slope:
