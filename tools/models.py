@@ -95,7 +95,7 @@ def scikit_learn():
     listed = {kind: all_estimators(type_filter=kind) for kind in ("regressor", "classifier")} | {"outlier_detector": outliers}
     for kind, kinds in listed.items():
         for name, kind_of in kinds:
-            yield f"scikit-learn {kind}", name, _settled(kind_of, kind, inner)
+            yield f"scikit-learn {kind.replace('_', ' ')}", name, _settled(kind_of, kind, inner)
     from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
     from sklearn.neighbors import KernelDensity
 

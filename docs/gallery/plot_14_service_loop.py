@@ -101,5 +101,5 @@ print("same scores:", same, "| same bits:", (alone.values[0] == batch.values[5])
 # To conclude
 # -----------
 # The value function is *interventional* with the training rows as background, in
-# log-odds; say so to whoever reads the reasons. ``explanation.certificate()`` of the
+# log-odds; say so to the people who read the reasons. ``explanation.certificate()`` of the
 # nightly batch is the line for the log.

@@ -12,7 +12,7 @@ regression.
 # --------------------------
 # The diabetes data of scikit-learn. The blood value ``s5`` (the logarithm of
 # triglycerides) carries much of the prediction; suppose that another laboratory will
-# measure it from now on, and that it is to be trusted less.
+# measure it from now on, and that you trust it less.
 import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
