@@ -90,8 +90,8 @@ class Reader(ABC):
     def bind(self, row: Table) -> Reader | None:
         """Return this reader with one reference row, or None.
 
-        It is None if no columns are replaced. The certificate checks games of hybrids of x and that row: players from the row get nothing, the others share the
-        difference of the predictions for the hybrid and the row. Arrays are shared.
+        It is None if no columns are replaced. The certificate checks games of hybrids of x and that row: players from the row get
+        nothing, the others share the difference of the predictions for the hybrid and the row. Arrays are shared.
         """
         return None
 

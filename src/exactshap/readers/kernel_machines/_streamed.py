@@ -1,4 +1,4 @@
-"""Quadrature over blocks of rows x tiles of the background, added up by linearity.
+"""Add up quadrature over blocks of rows and tiles of the background, by linearity.
 
 Radial kernels of a machine: one sweep over the distances serves all Gaussians of their mixtures.
 """
@@ -60,11 +60,11 @@ class Streamed(Strategy):
 
     @functools.cached_property
     def _others(self) -> Streamed:
-        """What is left without radial kernels."""
+        """Return the expansion without radial kernels."""
         return Streamed(replace(self.machine, expansion=self.machine.expansion.without_radial))
 
     def _sweeps_mixtures(self, order: int) -> bool:
-        """Whether one sweep serves all Gaussians of the radial kernels: values of single players of a game of hybrid rows."""
+        """Say whether one sweep is enough for all Gaussians of radial kernels: single players, hybrid rows."""
         return order == 1 and self.machine.n_radial > 0 and self.machine.value_function != "interventional-independent"
 
     def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
@@ -99,7 +99,7 @@ class Streamed(Strategy):
 
     @functools.cached_property
     def _exponentials(self) -> tuple[ExponentialTerms, ...]:
-        """Return terms of exponential factors, for which no factor arrays are made.
+        """Return terms of exponential factors, which need no arrays of factors.
 
         They are the terms of a functional game with exponentials of single columns.
         """
@@ -130,7 +130,7 @@ class Streamed(Strategy):
 
     @property
     def _block_values(self) -> int:
-        """How many factors a sub-block of rows has."""
+        """Return the number of factors of a sub-block of rows."""
         return BLOCK_VALUES if len(self.machine.mixture) > 1 else ALONE_VALUES
 
     def _copies(self) -> float:
@@ -140,7 +140,7 @@ class Streamed(Strategy):
         return 1.1 + float(summed) + float(self.machine.has_groups)
 
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
-        """Return the cost from solving a few rows, terms and background rows. It is multiplied up: cost is linear in all three."""
+        """Return the cost from a few rows, terms and background rows, multiplied, as it is linear in all three."""
         if self._sweeps_mixtures(order):
             radial = radial_cost(self.machine, few[:SAMPLE_ROWS], n_rows, semivalue)
             return (

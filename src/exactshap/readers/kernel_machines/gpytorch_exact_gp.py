@@ -1,4 +1,4 @@
-"""Exact Gaussian processes of gpytorch and BoTorch: the posterior mean, from the model's own cached coefficients where it has them."""
+"""Read exact Gaussian processes of gpytorch and BoTorch, from the model's own cached coefficients if it has them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read(model: Model, request: Request) -> Reader:
 
 @dataclass(frozen=True)
 class _Units:
-    r"""Convert to the user's units where a model scales inputs and targets. BoTorch's models do.
+    r"""Convert to the user's units if a model scales inputs and targets, as BoTorch's do.
 
     .. math:: f(x) = s + t\, g\bigl((x - o) / w\bigr)
 
@@ -111,7 +111,7 @@ def _cholesky(model: Model, kernel: Kernel, points: np.ndarray, scale: float = 1
 
 
 def _alpha(model: Model, mean: np.ndarray) -> np.ndarray:
-    """Return the coefficients of the training rows: the model's own, or those it has no need of.
+    """Return the coefficients of the training rows, computed if the model has none.
 
     For a kernel of low rank (LinearKernel) gpytorch's strategy caches coefficients of columns instead.
     """
@@ -145,7 +145,7 @@ def _predict(model: Model, X: Table) -> np.ndarray:
 
 
 def _predict_posterior(model: Model, inputs: TableLike) -> np.ndarray:
-    """Return what BoTorch's documented call says: in the units of the user, with the transforms that the model holds."""
+    """Return the result of BoTorch's documented call, in the user's units."""
     import torch
 
     with torch.no_grad():
@@ -251,7 +251,7 @@ def _linear(kernel: Foreign, widths: np.ndarray) -> Kernel:
 
 
 class _Columns(Kernel):
-    """A kernel on some of the columns: factors of the others are 1."""
+    """Apply a kernel to some of the columns; factors of the others are 1."""
 
     def __init__(self, inner: Kernel, columns: tuple[int, ...]) -> None:
         self.inner, self.columns = inner, columns

@@ -1,4 +1,4 @@
-"""Anyone's kernel machine, from arrays."""
+"""Describe your own kernel machine by arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from exactshap.readers.kernel_machines.machine import expand
 
 
 class KernelMachine:
-    r"""A kernel machine given by its arrays.
+    r"""Describe a kernel machine by its arrays.
 
     .. math:: f(x) = b + \sum_i \alpha_i\, k(x, X_i)
 

@@ -1,4 +1,4 @@
-"""Networks of one hidden layer, exactly: each unit is a function of one sum."""
+"""Read networks of one hidden layer exactly, as each unit is a function of one sum."""
 
 from __future__ import annotations
 

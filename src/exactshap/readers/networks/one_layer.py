@@ -1,4 +1,4 @@
-r"""Networks of one hidden layer as product games.
+r"""Read networks of one hidden layer as product games.
 
 .. math:: f(x) = c + \sum_h o_h\, g\Bigl(\beta_h + \sum_j W_{jh} x_j\Bigr)
 
@@ -105,7 +105,7 @@ _BLOCK_BYTES = 2.0**25  # of the background's factors at a time: they stay in a 
 
 
 class OneLayerNetwork:
-    r"""A network of one hidden layer, given by its arrays.
+    r"""Describe a network of one hidden layer by its arrays.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def unknown_activation(name: str, activation: str) -> UnsupportedStructureError:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """The arrays of the outputs that are explained."""
+    """Hold the arrays of the explained outputs."""
 
     weights: np.ndarray  # float64 (n_features, n_units)
     bias: np.ndarray  # float64 (n_units,)
@@ -194,7 +194,7 @@ class Layer:
 
     @property
     def slope(self) -> float:
-        """The steepest place of g: what rounding of a unit's sum comes to."""
+        """Return the largest slope of g, which multiplies the rounding of a unit's sum."""
         return 0.25 if self.activation == "logistic" else 1.0
 
 
@@ -221,7 +221,7 @@ def read(model: OneLayerNetwork, request: Request) -> Reader:
 
 
 class NetworkReader(Reader):
-    """A network of one hidden layer bound to a background.
+    """Read a network of one hidden layer bound to a background.
 
     ``odds_rounding`` is what a prediction is off by for each unit of exp(prediction), where log-odds are worked out from probabilities.
     """
@@ -329,7 +329,7 @@ class NetworkReader(Reader):
         )
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        """Solve one row after the other, each with the expansions that its own sums ask for."""
+        """Solve one row after the other, each with the expansions for its own sums."""
         sums = self._sums(X)
         if self.layer.activation == "identity":
             return solve(self._linear_game(sums), semivalue, order)
@@ -460,7 +460,7 @@ class NetworkReader(Reader):
 
 
 class NetworkHybrids(HybridScores):
-    """Scores of hybrids of a row and the background, for sampling."""
+    """Compute scores of hybrids of a row and the background, for sampling."""
 
     def __init__(self, score: NetworkReader) -> None:
         self._score = score

@@ -1,4 +1,4 @@
-"""Multilayer perceptrons of scikit-learn with one hidden layer."""
+"""Read multilayer perceptrons of scikit-learn with one hidden layer."""
 
 from __future__ import annotations
 

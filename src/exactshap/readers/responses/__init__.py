@@ -1,4 +1,4 @@
-"""Predictions in the unit that people read: exactly where the score is a sum over players, sampled with a control variate elsewhere."""
+"""Explain responses such as probabilities: exactly if the score is a sum over players, else sampled with a control variate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Sums over players in the unit that people read: a probability or a rate is an inverse link of a sum.
+r"""Explain probabilities and rates exactly, as inverse links of sums over players.
 
 .. math:: v_x(S) = \sum_z w_z\, g\Bigl(\beta + \sum_{j \in S} s_j(x) + \sum_{j \notin S} s_j(z)\Bigr)
 
@@ -34,7 +34,7 @@ TIMED_BACKGROUND = 8  # background rows that a forecast is timed with
 
 
 class PlayerScores(Protocol):
-    """A score that is a sum over players."""
+    """Describe a score that is a sum over players."""
 
     intercept: float
 
@@ -46,7 +46,7 @@ class PlayerScores(Protocol):
 
 
 class ResponseReader(LinkedReader):
-    """An inverse link of a score of one output that is a sum over players, bound to a background."""
+    """Read an inverse link of a sum over players with one output, bound to a background."""
 
     def __init__(self, inner: Reader, scores: PlayerScores, response: Response) -> None:
         super().__init__(inner, response)
@@ -61,7 +61,7 @@ class ResponseReader(LinkedReader):
 
     @property
     def _is_enumerated(self) -> bool:
-        """Whether all coalitions cost less than the waves of an expansion; an exponential is one product."""
+        """Say whether all coalitions cost less than the waves of an expansion; an exponential is one product."""
         return self.traits.n_players <= ALL_COALITIONS and self._link != "exponential"
 
     def _scores(self, X: Table, what: str = "X") -> np.ndarray:

@@ -1,4 +1,4 @@
-r"""Responses of scores with terms on a few players each: exact by variable elimination.
+r"""Explain responses of scores with terms on few players exactly, by variable elimination.
 
 .. math:: v_x(S) = \sum_z w_z\, g\Bigl(\beta + \sum_f s_{fz}(S \cap I_f)\Bigr)
 
@@ -29,14 +29,14 @@ MAX_WIDTH = 12  # of the graph of factors: tables of 2^13 states for each wave a
 
 
 class Factor(NamedTuple):
-    """What the terms of some players are worth for each of their coalitions."""
+    """Hold the sum of the terms of some players for each of their coalitions."""
 
     players: tuple[int, ...]  # ascending
     table: np.ndarray  # (n_background, n_outputs, 2^k): bit p of a column says whether the p-th player comes from the row
 
 
 class FactorScores(Protocol):
-    """A score that is a sum of factors."""
+    """Describe a score that is a sum of factors."""
 
     intercept: np.ndarray
 
@@ -54,7 +54,7 @@ class FactorScores(Protocol):
 
 
 class FactorReader(LinkedReader):
-    """An inverse link of a score of one output that is a sum of factors, bound to a background."""
+    """Read an inverse link of a sum of factors with one output, bound to a background."""
 
     def __init__(self, inner: Reader, factors: FactorScores, response: Response) -> None:
         super().__init__(inner, response, block_rows=16)
@@ -128,7 +128,7 @@ class FactorReader(LinkedReader):
 
 
 class _Value:
-    """v(S) of one row, by its definition."""
+    """Evaluate v(S) of one row, by its definition."""
 
     def __init__(self, reader: FactorReader, factors: list[Factor]) -> None:
         self._reader, self._factors = reader, factors

@@ -1,4 +1,4 @@
-"""Inverse links: what the scores of a model become in the unit that people read."""
+"""Define inverse links, which turn the scores of a model into probabilities and rates."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Isotonic:
 
     @property
     def slopes(self) -> np.ndarray:
-        """Between the knots (n_knots - 1,)."""
+        """Return the slopes between the knots (n_knots - 1,)."""
         return np.asarray(np.diff(self.heights) / np.diff(self.knots))
 
     @property
@@ -70,7 +70,7 @@ class Isotonic:
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """What a model answers in the unit that people read."""
+    """Describe the response of a model, such as a probability."""
 
     link: str | None  # a name of :func:`link_of`; None where the score is the response
     call: OwnCall  # the documented call that gives it
@@ -118,7 +118,7 @@ def link_of(name: str) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def steepest(name: str) -> float | None:
-    """Return the largest slope of an inverse link: what rounding of the score comes to; None where there is none."""
+    """Return the largest slope of an inverse link, which multiplies the rounding of the score, or None."""
     return _STEEPEST.get(name)
 
 

@@ -1,4 +1,4 @@
-r"""Piecewise linear functions of a score that is a sum over players: isotonic calibrations.
+r"""Explain piecewise linear functions of sums over players, such as isotonic calibrations.
 
 .. math:: v_x(S) = \sum_z w_z\, g\Bigl(\beta + \sum_{j \in S} s_j(x) + \sum_{j \notin S} s_j(z)\Bigr), \qquad
     g(t) = g_0 + \sum_k c_k \max(0, t - t_k)
@@ -29,7 +29,7 @@ from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_hinges
 
 
 class PiecewiseReader(LinkedReader):
-    """A piecewise linear function of a score of one output that is a sum over players, bound to a background."""
+    """Read a piecewise linear function of a sum over players with one output, bound to a background."""
 
     block_rows = 16
 

@@ -1,4 +1,4 @@
-"""What all readers of a response share: the facts of its score, its link, and the model's own call."""
+"""Share what all readers of a response need: traits of the score, link, and the model's own call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHUNK_VALUES = 2**22  # scores of hybrids at a time: 32 MiB
 
 
 class LinkedReader(Reader):
-    """An inverse link of a score, bound to the score's background; readers say how it is solved."""
+    """Read an inverse link of a score, bound to its background; subclasses solve it."""
 
     def __init__(self, inner: Reader, response: Response, *, block_rows: int = 256) -> None:
         if inner.traits.background is None:

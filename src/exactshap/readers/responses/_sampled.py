@@ -1,4 +1,4 @@
-r"""Responses that are no sum of products: coalitions are sampled, and the exact values of the score take most of the noise away.
+r"""Sample responses that are no sum of products, with the exact values of the score as control variate.
 
 .. math:: v(S) = \sum_z w_z\, g\bigl(f(x_S, z_{\bar S})\bigr), \qquad
     \phi(v) = B\, \phi(m) + \phi(v - B\, m), \qquad m(S) = \sum_z w_z f(x_S, z_{\bar S})
@@ -46,7 +46,7 @@ ROUNDING = 64.0
 
 
 class HybridScores(ABC):
-    """Scores of rows that mix an explained row with every background row."""
+    """Describe scores of rows that mix an explained row with every background row."""
 
     cheap_players: int = 0  # up to which all coalitions cost no more than a search from CHEAP_BUDGET of them
 
@@ -64,9 +64,9 @@ class HybridScores(ABC):
 
 
 class SampledResponse(LinkedReader):
-    """An inverse link of scores that have exact values, bound to a background.
+    """Read an inverse link of scores with exact values, bound to a background.
 
-    The options of the request are ``budget``, ``tol`` and ``random_state``; ``why`` is what keeps the values from being exact, for ``method``.
+    The options of the request are ``budget``, ``tol`` and ``random_state``; ``why`` is the reason why values are not exact, for ``method``.
     """
 
     def __init__(self, inner: Reader, hybrids: HybridScores, response: Response, request: Request, why: str) -> None:
@@ -191,7 +191,7 @@ class SampledResponse(LinkedReader):
 
     @property
     def _enumerated_players(self) -> int:
-        """Players up to which all coalitions are visited."""
+        """Return the number of players up to which all coalitions are visited."""
         budget = self.options.get("budget")
         if budget is None:
             return ENUMERATED
@@ -234,7 +234,7 @@ class SampledResponse(LinkedReader):
 
 @dataclass(eq=False)
 class ControlledGame:
-    """Responses of one row's coalitions, and what is left of them when scores are taken away.
+    """Compute responses of one row's coalitions, and their residuals after regression on scores.
 
     Slopes are fitted once, to the first coalitions that ``residual`` gets: all that follow belong to one game.
     """
@@ -276,7 +276,7 @@ class ControlledGame:
 
 @dataclass(frozen=True, eq=False)
 class AllCoalitions:
-    """Mean responses of all coalitions of the players that matter, in place of a :class:`ControlledGame`."""
+    """Hold mean responses of all coalitions of the players that matter, instead of a :class:`ControlledGame`."""
 
     values: np.ndarray  # (n_coalitions, n_outputs)
     bits: np.ndarray  # (n_players,): the bit of each player in the number of a coalition, 0 of those that change nothing

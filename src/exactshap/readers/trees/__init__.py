@@ -1,1 +1,1 @@
-"""Readers of trees and boosted ensembles: one file per library."""
+"""Read trees and boosted ensembles, one file per library."""

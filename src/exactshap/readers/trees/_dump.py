@@ -1,4 +1,4 @@
-"""A library's own dump of its trees, read by other means than ``exactshap.trees.formats``; checks compare both.
+"""Read a library's own dump of its trees independently of ``exactshap.trees.formats``, to compare both.
 
 The nodes must be the same, and so must the path-dependent v(S) by a walk over the dump.
 """
@@ -24,7 +24,7 @@ LARGEST_DUMPED = 1e300
 
 @dataclass
 class Node:
-    """A node of a dumped tree: a leaf where ``below`` is None.
+    """Hold a node of a dumped tree, a leaf if ``below`` is None.
 
     Rows with ``x <= threshold`` (``x < threshold`` if ``strict``) go to ``below``; missing ones as ``missing_below`` says, None: as 0.0.
     """

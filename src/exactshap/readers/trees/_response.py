@@ -1,4 +1,4 @@
-r"""Boosted trees in the unit that people read: probabilities, rates, hazard ratios.
+r"""Read responses of boosted trees: probabilities, rates, hazard ratios.
 
 Where every tree splits on the columns of one player, the margin is a sum over players and its response exact. Of other ensembles
 all coalitions of few players are visited, of many some: margins of the hybrids of a row and the background come from one walk of all these
@@ -36,7 +36,7 @@ def read_trees(
     refuse: Callable[[Table], None] | None = None,
     offset: Offset | None = None,
 ) -> Reader:
-    """Read an ensemble's margin, or its response where ``output=`` asks for that."""
+    """Read an ensemble's margin or, by ``output=``, its response."""
     # Forests add up probabilities themselves: there the margin is the response, and exact.
     adds_up = ensemble.unit == "probability" or (request.output, ensemble.unit) == ("response", "target")
     if not request.asks_response or adds_up:
@@ -116,7 +116,7 @@ def _player_of_node(margin: TreeReader) -> np.ndarray:
 
 
 class _StumpScores:
-    """Trees of one player each."""
+    """Evaluate trees of one player each."""
 
     def __init__(self, margin: TreeReader, owners: np.ndarray) -> None:
         self._ensemble, self._owners, self._n_players = margin.ensemble, owners, margin.traits.n_players
@@ -139,7 +139,7 @@ class _StumpScores:
 
 
 class _TreeHybrids(HybridScores):
-    """Margins of hybrids of a row and the background."""
+    """Compute margins of hybrids of a row and the background."""
 
     cheap_players = 10  # benchmarks/bench_probabilities.py
 

@@ -1,4 +1,4 @@
-"""Ensembles of trees as games: what the readers of all libraries share.
+"""Read ensembles of trees as games, for all libraries.
 
 A reader file makes a :class:`~exactshap.trees.TreeModel` and a function for the library's own margin; :class:`TreeReader`
 does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at construction (the background's tables are its state),
@@ -39,7 +39,7 @@ VALUE_FUNCTIONS = ("path_dependent", "interventional", "baseline")
 
 
 class TreeReader(Reader):
-    r"""A tree ensemble bound to a value function.
+    r"""Read a tree ensemble bound to a value function.
 
     .. math:: v(S) = c + \sum_l v_l \prod_{j \in S} a_{lj}(x) \prod_{j \notin S} b_{lj}
 
@@ -129,7 +129,7 @@ class TreeReader(Reader):
         return _leaf_game(self.ensemble.trees, self.tree_players, encode(self.ensemble, X), rows, self.traits.weights)
 
     def bind(self, row: Table) -> TreeReader | None:
-        """Leave the tables away: one reference row is not worth them."""
+        """Bind without tables, which do not pay for one reference row."""
         if self.traits.background is None:
             return None
         bound = self._rebound(row)
@@ -138,7 +138,7 @@ class TreeReader(Reader):
         return bound
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
-        """Mask by hand; where nodes split by cover instead, walk over the library's own dump."""
+        """Mask rows by hand; for the path-dependent game, walk over the library's own dump."""
         if self.traits.value_function != "path_dependent":
             return super().masked_predictions(X, masks)
         own = self._dump.trees()
@@ -161,7 +161,7 @@ class TreeReader(Reader):
         return values[:, :, 0] if self.traits.single_output else values
 
     def _check_background(self, predicted: np.ndarray, rows: np.ndarray) -> None:
-        """Hold our routing of the background against the library's own predictions: v(empty) is made of it."""
+        """Compare our routing of the background, which gives v(empty), with the library's own predictions."""
         own = predicted.reshape(len(rows), -1)
         ours = margin(self.ensemble.trees, rows)
         # Rounding is relative to what is added up, the largest leaf of every tree, not to a sum that may cancel.
@@ -223,7 +223,7 @@ class _Dump:
         return SecondReading(dump_difference(self.ensemble.trees, own, self.ensemble.tree_output))
 
     def _gap(self) -> str:
-        """Return what keeps the trees from being compared with a dump."""
+        """Return why the trees cannot be compared with a dump."""
         name = self.ensemble.name
         if self.ensemble.hashed is not None or any(self.ensemble.categories):
             return f"{name} splits on categories, which its dump writes in another form"

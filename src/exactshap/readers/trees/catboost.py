@@ -1,4 +1,4 @@
-"""CatBoost's models as raw formula values: symmetric and non-symmetric trees, missing values, categorical columns.
+"""Read CatBoost's models as raw formula values: symmetric and non-symmetric trees, missing values, categories.
 
 One-hot splits and target statistics of one column are splits on that column. A target statistic that combines columns belongs to
 the group that holds them all; without such a group the model is refused with the groups to pass.

@@ -1,4 +1,4 @@
-"""Rule models of imodels: FIGS, RuleFit, rule lists, and trees with hierarchical shrinkage."""
+"""Read rule models of imodels: FIGS, RuleFit, rule lists, and trees with hierarchical shrinkage."""
 
 from __future__ import annotations
 

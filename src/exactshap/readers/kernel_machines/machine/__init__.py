@@ -1,4 +1,4 @@
-"""A kernel machine's formula bound to players, a value function and a background, and what every way of solving it offers."""
+"""Bind a kernel machine's formula to players, value function and background, for all ways of solving it."""
 
 from __future__ import annotations
 

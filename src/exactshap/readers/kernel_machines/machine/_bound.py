@@ -1,4 +1,4 @@
-"""A kernel machine bound to players, a value function and a background: its games, term by term."""
+"""Bind a kernel machine to players, value function and background, with its games term by term."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SWEPT_GAUSSIANS = 25.0
 
 @dataclass(frozen=True, eq=False)
 class BoundMachine:
-    """What all ways of solving a kernel machine share; nothing changes after construction."""
+    """Hold what all ways of solving a kernel machine share; immutable after construction."""
 
     name: str  # the model's name, for messages
     expansion: Expansion  # the model's formula
@@ -66,38 +66,38 @@ class BoundMachine:
 
     @cached_property
     def n_radial(self) -> int:
-        """The number of terms of radial kernels, each a mixture, that one sweep serves."""
+        """Return the number of terms of radial kernels, each a mixture, in one sweep."""
         return sum(terms.points.shape[1] for terms in self.expansion.radial)
 
     @cached_property
     def swept_terms(self) -> float:
-        """Return how many terms quadrature has in effect, where one sweep serves the Gaussians of a radial kernel."""
+        """Return the effective number of terms of quadrature, with one sweep for the Gaussians of a radial kernel."""
         others = sum(block.coefficients.shape[1] for block in self.expansion.without_radial.blocks)
         return others + SWEPT_GAUSSIANS * self.n_radial
 
     @cached_property
     def widest(self) -> int:
-        """The number of terms of the largest block."""
+        """Return the number of terms of the largest block."""
         return max((block.coefficients.shape[1] for block in self.blocks), default=0)
 
     @cached_property
     def tile_values(self) -> int:
-        """Return how many background and training factors are held at once."""
+        """Return the number of background and training factors in memory at once."""
         return max(1, int(min(TILE_BYTES, self.memory_limit / 16.0) / 8.0))
 
     @cached_property
     def table_values(self) -> int:
-        """Return how many values the tables of a background may hold. The background is summed up once."""
+        """Return the largest number of values of the tables of a background."""
         return max(1, int(min(TABLE_BYTES, self.memory_limit / 4.0) / 8.0))
 
     @cached_property
     def replaces_columns(self) -> bool:
-        """Whether absent columns take the values of reference rows; else their factors are 1."""
+        """Say whether absent columns have values of reference rows; else their factors are 1."""
         return self.value_function not in ("functional", "normalized")
 
     @cached_property
     def has_groups(self) -> bool:
-        """Whether players are anything else than the columns, in order."""
+        """Say whether players differ from the columns in order."""
         return self.players != tuple((j,) for j in range(self.n_columns))
 
     @cached_property
@@ -202,7 +202,7 @@ class BoundMachine:
         )
 
     def mixture_error(self, values: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return how far any v(S) of some rows is off (n_rows,) because radial kernels are mixtures of Gaussians.
+        """Bound the error (n_rows,) of any v(S) from approximating radial kernels by mixtures of Gaussians.
 
         Gaussians, Laplacians and Cauchy factors are at most 1; powers and functions are as large as at the row or in ``rows``, by
         default the background.

@@ -1,4 +1,4 @@
-"""The formula of a fitted kernel machine, expanded into its product terms."""
+"""Expand the formula of a fitted kernel machine into product terms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from exactshap.kernels import Component, Kernel, ScaledMixture
 
 
 class _Terms:
-    """What is added up with ``coefficients (n_outputs, n_terms)``."""
+    """Hold terms that are added up with ``coefficients (n_outputs, n_terms)``."""
 
     coefficients: np.ndarray
 
@@ -109,12 +109,12 @@ class Expansion:
 
     @cached_property
     def is_mixture(self) -> bool:
-        """Whether radial kernels are in it, as mixtures of Gaussians."""
+        """Say whether it includes radial kernels, as mixtures of Gaussians."""
         return any(part.component.relative_error > 0.0 for part in self.parts)
 
     @cached_property
     def radial(self) -> tuple[RadialTerms, ...]:
-        """The radial kernels that nothing is multiplied with but constants; the weights of their Gaussians add up to 1."""
+        """Return the radial kernels that are multiplied by constants only, with weights of Gaussians that sum to 1."""
         members: dict[tuple[int, int], list[ExpansionPart]] = {}
         for part in self.parts:
             if part.component.member_of is not None and part.points is not None:
@@ -126,7 +126,7 @@ class Expansion:
 
     @cached_property
     def without_radial(self) -> Expansion:
-        """What is left when :attr:`radial` is taken out."""
+        """Return the expansion without :attr:`radial`."""
         return replace(self, parts=tuple(part for part in self.parts if part.component.member_of is None))
 
     def outputs(self, chosen: Sequence[int]) -> Expansion:

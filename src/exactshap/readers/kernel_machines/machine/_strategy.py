@@ -1,4 +1,4 @@
-"""What every way of solving a bound kernel machine offers."""
+"""Define the interface of all ways of solving a bound kernel machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Strategy(ABC):
         """Return the seconds, the method and whether it is exact; ``few`` of the rows are there to time pieces of the work on."""
 
     def memory_advice(self) -> str | None:
-        """Return advice of its own for a row that does not fit, or None."""
+        """Return specific advice for a row that does not fit in memory, or None."""
         return None
 
     def stability(self, rows: Callable[[], np.ndarray]) -> Callable[[Any], Any] | None:

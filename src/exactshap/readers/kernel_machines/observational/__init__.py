@@ -1,4 +1,4 @@
-"""Conditional mean embeddings: v(S) as a conditional expectation in the kernel's own space."""
+"""Compute v(S) as a conditional expectation in the kernel's own space, by conditional mean embeddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an observational game conditions on: the rows, their weights, and the kernel that measures what is known."""
+"""Choose what an observational game conditions on: rows, weights, and the kernel of the known columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Which form of the conditional mean embedding runs: the exact one where it is affordable, else the Nystroem form.
+r"""Choose the form of the conditional mean embedding: exact where affordable, else Nystroem.
 
 =============== ================================= ===================================== =============================
 form            memory                            operations for each coalition         when
@@ -30,7 +30,7 @@ GIB = 2.0**30
 
 @dataclass(frozen=True)
 class Routes:
-    """The sizes that the forecasts of all forms depend on."""
+    """Hold the sizes that determine the forecasts of all forms."""
 
     n_rows: int  # conditioning rows
     n_terms: int  # training rows, over all components of the kernel

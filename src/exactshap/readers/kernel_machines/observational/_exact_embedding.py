@@ -1,4 +1,4 @@
-r"""Conditional mean embeddings on all rows: one Cholesky factorisation for each coalition.
+r"""Compute conditional mean embeddings on all rows, by one Cholesky factorisation per coalition.
 
 .. math:: v_x(S) = b + k_S(x, Z)\, (K_S + \Lambda)^{-1}\, K_{\bar S}(Z, X)\, \bigl(\alpha \circ k_S(X, x)\bigr),
           \qquad \Lambda = \eta \operatorname{diag}(1 / w)
@@ -19,7 +19,7 @@ from exactshap.solvers.rkhs import embedding_weights, ridge_inverse, subset_prod
 
 
 class ExactEmbedding:
-    """Embeddings on all conditioning rows."""
+    """Compute embeddings on all conditioning rows."""
 
     name = "conditional mean embeddings"
 
@@ -44,7 +44,7 @@ class ExactEmbedding:
         return AnyRows(self, values)
 
     def error(self, values: np.ndarray) -> None:
-        """Nothing is approximated."""
+        """Return None, as nothing is approximated."""
 
     def coalition_bytes(self) -> float:
         """Return the memory of one coalition's matrices; the factors themselves are allocated when the model is read."""
