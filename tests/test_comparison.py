@@ -295,3 +295,22 @@ def test_a_browser_shows_the_page_of_a_comparison_within_its_width(tmp_path, wid
         assert page.evaluate("document.documentElement.scrollWidth") == width
         assert "Changes beyond the threshold" in page.inner_text("header")
         assert page.locator("svg").first.bounding_box()["width"] > 0.25 * width
+
+
+@pytest.mark.browser
+def test_the_printed_table_of_a_comparison_is_as_wide_as_the_paper(tmp_path):
+    pytest.importorskip("jinja2")
+    import browser as browsers
+
+    first, second = two(n=80, shift=3.0, names=["age", "siblings on board", "fare"])
+    path = first.compare(second, labels=("the month of May", "the month of June"), n_permutations=19).report(
+        tmp_path / "june.html"
+    )
+    a4 = round((210 - 2 * 14) / 25.4 * 96)  # between the margins
+    with browsers.launched() as browser, browsers.opened(browser, path, width=a4, javascript=None) as page:
+        page.emulate_media(media="print")
+        room = page.evaluate("document.querySelector('main').getBoundingClientRect().right")
+        assert (
+            page.evaluate("Math.max(...[...document.querySelectorAll('td')].map(c => c.getBoundingClientRect().right))")
+            <= room + 1
+        )
