@@ -1,4 +1,4 @@
-"""LightGBM's boosters and estimators as raw scores: categorical sets, missing types, DART, random forests, best iteration."""
+"""Read LightGBM's boosters and estimators as raw scores: categories, missing types, DART, random forests, best iteration."""
 
 from __future__ import annotations
 

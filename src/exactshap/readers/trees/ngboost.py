@@ -1,4 +1,4 @@
-"""NGBoost: each parameter of the predicted distribution, before its own exponentials, as a sum of trees."""
+"""Read each parameter of NGBoost's predicted distribution, before exponentials, as a sum of trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ensembles of trees in ONNX files as scores, held against onnxruntime."""
+"""Read ensembles of trees in ONNX files as scores, and check them against onnxruntime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Perpetual's boosters: the score, and the probability that it is the log-odds of."""
+"""Read Perpetual's boosters: the score, or the probability of log-odds."""
 
 from __future__ import annotations
 

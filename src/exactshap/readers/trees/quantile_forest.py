@@ -1,4 +1,4 @@
-"""Forests of the package quantile-forest: their means are sums of trees; their quantiles are not."""
+"""Read forests of quantile-forest, in which means are sums of trees but quantiles are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decision trees, forests, gradient boosting and isolation forests of scikit-learn.
+"""Read decision trees, forests, gradient boosting and isolation forests of scikit-learn.
 
 Classifier forests are explained as probabilities (binary: of the positive class only, unless ``output=`` says otherwise),
 boosted models in the space of their link (log-odds, the log of the target, the target), isolation forests as the average path

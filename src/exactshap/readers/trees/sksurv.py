@@ -1,4 +1,4 @@
-"""Survival trees, forests and gradient boosting of scikit-survival.
+"""Read survival trees, forests and gradient boosting of scikit-survival.
 
 Risks by default; ``output="survival"`` and ``"cumulative hazard"`` are whole curves, with an output for each time of ``times=``.
 """

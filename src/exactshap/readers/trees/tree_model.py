@@ -1,4 +1,4 @@
-"""Tree models that were read from files (:func:`exactshap.trees.load`): their own prediction is our routing of their trees."""
+"""Explain tree models from files (:func:`exactshap.trees.load`), with our routing as their own prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""treelite's models as margins, held against GTIL, its own reference predictor."""
+"""Read treelite's models as margins, and check them against GTIL, its own reference predictor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XGBoost's boosters and estimators in margin space: DART, random forests, categorical splits, missing values, vector leaves.
+"""Read XGBoost's boosters and estimators as margins: DART, random forests, categories, missing values, vector leaves.
 
 Estimators stop at their best iteration as their own ``predict`` does; a ``Booster`` uses all rounds, as its ``predict`` does.
 """

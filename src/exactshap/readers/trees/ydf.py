@@ -1,4 +1,4 @@
-"""YDF: forests and gradient boosted trees, held against the model's own predictions by a dictionary of columns."""
+"""Read YDF's forests and gradient boosted trees, and check them by the model's own call on columns."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""Models around models: pipelines, searches, scaled targets, several outputs."""
+"""Read models around models: pipelines, searches, scaled targets, several outputs."""
 
 from __future__ import annotations

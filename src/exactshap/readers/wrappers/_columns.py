@@ -1,4 +1,4 @@
-"""Which input column each output column of a preprocessing step is made from.
+"""Trace each output column of a preprocessing step to its input column.
 
 Steps of scikit-learn are known. Of others, and of functions, transforming rows of the background with one column changed at a time shows
 which column each output is made from; names of outputs, where they say so, are held against that.

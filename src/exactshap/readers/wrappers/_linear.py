@@ -1,4 +1,4 @@
-"""Linear last steps: what stacks and feature maps can be read in front of."""
+"""Recognise linear last steps, before which stacks and feature maps can be read."""
 
 from __future__ import annotations
 

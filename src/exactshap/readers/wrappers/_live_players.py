@@ -1,4 +1,4 @@
-"""Players without columns: they cost nothing and get exactly zero."""
+"""Leave out players without columns, which get exactly zero at no cost."""
 
 from __future__ import annotations
 

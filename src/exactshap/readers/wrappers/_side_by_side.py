@@ -1,4 +1,4 @@
-"""Linear maps of some columns, side by side in a ColumnTransformer or FeatureUnion in front of a linear model."""
+"""Read linear maps of some columns, in a ColumnTransformer or FeatureUnion, before a linear model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weighted sums of models: values of a sum are sums of values."""
+"""Read weighted sums of models, with values that are sums of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FLAML: what ``AutoML`` settled on, behind the two preparations of rows that it documents."""
+"""Read the final model of FLAML's ``AutoML``, after its two documented preparations of rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from exactshap.frames import Table
 from exactshap.readers import Reader, Request, joined_outputs, raise_not_fitted
 from exactshap.readers.wrappers.sklearn_pipeline import PipelineReader
 
-# Background rows on which the model inside is compared with what is around it
+# Background rows on which the inner model is compared with the whole
 CHECKED_ROWS = 32
 
 
@@ -100,7 +100,7 @@ class FlamlReader(PipelineReader):
         return self.inner.predict(self.rows(X))
 
     def _require_same_answers(self, inside: Model, rows: Table) -> None:
-        """Hold the answers of what is explained against those of the model that was passed."""
+        """Compare the predictions of the explained model with those of the model that was passed."""
         called = _answering(inside)
         if called == "predict" and len(getattr(inside, "classes_", ())):
             return  # labels, in other words outside than inside

@@ -1,4 +1,4 @@
-"""ONNX files: the columns of their inputs are the players of the one model inside, and what runs the file is what is explained."""
+"""Read ONNX files with the columns of their inputs as players of the one inner model."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class OnnxReader(DelegatingReader):
         return super().masked_predictions(X, masks) if by_hand is None else by_hand
 
     def _check_transform(self, rows: Table) -> None:
-        """Hold the whole file's answers against those of its parts: the score is explained, the file answers its transform."""
+        """Compare the outputs of the whole file with those of its parts, as the score before its transform is explained."""
         inner = self.rows(rows)
         answers = self._parts.whole.run(self._feeds(rows)).astype(float).reshape(rows.n_rows, -1)
         parts = self._parts.core.responses(np.asarray(inner.native))

@@ -1,4 +1,4 @@
-"""The estimators of this package, read by the name of their class."""
+"""Read the estimators of this package, by the name of their class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Calibrated classifiers of scikit-learn: means of functions of decision functions that add up.
+r"""Read calibrated classifiers of scikit-learn, means of functions of additive decision functions.
 
 .. math:: p(x) = \frac1K \sum_k g_k(f_k(x)), \qquad g_k(t) = \frac{1}{1 + \exp(a_k t + b_k)} \text{ or piecewise linear}
 """

@@ -1,4 +1,4 @@
-r"""Chains of linear models: each sees the rows and what the models before it answered, which is linear in the rows too.
+r"""Read chains of linear models, which are linear in the rows and in the predictions of earlier models.
 
 .. math:: y_k = b_k + x \cdot \beta_k + \sum_{m < k} \gamma_{km}\, y_m
 """

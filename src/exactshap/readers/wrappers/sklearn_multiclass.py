@@ -1,4 +1,4 @@
-"""Several machines side by side: one-vs-rest, one-vs-one and output codes of classifiers, one regressor for each target."""
+"""Read several models as one: one-vs-rest, one-vs-one and output codes of classifiers, one regressor per target."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from exactshap.readers.wrappers.sklearn_sums import request_of_sum
 
 
 def read(model: Model, request: Request) -> Reader:
-    """Read the parts: kernel machines become outputs of one machine, others stand side by side."""
+    """Read the parts, kernel machines as the outputs of one machine, others separately."""
     if sklearn_name(model) == "OutputCodeClassifier":
         return _codes(model, request)
     names = _names(model)
@@ -79,7 +79,7 @@ def _side_by_side(model: Model, request: Request, parts: list[Reader], chosen: l
 
 
 def _codes(model: Model, request: Request) -> Reader:
-    r"""Read how close the parts' answers are to the code of each class: the closest is predicted.
+    r"""Read the closeness of the parts' scores to the code of each class, the closest of which is predicted.
 
     .. math:: -\tfrac12 \lVert f(x) - c_k \rVert^2 + \tfrac12 \lVert f(x) \rVert^2 = f(x) \cdot c_k - \tfrac12 \lVert c_k \rVert^2
     """
@@ -110,7 +110,7 @@ def _codes(model: Model, request: Request) -> Reader:
 
 
 def _part_of_code(part: Model, request: Request, model: Model) -> Reader:
-    """Read one part as it answers: by its decision function, else its probability."""
+    """Read one part by its decision function, else by its probability."""
     wanted = "auto" if hasattr(part, "decision_function") else "probability"
     reader = read_member(part, replace(request, output=wanted), type(model).__name__)
     if reader.traits.single_output and (wanted == "probability" or _adds_up_to_output(part, reader)):

@@ -1,4 +1,4 @@
-"""Pipelines explained in input space: column-wise steps in front of any model that has an exact reader."""
+"""Explain pipelines in input space: column-wise steps before any model with an exact reader."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ class PipelineReader(DelegatingReader):
     def _owners(
         self, players: Any, names: tuple[str, ...], request: Request
     ) -> tuple[ColumnOwners, np.ndarray, list[MapsSideBySide]]:
-        """Return the input column that each transformed column is made of, how it was followed, and maps that the last step held."""
+        """Return the input column of each transformed column, how it was traced, and linear maps of the last step."""
         player_of = np.zeros(len(names), int)
         for number, columns in enumerate(players):
             player_of[list(columns)] = number
@@ -277,7 +277,7 @@ class PipelineReader(DelegatingReader):
         return self.inner.predict(rows)
 
     def _require_own_rows(self, X: Table, rows: Table) -> None:
-        """Hold what the pipeline answers to rows against what its last steps answer to the rows as we transformed them."""
+        """Compare the pipeline's predictions of rows with those of its last steps for the rows as we transformed them."""
         if any(isinstance(step, BeforeMaps) for step in self.front):  # rows that no step of the pipeline takes
             return
         method = "predict_proba" if hasattr(self.traits.model, "predict_proba") else "predict"

@@ -1,4 +1,4 @@
-"""Soft votes, bags and several targets of classifiers: weighted sums of probabilities."""
+"""Read soft votes, bags and several targets of classifiers as weighted sums of probabilities."""
 
 from __future__ import annotations
 

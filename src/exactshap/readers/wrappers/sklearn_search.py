@@ -1,4 +1,4 @@
-"""Searches, thresholds, self-training and frozen estimators: they predict what the model inside them predicts, so that one is read."""
+"""Read the inner model of searches, thresholds, self-training and frozen estimators, which makes their predictions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read(model: Model, request: Request) -> Reader:
 
 
 class HolderReader(DelegatingReader):
-    """Explain the model in an attribute of another by ``inner``; whatever is there at the moment predicts."""
+    """Explain the model in an attribute of another by ``inner``; the current object there predicts."""
 
     def __init__(self, model: Model, inside: str, inner: Reader) -> None:
         names, call = fitted_names(model) or inner.traits.fitted_names, inner.traits.own_call

@@ -1,4 +1,4 @@
-"""Stacks of classifiers with a linear last step: its decision function is a weighted sum of what the first ones answer."""
+"""Read stacks of classifiers with a linear last step as weighted sums of the scores of the first ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Votes, bags and stacks of scikit-learn: regressors that are weighted sums of fitted models."""
+"""Read votes, bags and stacks of scikit-learn's regressors as weighted sums of fitted models."""
 
 from __future__ import annotations
 

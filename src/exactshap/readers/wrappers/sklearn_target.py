@@ -1,4 +1,4 @@
-"""TransformedTargetRegressor: exact in units of the target when it was scaled and shifted, of its logarithm when that was taken."""
+"""Read TransformedTargetRegressor exactly, in units of a scaled and shifted target or of its logarithm."""
 
 from __future__ import annotations
 
