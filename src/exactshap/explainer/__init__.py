@@ -1,4 +1,4 @@
-"""The front door: a model and a background in, explanations out."""
+"""Explain models: ``Explainer``, ``explain`` and what they report."""
 
 from __future__ import annotations
 

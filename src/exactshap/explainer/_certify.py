@@ -1,8 +1,8 @@
-r"""What an explanation is compared with: the model that the user passed, by its documented call, each time.
+r"""Compare each explanation with the model that the user passed, by its documented call.
 
-**Sums.** The residual of a row is its prediction less the baseline and the values; rounding explains a tolerance.
+**Sums.** The residual of a row is its prediction minus the baseline and the values, within a tolerance for rounding.
 
-**Hybrids** see what no sum shows: credit for the wrong player, and values of a game that is not the model's. A hybrid row h takes the
+**Hybrids** show what no sum does: credit for the wrong player, and values of a game that is not the model's. A hybrid row h takes the
 players of S from an explained row, the others from one reference row z. The reading bound to z must give
 
 .. math:: v_z(\emptyset) + \sum_j \phi_j(h) = f(h), \qquad \phi_j(h) = 0 \text{ for } j \notin S.
@@ -43,26 +43,26 @@ ROWS_OF_A_HYBRID = 200  # explained rows for each hybrid beyond two: half a per 
 MOST = 64  # hybrids at most with one explanation
 # Background rows that are predicted again with an explanation; of many explained rows a fiftieth of their number.
 PRESENT = 16
-# Explained rows from which on the others have a call of their own: it costs less than copying so many rows.
+# Explained rows from which the others have a separate call, which costs less than copying so many rows.
 OWN_CALL = 1024
-# Explained rows from which on hybrids are compared each time, and tables that do not combine have calls of their own.
+# Explained rows from which hybrids are compared each time, and tables that do not combine have separate calls.
 SEPARATE_CALLS = 10
 ROWS_BETWEEN = 50  # explained rows between two comparisons, on average, where each request has fewer
-MAX_COALITIONS = 4  # coalitions of frames of several dtypes: their rows cannot each take columns of their own
+MAX_COALITIONS = 4  # coalitions of frames of several dtypes, whose rows must share columns
 QUESTION_VALUES = 2**24  # numbers of the solutions of its hybrids at a time: 128 MiB
 # Coalitions of an index or order, of a row each: one sees two swapped sets with a chance of a third to a half.
 RANDOM_SETS = 16
 # Explained rows between two comparisons of an index or order, on average: binding a reference row and solving the hybrids costs what a
 # few hundred rows of boosted trees cost (benchmarks/bench_checks.py), so that this is less than a tenth.
 ROWS_BETWEEN_QUESTIONS = 5000
-QUESTIONS = 16  # indices and orders of which it is remembered that they were compared
+QUESTIONS = 16  # indices and orders that are remembered as compared
 REASON_LENGTH = 300
 
 
 class Check(NamedTuple):
-    """The largest difference to the model's own predictions."""
+    """Hold the largest difference to the model's own predictions."""
 
-    # difference, tolerance: of what is worst for its tolerance
+    # difference, tolerance: those of the worst case
     difference: float = 0.0
     tolerance: float = 0.0
     n_masks: int = 0  # how many coalitions were compared
@@ -79,10 +79,10 @@ def worst_of(residual: np.ndarray, tolerance: np.ndarray | float) -> tuple[float
 
     ``residual`` has shape (n_rows[, n_outputs]), ``tolerance`` (n_rows,).
 
-    What is above its tolerance is worse than what overflows together with it, and that is worse than what is within.
+    A residual above its tolerance is worse than one that overflows with its tolerance, and that is worse than one within.
     """
     size = np.abs(residual).max(axis=tuple(range(1, residual.ndim)), initial=0.0)
-    # A NaN of the model is off by as much as can be; left as it is, it would look like an overflow below.
+    # A NaN of the model is an infinite difference; as NaN it would look like an overflow below.
     size = np.where(np.isnan(size), np.inf, size)
     with np.errstate(invalid="ignore"):
         # Infinity less infinity is NaN here, which is how a row is recognised whose tolerance overflows as well.
@@ -97,7 +97,7 @@ def worst_of(residual: np.ndarray, tolerance: np.ndarray | float) -> tuple[float
 def together(checks: Iterable[Check]) -> Check:
     """Return some checks as one."""
     known = list(checks)
-    # A check without coalitions holds a reason only; its zeros must not be taken for a comparison that passed.
+    # A check without coalitions only has a reason; its zeros are no comparison that passed.
     compared = [check for check in known if check.n_masks]
     if not compared:
         return Check(reason=next((check.reason for check in known if check.reason), ""))
@@ -109,7 +109,7 @@ def together(checks: Iterable[Check]) -> Check:
 
 @dataclass(frozen=True, eq=False)
 class CheckRows:
-    """Rows that are predicted together with those that are explained: hybrids of these and of the background."""
+    """Hold rows that are predicted with the explained rows: hybrids of these and of the background."""
 
     table: Table
     masks: np.ndarray  # bool (n, n_players): the coalition of each; the first ones are empty: rows of the background
@@ -118,7 +118,7 @@ class CheckRows:
     references: np.ndarray
     n_present: int  # how many are such rows of the background
     joins: bool  # whether the explained rows and these are one table for the model
-    is_exact: bool  # whether the background's cells are what they were: doubles become singles in a table of singles
+    is_exact: bool  # whether the background's cells are unchanged: doubles become singles in a table of singles
 
     @property
     def has_hybrids(self) -> bool:
@@ -133,27 +133,27 @@ def joins_call(check_rows: CheckRows, cut: Cut) -> bool:
 
 
 def n_predicted_again(n_background: int, n_rows: int) -> int:
-    """Return how many background rows are predicted again with explained rows."""
+    """Return the number of background rows that are predicted again with explained rows."""
     return min(n_background, max(PRESENT, n_rows // 50))
 
 
 def most_hybrids(n_rows: int) -> int:
-    """Return how many hybrids are compared with explained rows, where any are."""
+    """Return the largest number of hybrids that are compared with explained rows."""
     return max(2, min(n_rows // ROWS_OF_A_HYBRID, MOST))
 
 
 class Certified(NamedTuple):
-    """What an explanation is known to be off by."""
+    """Hold the residuals, tolerances and checks of an explanation."""
 
     prediction: np.ndarray
     residual: np.ndarray
     tolerance: np.ndarray
     check: Check
-    approximation_error: np.ndarray | None = None  # where rounding leaves too few digits for values to be called exact
+    approximation_error: np.ndarray | None = None  # if rounding leaves too few digits for values to be called exact
 
 
 class _Background(NamedTuple):
-    """What the model predicted for the background before the first explanation."""
+    """Hold the model's predictions of the background before the first explanation."""
 
     prediction: np.ndarray
     mean: np.ndarray
@@ -162,16 +162,16 @@ class _Background(NamedTuple):
 
 
 class Certifier:
-    """Compares explanations with the model's own predictions."""
+    """Compare explanations with the model's own predictions."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader, self._kept = reader, BoundedCache()
         self._rng = np.random.default_rng(0)  # draws of one generator may come from several threads
-        # What was wrong once stays wrong, whether or not the next request draws a hybrid that shows it.
+        # A failure is remembered, as the next request may draw no hybrid that shows it.
         self._failed: Check | None = None
         self._replaces = reader.traits.background is not None and reader.traits.value_function in ("interventional", "baseline")
         self._has_hybrids = self._replaces or reader.traits.value_function == "interventional-independent"
-        # One reference row for all explanations: the reader bound to it is made once and kept.
+        # One reference row for all explanations, so that the reader bound to it is made once.
         self._place = 0 if reader.traits.background is None else int(self._rng.integers(reader.traits.background.n_rows))
 
     def check_rows(self, table: Table) -> CheckRows | None:
@@ -179,12 +179,12 @@ class Certifier:
         background = self._reader.traits.background
         if background is None or not table.n_rows:
             return None
-        # The background is predicted before any explanation, so that later calls can be held against it.
+        # The background is predicted before any explanation, for comparison with later calls.
         self._first()
         return self._mixed(table, self._n_hybrids(table.n_rows), n_predicted_again(background.n_rows, table.n_rows))
 
     def _n_hybrids(self, n_rows: int) -> int:
-        """Return how many hybrids are compared: of small requests, which take less time than that, every now and then."""
+        """Return the number of hybrids to compare; small requests, which take less time, are compared by chance."""
         if not self._has_hybrids or self._reader.traits.asks is not None:
             return 0
         assert self._reader.traits.background is not None
@@ -201,7 +201,7 @@ class Certifier:
             self._first()
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int) -> tuple[int, Cost]:
-        """Return how many rows are predicted besides those of a request, and what solving hybrids costs."""
+        """Return the number of additional rows to predict, and the cost of solving hybrids."""
         reader, background = self._reader, self._reader.traits.background
         if background is None:
             return 0, Cost()
@@ -217,7 +217,7 @@ class Certifier:
             return others, Cost()
         if n_rows >= SEPARATE_CALLS:
             cost += bound.cost(few, n_hybrids, find("shapley"), 1, n_hybrids)
-        # A question that was compared before is compared seldom; its cost is then in no forecast.
+        # An index that was compared before is compared rarely, which is not in the forecast.
         is_new = self._kept.get(("question", semivalue, order)) is None and not isinstance(semivalue, Hierarchy)
         if is_new and (semivalue.name != "shapley" or order > 1):
             n = RANDOM_SETS + 2 ** min(order, reader.traits.n_players)
@@ -236,9 +236,9 @@ class Certifier:
         semivalue: Semivalue,
         order: int,
     ) -> Certified:
-        """Compare a solution with what the model predicts for its rows and hybrids."""
+        """Compare a solution with the model's predictions of its rows and hybrids."""
         n_rows = table.n_rows
-        with np.errstate(all="ignore"):  # what overflows is never within its tolerance
+        with np.errstate(all="ignore"):  # overflows are never within their tolerance
             own, others = prediction[:n_rows], prediction[n_rows:]
             # Only efficient indices sum to f(x) - v(empty); of others v(D) itself is compared with the prediction.
             residual, tolerance = residual_of(self._reader, solution, own, efficient=semivalue.is_efficient(order))
@@ -250,7 +250,7 @@ class Certifier:
     def _approximation_error(self, solution: Solution, own: np.ndarray, tolerance: np.ndarray) -> np.ndarray | None:
         """Return the tolerance where it leaves too few digits of the largest number, else the solution's own error."""
         reader, limit = self._reader, float(tolerance.max(initial=0.0))
-        # The background is looked at only where the tolerance is coarse for the rows themselves: it costs its prediction.
+        # The background, which must be predicted, only matters if the tolerance is coarse for the rows themselves.
         if not reader.traits.rounding.cancels or not solution.exact or limit <= COARSE * np.abs(own).max(initial=0.0):
             return solution.approximation_error
         # A sum may nearly cancel for the explained rows alone: digits count against the largest number that is shown.
@@ -266,11 +266,11 @@ class Certifier:
     def _check(
         self, table: Table, empty: np.ndarray, tolerance: np.ndarray, check_rows: CheckRows | None, others: np.ndarray
     ) -> Check:
-        """Compare what no sum of an explained row shows."""
+        """Compare the background and hybrids, which show what sums do not."""
         if not self._has_hybrids:
             name = self._reader.traits.value_function
             changed = [] if check_rows is None else self._present(check_rows, others, tolerance)
-            # Without hybrids a background that is predicted as before proves nothing of the values: only a failure is reported.
+            # Without hybrids an unchanged background proves nothing about the values: only a failure is reported.
             if changed and not changed[0].passed:
                 return changed[0]
             return Check(reason=f"{name} games have no hybrid rows that the model could predict")
@@ -278,7 +278,7 @@ class Certifier:
         if len(empty):
             try:
                 if check_rows is not None:
-                    # They came with the last block's call, or have a call of their own here.
+                    # Predicted with the last block, or separately here.
                     others = others if len(others) else predict(self._reader, check_rows.table)
                     checks += [*self._present(check_rows, others, tolerance), self._hybrids(check_rows, others)]
                 if check_rows is None or not check_rows.has_hybrids:
@@ -288,7 +288,7 @@ class Certifier:
             checks += [self._means(empty, tolerance)] if self._replaces else []
         check = together(checks if self._failed is None else [*checks, self._failed])
         if not check.passed:
-            # Rows are numbered within one request: in the next they would name others.
+            # Rows are numbered within one request.
             self._failed = check._replace(rows=())
         return check
 
@@ -296,14 +296,14 @@ class Certifier:
 
     def _first(self) -> _Background:
         """Predict the background and solve hybrids of its own rows, once."""
-        # Two steps, as get_or_make takes a lock that the common case need not wait for.
+        # Two steps, so that the common case does not wait for the lock of get_or_make.
         known = self._kept.get(("background",))
         return known or self._kept.get_or_make(("background",), self._predicted_background, keep=1)  # type: ignore[no-any-return]
 
     def _predicted_background(self) -> _Background:
         reader, background = self._reader, self._reader.traits.background
         assert background is not None
-        with without_warnings, np.errstate(all="ignore"):  # what there is to say of the background was said when it was read
+        with without_warnings, np.errstate(all="ignore"):  # warnings about the background were given when it was read
             prediction, check = predict(reader, background), Check()
             if self._has_hybrids and background.n_rows > 1:
                 check_rows = None if reader.traits.asks is not None else self._mixed(background, FIRST, 1)
@@ -327,7 +327,7 @@ class Certifier:
         return Check(difference, allowed, 1)
 
     def _present(self, check_rows: CheckRows, others: np.ndarray, tolerance: np.ndarray) -> list[Check]:
-        """Compare what the model predicts for background rows now with before."""
+        """Compare the model's current predictions of background rows with earlier ones."""
         n, background = check_rows.n_present, self._reader.traits.background
         assert background is not None
         if not n or not len(tolerance):
@@ -336,14 +336,14 @@ class Certifier:
         before = self._first().prediction[references]
         # Cells that were rounded to single precision may cross a split: such rows are predicted as they are.
         now = others[:n] if len(others) and check_rows.is_exact else predict(self._reader, background.take(references))
-        # Twice: both predictions are rounded.
+        # Twice, as both predictions are rounded.
         difference, allowed = worst_of(now - before, 2.0 * float(np.max(tolerance)))
         return [Check(difference, allowed, 1)]
 
     # -- hybrids -------------------------------------------------------------------------------------------------------
 
     def _mixed(self, table: Table, n_hybrids: int, n_present: int) -> CheckRows:
-        """Return a few background rows, then hybrids of a table's rows where those mix. All mix with the one reference row."""
+        """Return a few background rows, then hybrids of a table's rows with the one reference row."""
         background = self._reader.traits.background
         assert background is not None
         n, rng = n_present + n_hybrids, self._rng
@@ -354,7 +354,7 @@ class Certifier:
         masks[n_present:] = coalitions(rng, n_hybrids, self._reader.traits.n_players)
         mixed = hybrid_cells(table, background, rows, references, columns_of(self._reader, masks)) if n_hybrids else None
         if mixed is None and n_hybrids:
-            # Columns of different dtypes are copied as wholes: neighbours share coalitions, of which there are few.
+            # Columns of different dtypes are copied whole: neighbours share few coalitions.
             shares = min(MAX_COALITIONS, n_hybrids)
             masks[n_present:] = masks[n_present + np.arange(n_hybrids) * shares // max(1, n_hybrids)]
             mixed = _of_whole_columns(table, background, rows, references, columns_of(self._reader, masks))
@@ -366,13 +366,13 @@ class Certifier:
         return CheckRows(mixed, masks, rows, references, n_present, *kinds)
 
     def _hybrids(self, check_rows: CheckRows, own: np.ndarray) -> Check:
-        """Compare the values of hybrids with what the model predicts for them: their sums, and nothing for players of the reference row."""
+        """Compare hybrids with the model's predictions: sums of values, and zeros for players of the reference row."""
         n, reader = check_rows.n_present, self._reader
         masks, own = check_rows.masks[n:], own[n:]
         if not len(masks):
             return Check()
         reference = check_rows.table.take([0])
-        # Dtypes are part of the key: the reference row in single precision is another row than in double.
+        # Dtypes are part of the key, as the reference row differs in single precision.
         key = "bound", *reference.dtypes, getattr(reference.native, "dtype", None)
         bound = self._kept.get(key) or self._kept.get_or_make(key, lambda: reader.bind(reference), keep=2)
         if bound is None:
@@ -386,7 +386,7 @@ class Certifier:
         return Check(*worst_of(size, tolerance), len(masks), tuple(sorted(set(check_rows.rows[n:].tolist()))))
 
     def _question(self, table: Table, semivalue: Semivalue, order: int) -> Check:
-        """Compare another index or order with derivatives of the model's own predictions. They are discrete derivatives."""
+        """Compare another index or order with discrete derivatives of the model's own predictions."""
         if isinstance(semivalue, Hierarchy):  # values of nested groups are sums of no one derivative
             return Check()
         compared = self._kept.get(("question", semivalue, order))
@@ -420,7 +420,7 @@ class Certifier:
         return Check(*worst_of(missed, tolerance), len(missed), tuple(sorted(set(rows[1:].tolist()))))
 
     def _by_hand(self, table: Table, *, always: bool = False) -> Check:
-        """Compare v(S) of a row with the model on hand-masked rows. The whole background is used."""
+        """Compare v(S) of a row with the model on hand-masked rows of the whole background."""
         reader = self._reader
         if not (always or table.n_rows >= SEPARATE_CALLS):
             return Check()
@@ -438,7 +438,7 @@ class Certifier:
 
 
 def _subsets(players: np.ndarray, n_players: int) -> np.ndarray:
-    """Return the masks (2^k, n_players) of all subsets of some players. The empty one comes first."""
+    """Return the masks (2^k, n_players) of all subsets of some players, the empty one first."""
     masks = np.zeros((2 ** len(players), n_players), bool)
     masks[:, players] = all_masks(len(players))
     return masks
@@ -447,10 +447,10 @@ def _subsets(players: np.ndarray, n_players: int) -> np.ndarray:
 def _compared_sets(
     bound: Reader, mixed: Table, own: np.ndarray, masks: np.ndarray, k: int, semivalue: Semivalue, order: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return by how much the sets of each hybrid miss what every index gives, and by how much they may.
+    """Return the differences of each hybrid's set values from those of every index, and their tolerances.
 
-    The first hybrid is the reference row and has none. Sets with a player from the reference row have nothing; of the subsets T of
-    k players, T itself has its discrete derivative.
+    The first hybrid is the reference row and is skipped. Sets with a player from the reference row have value 0; of the subsets
+    of k players T, T itself has its discrete derivative.
     """
     sets = player_sets(bound.traits.n_players, order)
     by_size, flat = sets_by_size(sets, order), own.reshape(len(own), -1)
@@ -491,13 +491,13 @@ def tolerance_of(reader: Reader, prediction: np.ndarray, solution: Solution) -> 
 
 
 def sum_of_sets(values: np.ndarray) -> np.ndarray:
-    """Return sums over the second axis with reproducible bits. They are the same however the values lie in memory."""
+    """Return sums over the second axis, with the same bits for any layout in memory."""
     # Row by row, in a quarter of the time of np.sum: 2 of 15 ms for 100,000 rows of a linear model
     return np.asarray(np.einsum("ij...->i...", np.ascontiguousarray(values)))
 
 
 def coalitions(rng: np.random.Generator, n: int, n_players: int) -> np.ndarray:
-    """Return random coalitions (n, n_players) of all sizes, each with its complement: together they split any two players."""
+    """Return random coalitions (n, n_players) of all sizes, each with its complement."""
     # The share of players is drawn as well, from a quarter to three quarters: fair coins alone give halves of many players.
     half = rng.random((-(-n // 2), n_players)) < rng.uniform(0.25, 0.75, (-(-n // 2), 1))
     return np.stack([half, ~half], axis=1).reshape(-1, n_players)[:n]

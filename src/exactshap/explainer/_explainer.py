@@ -1,4 +1,4 @@
-"""The front door: a model and a background in, explanations out."""
+"""Explain a model on rows, against a background."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Explainer:
         if self.shape is not None:
             model, background = of_shape(model, self.shape), self.shape.flat(background, "background")
             groups, feature_names = self.shape.groups(groups), feature_names or self.shape.names
-        # Before the request is made: readers must never see the user's own array, which may change.
+        # First, as readers must not see the user's own array, which may change.
         table = None if background is None else _background(background, model, align)
         self._request = Request(
             background=table,
@@ -155,7 +155,7 @@ class Explainer:
     def __getattr__(self, name: str) -> Any:
         if text := called_here("Explainer", name):
             raise AttributeError(text)
-        return object.__getattribute__(self, name)  # raises again, whatever it was
+        return object.__getattribute__(self, name)  # raises the first error again
 
     @answers_keywords
     def __call__(self, X: TableLike, index: str | Question = "shapley", order: int = 1, *, offset: Any = None) -> Explanation:
@@ -195,7 +195,7 @@ class Explainer:
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
         with using_jobs(self.n_jobs), _refused_beyond_memory("The request"):
             check_rows = self._certifier.check_rows(table)
-            # Hybrids are predicted in one call with the rows, as each call has fixed costs.
+            # Hybrids are predicted with the rows in one call, as each call has fixed costs.
             others = check_rows.table if check_rows is not None and joins_call(check_rows, cut) else None
             solution, prediction = solve_rows(reader, table, cut, semivalue, order, self.progress, others)
             certified = self._certifier.certify(table, solution, prediction, check_rows, semivalue, order)
@@ -288,7 +288,7 @@ class Explainer:
         # After a fork GNU's OpenMP would wait for ever for threads of the parent, once the model predicts.
         without_lost_threads()
         reader = self.reader
-        with _refused_beyond_memory("Reading the rows"):  # as where they are converted
+        with _refused_beyond_memory("Reading the rows"):  # as in their conversion
             table = as_table(X if self.shape is None else self.shape.flat(X, "X"), allow_empty=True)
         if self.align:
             table = aligned(table, reader.traits.model)
@@ -347,11 +347,11 @@ def explain(
 
 @contextmanager
 def _refused_beyond_memory(what: str) -> Iterator[None]:
-    """Say what to do where memory ends although the forecast fitted: others use it, too."""
+    """Turn a MemoryError into advice, as the forecast fitted but others use memory, too."""
     try:
         yield
     except MemoryError as error:
-        # It is a MemoryError too, and says already what to do.
+        # It is a MemoryError, too, with its own advice.
         if isinstance(error, BudgetError):
             raise
         do = "Pass fewer rows at a time; scale.explain_dataset explains files of any size into files"

@@ -1,4 +1,4 @@
-"""Offsets of rows go into the baseline, and into the model's own prediction that it is held against."""
+"""Add offsets of rows to the baseline, and to the model's own prediction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROUNDINGS = 4.0  # of an offset, and of its sum with a prediction, by the model 
 
 
 def without_offset(background: TableLike, offset: Any) -> Any:
-    """Return the background without the column of offsets: those of other rows are no part of any value."""
+    """Return the background without the column of offsets, which are no part of any value."""
     names = getattr(background, "columns", ())
     if not isinstance(offset, str) or offset not in list(names):
         return background
@@ -55,7 +55,7 @@ def _without_column(X: TableLike, name: str, feature_names: tuple[str, ...]) -> 
     names = table.names or ()
     if name not in names:
         raise UnknownNameError(message(f"X has no column {name!r} of offsets", do=did_you_mean(name, names)))
-    # Taken out of the rows, the model would miss a column; left in, it would be counted twice.
+    # Removed from the rows, the model would miss a column; kept, it would count twice.
     if name in feature_names:
         do = "Pass the offsets as an array, or fit the model without that column"
         raise InputError(message(f"Column {name!r} is a feature of the model", "Got it as offset= too", do))
@@ -98,7 +98,7 @@ def check_offsets(reader: Reader, n_rows: int, offsets: np.ndarray) -> None:
 
 
 def require_score(reader: Reader) -> Offset:
-    """Return how a model takes offsets."""
+    """Return how a model uses offsets, or refuse units without offsets."""
     if reader.traits.offset is None or reader.traits.unit.startswith("probability"):
         what = f"An offset is added to a score, and {reader.traits.model_name} is explained as {reader.traits.unit}"
         raise UnsupportedStructureError(message(what, do=_way_to_score(reader)))

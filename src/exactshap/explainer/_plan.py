@@ -1,4 +1,4 @@
-"""How rows are cut into blocks under the memory there is, and what they will cost."""
+"""Cut rows into blocks within the memory limit, and forecast their cost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PATIENCE = 0.002
 
 @dataclass(frozen=True, repr=False)
 class Forecast:
-    """What an explanation will cost; printed, it is a sentence. Made by :meth:`exactshap.Explainer.plan`.
+    """Forecast the cost of an explanation; made by :meth:`exactshap.Explainer.plan`.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ def _predictions(reader: Reader, few: Table, n_rows: int, n_calls: int) -> Cost:
 
 
 def _seconds_around(n_sets: int, n_rows: int) -> float:
-    """Return what every explanation costs, whatever the model: checks, tables, certificates, names of sets and sums of cells."""
+    """Return the seconds of every explanation without the model: checks, tables, certificates, names of sets."""
     each_set, each_cell = (
         seconds_per_unit(f"explanation, {unit}", lambda sizes=sizes: _explanation(*sizes))  # type: ignore[misc]
         for unit, sizes in SIZES_TIMED.items()
@@ -202,7 +202,7 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
 
 
 def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
-    """Return how many rows are solved at a time: as many as fit, and as the reader likes."""
+    """Return the number of rows to solve at a time, limited by memory and by the reader."""
     most = min(reader.traits.block_rows, max(1, n_rows))
     if reader.memory(most, order) <= limit:
         return most

@@ -1,4 +1,4 @@
-"""Solutions become explanations, and what is not exact is refused in words."""
+"""Turn solutions into explanations, and refuse those that are not exact."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def wrap(
 
 
 def _mask_facts(check: Check) -> dict[str, Any]:
-    """Return what an explanation carries of a check."""
+    """Return the results of a check that an explanation keeps."""
     if not check.n_masks:
         return {"mask_reason": check.reason}
-    # An infinite tolerance passes everything: that is no comparison.
+    # An infinite tolerance is no comparison.
     if not math.isfinite(check.tolerance):
         return {"mask_reason": "numbers overflow in them"}
     return {
@@ -95,7 +95,7 @@ def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
 
 
 def refuse_or_warn(reader: Reader, explanation: Explanation, on_inexact: str) -> None:
-    """Say which residual is above its tolerance, and why that may be."""
+    """Raise or warn if a residual is above its tolerance, with a possible reason."""
     certificate = explanation.certificate()
     text = _mask_message(reader, explanation) if certificate.adds_up else _sum_message(reader, explanation)
     if on_inexact == "raise":
@@ -120,7 +120,7 @@ def _mask_message(reader: Reader, explanation: Explanation) -> str:
 
 
 def _not_finite(difference: float) -> str:
-    """Return what to do where the model itself answers NaN or infinity for rows between two valid ones, else ""."""
+    """Return advice if the model itself predicts NaN or infinity for rows between two valid ones, else ""."""
     if np.isfinite(difference):
         return ""
     return (
@@ -139,7 +139,7 @@ def _sum_message(reader: Reader, explanation: Explanation) -> str:
 
 
 def _reason(reader: Reader, explanation: Explanation) -> str:
-    """Return what may be wrong: the numbers overflow, the model does not repeat itself, or our reading is wrong."""
+    """Return a possible reason: overflow, a model that does not repeat itself, or a wrong reading."""
     certificate = explanation.certificate()
     if not np.isfinite(certificate.max_residual + certificate.tolerance):
         return "Numbers overflow float64 in the model or in its factors: scale the columns"

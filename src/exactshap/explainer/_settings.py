@@ -1,4 +1,4 @@
-"""Checks of the settings of an Explainer, before any work."""
+"""Check the settings of an Explainer before any work."""
 
 from __future__ import annotations
 

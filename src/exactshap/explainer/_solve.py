@@ -1,4 +1,4 @@
-"""Blocks of rows are solved and predicted, on threads or on joblib's workers, and put together; rows against each background row alone."""
+"""Solve and predict blocks of rows, on threads or on joblib's workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from exactshap.solvers import Part, Rows, Solution, count_sets
 
 
 class Cut(NamedTuple):
-    """How rows are cut."""
+    """Hold how rows are cut."""
 
     blocks: list[slice]  # rows that the model predicts in one call: no number of threads changes them
     piece_rows: int  # rows of a block that a thread solves at a time
@@ -115,7 +115,7 @@ def _on_workers(
     reader: Reader, table: Table, cut: Cut, semivalue: Semivalue, order: int, others: Table | None
 ) -> Iterator[Answer] | None:
     """Yield each block from joblib's active backend; None where there is none, and for a single block."""
-    # A single block leaves nothing to share out among workers.
+    # A single block leaves nothing to distribute.
     if len(cut.blocks) == 1:
         return None
     last = cut.blocks[-1].start
@@ -127,7 +127,7 @@ def _on_workers(
 
 
 def _answer(reader: Reader, rows: Table, semivalue: Semivalue, order: int, start: int, others: Table | None) -> Answer:
-    """Return one block, in whatever process."""
+    """Return one solved and predicted block, in any process."""
     solution = _solve(reader, rows, semivalue, order, start)
     return [(start, solution)], predict(reader, rows if others is None else above(rows, others), start)
 
@@ -144,7 +144,7 @@ def _solve(reader: Reader, rows: Table, semivalue: Semivalue, order: int, start:
 
 
 def predict(reader: Reader, rows: Table, start: int = 0) -> np.ndarray:
-    """Return the model's own prediction as a copy. Some models return one array again and again."""
+    """Return a copy of the model's own prediction, as some models return the same array in each call."""
     try:
         with np.errstate(all="ignore"), attributes_needed(reader.traits.model):
             prediction = np.array(reader.predict(rows), float)

@@ -1,4 +1,4 @@
-"""Whether the model was read as it predicts, and solved as the definition says: slow, thorough, independent of every fast path."""
+"""Verify reading and solving of a model: slowly, thoroughly, independently of every fast path."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_FACTORS = 2**31  # of all of them at all nodes: half a minute
 
 @dataclass(frozen=True, repr=False)
 class Verification:
-    """The outcome of :meth:`exactshap.Explainer.verify`; printed, it is a sentence.
+    """Hold the outcome of :meth:`exactshap.Explainer.verify`.
 
     Attributes
     ----------
