@@ -1,4 +1,4 @@
-"""Two explanations, or the groups of one, compared: mean values, intervals, and what moved in the data."""
+"""Compare two explanations, or the groups of one: mean values, intervals, and changes of the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The groups of one explanation, each compared with all other rows."""
+"""Compare each group of an explanation with all other rows."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[st
 
 
 def _numbers(cells: np.ndarray) -> np.ndarray | None:
-    """Return cells as numbers where all that are there are numbers."""
+    """Return cells as numbers if all that are not missing are numbers."""
     return cells.astype(float) if cells.dtype.kind in "fiu" else None
 
 

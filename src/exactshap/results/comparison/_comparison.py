@@ -1,4 +1,4 @@
-"""How mean values differ between two explanations, with intervals, next to what differs in their data."""
+"""Compare mean values of two explanations with intervals, next to the changes of their data."""
 
 from __future__ import annotations
 

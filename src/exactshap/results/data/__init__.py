@@ -1,4 +1,4 @@
-"""Data of an explanation: arrays that fit together, cells of its table, words, and the forms of other libraries.
+"""Hold the data of an explanation: arrays, cells of its table, texts, and forms of other libraries.
 
 Below pictures and reports, which take this data; :class:`exactshap.Explanation`, which people hold, is on top of them.
 """

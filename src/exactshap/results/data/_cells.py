@@ -1,4 +1,4 @@
-"""What the players' cells look like: numbers to place on an axis, and the text to show for them."""
+"""Convert the players' cells to numbers on an axis and to text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Numbers and texts of the players, as drawn and converted."""
+    """Hold numbers and texts of the players, as drawn and converted."""
 
     # (n_rows, n_players): the column of each player, the mean of a group of numeric columns, or sorted category codes of
     # text (NaN if missing)
@@ -81,7 +81,7 @@ def player_columns(explanation: ExplanationData, table: Table) -> list[tuple[int
 def _number(column: int | str, table: Table) -> int:
     if not isinstance(column, str):
         return int(column)
-    # What readers call the columns of arrays
+    # Readers' names of the columns of arrays
     names = table.names or tuple(f"x{j}" for j in range(table.n_columns))
     if column not in names:
         raise InputError(message(f"A group names column {column!r}, which `data` does not have", f"Got {names}"))
@@ -138,7 +138,7 @@ def row_name(explanation: ExplanationData, i: int) -> str:
 
 
 def cell_text(value: object) -> str:
-    """Return a cell as text; whatever a library writes for a missing one is empty.
+    """Return a cell as text, "" if missing.
 
     >>> cell_text("NY"), cell_text(None), cell_text(float("nan")), cell_text(3)
     ('NY', '', '', '3')

@@ -1,4 +1,4 @@
-"""Explanations of several parts of the rows as one: the folds of a cross-validation, blocks of a large table."""
+"""Join explanations of several parts of the rows, such as the folds of a cross-validation."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _data(parts: list[Any]) -> Any:
 
 
 def _model_name(parts: list[Any], names: Sequence[str] | None) -> str:
-    """Return the models with their rows and mean baselines. They are listed one by one where they are few."""
+    """Return the models with their rows and mean baselines, one by one if they are few."""
     models = list(dict.fromkeys(part.model_name for part in parts))
     if len(parts) > SHOWN_PARTS:
         return f"{len(parts)} parts: {', '.join(models)}"

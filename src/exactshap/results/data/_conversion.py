@@ -1,4 +1,4 @@
-"""Explanations in the forms of other libraries: frames, shap and shapiq."""
+"""Convert explanations to forms of other libraries: frames, shap and shapiq."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers of an explanation: fields that fit together, selection of rows and outputs, and what follows from them."""
+"""Hold the arrays of an explanation, select rows and outputs, and derive further quantities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An explanation in words: the headline and the facts that its repr, its HTML and the report show."""
+"""Describe an explanation: the headline and facts of its repr, its HTML and the report."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ _BY_FUNCTION = ("OneVsRestClassifier", "QuadraticDiscriminantAnalysis", "Stackin
 
 def _unit(unit: str, model_name: str) -> str:
     """Return the unit of a score in front of a link, and how to get what people read; nothing of other units."""
-    if "OneVsOneClassifier" in model_name or unit in ("raw log-odds", "log hazard: high is early"):  # they predict nothing else
+    if "OneVsOneClassifier" in model_name or unit in (
+        "raw log-odds",
+        "log hazard: high is early",
+    ):  # models without another prediction
         return ""
     if unit.startswith(("log-odds", "one-vs-rest log-odds", "score before the softmax", "joint log-likelihood")):
         if any(name in model_name for name in _BY_FUNCTION):

@@ -1,4 +1,4 @@
-"""The one language of filters. ``filter.json`` holds its words, signs and messages; ``filter.js`` reads it in the page.
+"""Parse the filter language; ``filter.json`` holds its words, signs and messages, and ``filter.js`` parses it in the page.
 
 ::
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _COMPARE = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _EXAMPLE = 'Write conditions such as: age > 40 and city = Bonn; a name or text with "and" or a sign in it stands in quotes'
-_SHOWN = 8  # columns that a message lists
+_SHOWN = 8  # most columns in a message
 
 
 def filter_grammar() -> str:

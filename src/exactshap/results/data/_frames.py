@@ -1,4 +1,4 @@
-"""Frames of whichever library is there: which one a table is of, columns as a frame, frames as Parquet files."""
+"""Build frames of any installed library, recognise a table's library, and write Parquet files."""
 
 from __future__ import annotations
 

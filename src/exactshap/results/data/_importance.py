@@ -1,4 +1,4 @@
-"""Importances over rows, with intervals: debiased means, the bootstrap over rows and over the background."""
+"""Estimate importances over rows with intervals: debiased means, bootstrap over rows and over the background."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def importance(
 
 @functools.cache
 def _corrected() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return places u >= 0, and there tau and its slope for a standard error of 1."""
+    """Return points u >= 0, with tau and its slope there for a standard error of 1."""
     nodes, weights = np.polynomial.legendre.leggauss(400)
     # Beyond the cut the taper K is 0, where the integral of 1 / w^2 is 1 / _CUT.
     w, weights = _CUT * (nodes + 1.0) / 2.0, _CUT * weights / 2.0
@@ -230,7 +230,7 @@ def _error_of_mean(magnitudes: np.ndarray, slopes: np.ndarray, by_row: np.ndarra
 
 
 def normal_reach(level: float) -> float:
-    """Return how many standard errors a normal interval of this level reaches to either side."""
+    """Return the half-width of a normal interval of this level, in standard errors."""
     from scipy.special import ndtri
 
     return float(ndtri((1.0 + level) / 2.0))
@@ -292,7 +292,7 @@ def studentised_interval(
         count = min(step, n_bootstrap - start)
         shares = generator.multinomial(n, np.full(n, 1.0 / n), size=count) / n
         means = shares @ flat
-        # A resample that holds one value alone has no spread: it counts as that of the rows
+        # A resample of one distinct value has no spread: that of the rows is used
         spread = np.sqrt(np.maximum(shares @ np.square(flat) - np.square(means), 0.0) / (n - 1))
         scores[start : start + count] = means / np.where(spread > 1e-3 * error, spread, np.where(error > 0, error, 1.0))
     ends = [mean.ravel() - np.quantile(scores, q, axis=0) * error for q in (1.0 - tail, tail)]

@@ -1,4 +1,4 @@
-"""Values with the names of their players: what ``abs``, ``mean`` and a selection of players return."""
+"""Hold values with the names of their players, as ``abs``, ``mean`` and a selection of players return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other libraries call what is here: names that people type first, and the acronyms of shapiq."""
+"""Map names of shap and acronyms of shapiq to the names of this package."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _RESULT_WAYS = {  # what is no attribute of another name
     "upper_bounds": "std_error has the standard errors of sampled values; plot.intervals() draws intervals",
     "main_effects": "explainer(X, index='k-sii', order=2).interactions has them on its diagonal",
 }
-_PICTURES = {  # names of pictures in shap -> what shows the same here
+_PICTURES = {  # names of pictures in shap -> the same picture here
     "force": "plot.waterfall(i) shows the same numbers as bars with their names",
     "embedding": _OWN_PICTURE,
     "group_difference": "explanation.by(column).plot() compares groups",

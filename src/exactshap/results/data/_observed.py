@@ -1,4 +1,4 @@
-"""What was observed and what was predicted, both in the unit of the target: classes as probabilities, counts as counts."""
+"""Compare observations and predictions in the unit of the target: classes as probabilities, counts as counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Data = TypeVar("Data", bound="ExplanationData")
 
 _OF_CLASS = re.compile(r"(log-odds|probability)(?: of class (.+)| of (.+)| \(> 0: (.+)\))?")
 _SOFTMAX = ("score before the softmax", "joint log-likelihood")  # one output for each class
-_UNOBSERVED = (  # beginnings of units in which nobody observes anything
+_UNOBSERVED = (  # prefixes of units that cannot be observed
     *_SOFTMAX,
     "average path length",
     "decision function",

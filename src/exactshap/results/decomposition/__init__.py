@@ -1,4 +1,4 @@
-"""Decompositions of one statistic over the columns."""
+"""Hold decompositions of one statistic over the columns."""
 
 from __future__ import annotations
 

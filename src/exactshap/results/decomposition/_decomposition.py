@@ -1,4 +1,4 @@
-"""What a global decomposition returns: shares of one number, with what is known about them."""
+"""Hold the result of a global decomposition: shares of one number, with their errors."""
 
 from __future__ import annotations
 

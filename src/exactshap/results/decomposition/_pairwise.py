@@ -1,4 +1,4 @@
-"""Hold what MMD and HSIC return: shares with a certificate and inference, also as words."""
+"""Hold the results of MMD and HSIC: shares with a certificate and inference, also as text."""
 
 from __future__ import annotations
 

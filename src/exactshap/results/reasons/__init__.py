@@ -1,4 +1,4 @@
-"""The strongest adverse reasons of each row, as decisions are justified."""
+"""Find the strongest adverse reasons of each row, to justify decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the strongest adverse values of each row, and whether their order is decided, by the bootstrap over background rows too."""
+"""Find the strongest adverse values of each row, and whether their order is certain."""
 
 from __future__ import annotations
 
@@ -146,14 +146,14 @@ def _of_output(whole: ExplanationData, by_row: np.ndarray, output: int | str | N
 
 @dataclass(frozen=True, eq=False)
 class Resampled:
-    """Intervals (n_rows, k, 2) of the reasons' values, and the share of resamples (n_rows, k) that keep them."""
+    """Hold intervals (n_rows, k, 2) of the reasons' values, and the fraction of resamples (n_rows, k) that keep them."""
 
     intervals: np.ndarray | None
     kept: np.ndarray | None
 
     @classmethod
     def none(cls) -> Resampled:
-        """Return what is known without values by background row."""
+        """Return empty intervals, for explanations without values by background row."""
         return cls(None, None)
 
 

@@ -1,4 +1,4 @@
-"""The reasons of rows: texts, frames, hashes, and the letter about one row."""
+"""Present the reasons of rows: texts, frames, hashes, and the letter about one row."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _digests(reasons: Reasons) -> list[str]:
     # Hashed once for all rows: each row goes on from a copy.
     start = hashlib.sha256(json.dumps(shared, sort_keys=True).encode())
     found = []
-    # Little-endian whatever the machine, so that hashes can be compared between machines.
+    # Little-endian, so that hashes can be compared between machines.
     for row, players in zip(row_bytes(rows.data), reasons.players.astype("<i8"), strict=True):
         digest = start.copy()
         digest.update(row)
