@@ -1,4 +1,4 @@
-"""The data of two explanations as numbers of one table, and how much of their difference each player holds (MMD)."""
+"""Compare the data of two explanations by MMD, with the contribution of each player."""
 
 from __future__ import annotations
 

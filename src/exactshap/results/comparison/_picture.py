@@ -1,4 +1,4 @@
-"""Pictures of comparisons: differences with intervals next to the contributions to the MMD; means of groups."""
+"""Draw comparisons: differences with intervals next to contributions to the MMD, and means of groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison as one static HTML file: what changed, by more than a threshold, next to what moved in the data."""
+"""Write a comparison as one static HTML file: changes above a threshold, next to changes of the data."""
 
 from __future__ import annotations
 

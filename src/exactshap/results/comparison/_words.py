@@ -1,4 +1,4 @@
-"""A comparison as text: facts, and the table of its largest differences."""
+"""Write a comparison as text: facts, and a table of the largest differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an explanation holds: arrays, names, the question, and how far off the answer can be."""
+"""Hold explanations: arrays, names, index, and certificate."""
 
 from __future__ import annotations
 

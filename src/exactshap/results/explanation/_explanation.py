@@ -1,4 +1,4 @@
-"""The immutable batch that every question is answered with."""
+"""Define the explanation of a batch of rows, immutable."""
 
 from __future__ import annotations
 

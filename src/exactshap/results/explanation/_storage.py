@@ -1,6 +1,6 @@
-"""Explanations as files: a zip of ``.npy`` arrays, a Parquet table for frames and one JSON text. No pickle, ever.
+"""Save explanations as a zip of ``.npy`` arrays, a Parquet table for frames and one JSON text, without pickle.
 
-Cells that neither can hold (intervals of ``pandas.cut``, tuples, objects) are saved as the text that pictures and pages show.
+Cells that neither format can hold (intervals of ``pandas.cut``, tuples, objects) are saved as the text that pictures and pages show.
 
 How much memory a Parquet file needs, before anything is decompressed.
 
