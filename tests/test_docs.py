@@ -40,7 +40,9 @@ def servers(tmp_path, monkeypatch):
         return answers
     run = uvicorn.Server.run
 
-    def visit(address):
+    def visit(launch):
+        with urllib.request.urlopen(launch) as page:
+            address = page.read().decode().partition("url=")[2].partition('"')[0]
         with urllib.request.urlopen(address) as answer:
             answers.append(answer.read().decode())
         running[0].should_exit = True
