@@ -117,7 +117,8 @@ def _empty(relative_error: float) -> Any:
 def _sketch(values: np.ndarray, relative_error: float) -> Any:
     """Return the sketch of some values, counted bin by bin, as the library takes them one by one."""
     sketch = _empty(relative_error)
-    mapping = sketch._mapping  # its bins have no public name
+    # The one that the library's DDSketch is made with.
+    mapping = require("ddsketch.mapping", "scale", purpose="A sketch of quantiles").LogarithmicMapping(relative_error)
     size = np.abs(values)
     large = size > mapping.min_possible
     bins = np.ceil(np.log(size[large]) / np.log(mapping.gamma)).astype(np.int64)
