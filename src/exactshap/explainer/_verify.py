@@ -66,7 +66,7 @@ class Verification:
     unchecked: tuple[str, ...] = ()
 
     def _parts(self) -> dict[str, str]:
-        """Return what was compared, as a number in words by name."""
+        """Return the compared differences as text by name."""
         facts = {"largest residual": f"{self.max_residual:.2g}"}
         if self.max_mask_difference is not None:
             of = f"on {self.n_masks} random coalitions"
@@ -91,7 +91,7 @@ class Verification:
         return fields_html(f"Verification {self._verdict()}", facts)
 
     def _verdict(self) -> str:
-        """Return what passed: never more than what was compared."""
+        """Return the verdict on what was compared."""
         if not self.passed:
             return "FAILED"
         if self.max_mask_difference is not None and self.max_value_difference is not None:
@@ -143,7 +143,7 @@ def verify(
 
 
 class _Compared(NamedTuple):
-    """The largest differences of some rows, and their tolerance; None of what could not be compared."""
+    """Hold the largest differences of some rows and their tolerance; None for what could not be compared."""
 
     residual: float
     masked: float | None
@@ -156,7 +156,7 @@ class _Compared(NamedTuple):
 def _compared(
     reader: Reader, table: Table, masks: np.ndarray, offsets: np.ndarray | None, question: tuple[Semivalue, int] | None
 ) -> _Compared:
-    """Compare sums with predictions, v(S) with rows masked by hand, and the values of the first rows where a question is given."""
+    """Compare sums with predictions, v(S) with rows masked by hand, and, for an index, the values of the first rows."""
     with np.errstate(all="ignore"):
         answer = reader.solve(table, find("shapley"), 1)
         own = predict(reader, table)
@@ -184,14 +184,14 @@ def _compared(
 
 
 def _rows_at_a_time(reader: Reader, n_rows: int, memory_limit: float) -> int:
-    """Return how many rows are compared at a time: as are solved, and as fit where each is masked by hand for each background row."""
+    """Return the number of rows to compare at a time, which are masked by hand for each background row."""
     n_background = 1 if reader.traits.background is None else reader.traits.background.n_rows
     by_hand = memory_limit / (8.0 * COPIES * n_background * reader.traits.n_features)
     return max(1, min(block_size(reader, n_rows, 1, memory_limit), int(by_hand)))
 
 
 def _values(reader: Reader, table: Table, answer: Solution, semivalue: Semivalue, order: int) -> np.ndarray | None:
-    """Return the largest difference to the definition's values on a few rows. None where those are out of reach."""
+    """Return the largest difference to the definition's values on a few rows, or None if those are out of reach."""
     if not answer.exact:
         return None
     some = table.take(slice(0, min(SOLVED_ROWS, table.n_rows)))
@@ -204,7 +204,7 @@ def _values(reader: Reader, table: Table, answer: Solution, semivalue: Semivalue
 
 
 def _sets(reader: Reader, some: Table, semivalue: Semivalue, order: int) -> np.ndarray | None:
-    """Return the largest difference of another index or order. It is compared with all coalitions; None beyond ten players."""
+    """Return the largest difference of another index or order to all coalitions, or None beyond ten players."""
     if reader.traits.n_players > ALL_COALITIONS:
         return None
     expected = solve(reader.game(some), semivalue, order, method="enumeration").values
@@ -213,7 +213,7 @@ def _sets(reader: Reader, some: Table, semivalue: Semivalue, order: int) -> np.n
 
 
 def _solving(reader: Reader, answer: Solution, tolerance: np.ndarray) -> np.ndarray:
-    """Return what rounding explains of values: ours is in float64, whatever the model predicts in."""
+    """Return the tolerance for rounding of our values, which is that of float64 for any model."""
     bound = np.asarray(answer.error_bound)
     # The certificate's tolerance is that of the model's precision: its rounding part is scaled back to that of float64.
     return np.asarray((tolerance - bound) * (np.finfo(float).eps / reader.traits.rounding.precision) + bound)
@@ -239,14 +239,14 @@ def _maximum(differences: np.ndarray | None) -> float | None:
 
 
 def _largest(difference: np.ndarray | None) -> np.ndarray:
-    """Return the largest magnitude of each row; infinity where it is no number."""
+    """Return the largest magnitude of each row, infinity for NaN."""
     assert difference is not None
     size = np.abs(difference).reshape(len(difference), -1).max(axis=1, initial=0.0)
     return np.where(np.isnan(size), np.inf, size)
 
 
 def reference_values(game: Any) -> np.ndarray | None:
-    """Return values (n_rows, n_players[, n_outputs]) by the definition; None where that is out of reach."""
+    """Return values (n_rows, n_players[, n_outputs]) by the definition, or None if out of reach."""
     if game.n_players <= ALL_COALITIONS:
         return by_coalitions(np.asarray(game.value(all_masks(game.n_players))), game.n_players)
     if isinstance(game, AdditiveGame) and max(map(len, game.subsets), default=0) <= ALL_COALITIONS:

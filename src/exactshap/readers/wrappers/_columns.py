@@ -45,7 +45,7 @@ _TOKEN = re.compile(r"xqcol(\d{7})")
 
 @dataclass(frozen=True, eq=False)
 class ColumnOwners:
-    """Follows input columns through fitted steps.
+    """Follow input columns through fitted steps.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def takes_texts(step: Model) -> bool:
 
 
 def readable(model: Model, X: Table) -> TableLike:
-    """Return rows as a fitted model takes them: a column of texts where that is what its first step takes."""
+    """Return rows as a fitted model takes them: a column of texts if its first step takes that."""
     return X.column(0) if reads_texts(model) else X.native
 
 
@@ -238,7 +238,7 @@ def _changed_outputs(step: Model, rows: Table) -> np.ndarray:
 
 
 def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], rows: Table, cells: np.ndarray) -> None:
-    """Refuse a step that makes something else of a row where there are other rows too, or that drops rows."""
+    """Refuse a step that transforms a row differently among other rows, or that drops rows."""
     odd = np.arange(1, rows.n_rows, 2)
     if len(cells) == rows.n_rows:
         if len(odd) == 0:
@@ -260,7 +260,7 @@ def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], row
 def require_apart(
     transform: Callable[[Table], Table], X: Table, background: Table, players: Sequence[Sequence[int]], owners: np.ndarray
 ) -> None:
-    """Hold what a trial on the background showed against the rows that are explained.
+    """Check on the explained rows what a trial on the background showed.
 
     Each row is mixed with one of the background, and up to TRIED_ROWS of the background with one of the rows. Every two players are
     apart in one of about 2 log2(d) mixes, with either of them from the row: the outputs of players from the row must be the row's, the
@@ -305,7 +305,7 @@ def _cells(rows: TableLike) -> np.ndarray:
 
 
 def _called(step: Model) -> str:
-    """Return a step's name, with its function where it has one."""
+    """Return a step's name, with its function if it has one."""
     name = type(step).__name__
     return f"{name}({getattr(step.func, '__name__', step.func)!s})" if name == "FunctionTransformer" else name
 

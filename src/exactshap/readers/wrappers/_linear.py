@@ -18,7 +18,7 @@ _MACHINES = tuple(f"sklearn.svm._classes.{name}" for name in ("SVR", "NuSVR", "S
 
 
 def linear_step(model: Model) -> Any:
-    """Return the linear parts of a step that predicts one product, else None. None as well for one with a link.
+    """Return the linear parts of a step that predicts one product without a link, else None.
 
     >>> from sklearn.linear_model import PoissonRegressor, Ridge
     >>> linear_step(Ridge().fit([[0.0], [2.0]], [1.0, 1.0])).intercept
@@ -36,5 +36,5 @@ def linear_step(model: Model) -> Any:
 
 
 def _has_one_product(machine: Model) -> bool:
-    """Return whether a kernel machine is linear, not a vote of several."""
+    """Say whether a kernel machine is linear and not a vote of several."""
     return machine.kernel == "linear" and len(getattr(machine, "classes_", ())) <= 2

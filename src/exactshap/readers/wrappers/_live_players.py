@@ -18,7 +18,7 @@ MIN_PLAYERS = 4
 
 
 def read_live(read: Callable[[Request], Reader], request: Request) -> Reader:
-    """Read a model with the players that have columns: a semivalue gives nothing to the others, whatever their number.
+    """Read a model with the players that have columns only, as semivalues give nothing to the others.
 
     Only "normalized" games know them, as their baseline is shared by all players.
     """
@@ -35,7 +35,7 @@ def read_live(read: Callable[[Request], Reader], request: Request) -> Reader:
 
 @dataclass(frozen=True, eq=False)
 class LiveGame:
-    """A game that looks at some of its players only."""
+    """Hold a game that depends on some of its players only."""
 
     inner: Game
     n_players: int
@@ -54,7 +54,7 @@ class LiveGame:
         return self.inner.single_output
 
     def value(self, masks: np.ndarray) -> np.ndarray:
-        """Return v(S), of the players in S that are live."""
+        """Return v(S) from the live players in S."""
         return self.inner.value(np.asarray(masks)[:, list(self.live)])
 
 

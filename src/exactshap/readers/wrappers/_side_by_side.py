@@ -17,7 +17,7 @@ from exactshap.readers.wrappers._columns import ColumnOwners, takes_texts
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Columns of a step, the steps that treat them apart, and the linear maps of what these give."""
+    """Hold columns of a step, their column-wise steps, and the linear maps that follow."""
 
     columns: list[int] | None  # all where None
     before: list[Any]
@@ -26,7 +26,7 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class BeforeMaps:
-    """A ColumnTransformer or FeatureUnion up to the linear maps in it: ``transform`` gives what these take."""
+    """Apply a ColumnTransformer or FeatureUnion up to the linear maps in it; ``transform`` returns their input."""
 
     step: Model
     parts: Sequence[_Part]

@@ -26,7 +26,7 @@ MAX_BLOCK_ROWS = 2**12
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """One model of a sum."""
+    """Hold one model of a sum."""
 
     reader: Reader
     weights: np.ndarray  # (n_member_outputs, n_outputs): what each of its outputs adds to those of the sum
@@ -78,7 +78,7 @@ def total_of(members: Sequence[Member], arrays: Iterable[np.ndarray], constant: 
 
 
 def name_of_sum(model: Model, readers: Iterable[Reader]) -> str:
-    """Return what a sum is called: its class, with the kinds of its models."""
+    """Return the name of a sum: its class, with the kinds of its models."""
     return f"{type(model).__name__}({', '.join(dict.fromkeys(reader.traits.model_name for reader in readers))})"
 
 
@@ -153,13 +153,13 @@ class SumGame:
 
 
 def _all_gaps(parts: Sequence[Traits]) -> SecondReading:
-    """Return what keeps members from being read a second time."""
+    """Return the reasons why members have no second reading."""
     gaps = (part.second_reading().gap for part in parts)
     return SecondReading(gap="; ".join(dict.fromkeys(filter(None, gaps))))
 
 
 class SumReader(Reader):
-    r"""A weighted sum of other readers' models, all of them with the sum's players and one value function.
+    r"""Read a weighted sum of other readers' models, all with the sum's players and one value function.
 
     .. math:: f(x) = c + \sum_m f_m(x_{C_m}) W_m
 
@@ -202,7 +202,7 @@ class SumReader(Reader):
         )
 
     def _rounding(self) -> Rounding:
-        r"""Return what rounding explains: the largest of the members', and 4 eps sqrt(M) of the M terms that are added up here.
+        r"""Return the relative rounding: the largest of the members', and 4 eps sqrt(M) for adding M terms.
 
         All of the members' magnitudes are in the scale of the sum.
         """
@@ -284,7 +284,7 @@ class SumReader(Reader):
         )
 
     def _std_error(self, parts: list[Solution]) -> np.ndarray | None:
-        """Add standard errors in squares: members are sampled on their own."""
+        """Add squared standard errors, as members are sampled independently."""
         # Var(sum w X) = sum w^2 Var(X), for independent X.
         squares = [
             (np.square(part.std_error)[..., None] if member.reader.traits.single_output else np.square(part.std_error))

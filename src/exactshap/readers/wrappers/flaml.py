@@ -48,12 +48,12 @@ def _layers(model: Model) -> tuple[list[Model], Model]:
 
 
 def _answering(inside: Model) -> str:
-    """Return the method that gives numbers: of models with classes the probabilities."""
+    """Return the method that gives numbers, for models with classes the probabilities."""
     return "predict_proba" if hasattr(inside, "predict_proba") and len(getattr(inside, "classes_", ())) else "predict"
 
 
 class FlamlPreparation(BaseEstimator):
-    """FLAML's preparation of rows as a step of a pipeline."""
+    """Apply FLAML's preparation of rows as a step of a pipeline."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -69,7 +69,7 @@ class FlamlPreparation(BaseEstimator):
 
 
 class FlamlReader(PipelineReader):
-    """The reader of the model inside, in the user's columns and with the user's classes."""
+    """Explain the model inside in the user's columns, with the user's classes."""
 
     def __init__(self, around: list[Model], inside: Model, classes: list[str], request: Request) -> None:
         front = [FlamlPreparation(part) for part in around]

@@ -47,7 +47,7 @@ def _player_of(players: tuple[tuple[int, ...], ...], n_columns: int) -> list[int
 
 
 class OnnxReader(DelegatingReader):
-    """The model inside explains its scores, grouped by the input column that its own columns come from."""
+    """Explain the scores of the model inside, its columns grouped by input column."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class OnnxReader(DelegatingReader):
         return as_table(front.run(self._feeds(X)), what="rows of the model", allow_empty=True)
 
     def predict(self, X: Table) -> np.ndarray:
-        """Return the file's own answer; where that is a transform of the score, the answer without it."""
+        """Return the file's own prediction, without the transform of the score if it has one."""
         if self._is_transformed or self.inner.traits.own_call is None:
             return self.inner.predict(self.rows(X))
         answers = self._parts.whole.run(self._feeds(X)).astype(float).reshape(X.n_rows, -1)
@@ -138,7 +138,7 @@ class OnnxReader(DelegatingReader):
 
 
 class _SessionCall:
-    """A session of onnxruntime as a function of tables: its last output."""
+    """Call a session of onnxruntime on tables and return its last output."""
 
     def __init__(self, session: Model) -> None:
         self._session, self.__name__ = session, "InferenceSession.run"

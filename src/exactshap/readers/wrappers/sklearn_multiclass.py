@@ -57,7 +57,7 @@ def read(model: Model, request: Request) -> Reader:
 
 
 def _adds_up_to_output(inner: Model, part: Reader) -> bool:
-    """Return whether a part's values sum to its decision function. Or to its prediction, if it is a regressor."""
+    """Say whether a part's values sum to its decision function, or a regressor's to its prediction."""
     return hasattr(inner, "decision_function") or (part.traits.unit == "target" and not hasattr(inner, "classes_"))
 
 

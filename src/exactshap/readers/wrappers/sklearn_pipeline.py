@@ -59,7 +59,7 @@ def read(model: Model, request: Request) -> Reader:
 
 
 def _flat(model: Model) -> list[Any]:
-    """Return the steps that rows to predict go through. Those of pipelines inside the pipeline are included."""
+    """Return the steps of a prediction, with those of nested pipelines."""
     steps: list[Any] = []
     for _, step in model.steps:
         step = unfrozen(step)
@@ -130,7 +130,7 @@ def _n_columns(step: Model, request: Request) -> int:
 
 
 class _AsRead:
-    """What a pipeline was when it was read: its steps, and methods that were set on them.
+    """Hold the steps of a pipeline as read, and methods that were set on them.
 
     Where no background is mixed with rows, or no call of the pipeline gives the explained value, a change would not show.
     """
@@ -149,7 +149,7 @@ class _AsRead:
 
 
 def _set_methods(step: Model) -> dict[str, Any]:
-    """Return what was set on an object in the place of a method of its class."""
+    """Return the attributes of an object that replace methods of its class."""
     return {
         name: value for name, value in getattr(step, "__dict__", {}).items() if callable(value) and hasattr(type(step), name)
     }
@@ -173,7 +173,7 @@ def _transformed(step: Model, rows: TableLike, what: str) -> TableLike:
 
 
 class OneStepReader(DelegatingReader):
-    """A pipeline of its final model alone."""
+    """Explain a pipeline with only a final model."""
 
     def __init__(self, model: Model, inner: Reader) -> None:
         super().__init__(inner, model=model)
@@ -185,7 +185,7 @@ class OneStepReader(DelegatingReader):
 
 
 class PipelineReader(DelegatingReader):
-    """Transformed columns grouped by the input column they come from; everything else is the inner reader's."""
+    """Explain a pipeline by its inner reader, with transformed columns grouped by input column."""
 
     def __init__(self, model: Model, front: list[Any], tail: list[Any], request: Request) -> None:
         self.front, self.tail, self._as_read = front, tail, _AsRead(model)
@@ -253,7 +253,7 @@ class PipelineReader(DelegatingReader):
         return super().solve(X, semivalue, order)
 
     def rows(self, X: Table) -> Table:
-        """Return the rows as the earlier steps give them to the model. Sparse ones stay as they are."""
+        """Return the rows as the earlier steps transform them; sparse ones stay sparse."""
         rows = self._readable(X)
         for step in self.front:
             rows = _transformed(step, rows, "rows")
@@ -269,7 +269,7 @@ class PipelineReader(DelegatingReader):
         return (X.copy() if any(map(writes_to_rows, self.front)) else X).native
 
     def predict(self, X: Table) -> np.ndarray:
-        """Return the pipeline's own prediction; a value that no pipeline gives is its last step's, for rows that predict the same."""
+        """Return the pipeline's own prediction, or its last step's if no method of the pipeline returns the value."""
         if self.traits.own_call is not None:
             return self.traits.own_call(self.traits.model, self._readable(X))
         rows = self.rows(X)

@@ -51,7 +51,7 @@ class HolderReader(DelegatingReader):
         return _as_fitted(self.traits.model, getattr(self.traits.model, self.inside), X)
 
     def predict(self, X: Table) -> np.ndarray:
-        """Ask the model itself, or the one that is inside now."""
+        """Call the model itself, or the current one inside."""
         held, call = getattr(self.traits.model, self.inside), self.inner.traits.own_call
         if call is None:
             return self.inner.predict(self.rows(X))
@@ -60,7 +60,7 @@ class HolderReader(DelegatingReader):
 
 
 def _as_fitted(model: Model, held: Model, X: Table) -> Table:
-    """Return the rows as the model inside was fitted on them: self-training hands on arrays."""
+    """Return the rows as the model inside was fitted on them; self-training passes arrays."""
     if not X.is_frame or fitted_names(model) is None or hasattr(held, "feature_names_in_"):
         return X
     return Table(X.numeric(), None, X.n_rows, X.n_columns)

@@ -100,12 +100,12 @@ def request_of_sum(model: Model, request: Request) -> Request:
 
 
 def n_columns_of(model: Model) -> int:
-    """Return how many columns the models inside take; a column of texts has no number."""
+    """Return the number of columns of the models inside; a column of texts has none."""
     return 1 if reads_texts(model) else int(model.n_features_in_)
 
 
 def _regressor(inner: Model, request: Request, model: Model, columns: tuple[int, ...] | None = None) -> Reader:
-    """Read one regressor; what is added up must be what it predicts, not something before a link."""
+    """Read one regressor, whose values must add up to its prediction, not to a score before a link."""
     owner = type(model).__name__
     reader = read_member(inner, request, owner, columns)
     if not is_of_target(reader.traits.unit):

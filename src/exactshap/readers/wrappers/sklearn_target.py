@@ -72,7 +72,7 @@ def read(model: Model, request: Request) -> Reader:
 
 
 class AffineReader(DelegatingReader):
-    """factor * f(x) + shift of another reader's model."""
+    """Explain factor * f(x) + shift of another reader's model."""
 
     def __init__(self, model: Model, inner: Reader, *, factor: float, shift: float) -> None:
         self.factor, self.shift = factor, shift
@@ -92,7 +92,7 @@ class AffineReader(DelegatingReader):
         return self.traits.own_call(self.traits.model, readable(self.traits.model, rows))
 
     def game(self, X: Table) -> Game:
-        """Return factor * v(S) + shift; where v(empty) is 0 by definition, each player brings an equal share of the shift."""
+        """Return factor * v(S) + shift; if v(empty) is 0 by definition, each player gets an equal share of the shift."""
         if self.traits.value_function != "normalized":
             return _affine(self.inner.game(X), self.factor, self.shift)
         game = _affine(self.inner.game(X), self.factor, 0.0)

@@ -23,7 +23,7 @@ MISSING = "missing"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cohorts(PrintedTable, Mapping[str, Comparison]):
-    """Mean values of the groups of an explanation; made by :meth:`exactshap.Explanation.by`.
+    """Hold mean values of the groups of an explanation; made by :meth:`exactshap.Explanation.by`.
 
     Attributes
     ----------
@@ -63,22 +63,22 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the groups."""
+        """Return the names of the groups."""
         return tuple(self.comparisons)
 
     @property
     def n_rows(self) -> tuple[int, ...]:
-        """Rows of each group."""
+        """Return the number of rows of each group."""
         return tuple(one.n_rows[1] for one in self.comparisons.values())
 
     @property
     def means(self) -> np.ndarray:
-        """Mean value of each player in each group, (n_groups, n_players[, n_outputs])."""
+        """Return the mean value of each player in each group, (n_groups, n_players[, n_outputs])."""
         return np.stack([one.means[1] for one in self.comparisons.values()])
 
     @property
     def mean_intervals(self) -> np.ndarray:
-        """Bootstrap intervals of ``means`` over rows, (n_groups, n_players[, n_outputs], 2)."""
+        """Return bootstrap intervals of ``means`` over rows, (n_groups, n_players[, n_outputs], 2)."""
         return np.stack([one.mean_intervals[1] for one in self.comparisons.values()])
 
     def to_frame(self, kind: str | None = None) -> Any:
@@ -95,7 +95,7 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
         return frame_of(None, columns, kind or next(iter(self.comparisons.values())).backend)
 
     def rows(self, most: int = 10) -> tuple[list[str], list[list[str]]]:
-        """Return headings and rows of text. Means that differ most between groups come first."""
+        """Return headings and rows of text; means that differ most between groups come first."""
         first = next(iter(self.comparisons.values()))
         means = self.means.reshape(len(self), -1)
         outputs = [""] if first.output_names is None else [f"[{name}]" for name in first.output_names]
@@ -158,7 +158,7 @@ def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool 
 
 
 def _cells(explanation: ExplanationData, column: Any) -> tuple[str, np.ndarray]:
-    """Return the name and cells (n_rows,) of a column or of labels. A column is of the data; labels come from the caller."""
+    """Return the name and cells (n_rows,) of a column of the data or of the caller's labels."""
     if isinstance(column, (str, int, np.integer)):
         return _column_of_data(explanation, column if isinstance(column, str) else int(column))
     values = np.asarray(column)

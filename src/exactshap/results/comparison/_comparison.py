@@ -26,7 +26,7 @@ _SAME |= {"index": "the same index", "unit": "the same unit"}
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Comparison(PrintedTable):
-    r"""Hold two groups' mean values and by how much they differ. :meth:`exactshap.Explanation.compare` returns it.
+    r"""Hold two groups' mean values and their differences; made by :meth:`exactshap.Explanation.compare`.
 
     .. math:: \Delta_j = \bar\phi_j^{(2)} - \bar\phi_j^{(1)}, \qquad
               \bar f^{(2)} - \bar f^{(1)} = \Delta_\mathrm{baseline} + \sum_j \Delta_j + \Delta_\mathrm{residual}
@@ -95,7 +95,7 @@ class Comparison(PrintedTable):
     tolerance: float = 0.0
 
     def to_frame(self, kind: str | None = None) -> Any:
-        """Return one row per player (and output). It has means, magnitudes, difference, interval, MMD contribution, p-value.
+        """Return one row per player (and output): means, magnitudes, difference, interval, MMD contribution, p-value.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class Comparison(PrintedTable):
         return columns
 
     def plot(self, ax: Axes = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
-        """Draw the differences with their intervals. Contributions to the MMD stand next to them where there are any.
+        """Draw the differences with intervals, next to contributions to the MMD if there are any.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class Comparison(PrintedTable):
         command: str | None = None,
         max_display: int = 10,
     ) -> Path:
-        """Write one page on what changed by more than a threshold. It shows what moved in the data, too.
+        """Write one page on changes above a threshold, and on changes of the data.
 
         Parameters
         ----------

@@ -43,7 +43,7 @@ def _means(comparison: Any) -> list[tuple[str, np.ndarray]]:
 
 
 def facts_of(comparison: Any) -> dict[str, str]:
-    """Return what is known besides the table, as short texts by name."""
+    """Return facts next to the table as short texts by name."""
     ends = (comparison.predictions, comparison.baselines)
     moved, shifted = (without_noise(np.atleast_1d(end[1] - end[0]), comparison.tolerance) for end in ends)
     rows = [f"{label}: {counted(n, 'row')}" for label, n in zip(comparison.labels, comparison.n_rows, strict=True)]
@@ -57,7 +57,7 @@ def facts_of(comparison: Any) -> dict[str, str]:
 
 
 def differing(first: ExplanationData, second: ExplanationData) -> list[str]:
-    """Say what else than the rows differs: part of the differences is then not theirs."""
+    """Say what differs besides the rows, as it causes part of the differences."""
     notes = []
     if first.background_hash != second.background_hash:
         notes.append("The backgrounds differ: part of the differences is theirs.")

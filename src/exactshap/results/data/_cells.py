@@ -33,7 +33,7 @@ class Cells:
     text: np.ndarray  # bool (n_players,): whether ``display`` is text
 
     def categories(self, j: int) -> tuple[str, ...]:
-        """Return what the numbers 0, 1, ... of a column stand for, nothing for measurements."""
+        """Return the categories behind the numbers 0, 1, ... of a column; none for measurements."""
         shown = self.display[:, j]
         if not self.numeric[j]:
             return tuple(sorted({text for text in shown if text}))
@@ -42,7 +42,7 @@ class Cells:
 
 
 def cells(explanation: ExplanationData, rows: np.ndarray | None = None) -> Cells | None:
-    """Return the cells of rows, or None for an explanation without data. They are those of all or some rows."""
+    """Return the cells of all or some rows, or None for an explanation without data."""
     if explanation.data is None:
         return None
     from exactshap.frames import as_table
@@ -131,7 +131,7 @@ def axis_name(explanation: ExplanationData, j: int) -> str:
 
 
 def row_name(explanation: ExplanationData, i: int) -> str:
-    """Return a row's number, with its label where that differs. Such as ``row 3 (customer 17)``."""
+    """Return a row's number, with its label if that differs: ``row 3 (customer 17)``."""
     index = getattr(explanation.data, "index", None)
     label = "" if index is None or callable(index) else str(index[i])
     return f"row {i} ({label})" if label and label != str(i) else f"row {i}"

@@ -27,7 +27,7 @@ class Certificate:
     exact : bool
         Whether the values are exact up to rounding; False if they were sampled (see ``std_error``) or the game was approximated.
     checks : str
-        The identity that the residual is the remainder of.
+        The sum whose remainder is the residual.
     kind : str
         "exact", "sampled" or "approximate".
     mask_difference, mask_tolerance : float or None
@@ -57,16 +57,16 @@ class Certificate:
 
     @property
     def adds_up(self) -> bool:
-        """Return whether the residual is within its tolerance, a number."""
+        """Say whether the residual is within its finite tolerance."""
         return self.max_residual <= self.tolerance < math.inf
 
     @property
     def masks_passed(self) -> bool:
-        """Whether the coalitions that were compared are within their tolerance."""
+        """Say whether the compared coalitions are within their tolerance."""
         return self.mask_difference is None or self.mask_tolerance is None or self.mask_difference <= self.mask_tolerance
 
     def masks(self) -> str:
-        """Say how far coalitions are from the model's own predictions. Or why none were compared; "" where that is not known.
+        """Say how far coalitions are from the model's own predictions, or why none were compared; "" if unknown.
 
         >>> facts = dict(max_residual=0.0, tolerance=1e-9, row=0, passed=True, exact=True, checks="a sum")
         >>> Certificate(**facts, mask_difference=2e-12, mask_tolerance=1e-9, n_masks=2, mask_rows=(0, 7)).masks()
@@ -108,7 +108,7 @@ def largest_of_rows(residual: np.ndarray) -> np.ndarray:
 
 
 def within(residual: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
-    """Return which rows have all residuals within the tolerance (n_rows,): an infinite one, where numbers overflow, allows nothing."""
+    """Return which rows (n_rows,) have all residuals within the tolerance; an infinite one, of an overflow, allows nothing."""
     return (largest_of_rows(residual) <= tolerance) & (tolerance < np.inf)
 
 
@@ -118,7 +118,7 @@ def all_within(residual: np.ndarray, tolerance: np.ndarray) -> bool:
 
 
 def without_noise(numbers: np.ndarray | float, tolerance: float | np.ndarray) -> np.ndarray:
-    """Return numbers for people: 0 where rounding, by the certificate's tolerance, could have made them. An infinite one explains nothing.
+    """Return numbers for people, with 0 for those within the certificate's tolerance, unless that is infinite.
 
     >>> without_noise(np.array([0.25, -8.9e-16]), 1e-12)
     array([0.25, 0.  ])

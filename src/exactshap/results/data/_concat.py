@@ -59,7 +59,7 @@ def _all_or_none(parts: list[Any], name: str) -> np.ndarray | None:
 
 
 def _data(parts: list[Any]) -> Any:
-    """Return the rows of all parts under each other; None where one of them holds none."""
+    """Stack the rows of all parts; None if one of them has none."""
     if any(part.data is None for part in parts):
         return None
     from exactshap.frames import as_table
@@ -93,7 +93,7 @@ def _model_name(parts: list[Any], names: Sequence[str] | None) -> str:
 
 
 def _masks(parts: list[Any]) -> dict[str, Any]:
-    """Return what the certificates of the parts say of coalitions: the one that comes closest to its tolerance, and all rows."""
+    """Return the parts' checks of coalitions as one: the difference closest to its tolerance, and all rows."""
     starts = np.cumsum([0, *(part.n_rows for part in parts)]).tolist()
     compared = [part for part in parts if part.mask_difference is not None]
     rows = tuple(start + row for start, part in zip(starts, parts, strict=False) for row in part.mask_rows)

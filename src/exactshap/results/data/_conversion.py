@@ -46,7 +46,7 @@ def _new(columns: Mapping[str, np.ndarray], name: str, column: np.ndarray) -> np
 
 
 def _spread(explanation: ExplanationData) -> list[tuple[str, np.ndarray]]:
-    """Return standard errors as "se" and standard deviations as "std", of what the frame holds."""
+    """Return standard errors as "se" and standard deviations as "std" of the values in the frame."""
     of_sets = explanation.set_values is not None
     known = {
         "se": explanation.set_std_error if of_sets else explanation.std_error,
@@ -93,7 +93,7 @@ def to_shap(explanation: ExplanationData) -> Any:
 def shap_of_columns(explanation: ExplanationData) -> Any:
     """Return an explanation's order-1 values as a ``shap.Explanation``.
 
-    The explanation may be of any order: this is what shap draws.
+    The explanation may be of any order; shap draws these values.
     """
     error = None if explanation.std_error is None else explanation.std_error.copy()
     return _shap_explanation(explanation, explanation.values.copy(), error)
@@ -211,7 +211,7 @@ def of_solution(
 
 
 def _is_batch(solution: Any) -> bool:
-    """Say whether the first axis of the values is one of games: both may be as long as the number of sets."""
+    """Say whether the first axis of the values is that of games, as it may be as long as that of sets."""
     shape, n_sets = solution.values.shape, len(solution.sets)
     if len(shape) == 2 and shape == (n_sets, n_sets):
         return bool(np.ndim(solution.scale))
@@ -219,7 +219,7 @@ def _is_batch(solution: Any) -> bool:
 
 
 def _tolerance(rows: Any, n_players: int) -> np.ndarray:
-    """Return what rounding explains of the residual of each game."""
+    """Return the tolerance for rounding of each game's residual."""
     ends = np.abs(rows.full) + np.abs(rows.empty)
     size = ends if ends.ndim == 1 else ends.max(axis=1, initial=0.0)
     eps = float(np.finfo(float).eps)

@@ -19,7 +19,7 @@ _PER_OUTPUT = tuple(name for name in _PER_ROW if name not in ("tolerance", "appr
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExplanationData:
-    """Hold the arrays of a batch of rows; plots, reports and files take this type and never import what shows it.
+    """Hold the arrays of a batch of rows, as plots, reports and files take them.
 
     People hold an :class:`~exactshap.Explanation`, which documents each field and adds words, conversions, pictures and files.
     """
@@ -126,30 +126,27 @@ class ExplanationData:
 
     @property
     def exact(self) -> bool:
-        """Return whether the values are exact up to rounding and ``error_bound``.
-
-        They are then neither sampled nor of an approximated game.
-        """
+        """Say whether the values are exact up to rounding and ``error_bound``: neither sampled nor of an approximated game."""
         return self.kind == "exact"
 
     @property
     def kind(self) -> str:
-        """Result type: "exact", "sampled" (``std_error``) or "approximate" (``approximation_error``)."""
+        """Return "exact", "sampled" (with ``std_error``) or "approximate" (with ``approximation_error``)."""
         if self.std_error is not None or self.set_std_error is not None:
             return "sampled"
         return "exact" if self.approximation_error is None else "approximate"
 
     @property
     def additive(self) -> bool:
-        """Return whether baseline plus order-1 values is the prediction. It is so up to the reported residual.
+        """Say whether baseline and order-1 values add up to the prediction, up to the residual.
 
-        True for Shapley values; False for indices such as Banzhaf: their values are not shares of a total.
+        True for Shapley values; False for indices such as Banzhaf, as their values are not shares of a total.
         """
         return self._adds_up(self.values)
 
     @property
     def std(self) -> np.ndarray | None:
-        """Return the values' standard deviation under a probabilistic model, or None. It has the shape of ``values``.
+        """Return the values' standard deviation (like ``values``) under a probabilistic model, or None.
 
         For order 2, ``set_std`` has those of all sets, in the order of ``sets``.
         """
@@ -179,7 +176,7 @@ class ExplanationData:
 
     @property
     def interactions(self) -> np.ndarray:
-        """Pairs as symmetric matrices (n_rows, n_players, n_players[, n_outputs]).
+        """Return pairs as symmetric matrices (n_rows, n_players, n_players[, n_outputs]).
 
         Off the diagonal is the index itself, not halved; on the diagonal are the order-1 values.
         """
@@ -196,25 +193,22 @@ class ExplanationData:
 
     @property
     def is_within_tolerance(self) -> bool:
-        """Whether the certificate passes: all that was compared is within tolerance."""
+        """Say whether the certificate passes: all comparisons are within tolerance."""
         return self.is_within_on_coalitions and all_within(self.residual, self.tolerance)
 
     @property
     def is_within_on_coalitions(self) -> bool:
-        """Whether what was compared on coalitions is within tolerance, or nothing was."""
+        """Say whether the compared coalitions, if any, are within tolerance."""
         worst, limit = self.mask_difference, self.mask_tolerance
         return worst is None or limit is None or worst <= limit
 
     @property
     def rows_within_tolerance(self) -> np.ndarray:
-        """Which rows (n_rows,) have residuals within tolerance. An infinite tolerance (overflow) allows nothing."""
+        """Return which rows (n_rows,) have residuals within tolerance; an infinite one (overflow) allows nothing."""
         return within(self.residual, self.tolerance)
 
     def certificate(self) -> Certificate:
-        """Compare the residual with its tolerance, and coalitions with predictions.
-
-        It is the largest residual; the predictions are the model's own.
-        """
+        """Compare the largest residual with its tolerance, and coalitions with the model's own predictions."""
         size = largest_of_rows(self.residual)
         excess = np.where(np.isfinite(size), size, np.inf) - np.where(np.isfinite(self.tolerance), self.tolerance, 0.0)
         row = int(np.argmax(excess if np.any(excess > 0) else size)) if self.n_rows else None
@@ -236,7 +230,7 @@ class ExplanationData:
 
     @property
     def residual_meaning(self) -> str:
-        """The identity that ``residual`` is the remainder of."""
+        """Return the sum whose remainder is ``residual``, in words."""
         if self.additive:
             return "prediction - baseline - sum of values"
         if self.sets_add_up:
@@ -245,11 +239,11 @@ class ExplanationData:
 
     @property
     def sets_add_up(self) -> bool:
-        """Whether baseline and all sets add up to the prediction. They do for k-SII, STII and FSII of order 2."""
+        """Say whether baseline and all sets add up to the prediction, as for k-SII, STII and FSII of order 2."""
         return self.set_values is not None and self._adds_up(self.set_values)
 
     def _adds_up(self, values: np.ndarray) -> bool:
-        """Return whether the residual is what the sum leaves. The rounding of this very sum is allowed for."""
+        """Say whether the residual is the remainder of the sum, up to rounding of this sum."""
         with np.errstate(over="ignore", invalid="ignore"):
             missing = np.abs(self.prediction - self.baseline - values.sum(axis=1) - self.residual)
             magnitude = np.abs(self.prediction) + np.abs(self.baseline) + np.abs(values).sum(axis=1)

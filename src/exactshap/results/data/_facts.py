@@ -21,7 +21,7 @@ _SHOWN = ("values", "set_values", "baseline", "prediction", "std_error", "set_st
 
 
 def headline(explanation: ExplanationData) -> str:
-    """Return one line: what it is, of how many rows and players."""
+    """Return the kind, the index and the size in one line."""
     title = index_title(explanation.index, explanation.order)
     outputs = "" if explanation.n_outputs == 1 else f", {explanation.n_outputs} outputs"
     player = "feature" if explanation.groups is None else "player"
@@ -30,7 +30,7 @@ def headline(explanation: ExplanationData) -> str:
 
 
 def facts(explanation: ExplanationData) -> dict[str, str]:
-    """Return short texts by name on how to read the numbers."""
+    """Return short texts by name that explain the numbers."""
     certificate = explanation.certificate()
     verdict = "passed" if certificate.adds_up else f"FAILED, worst at row {certificate.row}"
     seconds, bound = explanation.seconds, np.asarray(explanation.error_bound)
@@ -60,7 +60,7 @@ _BY_FUNCTION = ("OneVsRestClassifier", "QuadraticDiscriminantAnalysis", "Stackin
 
 
 def _unit(unit: str, model_name: str) -> str:
-    """Return the unit of a score in front of a link, and how to get what people read; nothing of other units."""
+    """Return the unit of a score in front of a link, with the way to probabilities or rates; "" for other units."""
     if "OneVsOneClassifier" in model_name or unit in (
         "raw log-odds",
         "log hazard: high is early",
@@ -83,7 +83,7 @@ def game_sentence(explanation: ExplanationData) -> str:
 
 
 def _evaluations(explanation: ExplanationData) -> str:
-    """Return how many coalitions were evaluated, and how to need fewer of many."""
+    """Return the number of evaluated coalitions, with a hint if they are many."""
     count, fewer = explanation.n_evaluations, fewer_coalitions(explanation.n_players)
     a_row = count / max(explanation.n_rows, 1)
     error = 0.0 if explanation.std_error is None else np.max(explanation.std_error, initial=0.0)
@@ -137,7 +137,7 @@ def _range(array: np.ndarray) -> str:
 def readable(explanation: Data) -> Data:
     """Return an explanation for tables, texts and pictures, with 0 for numbers within its own tolerance.
 
-    Whether its values add up stays as it was; the certificate is that of the original.
+    Sums stay consistent; the certificate is that of the original.
     """
     changes: dict[str, Any] = {}
     for name in _SHOWN:
@@ -257,14 +257,14 @@ def value_function_sentence(name: str, *, has_background: bool = True) -> str:
 
 
 def game_title(explanation: ExplanationData) -> str:
-    """Return the value function, and how far the values can be off, as a plot title writes them."""
+    """Return the value function and the error bound as a plot title."""
     bound = float(np.max(explanation.error_bound, initial=0.0))
     known = f", error bound {bound:.0e}" if bound > 0.0 else ""
     return f"value function: {explanation.value_function}{known}"
 
 
 def index_title(index: str, order: int = 1) -> str:
-    """Return the name of an index as a plot title writes it.
+    """Return the name of an index as a plot title.
 
     >>> index_title("shapley"), index_title("k-sii", 2)
     ('Shapley values', 'k-SII values of order 2')

@@ -36,7 +36,7 @@ _SHOWN = 8  # most columns in a message
 
 
 def filter_grammar() -> str:
-    """Return the table of the language as JSON, as the page takes it."""
+    """Return the table of the language as JSON for the page."""
     return (Path(__file__).parent / "filter.json").read_text(encoding="utf-8")
 
 
@@ -46,7 +46,7 @@ def _grammar() -> dict[str, Any]:
 
 
 def filtered_rows(table: Table, names: Sequence[str], where: str) -> np.ndarray:
-    """Return which rows (n_rows,) of a table with named columns a filter keeps, "" all. Nothing in it is evaluated as code.
+    """Return which rows (n_rows,) a filter keeps, without evaluating code; "" keeps all.
 
     >>> from exactshap.frames import as_table
     >>> table = as_table(np.array([[30.0, 1.0], [50.0, 2.0], [np.nan, 3.0]]))
@@ -187,7 +187,7 @@ class _Parser:
         return value, bare
 
     def _phrase(self, ends: str) -> tuple[str | None, bool]:
-        """Return words up to the next sign or keyword, or a text in quotes; and whether it stood without quotes."""
+        """Return words up to the next sign or keyword, or a quoted text, and whether it was unquoted."""
         if self._next.kind == "text":
             self.at += 1
             return self.tokens[self.at - 1].text, False
@@ -199,7 +199,7 @@ class _Parser:
 
 
 class _Columns:
-    """The columns of a table as numbers, days or lower-case texts, each looked at when a filter names it."""
+    """Hold the columns of a table as numbers, days or lower-case texts, read when a filter names them."""
 
     def __init__(self, table: Table, names: Sequence[str]) -> None:
         self.table, self.names = table, list(names)

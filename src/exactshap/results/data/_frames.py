@@ -13,7 +13,7 @@ from exactshap.errors import MissingDependencyError, UnknownNameError, did_you_m
 
 
 def frame_kind(data: TableLike) -> str | None:
-    """Return which of three frame libraries a table comes from, or None. None for arrays.
+    """Return the library of a frame: pandas, polars or pyarrow; None for other tables.
 
     >>> frame_kind([[1.0]]) is None
     True

@@ -246,7 +246,7 @@ _DRAWS_AT_ONCE = 2**22
 
 
 def bootstrap_deviations(values: np.ndarray, n_bootstrap: int, generator: np.random.Generator) -> np.ndarray:
-    r"""Return how far resampled rows' means are from the mean, (n_bootstrap, ...).
+    r"""Return deviations (n_bootstrap, ...) of the means of resampled rows from the mean.
 
     .. math:: \sqrt{\frac{n}{n-1}}\, \Bigl(\frac{1}{n} \sum_i w_{bi} \phi_i - \bar\phi\Bigr), \qquad
               w_b \sim \mathrm{Multinomial}(n; 1/n, \dots, 1/n)
@@ -300,7 +300,7 @@ def studentised_interval(
 
 
 def checked_background_values(rows: ExplanationData, by_background: np.ndarray) -> np.ndarray:
-    """Return values by background row as an array, if their mean over the background are the explanation's values."""
+    """Return values by background row as an array; refuse those with another mean than the explanation's values."""
     by_background = np.asarray(by_background, float)
     do = "Pass explainer.background_values(X) of the same explainer and rows"
     if by_background.ndim != rows.values.ndim + 1 or by_background.shape[1:] != rows.values.shape or len(by_background) < 2:

@@ -19,7 +19,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NamedValues(PrintedTable):
-    """Values of players: of every row, or one for all of them, as :meth:`exactshap.Explanation.mean` returns.
+    """Hold values of players, for every row or one for all, as :meth:`exactshap.Explanation.mean` returns.
 
     NumPy takes it for the array ``values``; ``named["age"]`` is the part of one player.
 
@@ -77,7 +77,7 @@ class NamedValues(PrintedTable):
     __abs__ = abs
 
     def mean(self) -> NamedValues:
-        """Return the mean over the rows, one value per player (and output); itself where that is what it holds."""
+        """Return the mean over the rows, one value per player (and output)."""
         return self._over_rows(np.mean)
 
     def max(self) -> NamedValues:
@@ -112,12 +112,12 @@ class NamedValues(PrintedTable):
         return replace(self, values=self.values[order], names=tuple(self.names[j] for j in order))
 
     def head(self, n: int = 5) -> NamedValues:
-        """Return the first ``n`` rows, or players where there are no rows."""
+        """Return the first ``n`` rows, or players if there are no rows."""
         names = self.names if self.per_row else self.names[:n]
         return replace(self, values=self.values[:n], names=names)
 
     def to_frame(self) -> Any:
-        """Return a frame: a column per player (and output), or columns ``player`` and ``value`` where there are no rows."""
+        """Return a frame with a column per player (and output), or columns ``player`` and ``value`` without rows."""
         return frame_of(None, self._columns(), None)
 
     def _columns(self) -> dict[str, Any]:

@@ -195,7 +195,7 @@ SHAPIQ_NAMES = {  # (index, whether the order is 1) -> shapiq's acronym
 
 
 def called_here(owner: str, name: str) -> str | None:
-    """Return a sentence with the name here for an attribute of shap's. None if shap has none of this name.
+    """Return a sentence with the name here of an attribute of shap's, None for unknown names.
 
     >>> called_here("Explanation", "base_values")
     "Explanation has no attribute 'base_values'. It is called 'baseline' here; explanation.to_shap() gives shap's own object."
@@ -216,7 +216,7 @@ def called_here(owner: str, name: str) -> str | None:
 
 
 def keyword_here(word: str, *, picture: bool = False) -> str | None:
-    """Return what stands here for a keyword of shap's calls, or of its pictures. None if shap has none of this name.
+    """Return the equivalent here of a keyword of shap's calls or plots, None for unknown keywords.
 
     >>> keyword_here("check_additivity")
     'every explanation is checked by itself; see explanation.certificate()'
@@ -227,7 +227,7 @@ def keyword_here(word: str, *, picture: bool = False) -> str | None:
 
 
 def answers_keywords(function: Call, *, picture: bool = False) -> Call:
-    """Return a function that answers keywords of shap's with what stands here for them."""
+    """Return a function that answers keywords of shap's with their equivalents."""
     known = frozenset(inspect.signature(function).parameters)
     called = "explainer(X)" if function.__name__ == "__call__" else f"{function.__name__}()"
 

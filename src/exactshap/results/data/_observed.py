@@ -51,13 +51,13 @@ class Observed:
 
     @property
     def sentence(self) -> str:
-        """Say what an error is the difference of."""
+        """Say which difference an error is."""
         observed = "the observed class (1, else 0)" if self.response_name == "probability" else "what was observed"
         return f"The error is {observed} minus the {self.response_name}."
 
 
 def response(explanation: ExplanationData) -> tuple[str, np.ndarray] | None:
-    """Return the predictions in the unit that people read, with its name; None where they are read as they are.
+    """Return the predictions in the unit that people read, with its name; None if they are in it already.
 
     Probabilities of log-odds and of scores before a softmax, targets of their logarithm.
 
@@ -99,7 +99,7 @@ def named_target(explanation: Data, target: Column) -> Data:
 
 
 def observe(explanation: ExplanationData, target: Column) -> Observed:
-    """Compare predictions with what was observed: classes, as a classifier was fitted with them, or numbers in the unit of the target.
+    """Compare predictions with observations: classes of a classifier, or numbers in the unit of the target.
 
     >>> from exactshap import Explanation
     >>> explanation = Explanation(

@@ -26,7 +26,7 @@ _NUMBERS = "biufO"
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an Explanation's fields as consistent arrays and tuples, or raise. Arrays are read-only floats."""
+    """Return an Explanation's fields as consistent read-only float arrays and tuples, or raise."""
     _check_words(given)
     _check_facts(given)
     values = _array("values", given["values"])
@@ -56,7 +56,7 @@ def _check_words(given: Mapping[str, Any]) -> None:
 
 
 def _check_facts(given: Mapping[str, Any]) -> None:
-    """Check the types of fields that only texts use. So no repr or report breaks later."""
+    """Check the types of fields that only texts use, so that no repr or report fails later."""
     for name in ("n_evaluations", "background_size", "n_masks"):
         value = given[name]
         if not _is_count(value) and not (value is None and name == "background_size"):
@@ -72,7 +72,7 @@ def _check_facts(given: Mapping[str, Any]) -> None:
 
 
 def _mask_facts(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is known of compared coalitions, as numbers."""
+    """Return the results of compared coalitions as numbers."""
     found: dict[str, Any] = {}
     for name in ("mask_difference", "mask_tolerance"):
         value = given[name]
@@ -247,7 +247,7 @@ def row_numbers(rows: Any, n_rows: int) -> np.ndarray:
 
 
 def player_numbers(players: Any, names: tuple[str, ...]) -> list[int]:
-    """Return the non-negative numbers of selected players. A slice, a mask, or a list of names and numbers selects them."""
+    """Return the non-negative numbers of players, selected by a slice, a mask, or a list of names and numbers."""
     if isinstance(players, slice):
         return list(range(len(names)))[players]
     wanted = list(players)

@@ -25,7 +25,7 @@ _ARRAY_SHAPES = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Decomposition:
-    """One number, ``total``, split over the features: ``sum(values) = total + drift``.
+    """Hold one number, ``total``, split over the features: ``sum(values) = total + drift``.
 
     Attributes
     ----------
@@ -111,16 +111,16 @@ class Decomposition:
 
     @property
     def fractions(self) -> np.ndarray:
-        """Shares divided by ``total``: what part of the number each feature holds."""
+        """Return the shares divided by ``total``."""
         return self.values / self.total
 
     @property
     def plot(self) -> Shares:
-        """Plots of the shares: ``plot.bar(ax=None)``."""
+        """Return plots of the shares: ``plot.bar(ax=None)``."""
         return Shares(self)
 
     def cite(self) -> str:
-        """Return BibTeX to cite: of the library and the statistic's paper."""
+        """Return BibTeX of the library and the statistic's paper."""
         return bibtex(cited_by_decomposition(self.statistic, getattr(self, "game", "")))
 
     def to_frame(self) -> Any:
@@ -177,12 +177,12 @@ class Decomposition:
 
 @dataclass(frozen=True)
 class Shares:
-    """The plots of a :class:`Decomposition`; nothing is shown, the axes are returned."""
+    """Draw the plots of a :class:`Decomposition`; nothing is shown, the axes are returned."""
 
     decomposition: Decomposition
 
     def bar(self, ax: Axes = None, *, max_display: int = 10) -> Any:
-        """Draw the largest shares, the rest, and their cumulative sum. The rest is one bar.
+        """Draw the largest shares, the rest as one bar, and their cumulative sum.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class Shares:
         return draw_shares(self.prepare(max_display=max_display), ax)
 
     def prepare(self, *, max_display: int = 10) -> ShareBars:
-        """Return what :meth:`bar` draws."""
+        """Return the data that :meth:`bar` draws."""
         one = self.decomposition
         return prepare_shares(
             one.values,

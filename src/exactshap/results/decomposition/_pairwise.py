@@ -14,7 +14,7 @@ from exactshap.results.plots import Marginal, prepare_marginals
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PairwiseDecomposition(Decomposition):
-    """A decomposition of a statistic over pairs of rows (MMD, HSIC).
+    """Hold a decomposition of a statistic over pairs of rows (MMD, HSIC).
 
     Attributes
     ----------
@@ -60,12 +60,12 @@ class PairwiseDecomposition(Decomposition):
 
     @property
     def fractions(self) -> np.ndarray:
-        """Shares divided by ``total``; NaN where the samples do not differ at all."""
+        """Return the shares divided by ``total``; NaN if the samples do not differ at all."""
         return self.values / self.total if self.total else np.full(len(self.values), np.nan)
 
     @property
     def interactions(self) -> np.ndarray:
-        """Pairs as a symmetric matrix (n_features, n_features): the index itself, not halved; singles on the diagonal."""
+        """Return pairs as a symmetric matrix (n_features, n_features): the index itself, not halved; singles on the diagonal."""
         if self.sets is None or self.set_values is None:
             raise InputError(message("Interactions need order=2", f"Got order={self.order}", "Decompose with order=2"))
         matrix = np.diag(self.values)
@@ -125,7 +125,7 @@ def facts_of(shares: PairwiseDecomposition) -> list[str]:
 
 
 def rows_of(shares: Decomposition, noun: str = "column") -> tuple[list[str], list[list[str]]]:
-    """Return headings and rows of text, by decreasing share. ``noun`` is what the shares are of."""
+    """Return headings and rows of text, by decreasing share of the ``noun``."""
     values = shares.readable(shares.values)
     fractions = np.where(values == 0.0, 0.0, shares.fractions)
     columns = {
@@ -145,7 +145,7 @@ def rows_of(shares: Decomposition, noun: str = "column") -> tuple[list[str], lis
 
 
 def strongest_marginals(shares: PairwiseDecomposition, samples: tuple[Any, Any], *, most: int = 4) -> tuple[Marginal, ...]:
-    """Return both samples' distributions of the columns with the largest shares. Each comes with its share."""
+    """Return both samples' distributions of the columns with the largest shares, with these shares."""
     strongest = sorted(range(len(shares.values)), key=lambda j: -shares.values[j])[
         :most
     ]  # stable: ties keep the columns' order

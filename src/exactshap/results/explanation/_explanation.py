@@ -1,4 +1,4 @@
-"""Define the explanation of a batch of rows, immutable."""
+"""Define the immutable explanation of a batch of rows."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ class Explanation(ExplanationData):
         Largest difference of a few coalitions to the model's own predictions of hybrid rows, and what rounding explains of it; None
         where none were compared.
     n_masks : int, default=0
-        How many coalitions were.
+        Number of coalitions that were compared.
     mask_rows : sequence of int
-        The rows that they belong to; none where those of an earlier explanation, or of the background, speak for this one.
+        The rows that they belong to; none if they are of an earlier explanation or of the background.
     mask_reason : str, default=""
         Why none were compared.
     stability_bound : callable, or None
@@ -136,7 +136,7 @@ class Explanation(ExplanationData):
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def stability(self, delta: ArrayLike) -> Any:
-        r"""Bound how far any value can move with the columns. No column moves by more than ``delta``.
+        r"""Bound the change of any value if no column changes by more than ``delta``.
 
         .. math:: |\phi_j(x) - \phi_j(x')| \le |f| \sqrt{c\, M_\mu L_\delta}, \qquad |x_k - x'_k| \le \delta_k
 
@@ -175,11 +175,11 @@ class Explanation(ExplanationData):
         return fields_html(f"Explanation: {headline(self)}", self.facts())
 
     def facts(self) -> dict[str, str]:
-        """Return short texts by name on how to read the numbers."""
+        """Return short texts by name that explain the numbers."""
         return facts(self)
 
     def cite(self) -> str:
-        """Return BibTeX to cite: of the library, the value function, the method.
+        """Return BibTeX of the library, the value function and the method.
 
         Examples
         --------
@@ -195,7 +195,7 @@ class Explanation(ExplanationData):
     # --- summaries and groups of rows ----------------------------------------------------------------------------------
 
     def abs(self) -> NamedValues:
-        """Return the values' magnitudes by name. ``explanation.abs().mean()`` are importances."""
+        """Return the values' magnitudes by name; ``explanation.abs().mean()`` gives importances."""
         return self._named(self.values, self.feature_names).abs()
 
     __abs__ = abs
@@ -250,7 +250,7 @@ class Explanation(ExplanationData):
         return self.abs().mean().sort_values(ascending=False)
 
     def compare(self, other: ExplanationData, **settings: Any) -> Comparison:
-        """Compare these rows' mean values with another explanation's. Both answer the same question.
+        """Compare these rows' mean values with another explanation's, of the same index.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ def find_reasons(
     random_state: int = 0,
     model_digest: str | None = None,
 ) -> Reasons:
-    """Find the reasons of each row; see :meth:`exactshap.Explanation.reasons`. The values add up to the prediction.
+    """Find the reasons of each row; see :meth:`exactshap.Explanation.reasons`.
 
     >>> from exactshap import Explanation
     >>> explanation = Explanation(
@@ -84,7 +84,7 @@ def _checked(rows: ExplanationData, k: int, adverse: str, level: float) -> float
 
 
 def _texts(names: tuple[str, ...], codes: Mapping[str, str] | None) -> tuple[str, ...]:
-    """Return each player's code; its name where it has none."""
+    """Return each player's code, or its name without one."""
     codes = codes or {}
     unknown = next((name for name in codes if name not in names), None)
     if unknown is not None:
@@ -99,7 +99,7 @@ def _texts(names: tuple[str, ...], codes: Mapping[str, str] | None) -> tuple[str
 
 
 def _errors(rows: ExplanationData, level: float) -> np.ndarray:
-    r"""Return how far each value can be off, (n_rows, n_players).
+    r"""Return error bounds (n_rows, n_players) of the values.
 
     .. math:: \mathrm{tolerance} + \mathrm{error\_bound} + 2\,\mathrm{approximation\_error} + z\,\mathrm{std\_error}
     """
@@ -113,7 +113,7 @@ def _errors(rows: ExplanationData, level: float) -> np.ndarray:
 
 
 def _strongest(adverse: np.ndarray, errors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k strongest players of each row, and whether each is ahead of the next beyond doubt.
+    """Return the k strongest players of each row, and whether each is certainly ahead of the next.
 
     The errors of two values may go together in any way: their difference is known to within the sum of both, which is at least the
     joint standard error.

@@ -22,7 +22,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Reasons(PrintedTable):
-    """Hold the strongest adverse reasons of each row. :meth:`exactshap.Explanation.reasons` returns it.
+    """Hold the strongest adverse reasons of each row; made by :meth:`exactshap.Explanation.reasons`.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class Reasons(PrintedTable):
         return _write_letter(self, path, i, {**words, "language": language})
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Return the first rows; a mark where the order to the next is not decided."""
+        """Return the first rows, with a mark if the order to the next is not decided."""
         texts = self.texts
         marked = np.where((texts != "") & ~self.decided, texts + " (order not certain)", texts)
         rows = [[row_name(self.explanation, i).removeprefix("row "), *marked[i]] for i in range(min(_SHOWN, len(self.players)))]
@@ -206,7 +206,7 @@ def _write_letter(reasons: Reasons, path: str | Path, i: int, words: dict[str, s
 
 
 def _listed(one: Reasons) -> list[dict[str, str]]:
-    """Return each reason's text, its record (the cells behind it), and a remark where its order is open."""
+    """Return each reason's text, its record (the cells behind it), and a remark if its order is uncertain."""
     shown, listed = cells(one.explanation), []
     for r, player in enumerate(one.players[0]):
         if player < 0:

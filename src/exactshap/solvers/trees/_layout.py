@@ -1,4 +1,4 @@
-"""The layout of trees: everything about tables that depends on the trees and the players only."""
+"""Lay out tables: everything about them that depends only on trees and players."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LEAF_CELL_COST = 0.6
 
 @dataclass(frozen=True, eq=False)
 class TableForecast:
-    """Forecast each tree's cost in tables, in look-ups and bytes. A look-up takes half a nanosecond; the order is 1.
+    """Forecast each tree's cost by tables at order 1, in look-ups of half a nanosecond and in bytes.
 
     ``is_root`` (n_nodes,) marks the groups; ``fits`` (n_trees,) is False where some path has more than ``MAX_BITS`` players.
     """
@@ -72,7 +72,7 @@ class TableForecast:
 
 @dataclass(frozen=True, eq=False)
 class TableLayout:
-    """Leaves and groups of an ensemble."""
+    """Hold the leaves and groups of an ensemble."""
 
     leaves: Leaves
     groups: Groups
@@ -132,7 +132,7 @@ def outputs_of_trees(trees: FlatTrees) -> np.ndarray:
 
 
 def products_above(shape: Structure, factors: np.ndarray) -> np.ndarray:
-    """Return for each node the product of the edge factors above it. Factors are (n_nodes,); those at roots do not count."""
+    """Return for each node the product of the edge factors (n_nodes,) above it; those at roots do not count."""
     out = np.ones(len(factors))
     multiply_down(shape.parent, factors, out)
     return out
@@ -197,7 +197,7 @@ def lay_rows(layout: TableLayout, n_players: int, order: int, n_outputs: int) ->
 
 
 def routes_of(trees: FlatTrees, groups: Groups) -> Routes:
-    """Return the splits above groups, and each tree's splits and groups. They come from the conditions of the splits below."""
+    """Return the splits above groups, and each tree's splits and groups."""
     n_conditions = np.diff(groups.condition_start)
     place = np.arange(len(groups.condition_node)) - np.repeat(groups.condition_start[:-1], n_conditions)
     # A group lists the conditions above its root first

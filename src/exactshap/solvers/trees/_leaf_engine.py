@@ -1,4 +1,4 @@
-r"""Trees too deep for kept tables with a background: leaf by leaf, patterns of failed players instead of pairs of rows.
+r"""Solve trees too deep for kept tables with a background leaf by leaf, from patterns of failed players.
 
 What is possible: a row counts at a leaf against those background rows that fail none of the players it fails itself. Values of
 all rows tell which rows have such a background row, so that a method in O((n_rows + n_background)^(2 - c)) for any number of
@@ -55,7 +55,7 @@ PATTERN_BITS = 32
 
 @dataclass(frozen=True, eq=False)
 class LeafEngine:
-    """Patterns leaf by leaf: any background, linear memory; orders above 1 and paths of over 32 players are walked."""
+    """Solve by patterns, leaf by leaf, in linear memory; orders above 1 and paths of over 32 players are walked."""
 
     trees: FlatTrees
     shape: Structure
@@ -67,12 +67,12 @@ class LeafEngine:
 
     @property
     def walk(self) -> WalkEngine:
-        """The same trees, pair by pair."""
+        """Return an engine that walks the same trees pair by pair."""
         return WalkEngine(self.trees, self.shape, self.n_players, self.background, self.weights, self.unit)
 
     @property
     def steps(self) -> Handle:
-        """The splits in depth-first order."""
+        """Return the splits in depth-first order."""
         return self.cache.get_or_make(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)  # type: ignore[no-any-return]
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
@@ -104,7 +104,7 @@ class LeafEngine:
         return f"patterns of {len(self.weights)} background rows, leaf by leaf"
 
     def _in_blocks(self, columns: np.ndarray, semivalue: Semivalue) -> Part:
-        """Add the answers of blocks of background rows. So rounding does not grow with their number."""
+        """Add the values of blocks of background rows, so that rounding does not grow with their number."""
         blocks = row_blocks(len(self.weights), ROWS_IN_TURN)
         engines = [
             dataclasses.replace(self, background=np.ascontiguousarray(self.background[:, rows]), weights=self.weights[rows])
@@ -142,18 +142,18 @@ class LeafEngine:
 
     @functools.cached_property
     def _row_work(self) -> float:
-        """Look-ups of a row on its own: the background rows that it reaches nodes with."""
+        """Return the look-ups of a single row: the background rows with which it reaches nodes."""
         return float(ROW_VISIT * len(self.weights) * max(visit_shares(self.trees, self.shape).sum(), 1.0))
 
     @functools.cached_property
     def _pattern_work(self) -> float:
-        """Look-ups of all patterns of the background."""
+        """Return the look-ups of all patterns of the background."""
         players = self.shape.distinct[self.trees.feature < 0]
         return float(_pattern_cost(players[players <= self._sizes[0]], len(self.weights)).sum())
 
     @functools.cached_property
     def one_by_one_rows(self) -> float:
-        """Return how many rows are cheaper one at a time than by tables.
+        """Return the number of rows up to which one at a time is cheaper than tables.
 
         Each then takes the background rows that it reaches nodes with, instead of all patterns.
 
@@ -185,13 +185,13 @@ class LeafEngine:
 
 
 def most_dense(n_background: int) -> int:
-    """Return up to how many players a leaf is dense: where that is forecast to be faster for ``NOMINAL_ROWS`` rows."""
+    """Return the most players of a dense leaf, by the forecast for ``NOMINAL_ROWS`` rows."""
     m = np.arange(MAX_DENSE + 1.0)
     return int(np.flatnonzero(_dense_cost(m, n_background) <= _sparse_cost(n_background)).max(initial=0))
 
 
 def _dense_cost(m: np.ndarray, n_background: int) -> np.ndarray:
-    """Count 1.5^m sets for each background row, at most 3^m. Those hold its pattern if it fails half of the players."""
+    """Count 1.5^m sets for each background row, at most 3^m: those with its pattern if it fails half of the players."""
     return _pattern_cost(m, n_background) / NOMINAL_ROWS + LOOK_UP_COST * (m + 2.0)
 
 
@@ -216,7 +216,7 @@ def leaf_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndar
 
 
 def _wide_leaves_only(walk: WalkEngine) -> WalkEngine:
-    """Return walks that meet only the leaves of more than ``PATTERN_BITS`` players: the rest is cut off, with value 0."""
+    """Return walks of the leaves with more than ``PATTERN_BITS`` players only; others get value 0."""
     trees, shape = walk.trees, walk.shape
     needed = (trees.feature < 0) & (shape.distinct > PATTERN_BITS)
     value = np.where(needed[:, None], trees.value, 0.0)

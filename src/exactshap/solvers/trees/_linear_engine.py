@@ -1,4 +1,4 @@
-r"""Linear functions of leaves with a background, beyond the constant values that tables and paths answer.
+r"""Solve linear functions of leaves with a background; tables and paths solve the constant values.
 
 .. math:: v(S) = \sum_m w_m \sum_l \prod_{j \in S} a_{lj} \prod_{j \notin S} z_{mlj}
           \Big(c_{l0} + \sum_{k \in S} c_{lk} x_k + \sum_{k \notin S} c_{lk} z_{mk}\Big)
@@ -59,7 +59,7 @@ PATTERN_STEPS = 3.0
 
 @dataclass(frozen=True, eq=False)
 class FunctionLeaves:
-    """The leaves that have a function in one output, with its parts by player; ``functions`` are those of all nodes."""
+    """Hold the leaves with a function in one output, with its parts by player; ``functions`` are those of all nodes."""
 
     leaves: Leaves
     parts: LeafParts
@@ -84,24 +84,24 @@ class FunctionLeaves:
 
     @functools.cached_property
     def has_bits(self) -> np.ndarray:
-        """Whether all parts of each leaf have bits, of shape (n_leaves,)."""
+        """Say whether all parts of each leaf have bits, (n_leaves,)."""
         # Differences of running counts, as ``np.add.reduceat`` answers wrongly for leaves without parts
         without = np.concatenate([[0], np.cumsum(self.parts.bit == 0)])
         return np.diff(without[self.parts.part_start]) == 0
 
     @functools.cached_property
     def pattern_bytes(self) -> np.ndarray:
-        """The bytes of a pattern of each leaf."""
+        """Return the bytes of a pattern of each leaf."""
         return 8.0 * (3.0 + np.diff(self.parts.part_start))
 
     def bounds(self, n_background: int) -> np.ndarray:
-        """Return how many patterns each leaf has at most."""
+        """Return the largest number of patterns of each leaf."""
         return np.minimum(np.exp2(np.minimum(np.diff(self.leaves.start), 60.0)), n_background)
 
 
 @dataclass(frozen=True, eq=False)
 class LinearEngine:
-    """Linear functions of an ensemble's leaves: patterns of background rows, kept while they fit ``limit`` bytes."""
+    """Solve linear functions of leaves by patterns of background rows, kept if they fit ``limit`` bytes."""
 
     trees: FlatTrees
     outputs: tuple[FunctionLeaves, ...]
@@ -162,7 +162,7 @@ class LinearEngine:
         return values * unit, scale * unit
 
     def _split(self, o: int, order: int) -> tuple[FunctionLeaves, FunctionLeaves]:
-        """Return the leaves that are answered by tables, the smallest ones as far as they fit, and the others."""
+        """Return the leaves to solve by tables, the smallest ones up to the limit, and the others."""
 
         def make() -> tuple[FunctionLeaves, FunctionLeaves]:
             given = self.outputs[o]
@@ -249,7 +249,7 @@ class LinearEngine:
     def _patterns_of(
         self, given: FunctionLeaves, key: tuple[object, ...] | None
     ) -> Iterator[tuple[FunctionLeaves, Handle | Patterns]]:
-        """Yield leaves with the patterns that the background has at them, kept under ``key`` where there is room."""
+        """Yield leaves with the background's patterns at them, kept under ``key`` if there is room."""
         n_leaves = len(given.leaves.node)
         if not n_leaves:
             return
@@ -301,7 +301,7 @@ class LinearEngine:
         return steps
 
     def _refuse_gaps(self, columns: np.ndarray) -> None:
-        """Refuse missing cells where a leaf has no bit for the player: wide leaves with columns off their paths."""
+        """Refuse missing cells at wide leaves that have no bits for columns off their paths."""
         for given in self.outputs:
             unknown = np.unique(given.parts.column[np.repeat(given.parts.bit == 0, np.diff(given.parts.term_start))])
             for rows in (columns, self.background) if len(unknown) else ():
@@ -346,7 +346,7 @@ def check_cells(trees: FlatTrees, X: np.ndarray, what: str) -> None:
 
 
 def _function_leaves(leaves: Leaves, functions: LinearLeaves, player_of_column: np.ndarray, n_players: int) -> FunctionLeaves:
-    """Return the leaves with a function, the players of its columns among their own where there is room for bits."""
+    """Return the leaves with a function, with the players of its columns if bits are left."""
     # Zero coefficients do not make a leaf linear, whatever the file lists
     has_terms = np.bincount(functions.node[functions.coefficient[:, 0] != 0.0], minlength=len(functions.offset)) > 0
     chosen = np.flatnonzero((has_terms | (functions.offset[:, 0] != 0.0))[leaves.node])

@@ -1,4 +1,4 @@
-"""Trees too deep for tables: quadrature along the paths (cover ratios), walks of pairs of rows (background). Linear memory."""
+"""Solve trees too deep for tables in linear memory: quadrature along paths, or walks of pairs of rows with a background."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ VISIT_COST = 8.0
 
 
 class OfSize(NamedTuple):
-    """The rule for sets of one size, and how it is summed."""
+    """Hold the rule for sets of one size, and how it is summed."""
 
     size: int
     rule: Rule
@@ -70,7 +70,7 @@ class OfSize(NamedTuple):
 
 
 class PathQuestion(NamedTuple):
-    """What a question is answered by, whatever the rows."""
+    """Hold the rules of an index and order, for any rows."""
 
     binomials: np.ndarray
     offsets: np.ndarray
@@ -81,7 +81,7 @@ class PathQuestion(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PathEngine:
-    """Quadrature along the paths: cover ratios, any depth, O(n_splits n_nodes) per row."""
+    """Integrate along the paths by quadrature: cover ratios, any depth, O(n_splits n_nodes) per row."""
 
     trees: FlatTrees
     shape: Structure
@@ -108,7 +108,7 @@ class PathEngine:
         return Part(out.transpose(2, 0, 1), np.zeros_like(full), full, question.method, error_bound=error_bound, scale=scale)
 
     def question(self, semivalue: Semivalue, order: int) -> PathQuestion:
-        """Return what a question is answered by: one row's walk would wait for it longer than it takes."""
+        """Return the rules of an index and order, kept, as they take longer than one row's walk."""
         question = "question", semivalue, order
         return self.cache.get(question) or self.cache.get_or_make(  # type: ignore[no-any-return]
             question, lambda: self._make_question(semivalue, order), keep=1
@@ -126,7 +126,7 @@ class PathEngine:
 
     @functools.cached_property
     def of_single_leaves(self) -> float:
-        """What trees of one leaf add to the scale."""
+        """Return the part of the scale of trees with one leaf."""
         return single_leaves(self.trees)
 
     def memory(self, n_rows: int, order: int) -> float:
@@ -162,13 +162,13 @@ class PathEngine:
         sweep_path_pairs(columns, self.steps, player_of, nodes, self._lanes(nodes, len(out)), out, self.n_players)
 
     def _lanes(self, nodes: np.ndarray, n_sums: int) -> int:
-        """Return how many rows are swept at once. Their products and sums stay in the second-level cache."""
+        """Return the number of rows to sweep at once, whose products and sums stay in the second-level cache."""
         n_levels = int(self.shape.depth.max(initial=1))
         return int(np.clip(WORK_BYTES // (24 * n_levels * (nodes.shape[1] + 1) + 8 * n_sums), 4, MAX_SWEPT_ROWS))
 
     @property
     def steps(self) -> Handle:
-        """The splits in depth-first order, kept."""
+        """Return the splits in depth-first order, kept."""
         return self.cache.get(("steps",)) or self.cache.get_or_make(("steps",), self._make_steps, keep=1)  # type: ignore[no-any-return]
 
     def _make_steps(self) -> Handle:
@@ -188,7 +188,7 @@ class PathEngine:
 
 @dataclass(frozen=True, eq=False)
 class WalkEngine:
-    """Walks of each row with each background row: any depth, any order, O(nodes that hybrids of the two reach) per pair."""
+    """Walk each row with each background row: any depth, any order, O(nodes that hybrids of the two reach) per pair."""
 
     trees: FlatTrees
     shape: Structure
@@ -242,7 +242,7 @@ def path_costs(trees: FlatTrees, shape: Structure, order: int = 1) -> np.ndarray
 
 
 def visit_shares(trees: FlatTrees, shape: Structure) -> np.ndarray:
-    r"""Return how likely two rows drawn alike reach each node together.
+    r"""Return the probability that two random rows both reach each node.
 
     .. math:: \prod_e (1 - (1 - s_e)^2) \text{ over the shares s of the edges above}
     """
@@ -268,7 +268,7 @@ def single_leaves(trees: FlatTrees) -> float:
 
 
 def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) -> tuple[Rule, float]:
-    """Return the rule for paths of that length, and its error bound.
+    """Return the rule for paths of that length and its error bound.
 
     Paths have at most ``n_path_players``; the bound is relative, 0.0 where exact.
 
@@ -327,7 +327,7 @@ def _ends_by_pairs(single: OfSize, pair_rule: Rule, degree: int) -> OfSize:
 
 
 def _add_pairs(pairs: np.ndarray, share: float, out: np.ndarray) -> None:
-    """Add ``share`` of all pairs' values to those of both players. They are (n_pairs, ...), in lexicographic order."""
+    """Add ``share`` of all pairs' values (n_pairs, ...), in lexicographic order, to those of both players."""
     place = 0
     # All pairs with first player i are next to each other: i's partners are exactly the players behind it
     for i in range(len(out) - 1):

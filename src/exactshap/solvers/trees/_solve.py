@@ -1,4 +1,4 @@
-"""Ensembles of trees: exact local values of every semivalue and interaction index, at any depth."""
+"""Solve ensembles of trees exactly: every semivalue and interaction index, at any depth."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _deep_engine(
 
 @dataclass(frozen=True, eq=False)
 class EachOutput:
-    """Trees that add to one output each, solved output by output: walks cost as much as there are outputs."""
+    """Solve trees that add to one output each output by output, as the cost of walks grows with the outputs."""
 
     trees: FlatTrees
     player_of_column: np.ndarray
@@ -96,7 +96,7 @@ Deep = PathEngine | LeafEngine | EachOutput
 
 @dataclass(frozen=True, eq=False)
 class PreparedTrees:
-    """An ensemble bound to its players and its background: everything that does not depend on the rows."""
+    """Hold an ensemble with its players and background: everything that does not depend on the rows."""
 
     trees: FlatTrees
     n_players: int
@@ -111,7 +111,7 @@ class PreparedTrees:
     __getstate__ = copied_state
 
     def engines(self, order: int) -> tuple[TableEngine | Deep | LinearEngine, ...]:
-        """Return what will answer a request; it does not depend on the rows, so that their blocking changes no bit."""
+        """Return the engines of a request, which do not depend on the rows, so that blocks change no bit."""
         constant = self._constant_engines(order)
         return constant if self.linear is None else (*constant, self.linear)
 
@@ -124,7 +124,7 @@ class PreparedTrees:
         return (self.tables,) if self.rest is None else (self.tables, self.rest)
 
     def _tables_pay(self, order: int) -> bool:
-        """Whether tables of cover ratios for sets of players are worth filling."""
+        """Say whether tables of cover ratios for sets of players are worth filling."""
         assert self.tables is not None
         # Rather than be filled again in each call, they give way to quadrature
         if not self.tables.of_order(order).is_kept:
@@ -161,7 +161,7 @@ def prepare_trees(
     *,
     memory_limit: float = 2.0**30,
 ) -> PreparedTrees:
-    r"""Prepare an ensemble for any rows. That is everything that depends only on its trees, its players and the background.
+    r"""Prepare an ensemble for any rows: everything that depends only on trees, players and background.
 
     .. math:: v(S) = v_0 + \sum_l c_l \prod_{j \in S} a_{lj} \cdot g_l(S), \qquad
               g_l(S) = \prod_{j \notin S} b_{lj} \quad\text{or}\quad \sum_m w_m \prod_{j \notin S} z_{mlj}
@@ -230,7 +230,7 @@ def _with_linear_leaves(
     weights: np.ndarray | None,
     memory_limit: float,
 ) -> PreparedTrees:
-    """Prepare the constant values of the leaves as ever, and their linear functions by themselves."""
+    """Prepare the constant values of the leaves as usual, and their linear functions separately."""
     if background is None:
         raise UnsupportedStructureError(no_path_dependent("These trees"))
     background = _check_background(trees, background)
@@ -319,7 +319,7 @@ def _check_background(trees: FlatTrees, background: np.ndarray) -> np.ndarray:
 
 
 def choose_trees(tables: TableForecast, other_costs: np.ndarray, limit: float, *, may_refill: bool) -> np.ndarray:
-    """Return which trees to answer by tables: those that are cheaper so and fit ``limit`` bytes together, the smallest first.
+    """Return which trees to solve by tables: those for which that is cheaper, the smallest first, up to ``limit`` bytes.
 
     Where not all of them fit, tables that are filled again for each call may be cheaper in total. There are no tables at all
     unless the ensemble becomes ``MIN_ADVANTAGE`` times as fast.
@@ -339,7 +339,7 @@ def choose_trees(tables: TableForecast, other_costs: np.ndarray, limit: float, *
 
 
 def _fits(needed: np.ndarray, wanted: np.ndarray, limit: float) -> np.ndarray:
-    """Return which of the wanted trees fit into ``limit`` bytes. The smallest come first."""
+    """Return which of the wanted trees fit into ``limit`` bytes, the smallest first."""
     order = np.argsort(np.where(wanted, needed, np.inf), kind="stable")
     fits = np.zeros(len(needed), bool)
     fits[order] = np.cumsum(np.where(wanted, needed, 0.0)[order]) <= limit
@@ -413,7 +413,7 @@ def _columns(n_rows: int) -> np.ndarray:
 
 @functools.cache
 def _engine(kind: type) -> Any:
-    """Return an engine that answers the small forest."""
+    """Return an engine that solves the small forest."""
     trees = complete_forest(DEPTH, N_TREES, N_FEATURES)
     shape = structure(trees, np.arange(N_FEATURES, dtype=np.int32))
     background, weights = _columns(N_BACKGROUND), np.full(N_BACKGROUND, 1.0 / N_BACKGROUND)

@@ -1,4 +1,4 @@
-"""Sums over background rows, with rounding that does not grow with them."""
+"""Sum over background rows, with rounding that does not grow with their number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROWS_IN_TURN = 4096
 
 
 def whole_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return w' and a unit with w = unit * w': ones and 1/n for equal weights. Their sums are then counts, free of rounding.
+    """Return w' and a unit with w = unit * w': ones and 1/n for equal weights, so that sums are exact counts.
 
     >>> whole_weights(np.array([0.25, 0.25, 0.25, 0.25]))
     (array([1., 1., 1., 1.]), 0.25)

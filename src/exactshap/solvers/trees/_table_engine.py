@@ -1,4 +1,4 @@
-"""Trees by tables: a row enters a leaf only through which of its players it satisfies, so all cases are worked out once."""
+"""Solve trees by tables, as the values of a leaf depend only on which of its players a row satisfies."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ BACKGROUND_BLOCK = 2**14
 
 @dataclass(frozen=True, eq=False)
 class BackgroundTable:
-    """For each leaf and each set S of its players: how much of the background passes the splits of all players outside S.
+    """Hold, for each leaf and set S of its players, the share of the background that passes the splits of all others.
 
     Both arrays are empty without a background: cover ratios are multiplied when a table is filled.
     """
@@ -65,7 +65,7 @@ class BackgroundTable:
 def tabulate_background(
     trees: FlatTrees, layout: TableLayout, background: np.ndarray | None, weights: np.ndarray | None
 ) -> BackgroundTable:
-    """Count the background once per leaf: from then on its size does not matter."""
+    """Count the background once per leaf, after which its size does not matter."""
     if background is None or weights is None:
         return BackgroundTable(np.zeros(1, np.int64), np.empty(0))
     start = offsets_of(1 << np.diff(layout.leaves.start))
@@ -110,7 +110,7 @@ def path_weights(semivalue: Semivalue, order: int, largest: int) -> np.ndarray:
 
 
 class OrderTables(NamedTuple):
-    """The tables for sets of 1..order players, before they are filled."""
+    """Hold the layout of tables for sets of 1..order players."""
 
     rows: TableRows
     packed: Handle  # the same for kernels
@@ -126,7 +126,7 @@ class OrderTables(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TableEngine:
-    """Look-ups: one table per group of leaves, filled once for a semivalue, kept while it fits ``limit`` bytes."""
+    """Look up one table per group of leaves, filled once for a semivalue and kept if it fits ``limit`` bytes."""
 
     trees: FlatTrees
     layout: TableLayout
@@ -142,7 +142,7 @@ class TableEngine:
 
     @functools.cached_property
     def tables(self) -> Handle:
-        """What the compiled kernels read of the trees, as one argument."""
+        """Return the tables as the compiled kernels read them."""
         layout, background = self.layout, self.background
         forest, routes = forest_of(self.trees), routes_of(self.trees, layout.groups)
         return Handle(Tables(forest, layout.groups, routes, layout.leaves, background.start, background.table))
@@ -175,7 +175,7 @@ class TableEngine:
         return self.questions.get(question) or self.questions.get_or_make(question, make, keep=1)  # type: ignore[no-any-return]
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
-        """Return the values of the rows in ``columns`` (n_features, n_rows). The rows may not have been rounded yet."""
+        """Return the values of the rows in ``columns`` (n_features, n_rows), which may not be rounded yet."""
         (tables, measure), n_rows = self.question(semivalue, order), columns.shape[1]
         out = np.zeros((n_rows, tables.n_results))
         if order == 1 and self._go_cell_by_cell(n_rows, tables.is_kept):
@@ -193,11 +193,11 @@ class TableEngine:
         return WORK_BYTES + (needed if tables.is_kept else min(needed, 2.0 * CHUNK_BYTES))
 
     def work(self, order: int) -> tuple[float, float, float]:
-        """Return the steps to fill tables, and to answer one row. A row has look-ups with tables, and steps without."""
+        """Return the steps to fill tables, and those of one row: look-ups with tables, or steps without."""
         return self.of_order(order).work
 
     def row_cost(self, order: int, n_rows: float) -> float:
-        """Return the cost of one of ``n_rows`` rows that share a filling. It is in look-ups of single players."""
+        """Return the cost of one of ``n_rows`` rows that share a filling, in look-ups of single players."""
         filled, look_ups, _ = self.work(order)
         return SET_LOOK_UP * look_ups + SET_FILLING * filled / n_rows
 
@@ -228,14 +228,14 @@ class TableEngine:
                 out[start : start + block] += total
 
     def _go_cell_by_cell(self, n_rows: int, is_kept: bool) -> bool:
-        """Return whether tables do not pay for so many rows. Rows that were answered without tables before count as well."""
+        """Say whether tables do not pay for so many rows, with earlier ones that were answered without tables."""
         if is_kept:
             self.answered[0] += n_rows
         return bool((self.answered[0] if is_kept else n_rows) <= self.one_by_one_rows)
 
     @functools.cached_property
     def one_by_one_rows(self) -> float:
-        """How many rows are answered cell by cell: a service's first rows should not wait for tables that take a thousand rows' time."""
+        """Return the number of rows to answer cell by cell, as the first rows of a service should not wait for tables."""
         filled, _, one_row = self.work(1)
         return max(CELL_BY_CELL_ROWS, CELL_BY_CELL_FRACTION * filled / max(one_row, 1.0))
 
