@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import hmac
-import html
 import secrets
-import tempfile
-from collections.abc import Callable, Iterator, MutableMapping
-from pathlib import Path
+from collections.abc import Callable, MutableMapping
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs
 
@@ -50,6 +46,7 @@ def run_app(
 
     uvicorn = require("uvicorn", "app", purpose="The app")
     token = token or secrets.token_urlsafe(24)
+    # Other users of the machine can read the address that a browser is started with in the list of processes.
     launch_token = secrets.token_urlsafe(24) if open_browser else None
     application = make_app(what_if, token, launch_token)
     # Bound here, so that the port is known before the server runs and no other process takes it in between.
@@ -60,29 +57,11 @@ def run_app(
     listening.listen()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/?token="
     ready(address + token)
-    with contextlib.ExitStack() as stack:
-        if launch_token is not None:
-            import webbrowser
+    if launch_token is not None:
+        import webbrowser
 
-            webbrowser.open(stack.enter_context(_launch_page(address + launch_token)))
-        uvicorn.Server(uvicorn.Config(application, log_level="warning")).run(sockets=[listening])
-
-
-@contextlib.contextmanager
-def _launch_page(address: str) -> Iterator[str]:
-    """Yield the address of a private file that leads to an address.
-
-    Other users of the machine can read what a browser is started with in the list of processes, but not this file.
-    """
-    # Its folder and the file are for this user only (0700, 0600).
-    with tempfile.TemporaryDirectory(prefix="exactshap-") as folder:
-        path = Path(folder) / "open.html"
-        path.touch(mode=0o600)
-        link = html.escape(address)
-        path.write_text(
-            f'<meta http-equiv="refresh" content="0; url={link}"><a href="{link}">Open exactshap</a>', encoding="utf-8"
-        )
-        yield path.as_uri()
+        webbrowser.open(address + launch_token)
+    uvicorn.Server(uvicorn.Config(application, log_level="warning")).run(sockets=[listening])
 
 
 def make_app(what_if: WhatIf, token: str, launch_token: str | None = None) -> Any:
