@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone as sklearn_clone
-from sklearn.compose import make_column_transformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.ensemble import VotingRegressor
 from sklearn.linear_model import Ridge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 
@@ -474,10 +474,27 @@ def test_kernel_machines_whose_terms_cancel_are_not_called_exact():
 
     rows = X[:30].copy()
     rows[1], rows[3] = rows[0], rows[2]
-    steep = KernelRidge(kernel="rbf", gamma=1e300, alpha=1.0).fit(rows, Y[:30])  # rounding of a difference decides
+    steep = KernelRidge(kernel="rbf", gamma=1e12, alpha=1.0).fit(rows, Y[:30])  # rounding of a difference decides
     for background in (rows[:8], None):
         with pytest.warns(ExplanationWarning, match="Rounding leaves about 0 digits of what KernelRidge predicts"):
             explanation = Explainer(steep, background)(rows[:3])
         assert explanation.kind == "approximate"
         assert (explanation.approximation_error == explanation.tolerance).all()
     assert Explainer(KernelRidge(kernel="rbf").fit(rows, Y[:30]), rows[:8])(rows[:3]).kind == "exact"
+
+
+@pytest.mark.parametrize("place", ["part", "step of a part", "union"])
+def test_a_method_set_on_a_step_inside_another_is_noticed_without_a_background(place):
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    inner = [("a", StandardScaler(), [0, 1]), ("b", make_pipeline(StandardScaler(), MinMaxScaler()), [2, 3])]
+    outer = make_union(StandardScaler(), MinMaxScaler()) if place == "union" else ColumnTransformer(inner)
+    model = make_pipeline(outer, SVR()).fit(rows, rows[:, 0])
+    explainer = Explainer(model)
+    explainer(rows[:3])
+    if place == "union":
+        changed = outer.transformer_list[1][1]
+    else:
+        changed = outer.named_transformers_["a"] if place == "part" else outer.named_transformers_["b"][0]
+    changed.transform = lambda cells, **_: 3.0 * cells
+    with pytest.raises(ExactnessError, match="has changed since it was read"):
+        explainer(rows[:3])

@@ -136,16 +136,28 @@ class _AsRead:
     """
 
     def __init__(self, model: Model) -> None:
-        self.steps, self.own_methods = _flat(model), _own_methods(model)
+        self.steps, self.own_methods = _all_steps(model), _own_methods(model)
         self.set_methods = [_set_methods(step) for step in self.steps]
 
     def require_unchanged(self, model: Model) -> None:
-        now = _flat(model)
+        now = _all_steps(model)
         # By identity: a step that compares as equal may hold other numbers.
         same = len(now) == len(self.steps) and all(a is b for a, b in zip(now, self.steps, strict=True))
         if not (same and _own_methods(model) == self.own_methods and all(map(_same, map(_set_methods, now), self.set_methods))):
             got = "Its steps or their methods are others than those that were read"
             raise ExactnessError(message("The pipeline has changed since it was read", got, "Make a new Explainer"))
+
+
+def _all_steps(model: Model) -> list[Any]:
+    """Return the steps of a prediction, with those inside column transformers and unions."""
+    found, waiting = [], _flat(model)
+    while waiting:
+        step = waiting.pop()
+        found.append(step)
+        parts = [part[1] for part in getattr(step, "transformers_", getattr(step, "transformer_list", ()))]
+        parts = [part for part in parts if part is not None and not isinstance(part, str)]
+        waiting += [inner for part in parts for inner in (_flat(part) if sklearn_name(part) == "Pipeline" else [part])]
+    return found
 
 
 def _set_methods(step: Model) -> dict[str, Any]:
