@@ -73,7 +73,7 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
 
     @property
     def means(self) -> np.ndarray:
-        """Return the mean value of each player in each group, (n_groups, n_players[, n_outputs])."""
+        """Return each group's mean values, (n_groups, n_players[, n_outputs])."""
         return np.stack([one.means[1] for one in self.comparisons.values()])
 
     @property
@@ -95,7 +95,7 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
         return frame_of(None, columns, kind or next(iter(self.comparisons.values())).backend)
 
     def rows(self, most: int = 10) -> tuple[list[str], list[list[str]]]:
-        """Return headings and rows of text; means that differ most between groups come first."""
+        """Return headings and rows of text, the most different means first."""
         first = next(iter(self.comparisons.values()))
         means = self.means.reshape(len(self), -1)
         outputs = [""] if first.output_names is None else [f"[{name}]" for name in first.output_names]

@@ -95,7 +95,9 @@ class Comparison(PrintedTable):
     tolerance: float = 0.0
 
     def to_frame(self, kind: str | None = None) -> Any:
-        """Return one row per player (and output): means, magnitudes, difference, interval, MMD contribution, p-value.
+        """Return one row per player (and output).
+
+        It has means, magnitudes, difference, interval, MMD contribution, p-value.
 
         Parameters
         ----------
@@ -127,7 +129,7 @@ class Comparison(PrintedTable):
         return columns
 
     def plot(self, ax: Axes = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
-        """Draw the differences with intervals, next to contributions to the MMD if there are any.
+        """Draw differences with intervals, next to contributions to the MMD.
 
         Parameters
         ----------
@@ -174,7 +176,7 @@ class Comparison(PrintedTable):
         command: str | None = None,
         max_display: int = 10,
     ) -> Path:
-        """Write one page on changes above a threshold, and on changes of the data.
+        """Write one page on changes above a threshold and of the data.
 
         Parameters
         ----------

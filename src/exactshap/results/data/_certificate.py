@@ -66,7 +66,9 @@ class Certificate:
         return self.mask_difference is None or self.mask_tolerance is None or self.mask_difference <= self.mask_tolerance
 
     def masks(self) -> str:
-        """Say how far coalitions are from the model's own predictions, or why none were compared; "" if unknown.
+        """Say how far coalitions are from the model's own predictions.
+
+        Or why none were compared; "" if that is unknown.
 
         >>> facts = dict(max_residual=0.0, tolerance=1e-9, row=0, passed=True, exact=True, checks="a sum")
         >>> Certificate(**facts, mask_difference=2e-12, mask_tolerance=1e-9, n_masks=2, mask_rows=(0, 7)).masks()

@@ -126,7 +126,7 @@ class ExplanationData:
 
     @property
     def exact(self) -> bool:
-        """Say whether the values are exact up to rounding and ``error_bound``: neither sampled nor of an approximated game."""
+        """Say whether the values are exact up to rounding and ``error_bound``."""
         return self.kind == "exact"
 
     @property
@@ -138,7 +138,7 @@ class ExplanationData:
 
     @property
     def additive(self) -> bool:
-        """Say whether baseline and order-1 values add up to the prediction, up to the residual.
+        """Say whether baseline and order-1 values add up to the prediction.
 
         True for Shapley values; False for indices such as Banzhaf, as their values are not shares of a total.
         """
@@ -146,7 +146,9 @@ class ExplanationData:
 
     @property
     def std(self) -> np.ndarray | None:
-        """Return the values' standard deviation (like ``values``) under a probabilistic model, or None.
+        """Return the values' standard deviation under a probabilistic model, or None.
+
+        It has the shape of ``values``.
 
         For order 2, ``set_std`` has those of all sets, in the order of ``sets``.
         """
@@ -204,11 +206,13 @@ class ExplanationData:
 
     @property
     def rows_within_tolerance(self) -> np.ndarray:
-        """Return which rows (n_rows,) have residuals within tolerance; an infinite one (overflow) allows nothing."""
+        """Return which rows have residuals within tolerance, (n_rows,).
+
+        An infinite tolerance (overflow) allows nothing."""
         return within(self.residual, self.tolerance)
 
     def certificate(self) -> Certificate:
-        """Compare the largest residual with its tolerance, and coalitions with the model's own predictions."""
+        """Return the certificate: comparisons with the model's own predictions."""
         size = largest_of_rows(self.residual)
         excess = np.where(np.isfinite(size), size, np.inf) - np.where(np.isfinite(self.tolerance), self.tolerance, 0.0)
         row = int(np.argmax(excess if np.any(excess > 0) else size)) if self.n_rows else None
@@ -239,7 +243,9 @@ class ExplanationData:
 
     @property
     def sets_add_up(self) -> bool:
-        """Say whether baseline and all sets add up to the prediction, as for k-SII, STII and FSII of order 2."""
+        """Say whether baseline and all sets add up to the prediction.
+
+        They do for k-SII, STII and FSII of order 2."""
         return self.set_values is not None and self._adds_up(self.set_values)
 
     def _adds_up(self, values: np.ndarray) -> bool:

@@ -25,7 +25,7 @@ _ARRAY_SHAPES = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Decomposition:
-    """Hold one number, ``total``, split over the features: ``sum(values) = total + drift``.
+    """Hold one number, split over the features: ``sum(values) = total + drift``.
 
     Attributes
     ----------

@@ -136,7 +136,7 @@ class Explanation(ExplanationData):
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def stability(self, delta: ArrayLike) -> Any:
-        r"""Bound the change of any value if no column changes by more than ``delta``.
+        r"""Bound the change of values for changes of columns up to ``delta``.
 
         .. math:: |\phi_j(x) - \phi_j(x')| \le |f| \sqrt{c\, M_\mu L_\delta}, \qquad |x_k - x'_k| \le \delta_k
 
