@@ -208,7 +208,8 @@ class ExplanationData:
     def rows_within_tolerance(self) -> np.ndarray:
         """Return which rows have residuals within tolerance, (n_rows,).
 
-        An infinite tolerance (overflow) allows nothing."""
+        An infinite tolerance (overflow) allows nothing.
+        """
         return within(self.residual, self.tolerance)
 
     def certificate(self) -> Certificate:
@@ -245,7 +246,8 @@ class ExplanationData:
     def sets_add_up(self) -> bool:
         """Say whether baseline and all sets add up to the prediction.
 
-        They do for k-SII, STII and FSII of order 2."""
+        They do for k-SII, STII and FSII of order 2.
+        """
         return self.set_values is not None and self._adds_up(self.set_values)
 
     def _adds_up(self, values: np.ndarray) -> bool:
