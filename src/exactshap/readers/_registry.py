@@ -280,7 +280,8 @@ def _read(model: Model, request: Request) -> Reader:
     if known is not None and (changed := replaced(model, known)):
         return _read_method(model, known, changed, request)
     if known is not None:
-        require_fitted_at_all(model)
+        if not hasattr(model, "steps"):  # of a pipeline the step is named that is not fitted
+            require_fitted_at_all(model)
         with attributes_needed(model):
             return _reader_of(model).read(model, request)
     if callable(getattr(model, "partial", None)) and callable(getattr(model, "get_all_unique_fs", None)):
