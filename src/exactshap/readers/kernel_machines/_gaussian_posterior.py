@@ -127,7 +127,7 @@ class WithPosterior(Strategy):
         return np.ones(1) if independent else np.array(self.machine.weights)
 
     def factors(self, values: np.ndarray, process: Process) -> list[KernelFactors | MonomialFactors]:
-        """Return the factors of every component of a process. Players and background are those of the machine."""
+        """Return the factors of every component of a process, with the machine's players and background."""
         parts = [self._component(part, process.points, values) for part in process.components]
         if self.machine.value_function == "interventional-independent":
             _, weights = self.machine.rows_and_weights()
@@ -158,7 +158,7 @@ class WithPosterior(Strategy):
     # -- what it costs, and whether it is offered --------------------------------------------------------------------
 
     def operations(self, order: int = 1) -> float:
-        """Return about how many multiplications the uncertainty of one row costs: factors, priors, functionals, triangular solves."""
+        """Return an estimate of the multiplications for one row's uncertainty: factors, priors, functionals, triangular solves."""
         d = self.machine.n_players
         nodes, m, total = (d + 1) // 2, len(self._mixture()), 0.0
         for process in self.processes:
@@ -170,7 +170,7 @@ class WithPosterior(Strategy):
         return total
 
     def offered(self, order: int = 1) -> bool:
-        """Return whether the uncertainty of values of this order will be computed."""
+        """Say whether the uncertainty of values of this order will be computed."""
         # A linear function of a Gaussian process is Gaussian, with a covariance in closed form; of others it is neither.
         is_linear = self.machine.value_function in LINEAR_IN_F
         if not is_linear or order > 2 or not all(process.components for process in self.processes):
@@ -183,7 +183,7 @@ class WithPosterior(Strategy):
         )
 
     def _automatic_limit(self, order: int) -> float:
-        """Return how many multiplications an uncertainty that nobody set may cost. It is a count, so that every machine decides alike."""
+        """Return the most multiplications for an uncertainty by default, a count, so that all machines decide alike."""
         machine = self.machine
         d = machine.n_players
         terms = machine.swept_terms if order == 1 else float(machine.n_terms)

@@ -50,7 +50,7 @@ MAX_EQUAL_COLUMNS = 24
 
 
 class Streamed(Strategy):
-    """Quadrature, term by term and background row by background row."""
+    """Solve by quadrature, term by term and background row by background row."""
 
     def __init__(self, machine: BoundMachine) -> None:
         self.machine = machine
@@ -134,7 +134,7 @@ class Streamed(Strategy):
         return BLOCK_VALUES if len(self.machine.mixture) > 1 else ALONE_VALUES
 
     def _copies(self) -> float:
-        """Return how many arrays of factors there are at once: products of columns and sums of exponents need a second."""
+        """Return the number of arrays of factors at once: products of columns and sums of exponents need a second."""
         parts = [part.component for part in self.machine.expansion.parts]
         summed = any(part.absolute is not None or part.chi2 is not None or part.cauchy for part in parts)
         return 1.1 + float(summed) + float(self.machine.has_groups)
@@ -236,7 +236,7 @@ def _prepared(kernel: ScaledMixture) -> PreparedMixture:
 
 
 def _width(machine: BoundMachine) -> int:
-    """Return how many terms a tile has, so that their background fits."""
+    """Return the number of terms of a tile, so that their background fits."""
     return max(8, machine.tile_values // max(1, len(machine.mixture) * machine.n_columns))
 
 
@@ -262,7 +262,7 @@ def radial_memory(machine: BoundMachine, n_rows: int) -> float:
 
 
 def radial_cost(machine: BoundMachine, few: np.ndarray, n_rows: int, semivalue: Semivalue) -> Cost:
-    """Solve a few rows with a few terms and background rows, and multiply: cost is linear in all three."""
+    """Return the cost from a few rows, terms and background rows, multiplied, as it is linear in all three."""
     total = Cost()
     for terms in machine.expansion.radial:
         piece = next(terms.cut(SWEPT_TERMS))

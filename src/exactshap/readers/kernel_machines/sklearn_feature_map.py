@@ -61,7 +61,7 @@ def read(feature_map: Model, linear: Model, parts: Any, request: Request, model:
 
 
 def _epsilon(fitted: Foreign) -> float:
-    """Return the rounding unit of a map: in a pipeline one that was fitted on single-precision rows computes in that precision."""
+    """Return the rounding unit of a map: one fitted on single-precision rows computes in that precision in a pipeline."""
     return float(np.finfo(np.float32 if fitted.dtype == np.float32 else np.float64).eps)
 
 
@@ -71,7 +71,7 @@ def _nystroem_parameters(feature_map: Model) -> dict[str, Any]:
 
 
 class FourierReader(Reader):
-    r"""Random Fourier features: a cosine of a sum is the real part of a product of one-column factors.
+    r"""Read random Fourier features, as a cosine of a sum is the real part of a product of one-column factors.
 
     .. math:: \cos\Bigl(\sum_j w_{jl} x_j + \beta_l\Bigr) = \mathrm{Re}\; e^{i \beta_l} \prod_j e^{i w_{jl} x_j}
     """

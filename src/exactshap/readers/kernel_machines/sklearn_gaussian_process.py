@@ -58,7 +58,7 @@ def _regressor(model: Model, request: Request) -> Reader:
 
 
 def _classifier(model: Model, request: Request) -> Reader:
-    """Read the latent mean of the Laplace approximation, per binary problem. It is f(x) = sum_i (y_i - pi_i) k(x, X_i)."""
+    """Read the latent mean f(x) = sum_i (y_i - pi_i) k(x, X_i) of the Laplace approximation, per binary problem."""
     parts = _binary_problems(model)
     names = _latent_names(model)
     if len(names) != len(parts):
@@ -116,7 +116,7 @@ def _as_predicted(kernel: Kernel) -> Kernel:
 
 @dataclass(frozen=True, eq=False)
 class _EqualRows(Kernel):
-    """A constant between rows at distance 0 (in units of the bandwidth), else 0: a product of such factors over the columns."""
+    """Represent a kernel that is constant between rows at distance 0 and else 0, a product over columns."""
 
     bandwidth: ArrayLike
     value: float
@@ -129,7 +129,7 @@ class _EqualRows(Kernel):
 
 @dataclass(frozen=True)
 class _EqualCells:
-    """1 where the squared distance of two cells is 0; a class of this module, so that readers pickle."""
+    """Return 1 if the squared distance of two cells is 0; a class of this module, so that readers pickle."""
 
     sigma: float
     is_normalised = True
@@ -148,7 +148,7 @@ def _latent_process(part: Foreign) -> Process:
 
 
 def _latent(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    """Return the latent mean from the model's current kernels and modes. scikit-learn has no call for it alone."""
+    """Return the latent mean from the model's current kernels and modes, as scikit-learn has no call for it."""
     values, parts = X.numeric(), _binary_problems(model)
     modes = (parts[k] for k in chosen)
     columns = [part.kernel_(values, part.X_train_) @ (part.y_train_ - part.pi_) for part in modes]

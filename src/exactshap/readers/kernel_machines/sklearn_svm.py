@@ -140,7 +140,7 @@ def _decision_function(model: Model, shape: str, rows: TableLike) -> np.ndarray:
 
 
 def _shaped(model: Model, shape: str) -> Any:
-    """Return the model as it is now, with another decision shape. A copy kept for later would miss a refit."""
+    """Return the current model with another decision shape; a copy kept for later would miss a refit."""
     shaped = copy.copy(model)
     shaped.decision_function_shape = shape
     return shaped

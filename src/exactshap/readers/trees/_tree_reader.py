@@ -258,7 +258,7 @@ def _unit(ensemble: TreeModel, column: int | None) -> str:
 
 
 def _checkable_names(ensemble: TreeModel) -> tuple[str, ...] | None:
-    """Return the names that a frame must have. LightGBM turns white space into underscores: there ``encode`` compares."""
+    """Return the names that a frame must have; for LightGBM, which changes white space, ``encode`` compares them."""
     names = ensemble.feature_names
     if names is not None and ensemble.library == "lightgbm" and any("_" in name for name in names):
         return None

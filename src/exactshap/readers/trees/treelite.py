@@ -20,7 +20,7 @@ def read(model: Model, request: Request) -> TreeReader:
 
 
 class Served:
-    """A treelite model that travels between processes, which its own class does not."""
+    """Hold a treelite model that pickles, unlike its own class."""
 
     def __init__(self, model: Model) -> None:
         self.model = model

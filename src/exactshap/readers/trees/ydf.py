@@ -29,7 +29,7 @@ def _response(ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
 
 
 def _all_classes(ensemble: TreeModel) -> Any:
-    """Return what makes the shares of both classes of the one that YDF answers."""
+    """Return a function from YDF's one share to those of both classes."""
     return _with_first if ensemble.unit == "probability" and len(ensemble.output_names) == 2 else np.asarray
 
 
@@ -38,7 +38,7 @@ def _with_first(second: np.ndarray) -> np.ndarray:
 
 
 class Served:
-    """A YDF model that takes tables; it travels between processes as its bytes, as YDF advises."""
+    """Hold a YDF model that takes tables and pickles as its bytes, as YDF advises."""
 
     def __init__(self, content: bytes, names: tuple[str, ...]) -> None:
         import ydf

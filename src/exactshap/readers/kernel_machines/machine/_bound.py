@@ -61,7 +61,7 @@ class BoundMachine:
 
     @cached_property
     def n_terms(self) -> int:
-        """Return the number of product terms of the formula. Each has as many absent factors as :attr:`mixture`."""
+        """Return the number of product terms of the formula; each has as many absent factors as :attr:`mixture`."""
         return sum(block.coefficients.shape[1] for block in self.blocks)
 
     @cached_property
@@ -102,7 +102,7 @@ class BoundMachine:
 
     @cached_property
     def mixture(self) -> np.ndarray:
-        """The weights of each term's absent factors: one for each background row where rows are joint, else a single 1."""
+        """Return the weights of each term's absent factors: one per background row if rows are joint, else a single 1."""
         joint = self.value_function == "interventional" and self.weights is not None
         return np.array(self.weights) if joint else np.ones(1)
 
@@ -143,7 +143,7 @@ class BoundMachine:
         return self.grouped(block.factors(background[rows]))
 
     def background_tiles(self, block: ExpansionPart | Monomials) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield background weights and absent factors for a block of terms. The factors are (n_background, n_players, n_terms)."""
+        """Yield background weights and absent factors (n_background, n_players, n_terms) for a block of terms."""
         mixture = self.mixture
         step = max(1, self.tile_values // max(1, block.coefficients.shape[1] * self.n_columns))
         for start in range(0, len(mixture), step):
@@ -250,7 +250,7 @@ class BoundMachine:
     # -- masked by hand ----------------------------------------------------------------------------------------------
 
     def functional_value(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Return v(S) with columns outside S moved onto each training row. It is that of the functional value function.
+        """Return the functional v(S), with columns outside S moved onto each training row.
 
         A factor is 1 where x_j equals the training row's own value, so v(S) is the sum over training rows of the kernel at
         hybrids of x and that row. This uses one kernel matrix, not the factors of the solver.
@@ -276,7 +276,7 @@ class BoundMachine:
 
 
 def with_equal_shares(game: ProductGame, total: np.ndarray, *, constant: np.ndarray) -> ProductGame:
-    """Return games plus ``total`` (n_outputs,) times |S| / d. The constant is another one."""
+    """Return games plus ``total`` (n_outputs,) times |S| / d, with another constant."""
     d = game.n_players
     c = np.concatenate([game.c, np.broadcast_to(total / d, (d, game.n_outputs))])
     a = np.concatenate([game.a, np.ones((len(game.a), d, d))], axis=1)

@@ -21,13 +21,13 @@ class _Terms:
 
     @cached_property
     def largest(self) -> np.ndarray:
-        """The magnitude (n_terms,) of each term's largest coefficient."""
+        """Return the magnitude (n_terms,) of each term's largest coefficient."""
         return np.abs(self.coefficients).max(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class ExpansionPart(_Terms):
-    """One component of the kernel over some training rows: f(x) gains sum_l coefficients[l] prod_j k_j(x_j, points[j, l]).
+    """Hold one component of the kernel over some training rows: f(x) gains sum_l coefficients[l] prod_j k_j(x_j, points[j, l]).
 
     ``points (n_columns, n_terms)``, ``coefficients (n_outputs, n_terms)`` with the amplitude folded in. For a monomial
     component the training rows are summed up already and ``points`` is None: one term, k_j = x_j ** power.
@@ -45,7 +45,7 @@ class ExpansionPart(_Terms):
 
 @dataclass(frozen=True, eq=False)
 class Monomials(_Terms):
-    """All monomial components together: ``powers (n_columns, n_terms)``, ``coefficients (n_outputs, n_terms)``."""
+    """Hold all monomial components: ``powers (n_columns, n_terms)``, ``coefficients (n_outputs, n_terms)``."""
 
     powers: np.ndarray
     coefficients: np.ndarray
@@ -57,7 +57,7 @@ class Monomials(_Terms):
 
 @dataclass(frozen=True, eq=False)
 class RadialTerms:
-    """All Gaussians of a radial kernel over some training rows: f(x) gains sum_l coefficients[l] k(x, points[:, l])."""
+    """Hold all Gaussians of a radial kernel over some training rows: f(x) gains sum_l coefficients[l] k(x, points[:, l])."""
 
     kernel: ScaledMixture
     coefficients: np.ndarray
@@ -91,12 +91,12 @@ class Expansion:
 
     @cached_property
     def magnitude(self) -> float:
-        """Return the magnitude that rounding is relative to at least. It is that of all parts and of the intercept."""
+        """Return the least magnitude that rounding is relative to: that of all parts and of the intercept."""
         return float(sum(part.magnitude for part in self.parts) + np.abs(self.intercept).max(initial=0.0))
 
     @cached_property
     def lost(self) -> float:
-        """The largest squared norm of a point, in the units of its exponent: times eps, what that exponent is off by between equal rows."""
+        """Return the largest squared norm of a point, in units of its exponent, which is off by eps times it between equal rows."""
         if not self.cancels:
             return 0.0
         gaussians = [(part.component.squared, part.points) for part in self.parts]
@@ -109,7 +109,7 @@ class Expansion:
 
     @cached_property
     def is_mixture(self) -> bool:
-        """Say whether it includes radial kernels, as mixtures of Gaussians."""
+        """Say whether radial kernels are included as mixtures of Gaussians."""
         return any(part.component.relative_error > 0.0 for part in self.parts)
 
     @cached_property

@@ -16,7 +16,7 @@ from exactshap.solvers.rkhs import Stability, machine_stability
 
 
 class Strategy(ABC):
-    """Solve the games of a bound machine in one way. It is chosen once, when the model is read.
+    """Solve the games of a bound machine in one way, chosen when the model is read.
 
     Rows come as ``values`` (n_rows, n_columns), checked. The methods without a docstring are those of ``Reader``.
     """
@@ -36,7 +36,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
-        """Return the seconds, the method and whether it is exact; ``few`` of the rows are there to time pieces of the work on."""
+        """Return the seconds, the method and whether it is exact; pieces of the work are timed on ``few`` of the rows."""
 
     def memory_advice(self) -> str | None:
         """Return specific advice for a row that does not fit in memory, or None."""

@@ -12,7 +12,7 @@ from exactshap.readers.kernel_machines.machine import BoundMachine
 
 
 def conditioning_rows(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows to learn the conditional distribution from, and weights. Weights are positive."""
+    """Return the rows to learn the conditional distribution from, and positive weights."""
     if machine.background is not None:
         background, weights = machine.rows_and_weights()
         return background[weights > 0], weights[weights > 0]
@@ -31,7 +31,7 @@ def conditioning_rows(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
 
 
 def conditioning(machine: BoundMachine, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return one-player factors (n_players, n, m) of the conditioning kernel. It measures how near the known columns are.
+    """Return one-player factors (n_players, n, m) of the conditioning kernel, a measure of closeness of the known columns.
 
     One component: its own factors, as in the paper. Several: their mean weighted by amplitude, so that every column that any
     component looks at is conditioned on. Only monomials: Gaussians of median bandwidth.

@@ -59,7 +59,7 @@ class Routes:
         return self.n_coalitions * (5.0 * n * b**2 + 30.0 * b**3 + 2.0 * self.n_players * n * b + 3.0 * ROWS * b**2)
 
     def landmarks(self) -> int:
-        """Return the most landmarks that fit and beat the exact form. They are at most half the rows."""
+        """Return the most landmarks that fit and beat the exact form, at most half the rows."""
         low, high = 1, self.n_rows // 2
         most = min(MAX_OPERATIONS, self.exact_operations())
         while low < high:

@@ -29,14 +29,14 @@ class ExactEmbedding:
         self.unknown = [self._unknown(block) for block in machine.blocks]
 
     def _unknown(self, block: Any) -> np.ndarray:
-        """Return the rows' factors (n_players, n, n_terms). They are shared with ``known`` where they are the same."""
+        """Return the rows' factors (n_players, n, n_terms), shared with ``known`` if they are the same."""
         only = len(self.machine.expansion.parts) == 1 and getattr(block, "points", None) is not None
         if only and block.points.shape == self.rows.T.shape and np.array_equal(block.points, self.rows.T):
             return self.known
         return players_first(self.machine, block.factors(self.rows))
 
     def bound_to(self, values: np.ndarray) -> AnyRows | TrainingRows:
-        """Return ``v(mask) -> (n_rows, n_outputs)`` of some rows, without the intercept. It takes proper coalitions."""
+        """Return ``v(mask) -> (n_rows, n_outputs)`` of some rows for proper coalitions, without the intercept."""
         blocks = self.machine.blocks
         simple = len(blocks) == 1 and self.unknown[0] is self.known and len(blocks[0].coefficients) == 1
         if simple and values.shape == self.rows.shape and np.array_equal(values, self.rows):
@@ -57,7 +57,7 @@ class ExactEmbedding:
 
 
 class AnyRows:
-    """Coalitions of any rows: the narrower side of k_S(x, Z) (K_S + Lambda)^-1 K_(not S)(Z, X) is solved for."""
+    """Solve coalitions of any rows, by the narrower side of k_S(x, Z) (K_S + Lambda)^-1 K_(not S)(Z, X)."""
 
     def __init__(self, embedding: ExactEmbedding, values: np.ndarray) -> None:
         self.embedding, self.blocks = embedding, embedding.machine.blocks
@@ -83,7 +83,7 @@ class AnyRows:
 
 
 class TrainingRows:
-    r"""Solve coalitions of all training rows at once. They are also what is conditioned on, with one component and one output.
+    r"""Solve coalitions of all training rows, if these are also conditioned on, with one component and one output.
 
     With :math:`A_S = (K_S + \Lambda)^{-1}` the weights are :math:`A_S K_S = I - A_S \Lambda`, so that
 

@@ -25,7 +25,7 @@ BLOCK_VALUES = 2**15
 
 
 class NystroemEmbedding:
-    """Embeddings on landmarks (n_landmarks, n_columns), which are some of the conditioning rows."""
+    """Compute embeddings on landmarks (n_landmarks, n_columns), some of the conditioning rows."""
 
     name = "Nystroem conditional mean embeddings"
 
@@ -43,7 +43,7 @@ class NystroemEmbedding:
         return NystroemEmbedding(self.machine, self.rows, self.weights, self.eta, half)
 
     def bound_to(self, values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Return ``v(mask) -> (n_rows, n_outputs)`` of some rows, without the intercept. It takes proper coalitions."""
+        """Return ``v(mask) -> (n_rows, n_outputs)`` of some rows for proper coalitions, without the intercept."""
         if self.shared and self.machine.expansion.monomials is None:
             return _SharedRows(self, values)
         across = conditioning(self.machine, values, self.landmarks)
@@ -102,7 +102,7 @@ class NystroemEmbedding:
 def landmarks_of(
     machine: BoundMachine, rows: np.ndarray, weights: np.ndarray, n_landmarks: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return landmarks (n_landmarks, n_columns) that span the kernel of all columns. They are rows; see :func:`pivoted_rows`."""
+    """Return rows (n_landmarks, n_columns) that span the kernel of all columns; see :func:`pivoted_rows`."""
 
     def between(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return np.asarray(conditioning(machine, first, second).prod(axis=0))
@@ -114,7 +114,7 @@ def landmarks_of(
 
 
 class _SharedRows:
-    """Coalitions where one component's training rows are conditioned on: a coalition and its complement share their features.
+    """Solve coalitions if one component's training rows are conditioned on; a coalition and its complement share features.
 
     Six products of n b^2 operations for the pair instead of ten: both feature matrices, both Gram matrices, and the two products
     between them; their transposes are the complement's.

@@ -68,7 +68,7 @@ def _eta(machine: BoundMachine, eta: float | str | None, rows: np.ndarray, rando
 
 @dataclass(frozen=True, eq=False)
 class ConditionalGames(Strategy):
-    """The games of ``value_function="observational"``: enumerated, or sampled where they have many players."""
+    """Solve the games of ``value_function="observational"``: enumerated, or sampled for many players."""
 
     block_rows = 4096  # all rows of a block share the factorisations of a coalition
     threads_inside = True
@@ -134,7 +134,7 @@ class ConditionalGames(Strategy):
         return np.asarray(np.maximum(missed, change.max(axis=1, initial=0.0)))
 
     def stability(self, rows: Callable[[], np.ndarray]) -> Callable[[Any], Any] | None:
-        """Return the bound, where it holds: not for sampled values."""
+        """Return the bound for enumerated values, else None."""
         machine = self.machine
         if not self.coalitions.enumerated or machine.expansion.monomials is not None:
             return None
@@ -153,7 +153,7 @@ class ConditionalGames(Strategy):
         return coalitions + 8.0 * n_rows * (held * width * (machine.n_players + 4.0) + table)
 
     def memory_advice(self) -> str:
-        """Say what to do where ``memory_limit`` is too small."""
+        """Say what to do if ``memory_limit`` is too small."""
         b = self.routes.landmarks()
         return f"Raise memory_limit=, pass n_landmarks={max(2, b)} for the Nystroem form, or fewer rows as background="
 
