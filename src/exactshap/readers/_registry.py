@@ -280,7 +280,8 @@ def _read(model: Model, request: Request) -> Reader:
     if known is not None and (changed := replaced(model, known)):
         return _read_method(model, known, changed, request)
     if known is not None:
-        if not hasattr(model, "steps"):  # of a pipeline the step is named that is not fitted
+        # The check fails for fitted models of other libraries (lifelines); of a pipeline the step that is not fitted is named.
+        if known.__module__.startswith(("sklearn.", "exactshap.")) and not hasattr(model, "steps"):
             require_fitted_at_all(model)
         with attributes_needed(model):
             return _reader_of(model).read(model, request)

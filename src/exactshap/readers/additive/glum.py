@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, Request, select_outputs
+from exactshap.readers import OwnCall, Request, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import ColumnTerms, LinearTerms, TermBlock
@@ -22,6 +22,7 @@ _RESPONSES = {"LogLink": ("exponential", "target"), "LogitLink": ("logistic", "p
 
 def _response(model: Model) -> Response:
     """Return the mean."""
+    require_fitted(model, "coef_")
     link = type(model.link_instance).__name__
     if link not in _RESPONSES:
         raise no_response(model, f"Got a {link}")
@@ -35,6 +36,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
     .. math:: g(\mu(x)) = b + \sum_j \beta_j x_j + \sum_j \gamma_j[x_j]
     """
+    require_fitted(model, "coef_", "intercept_")
     if getattr(model, "formula", None) is not None:
         do = "Call it on frames: explain(model.linear_predictor, X, background), exact up to 13 players"
         raise UnsupportedStructureError(message("Terms of a formula are not columns of the rows", f"Got {model.formula!r}", do))

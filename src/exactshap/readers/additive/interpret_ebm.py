@@ -12,7 +12,7 @@ from exactshap._native import Handle
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, Request, outputs_of, select_outputs
+from exactshap.readers import OwnCall, Request, outputs_of, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import BinnedTerms, numeric_bins, slices
@@ -94,6 +94,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
     all that an additive game needs, so the values are exactly those for ``background=`` the training rows. Merged,
     private and re-loaded models keep estimates of it or none, and are refused without a background.
     """
+    require_fitted(model, "term_scores_", "bins_", "intercept_")
     _refuse_unknown(model)
     names, unit = _outputs(model)
     chosen, picked = select_outputs(names, request.output, owner=type(model).__name__)

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.readers import OwnCall, Request, fitted_names
+from exactshap.readers import OwnCall, Request, fitted_names, require_fitted
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
@@ -30,6 +30,7 @@ def _response(model: Model) -> Response:
 @with_response(_response)
 def read(model: Model, request: Request) -> AdditiveReader:
     """Read a linear function: what the model predicts, or its decision function."""
+    require_fitted(model, "coef_", "intercept_")
     kind = _kind(model)
     coefficients = np.atleast_2d(np.asarray(model.coef_, float)).T
     intercept = np.broadcast_to(np.atleast_1d(np.asarray(model.intercept_, float)), (coefficients.shape[1],))

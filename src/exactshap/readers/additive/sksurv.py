@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.readers import Request, fitted_names
+from exactshap.readers import Request, fitted_names, require_fitted
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 
@@ -17,6 +17,7 @@ HAZARD, TIME, RANK = "log hazard: high is early", "log of the survival time", "r
 
 def read(model: Model, request: Request) -> AdditiveReader:
     """Read a risk score, or the log of a predicted time."""
+    require_fitted(model, "coef_", "n_features_in_")
     kind = next(cls.__name__ for cls in type(model).__mro__ if cls.__name__ in _PARTS)
     coefficients, intercept, unit = _PARTS[kind](model)
     link = np.log if unit == TIME else None

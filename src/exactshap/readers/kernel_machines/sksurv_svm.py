@@ -8,13 +8,14 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.kernels import from_pairwise
-from exactshap.readers import OwnCall, Reader, Request, fitted_names, select_outputs
+from exactshap.readers import OwnCall, Reader, Request, fitted_names, require_fitted, select_outputs
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
 
 def read(model: Model, request: Request) -> Reader:
     """Read a score of ranks, -sum_i coef_i k(x, X_i), or the log of a time where the model was fitted to times too."""
+    require_fitted(model, "coef_", "n_features_in_")
     select_outputs(("output",), request.output, owner=type(model).__name__)
     timed = getattr(model, "rank_ratio", 1) < 1
     sign = 1.0 if timed else -1.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, UnsupportedStructureError, message
-from exactshap.readers import OwnCall, Request
+from exactshap.readers import OwnCall, Request, require_fitted
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
 
@@ -23,6 +23,7 @@ def read(model: Model, request: Request) -> TreeReader:
     ``predict(X, quantiles="mean")`` is that where leaves keep one target each, the default. It weights trees by the size of their leaf
     where they keep several.
     """
+    require_fitted(model, "estimators_")
     output = _MEAN if request.output == "auto" and model.default_quantiles in (None, "mean", ["mean"]) else request.output
     one_each = np.shape(model.forest_.y_train_leaves)[3] == 1
     if output == "auto" or (output == _MEAN and not one_each):

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
-from exactshap.readers import OwnCall, Request
+from exactshap.readers import OwnCall, Request, require_fitted
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
 from exactshap.trees.formats import CURVES, curve_columns, of_curve
@@ -23,6 +23,7 @@ def read(model: Model, request: Request) -> TreeReader:
 
     .. math:: \hat H(t \mid x) = \tfrac1T \sum_k H_k(t \mid x), \qquad \mathrm{risk}(x) = \sum_{\text{events } t} \hat H(t \mid x)
     """
+    require_fitted(model, "n_features_in_")
     if isinstance(request.output, str) and request.output in CURVES:
         return _read_curve(model, request)
     if "times" in request.options:
