@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import kstest
 
 from exactshap import decompose_hsic, decompose_mmd
-from exactshap.decompose import PairwiseSettings
+from exactshap.decompose import PairwiseSettings, decompose_conditional_hsic
 from exactshap.decompose.pairwise import adjust, check_reach, permutation_p_values
 from exactshap.decompose.pairwise._inference import jackknife_error, permutations
-from exactshap.errors import ExplanationWarning
+from exactshap.errors import ExactshapError, ExplanationWarning
 from tolerances import roundings
 
 
@@ -150,3 +150,23 @@ def test_seeds():
     state = np.random.get_state()[1].tolist()  # noqa: NPY002 - the global generator must not move
     decompose_mmd(np.eye(4), np.ones((3, 4)), n_permutations=19, random_state=None)
     assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
+
+
+X, Z = np.random.default_rng(0).normal(size=(2, 12, 2))
+SETTINGS = [{"random_state": bad} for bad in ("1", 1.5, -1, True, object())]
+SETTINGS += [{"n_jobs": bad} for bad in ("2", 0, 1.5, [1])] + [{"order": bad} for bad in ("2", None, {}, 0)]
+SETTINGS += [{"settings": PairwiseSettings(**one)} for one in ({"map": 3}, {"block_size": None})]
+SETTINGS += [{"kernel": {"x0": ["rbf"]}}, {"kernel": {"rbf"}}, {"n_permutations": 2**70}]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: next(iter(one)))
+def test_impossible_settings_are_refused_by_their_names(setting):
+    (name,) = setting
+    said = {"settings": "`map`|'block_size'", "n_permutations": "permutations"}.get(name, name)
+    with pytest.raises(ExactshapError, match=said):
+        decompose_mmd(X, Z, **setting)
+    with pytest.raises(ExactshapError, match=said):
+        decompose_hsic(X, Z, **({"kernel_y": setting["kernel"]} if name == "kernel" else setting))
+    if name in ("random_state", "n_permutations"):
+        with pytest.raises(ExactshapError, match=said):
+            decompose_conditional_hsic(X, Z, Z, **setting)

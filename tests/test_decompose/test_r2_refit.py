@@ -212,3 +212,16 @@ def test_other_models_and_constant_targets_are_refused():
 def test_stored_rows_are_refused_with_a_way(tmp_path):
     with pytest.raises(InputError, match=r"Refits need their rows in memory. Got a stored table. Read it: decompose_r2\(model"):
         decompose_r2(LinearRegression(), tmp_path / "rows.parquet", "y", game="refit")
+
+
+def test_a_target_that_hardly_varies_without_an_intercept_has_shares():
+    rng = np.random.default_rng(0)
+    for _ in range(20):  # R2 of no column is -1e12: sums of squares round relative to that
+        X, y = rng.normal(size=(4, 2)), 3.0 + 3e-6 * rng.normal(size=4)
+        shares = decompose_r2(LinearRegression(fit_intercept=False), X, y, game="refit")
+        assert abs(shares.residual) <= shares.tolerance < 1e-12 * abs(shares.total - shares.values.sum())
+
+
+def test_fractions_of_nothing_are_not_numbers():
+    shares = decompose_r2(LinearRegression(), np.ones((4, 2)), [0.0, 1.0, 2.0, 4.0], game="refit")
+    assert shares.total == 0.0 and np.isnan(shares.fractions).all()

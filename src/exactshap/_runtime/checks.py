@@ -29,6 +29,29 @@ def check_count(name: str, value: object, least: int = 1) -> int:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
+def check_jobs(n_jobs: object) -> None:
+    """Refuse all but a whole number of threads other than 0, or None."""
+    if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
+        raise InputError(message("The 'n_jobs' parameter must be an int other than 0, or None", f"Got {n_jobs!r}"))
+
+
+def checked_generator(random_state: Any) -> np.random.Generator:
+    """Return NumPy's generator of a seed, or refuse the seed by its name.
+
+    >>> checked_generator(3).integers(10) == checked_generator(np.random.default_rng(3)).integers(10)
+    np.True_
+    """
+    try:
+        # NumPy takes True for 1, which nobody means.
+        if not isinstance(random_state, (bool, np.bool_)):
+            return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        pass
+    raise InputError(
+        message("The 'random_state' parameter must be None, an int >= 0 or a numpy Generator", f"Got {random_state!r}")
+    )
+
+
 def check_share(name: str, value: Any) -> None:
     """Refuse all but a number between 0 and 1, such as the level of an interval."""
     if not is_number(value, above=True) or value >= 1:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from exactshap._native import Cancellation
 from exactshap._native import raise_if_cancelled as raise_if_cancelled
+from exactshap._runtime.checks import check_jobs
 from exactshap._runtime.process_settings import single_threaded_blas
 
 __all__ = [
@@ -66,6 +67,7 @@ def worker_count(n_jobs: int | None) -> int:
     """
     if n_jobs in (None, 1):
         return 1
+    check_jobs(n_jobs)
     from joblib import effective_n_jobs
 
     return max(1, int(effective_n_jobs(n_jobs)))

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.types import PerColumn, RandomState, TableLike
 from exactshap.decompose.pairwise import (
     Factors,
     adjust,
     check_inference,
     check_reach,
+    check_room,
     permutation_p_values,
     pooled_names,
     read_factors,
@@ -115,7 +117,7 @@ def decompose_conditional_hsic(
     check_inference(n_permutations, correction, level)
     tables = [as_table(_as_columns(one), what=name) for one, name in ((X, "X"), (Y, "Y"), (Z, "Z"))]
     _check_rows(tables, neighbours)
-    rng, semivalue = np.random.default_rng(random_state), find(index)
+    rng, semivalue = checked_generator(random_state), find(index)
     settings = ((kernel_x, bandwidth_x), (kernel_y, bandwidth_y), (kernel_z, bandwidth_z))
     factors = [
         _factors(table, name, kernel, bandwidth, groups if name == "X" else None, rng)
@@ -132,6 +134,7 @@ def decompose_conditional_hsic(
         check_residual("conditional HSIC", residual, float(tolerance))
     null = np.empty((0, len(values)))
     if n_permutations:
+        check_room(n_permutations, len(values), 8)
         check_reach(n_permutations, correction, len(values), level)
         orders = problem.orders(n_permutations, neighbours, rng)
         # Only the residuals of Y are permuted: those of X stay, and no regression is refitted.

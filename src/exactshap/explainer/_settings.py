@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_jobs
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, message, warn
 from exactshap.frames import Shape, Shaped, Table
@@ -27,8 +28,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
     if given["on_inexact"] not in ("raise", "warn"):
         raise InputError(message("The 'on_inexact' parameter must be 'raise' or 'warn'", f"Got {given['on_inexact']!r}"))
     n_jobs, memory_limit, progress = given["n_jobs"], given["memory_limit"], given["progress"]
-    if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
-        raise InputError(message("The 'n_jobs' parameter must be an int other than 0, or None", f"Got {n_jobs!r}"))
+    check_jobs(n_jobs)
     if not isinstance(memory_limit, (int, float, np.number)) or not memory_limit > 0:
         raise InputError(message("The 'memory_limit' parameter must be a positive number of bytes", f"Got {memory_limit!r}"))
     if not (progress is None or isinstance(progress, (bool, np.bool_)) or callable(progress)):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.checks import check_count
+from exactshap._runtime.checks import check_count, check_jobs
 from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise import _inference as inference
 from exactshap.decompose.pairwise._factors import Factors
@@ -80,6 +80,10 @@ class PairwiseSettings:
         if settings is None:
             return cls()
         if isinstance(settings, cls):
+            check_count("block_size", settings.block_size)
+            if settings.map is not None and not callable(settings.map):
+                do = "Pass executor.map of a pool, for example"
+                raise InputTypeError(message("`map` must be a function, or None", f"Got {settings.map!r}", do))
             return settings
         do = "Pass settings=PairwiseSettings(correction='holm', method='exact'), from exactshap.decompose"
         raise InputTypeError(message("`settings` must be a PairwiseSettings", f"Got {type(settings).__name__}", do))
@@ -105,6 +109,8 @@ class Question:
         if estimator not in ESTIMATORS:
             raise UnknownNameError(message(f"Unknown `estimator` {estimator!r}", do=did_you_mean(str(estimator), ESTIMATORS)))
         inference.check_inference(n_permutations, settings.correction, settings.level)
+        check_count("order", order)
+        check_jobs(n_jobs)
         return cls(estimator, find(index), order, n_permutations, settings.correction, settings.level, n_jobs)
 
     def details(self, method: str, n_blocks: int, n_rows: Any, estimate: Estimate) -> dict[str, Any]:

@@ -164,7 +164,8 @@ def read_factors(
         )
     wanted = _per_column(None if radial else kernel, names, f"kernel{what}", default=None)
     for name in wanted:
-        if name is not None and name not in KERNELS:
+        # A list or a set in the place of a name cannot be looked up.
+        if name is not None and (not isinstance(name, str) or name not in KERNELS):
             raise UnknownNameError(message(f"Unknown kernel {name!r} in `kernel{what}`", do=did_you_mean(str(name), KERNELS)))
     # A kernel for all columns leaves text categorical; a kernel for a single column is taken literally.
     explicit = isinstance(kernel, (Mapping, list, tuple))

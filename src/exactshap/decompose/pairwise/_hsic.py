@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.types import PerColumn, RandomState, TableLike
 from exactshap.decompose.pairwise._columns import pooled_names, refuse_per_column
 from exactshap.decompose.pairwise._estimate import (
@@ -121,7 +122,7 @@ def decompose_hsic(
     refuse_per_column(bandwidth)
     first, second = _paired(X, Y, 4 if estimator == "unbiased" else 2)
     # One generator for subsamples, blocks and permutations, in this order: a seed gives the same answer every time.
-    generator = np.random.default_rng(random_state)
+    generator = checked_generator(random_state)
     x = read_factors(
         (first,),
         ("X",),

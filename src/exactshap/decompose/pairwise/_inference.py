@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from exactshap._runtime.checks import check_count, check_share
-from exactshap.errors import ExplanationWarning, UnknownNameError, did_you_mean, message, warn
+from exactshap._runtime.checks import check_count, check_share, checked_generator
+from exactshap._runtime.memory import physical_memory
+from exactshap.errors import BudgetError, ExplanationWarning, UnknownNameError, did_you_mean, message, warn
 
 CORRECTIONS = ("max", "holm", "fdr_bh", "fdr_by", "none")
 
@@ -41,9 +42,20 @@ def check_reach(n_permutations: int, correction: str, n_values: int, level: floa
     )
 
 
+def check_room(n_permutations: int, numbers: int, size: int) -> None:
+    """Refuse permutations that cannot be kept: each has ``numbers`` of ``size`` bytes."""
+    needed = 2.0 * n_permutations * numbers * size  # NumPy copies what it permutes
+    if needed > 0.8 * physical_memory():
+        got = f"They would take {needed / 2.0**30:.3g} GiB"
+        raise BudgetError(
+            message(f"{n_permutations:,} permutations do not fit the memory", got, "Pass a smaller n_permutations")
+        )
+
+
 def permutations(n_rows: int, count: int, random_state: object) -> np.ndarray:
     """Return ``count`` random permutations of the rows, of shape (count, n_rows)."""
-    generator = np.random.default_rng(random_state)  # type: ignore[arg-type]
+    check_room(count, n_rows, 4)
+    generator = checked_generator(random_state)
     rows = np.arange(n_rows, dtype=np.int32)
     return generator.permuted(np.tile(rows, (count, 1)), axis=1) if count else np.empty((0, n_rows), np.int32)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.types import PerColumn, RandomState, TableLike
 from exactshap.decompose.pairwise._columns import pooled_names
 from exactshap.decompose.pairwise._estimate import PairwiseSettings, Question, average, choose_method, fields_of, rows_of_blocks
@@ -116,7 +117,7 @@ def decompose_mmd(
     settings = PairwiseSettings.given(settings)
     question = Question.checked(estimator, index, order, n_permutations, n_jobs, settings)
     names = pooled_names((first, second), ("X", "Z"))
-    generator = np.random.default_rng(random_state)
+    generator = checked_generator(random_state)
     factors = read_factors(
         (first, second), ("X", "Z"), names, kernel=kernel, bandwidth=bandwidth, groups=groups, random_state=generator
     )

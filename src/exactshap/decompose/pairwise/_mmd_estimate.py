@@ -12,7 +12,7 @@ from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._direct import direct_mmd, kernel_sum, mmd_of_sums
 from exactshap.decompose.pairwise._estimate import Estimate, Question, joint_values, residual_of
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._inference import jackknife_error
+from exactshap.decompose.pairwise._inference import check_room, jackknife_error
 from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_sides
 from exactshap.decompose.pairwise._panels import Rules, Sweep, block_pairs, followed, panels_of, rule_table, run_in_waves
 from exactshap.results.decomposition import check_residual, pair_tolerance
@@ -124,6 +124,7 @@ def _finished(
 
 def permuted_labels(n_rows: int, n: int, count: int, generator: np.random.Generator) -> np.ndarray:
     """Return which rows are in the first sample, (n_rows + LANES, count), one column per permutation."""
+    check_room(count, n_rows + LANES, 1)
     labels = np.zeros((count, n_rows), bool)
     labels[:, :n] = True
     permuted = generator.permuted(labels, axis=1) if count else labels

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from exactshap._native import kernel
+from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._input import target_of, weights_of
@@ -172,7 +173,7 @@ def refit_shares(
     exact = resampling.n_orders is None and m <= EXACT_PLAYERS
     if exact:
         _check_time(2.0**m * SUBSET_SECONDS * (1 + resampling.n_bootstrap))
-    rng = np.random.default_rng(resampling.random_state)
+    rng = checked_generator(resampling.random_state)
     orders = None if exact else _orders(m, resampling.n_orders or ORDERS, rng)
     values, std_error, by_size = _values(factor, orders, n_jobs)
     total, tolerance = _own_r2(model, problem, factor)
@@ -277,7 +278,8 @@ def _own_r2(model: Model, problem: LeastSquares, factor: Factor) -> tuple[float,
     size = np.sqrt(float(weights @ added**2) / _variation(problem.y, weights))
     unit = 16.0 * EPS * (np.sqrt(len(weights)) + len(kept))
     condition = np.linalg.cond(factor.triangle[:, kept])
-    return total, unit * (1.0 + size) + (unit * condition) ** 2 + (unit * size) ** 2
+    # Without an intercept the sums of squares themselves are as large as R2 of no column, and their rounding relative to that.
+    return total, unit * (1.0 + size + abs(factor.empty)) + (unit * condition) ** 2 + (unit * size) ** 2
 
 
 def _intervals(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.checks import check_count, check_share
+from exactshap._runtime.checks import check_count, check_share, checked_generator
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable, more_than
 from exactshap.errors import InputError, InputTypeError, message
@@ -241,7 +241,7 @@ def compare(
     array([0., 0.])
     """
     _check(first, second, level, n_bootstrap)
-    pair, generator = (first, second), np.random.default_rng(random_state)
+    pair, generator = (first, second), checked_generator(random_state)
     spread = [bootstrap_deviations(one.values, n_bootstrap, generator) for one in pair]
     means = np.stack([one.values.mean(axis=0) for one in pair])
     difference = means[1] - means[0]

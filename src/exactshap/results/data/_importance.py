@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.words import PrintedTable, more_than
 from exactshap.errors import InputError, message
 from exactshap.results.data._certificate import without_noise
@@ -157,7 +158,7 @@ def importance(
         error = _error_of_mean(magnitudes, slopes, by_row)
         ends, over = _normal(estimate, error, interval), f"normal intervals over {varies}, {fixed}"
     else:
-        ends, error = studentised_interval(magnitudes, n_bootstrap, np.random.default_rng(random_state), interval)
+        ends, error = studentised_interval(magnitudes, n_bootstrap, checked_generator(random_state), interval)
         over = f"bootstrap-t over {varies} ({n_bootstrap:,} resamples), {fixed}"
     if shared is not None:
         # Noise that all rows share does not average out: it is added to the error of the mean, as for independent terms.

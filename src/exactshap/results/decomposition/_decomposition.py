@@ -111,8 +111,8 @@ class Decomposition:
 
     @property
     def fractions(self) -> np.ndarray:
-        """Return the shares divided by ``total``."""
-        return self.values / self.total
+        """Return the shares divided by ``total``; NaN if that is 0."""
+        return self.values / self.total if self.total else np.full(len(self.values), np.nan)
 
     @property
     def plot(self) -> Shares:

@@ -59,11 +59,6 @@ class PairwiseDecomposition(Decomposition):
                 self._freeze(name, (len(getattr(self, name)), *trailing))
 
     @property
-    def fractions(self) -> np.ndarray:
-        """Return the shares divided by ``total``; NaN if the samples do not differ at all."""
-        return self.values / self.total if self.total else np.full(len(self.values), np.nan)
-
-    @property
     def interactions(self) -> np.ndarray:
         """Return pairs as a symmetric matrix (n_features, n_features): the index itself, not halved; singles on the diagonal."""
         if self.sets is None or self.set_values is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.checks import check_count, check_share
+from exactshap._runtime.checks import check_count, check_share, checked_generator
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
 from exactshap.results.data import ExplanationData, checked_background_values, normal_reach
 from exactshap.results.reasons._reasons import Reasons
@@ -173,7 +173,7 @@ def resampled(
     """
     by_background = checked_background_values(rows, by_background)
     m, (n, k) = len(by_background), players.shape
-    counts = np.random.default_rng(random_state).multinomial(m, np.full(m, 1.0 / m), size=n_bootstrap) / m
+    counts = checked_generator(random_state).multinomial(m, np.full(m, 1.0 / m), size=n_bootstrap) / m
     intervals, kept = np.full((n, k, 2), np.nan), np.full((n, k), np.nan)
     tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
     for i in range(n):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game
@@ -88,7 +89,7 @@ def solve_regression(
     most = most_calls(game.n_players, budget, tol)
     calls = checked_calls(game, batch_size, progress)
     limit = _within_reach(most, chosen.estimator, budget)
-    rng = _generator(random_state)
+    rng = checked_generator(random_state)
     problem = RegressionProblem(calls, rng, semivalue, order, _sets(game.n_players, order, limit), chosen)
     estimate = _until(problem, limit, tol)
     return _finish(estimate, game, problem)
@@ -197,17 +198,6 @@ def _within_reach(limit: int, estimator: str, budget: int | None) -> int:
         )
         warnings.warn(text, ExplanationWarning, stacklevel=4)
     return most
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    is_seed = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
-    if random_state is None or (is_seed and random_state >= 0):
-        return np.random.default_rng(random_state)
-    raise InputError(
-        message("The 'random_state' parameter must be None, an int >= 0 or a numpy Generator", f"Got {random_state!r}")
-    )
 
 
 def _until(problem: RegressionProblem, limit: int, tol: float | None) -> Part:

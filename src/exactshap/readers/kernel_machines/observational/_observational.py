@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.threads import n_threads
 from exactshap.readers import Coalitions, ConditionalGame, Request, some_coalitions
 from exactshap.readers.kernel_machines.machine import BoundMachine, Strategy
@@ -48,7 +49,7 @@ def bind(
     routes = Routes(len(rows), machine.n_terms, machine.n_players, parts, coalitions.count, request.memory_limit)
     n_landmarks = routes.chosen(settings.get("n_landmarks", "auto"))
     eta = _eta(machine, settings.get("eta", 1e-3), rows, coalitions.random_state)
-    rng = np.random.default_rng(coalitions.random_state)
+    rng = checked_generator(coalitions.random_state)
     if n_landmarks is not None:
         landmarks = landmarks_of(machine, rows, weights, n_landmarks, rng)
         embedding: Any = NystroemEmbedding(machine, rows, weights, eta, landmarks)
@@ -62,7 +63,7 @@ def _eta(machine: BoundMachine, eta: float | str | None, rows: np.ndarray, rando
     """Return the ridge, checked or chosen on at most 300 rows."""
     if not (isinstance(eta, str) and eta == "auto"):
         return check_eta(eta, "this game")
-    some = rows[np.sort(np.random.default_rng(random_state).choice(len(rows), min(len(rows), 300), replace=False))]
+    some = rows[np.sort(checked_generator(random_state).choice(len(rows), min(len(rows), 300), replace=False))]
     return choose_eta(conditioning(machine, some, some))
 
 
@@ -128,7 +129,7 @@ class ConditionalGames(Strategy):
         missed = self.embedding.error(values)
         if missed is None:
             return None
-        masks = some_coalitions(self.machine.n_players, np.random.default_rng(self.coalitions.random_state))
+        masks = some_coalitions(self.machine.n_players, checked_generator(self.coalitions.random_state))
         half = self._game(self.embedding.halved(), values)
         change = np.abs(game.value(masks) - half.value(masks)).reshape(len(values), -1)
         return np.asarray(np.maximum(missed, change.max(axis=1, initial=0.0)))
