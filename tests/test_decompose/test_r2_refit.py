@@ -224,4 +224,5 @@ def test_a_target_that_hardly_varies_without_an_intercept_has_shares():
 
 def test_fractions_of_nothing_are_not_numbers():
     shares = decompose_r2(LinearRegression(), np.ones((4, 2)), [0.0, 1.0, 2.0, 4.0], game="refit")
-    assert shares.total == 0.0 and np.isnan(shares.fractions).all()
+    assert shares.total == 0.0
+    assert np.isnan(shares.fractions).all()
