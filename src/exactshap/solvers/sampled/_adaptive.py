@@ -45,6 +45,8 @@ WIDE_SEARCH_PLACES = 400
 BATCH = 64  # places between two passes over all candidates
 BLOCK = 512  # candidates that are looked at together
 SHORTLIST = 3  # candidates for each place of a batch
+# Called pairs of which covariances are cleared in double precision: what they leave is so small that single precision is enough
+DOUBLE_ROWS = 128
 # Added to the variance of candidates, 1/2 before any call: that of a known one is rounding
 TRUSTED = 1e-6
 # Sets that decide together: those with the most variable values before any call
@@ -125,14 +127,15 @@ class Candidates:
         return cls(points.copy(), [Side.of(process, k, sizes[k], points, n_places, question) for k in range(len(sizes))])
 
     def choose(self, n: int) -> np.ndarray:
-        """Return the candidates (at most n) to call, greedily."""
+        """Return the candidates (at most n) to call, greedily; with the places left, the candidates become fewer, too."""
         chosen: list[np.ndarray] = []
         n_left = min(n, len(self.points))
+        for_each = len(self.points) / max(n_left, 1)
         while n_left:
             picked, roots = self._batch(min(BATCH, n_left))
             chosen.append(self.names[picked])
-            self._explain(picked, roots)
             n_left -= len(picked)
+            self._explain(picked, roots, max(math.ceil(for_each * n_left), SHORTLIST * BATCH))
         return np.concatenate(chosen)
 
     def _batch(self, n: int) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -148,15 +151,18 @@ class Candidates:
                 half.pick(place, int(best))
         return short[picked], [half.rows[:, picked].T for half in listed]
 
-    def _explain(self, picked: np.ndarray, roots: list[np.ndarray]) -> None:
-        """Condition the others on the picked ones, and drop these: the last ones move into their places."""
-        n_left, points = len(self.points) - len(picked), self.points[picked]
-        free = picked[picked < n_left]
-        last = np.setdiff1d(np.arange(n_left, len(self.points)), picked)
+    def _explain(self, picked: np.ndarray, roots: list[np.ndarray], most: int) -> None:
+        """Condition the best ``most`` of the others on the picked ones, and drop the rest: the last ones move into their places."""
+        order = _reductions(self.halves)
+        order[picked] = -1.0
+        n_left, points = min(most, len(self.points) - len(picked)), self.points[picked]
+        kept = np.zeros(len(self.points), bool)
+        kept[np.argsort(-order, kind="stable")[:n_left]] = True
+        free, last = np.flatnonzero(~kept[:n_left]), n_left + np.flatnonzero(kept[n_left:])
+        known = [(half.gain[picked], half.parts(picked)) for half in self.halves]
         self.points[free], self.names[free] = self.points[last], self.names[last]
         self.points, self.names = self.points[:n_left], self.names[:n_left]
-        for half, root in zip(self.halves, roots, strict=True):
-            gain, seen = half.gain[picked], half.explained[picked, : half.n_explained]
+        for half, root, (gain, seen) in zip(self.halves, roots, known, strict=True):
             half.move(free, last, n_left)
             half.explain(self.points, points, gain, seen, root)
 
@@ -173,7 +179,8 @@ class Side:
     sign: int
     theta: np.ndarray
     white: float
-    explained: np.ndarray  # (n_candidates, n_rows), filled up to ``n_explained``
+    first: np.ndarray  # (n_candidates, n_first): most of what is explained, so that single precision is enough for the rest
+    explained: np.ndarray  # (n_candidates, n_rows - n_first), filled up to ``n_explained``
     n_explained: int
     variance: np.ndarray
     gain: np.ndarray
@@ -183,36 +190,48 @@ class Side:
         """Return the side of the process' k-th half for points (n_candidates, n_players)."""
         fitted, theta, n_known = process.halves[k], process.theta, len(process.points)
         sign, white = fitted.half.sign, process.white + TRUSTED
-        explained = np.empty((len(points), n_known + n_places))
+        prior = covariance(points[:1], points[:1], theta, sign)[0, 0] + white
+        variance = np.full(len(points), prior)
+        joint = process.covariances(sign, np.concatenate([process.points, points]), *question, most=MOST_SETS)
+        moved, gain = solve_lower(fitted.factor, joint[:n_known].copy(order="F")), joint[n_known:]
+        n_first = min(DOUBLE_ROWS, n_known)
+        n_rest, first = n_known - n_first, np.empty((len(points), n_first))
+        explained = np.empty((len(points), n_rest + n_places), np.float32)
         for start in range(0, len(points), BLOCK):
             rows = slice(start, start + BLOCK)
             cross = covariance(points[rows], process.points, theta, sign)
-            explained[rows, :n_known] = solve_lower(fitted.factor, cross.T).T
-        known = explained[:, :n_known]
-        prior = covariance(points[:1], points[:1], theta, sign)[0, 0] + white
-        joint = process.covariances(sign, np.concatenate([process.points, points]), *question, most=MOST_SETS)
-        gain = joint[n_known:] - known @ solve_lower(fitted.factor, joint[:n_known].copy(order="F"))
-        return cls(sign, theta, white, explained, n_known, np.maximum(prior - _squares(known), TRUSTED), size * gain)
+            root = solve_lower(fitted.factor, cross.T).T
+            first[rows], explained[rows, :n_rest] = root[:, :n_first], root[:, n_first:]
+            variance[rows] -= _squares(root)
+            gain[rows] -= root @ moved
+        return cls(sign, theta, white, first, explained, n_rest, np.maximum(variance, TRUSTED), size * gain)
+
+    def parts(self, rows: np.ndarray | slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
+        """Return what is explained of some candidates, in double and in single precision."""
+        return self.first[rows], self.explained[rows, : self.n_explained]
 
     def shortlist(self, points: np.ndarray, short: np.ndarray, n_places: int) -> Shortlist:
         """Return some candidates with their joint covariances."""
         left = covariance(points[short], points[short], self.theta, self.sign) + self.white * np.eye(len(short))
-        seen = self.explained[short, : self.n_explained]
-        left -= seen @ seen.T
+        for part in self.parts(short):
+            left -= part @ part.T
         return Shortlist(left, self.gain[short], left.diagonal().copy(), np.empty((n_places, len(short))))
 
     def move(self, free: np.ndarray, last: np.ndarray, n_left: int) -> None:
         """Move the last candidates into free places, so that the first ``n_left`` are left."""
-        for part in (self.variance, self.gain):
+        for part in (self.variance, self.gain, *self.parts()):
             part[free] = part[last]
-        self.explained[free, : self.n_explained] = self.explained[last, : self.n_explained]
-        self.variance, self.gain, self.explained = (part[:n_left] for part in (self.variance, self.gain, self.explained))
+        self.first, self.explained = self.first[:n_left], self.explained[:n_left]
+        self.variance, self.gain = self.variance[:n_left], self.gain[:n_left]
 
-    def explain(self, points: np.ndarray, picked: np.ndarray, gain: np.ndarray, seen: np.ndarray, root: np.ndarray) -> None:
+    def explain(
+        self, points: np.ndarray, picked: np.ndarray, gain: np.ndarray, seen: tuple[np.ndarray, np.ndarray], root: np.ndarray
+    ) -> None:
         """Condition the candidates at ``points`` on those ``picked``; ``root`` is the factor of their covariance."""
         start, end = self.n_explained, self.n_explained + len(picked)
         fresh = covariance(points, picked, self.theta, self.sign)
-        fresh -= self.explained[:, :start] @ seen.T
+        for part, of_picked in zip(self.parts(), seen, strict=True):
+            fresh -= part @ of_picked.T
         root = np.asfortranarray(root)
         fresh = solve_lower(root, fresh.T).T
         self.explained[:, start:end] = fresh
@@ -234,6 +253,7 @@ class Shortlist:
         """Condition the others on the ``best`` one."""
         root = np.sqrt(self.variance[best])
         self.rows[place] = (self.left[best] - self.rows[:place, best] @ self.rows[:place]) / root
+        self.rows[place, best] = root  # whatever rounding has left: the factor's diagonal is positive
         self.gain -= self.rows[place][:, None] * (self.gain[best] / root)
         self.variance = np.maximum(self.variance - self.rows[place] ** 2, TRUSTED)
 
