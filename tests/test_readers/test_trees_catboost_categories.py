@@ -9,7 +9,7 @@ import pytest
 from exactshap import Explainer, decompose_r2, explain
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.testing import check_reader
-from exactshap.trees import convert
+from exactshap.trees import convert, load
 from exactshap.trees.ensemble import encode
 from oracles import shapley_of, subsets
 from tolerances import assert_close, roundings
@@ -258,3 +258,19 @@ def test_unknown_names_of_unused_columns_and_pickles():
     np.testing.assert_array_equal(ensemble.predict(UNKNOWN), convert(MODELS["combined"]).predict(UNKNOWN))
     constant = fitted(FRAME.assign(side="left"))
     assert_close(convert(constant).predict(UNKNOWN), raw(constant, UNKNOWN), 10.0, 4)
+
+
+def test_statistics_of_several_targets_are_refused_as_json_loses_all_but_one(tmp_path):
+    model = catboost.CatBoostRegressor(**SMALL, loss_function="MultiRMSE").fit(FRAME, np.c_[Y, -(Y**2)])
+    model.save_model(tmp_path / "model.json", format="json")
+    own = catboost.CatBoostRegressor().load_model(tmp_path / "model.json", format="json")
+    assert np.abs(own.predict(FRAME) - model.predict(FRAME)).max() > 0.1  # the library's own loss
+    for refused in (lambda: Explainer(model, FRAME[:5]), lambda: load(tmp_path / "model.json")):
+        with pytest.raises(UnsupportedStructureError, match="MultiRMSE"):
+            refused()
+    sampled = Explainer(model.predict, FRAME[:5])(FRAME[:2])
+    assert_close(sampled.prediction, model.predict(FRAME[:2]), roundings(64))
+    one_hot = catboost.CatBoostRegressor(**SMALL | {"one_hot_max_size": 20}, loss_function="MultiRMSE").fit(
+        FRAME, np.c_[Y, -(Y**2)]
+    )
+    assert Explainer(one_hot, FRAME[:5])(FRAME[:2]).certificate().passed

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from exactshap import Explainer, explain
+from exactshap import Explainer, explain, trees
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import convert, flatten
@@ -263,3 +263,21 @@ def test_readers_pickle_and_leave_the_model_alone():
     clone = pickle.loads(pickle.dumps(explainer))
     np.testing.assert_array_equal(clone(HOLES[:9]).values, explainer(HOLES[:9]).values)
     assert MODELS["plain"].get_booster().save_raw("json") == before
+
+
+@remembers_names
+@pytest.mark.parametrize("names", [["a", "b", "é"], ["éa", "éb", "c"], ["ßü", "b", "cc"]])
+def test_names_that_are_not_ascii_keep_their_codes_in_the_order_of_the_fit(names, tmp_path):
+    # XGBoost 3.2 cuts their bytes at lengths of characters, as it would here.
+    column = lambda order: pd.Categorical(names * 10, categories=order)  # noqa: E731
+    frame = pd.DataFrame({"c": column(names), "x": np.arange(30.0)})
+    y = frame.c.cat.codes + 0.01 * frame.x
+    model = xgboost.XGBRegressor(n_estimators=3, max_depth=3, enable_categorical=True).fit(frame, y)
+    model.save_model(tmp_path / "model.ubj")
+    loaded = trees.load(tmp_path / "model.ubj")
+    check_reader(model, frame[:3], frame[3:6])
+    np.testing.assert_array_equal(explain(loaded, frame[:3], frame[3:6]).values, explain(model, frame[:3], frame[3:6]).values)
+    if convert(model).categories[0] != tuple(names):
+        for one in (model, loaded):
+            with pytest.raises(InputError, match="beyond ASCII"):
+                explain(one, frame.assign(c=column(names[::-1])))

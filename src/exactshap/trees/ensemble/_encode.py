@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import replace
@@ -204,7 +205,32 @@ def _own_categories(table: TableLike, j: int) -> tuple[Any, ...]:
     return tuple(series.cat.get_categories().to_list())
 
 
+def _uncut(table: TableLike, j: int, known: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the categories of a column by code where XGBoost 3.2 keeps them cut; refuse those that it would confuse.
+
+    It cuts the UTF-8 bytes of all names of a pandas column at lengths that count characters, when it is fitted and when it
+    predicts: names keep their codes if all categories have the order of the fit, and others' codes if not.
+    """
+    # Other libraries' columns go to XGBoost as Arrow's, whose names stay whole.
+    is_pandas = table.is_frame and type(table.native).__module__.startswith("pandas")
+    own = _own_categories(table, j) if is_pandas and j in _categorical_columns(table) else ()
+    if own and own != known and all(isinstance(name, str) for name in own):
+        text, ends = "".join(own).encode(errors="replace"), np.cumsum([0, *map(len, own)]).tolist()
+        if known == tuple(text[a:b].decode(errors="replace") for a, b in itertools.pairwise(ends)):
+            return own
+    if any(isinstance(name, str) and "\N{REPLACEMENT CHARACTER}" in name for name in known):
+        raise InputError(
+            message(
+                f"XGBoost keeps the categories of {table.label(j)} cut within letters beyond ASCII, and confuses them in another order",
+                f"Got {list(own)}, and the model holds {list(known)}",
+                "Pass a column with the categories of the fit, in their order, or refit with names in ASCII",
+            )
+        )
+    return known
+
+
 def _codes(table: TableLike, j: int, known: tuple[Any, ...], library: str) -> np.ndarray:
+    known = _uncut(table, j, known) if library == "xgboost" else known
     code = {value: float(c) for c, value in enumerate(known)}
     values = table.column(j).tolist()
     missing = [is_missing(value) for value in values]

@@ -46,6 +46,7 @@ class Features:
     first_split: np.ndarray
     borders: tuple[np.ndarray, ...]  # tuple of float32 arrays: borders of each target statistic
     target_borders: tuple[int, ...]
+    has_target_statistics: bool  # some that depend on the target
 
     def split(self, entry: Any, where: str) -> Split:
         """Return the split that a tree's entry describes."""
@@ -134,6 +135,7 @@ def read_features(document: dict) -> Features:
         places=places,
         first_split=len(places) + np.concatenate([[0], np.cumsum([len(b) for b in borders])]).astype(np.int64),
         borders=borders,
+        has_target_statistics=any(entry.get("ctr_type") not in _COUNTS for entry in ctrs),
         target_borders=tuple(_whole(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31) for entry in ctrs),
     )
 

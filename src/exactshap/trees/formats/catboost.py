@@ -44,6 +44,8 @@ _TARGETS = [
     "MultiRMSE",
     "MultiRMSEWithMissingValues",
 ]
+# Each target has tables of target statistics of its own.
+_SEVERAL_TARGETS = ("MultiRMSE", "MultiRMSEWithMissingValues", "MultiLogloss", "MultiCrossEntropy")
 _RANKS = [
     "YetiRank",
     "YetiRankPairwise",
@@ -124,6 +126,14 @@ def from_document(
         raw, n_features=n_columns, constant=np.broadcast_to(bias, (n_outputs,)), less_equal=True, single_precision=True
     )
     objective, level = _objective(document)
+    if objective in _SEVERAL_TARGETS and features.has_target_statistics:
+        raise UnsupportedStructureError(
+            message(
+                "CatBoost's JSON export keeps the target statistics of one target only",
+                f"Got categories in a model with the loss {objective}, which JSON does not predict as the model does",
+                "Fit one model for each target, raise one_hot_max_size, or sample with Explainer(model.predict, background)",
+            )
+        )
     known = _class_names(document, n_outputs)
     classes = known if classes is None else classes
     return TreeModel(

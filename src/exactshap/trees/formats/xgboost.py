@@ -307,4 +307,5 @@ def _category_values(entry: Any) -> tuple[Any, ...]:
     text = numbers(values, "category text", np.int64).astype(np.uint8).tobytes()
     if len(offsets) and (offsets[0] != 0 or offsets[-1] > len(text) or (np.diff(offsets) < 0).any()):
         raise ModelFormatError(message("Category names are out of range"))
-    return tuple(text[a:b].decode("utf-8") for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
+    # XGBoost cuts names of pandas that are not ASCII, also within a character.
+    return tuple(text[a:b].decode(errors="replace") for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
