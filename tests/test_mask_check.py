@@ -442,6 +442,33 @@ def test_a_pipeline_of_other_steps_or_methods_than_were_read_is_noticed(name, ch
         explainer(X[100 : 100 + n_rows])
 
 
+def _searches():
+    from sklearn.gaussian_process import GaussianProcessClassifier
+    from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
+    from sklearn.svm import SVC
+
+    return {
+        "one-vs-rest": GridSearchCV(SVC(), {}, cv=2),
+        "latent": GridSearchCV(GaussianProcessClassifier(optimizer=None), {}, cv=2),
+        "pipeline inside": GridSearchCV(make_pipeline(StandardScaler(), SVC()), {}, cv=2),
+        "inside a pipeline": make_pipeline(StandardScaler(), GridSearchCV(SVC(), {}, cv=2)),
+        "threshold": FixedThresholdClassifier(SVC()),
+    }
+
+
+@pytest.mark.parametrize("background", [None, X[:7]], ids=["alone", "background"])
+@pytest.mark.parametrize("name", _searches())
+def test_a_search_that_was_fitted_again_is_noticed(name, background):
+    cuts = [0.0] if name == "threshold" else [-0.5, 0.5]
+    model = _searches()[name].fit(X[:80], np.digitize(Y[:80], cuts))
+    explainer = Explainer(model, background)
+    assert explainer(X[100:110]).certificate().passed
+    last = model[-1] if name == "inside a pipeline" else model
+    last.fit(X[:80], np.digitize(X[:80, 1], cuts))
+    with pytest.raises(ExactnessError):
+        explainer(X[100:110])
+
+
 @pytest.mark.parametrize("n_rows", [1, 3, 30])
 def test_a_refitted_step_is_noticed_where_rows_do_not_mix_with_the_background(n_rows):
     polars = pytest.importorskip("polars")

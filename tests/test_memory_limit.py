@@ -58,7 +58,7 @@ MANY_ROWS = """
 import resource, numpy as np
 from sklearn.linear_model import Ridge
 from sklearn.svm import SVR
-from exactshap import Explainer
+from exactshap import Explainer, decompose_hsic, decompose_mmd
 from exactshap.errors import BudgetError
 resource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33))
 X = np.random.default_rng(0).normal(size=(50, 5))
@@ -70,6 +70,8 @@ def asked():
         yield lambda: explainer.plan(rows)
         yield lambda: Explainer(model, rows, memory_limit=2**28)
         yield lambda: explainer(np.broadcast_to(X[0].astype(X.dtype.newbyteorder()), rows.shape))
+    yield lambda: decompose_mmd(rows, X)
+    yield lambda: decompose_hsic(rows, np.broadcast_to(X[0, 0], len(rows)))
 for call in asked():
     try:
         call()
@@ -83,8 +85,9 @@ def test_rows_without_end_are_refused_with_what_to_do():
     done = subprocess.run([sys.executable, "-c", MANY_ROWS], capture_output=True, text=True, timeout=120)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, done.stderr
-    assert len(lines) == 8
-    assert all("does not fit in" in line and "scale.explain_dataset" in line for line in lines), lines
+    assert len(lines) == 10
+    assert all("does not fit in" in line and "scale.explain_dataset" in line for line in lines[:8]), lines
+    assert all("does not fit in" in line and "paths of files" in line for line in lines[8:]), lines
 
 
 def test_rows_that_repeat_are_read_in_blocks():

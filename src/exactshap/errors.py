@@ -167,6 +167,24 @@ def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iter
         raise
 
 
+@contextmanager
+def refused_beyond_memory(what: str, do: str) -> Iterator[None]:
+    """Turn a MemoryError of the block into a BudgetError with advice.
+
+    >>> with refused_beyond_memory("The request", "Pass fewer rows"):
+    ...     raise MemoryError("Unable to allocate 16.8 GiB")
+    Traceback (most recent call last):
+    exactshap.errors.BudgetError: The request does not fit in memory. Unable to allocate 16.8 GiB. Pass fewer rows.
+    """
+    try:
+        yield
+    except BudgetError:
+        # It is a MemoryError, too, with its own advice.
+        raise
+    except MemoryError as error:
+        raise BudgetError(message(f"{what} does not fit in memory", f"{error}" or "Got a MemoryError", do)) from error
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a sentence with the closest known name and all names.
 

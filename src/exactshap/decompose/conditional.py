@@ -21,7 +21,7 @@ from exactshap.decompose.pairwise import (
     pooled_names,
     read_factors,
 )
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, message, refused_beyond_memory
 from exactshap.frames import Table, as_table
 from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_kind
 from exactshap.semivalues import Semivalue, find
@@ -35,6 +35,7 @@ RIDGES = np.geomspace(1e-4, 1.0, 9) * 0.3
 MAX_ROWS = 5000
 
 
+@refused_beyond_memory("The decomposition", "Pass fewer rows")
 def decompose_conditional_hsic(
     X: TableLike,
     Y: TableLike,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
 from exactshap._runtime.types import Column, Model, TableLike
 from exactshap._runtime.words import fields_html
-from exactshap.errors import BudgetError, ExplanationWarning, InputError, InputTypeError, message, warn
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, refused_beyond_memory, warn
 from exactshap.explainer._certify import Certifier, joins_call
 from exactshap.explainer._offset import add_offsets, check_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast
@@ -30,6 +29,8 @@ from exactshap.semivalues import Question, Semivalue, find
 
 if TYPE_CHECKING:
     from exactshap.explainer._verify import Verification
+
+_FEWER_ROWS = "Pass fewer rows at a time; scale.explain_dataset explains files of any size into files"
 
 
 class Explainer:
@@ -193,7 +194,7 @@ class Explainer:
         rows, offsets = (X, None) if offset is None else split_offset(X, offset, self.reader.traits.feature_names)
         table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
-        with using_jobs(self.n_jobs), _refused_beyond_memory("The request"):
+        with using_jobs(self.n_jobs), refused_beyond_memory("The request", _FEWER_ROWS):
             check_rows = self._certifier.check_rows(table)
             # Hybrids are predicted with the rows in one call, as each call has fixed costs.
             others = check_rows.table if check_rows is not None and joins_call(check_rows, cut) else None
@@ -281,14 +282,14 @@ class Explainer:
                 )
             )
         rows, offsets = split_offset(X, offset, self.reader.traits.feature_names)
-        with _refused_beyond_memory("Verifying so many rows"):
+        with refused_beyond_memory("Verifying so many rows", _FEWER_ROWS):
             return verify(self.reader, self._checked(rows), n_masks, random_state, question, order, offsets, self.memory_limit)
 
     def _checked(self, X: TableLike) -> Table:
         # After a fork GNU's OpenMP would wait for ever for threads of the parent, once the model predicts.
         without_lost_threads()
         reader = self.reader
-        with _refused_beyond_memory("Reading the rows"):  # as in their conversion
+        with refused_beyond_memory("Reading the rows", _FEWER_ROWS):  # as in their conversion
             table = as_table(X if self.shape is None else self.shape.flat(X, "X"), allow_empty=True)
         if self.align:
             table = aligned(table, reader.traits.model)
@@ -345,19 +346,6 @@ def explain(
     return Explainer(model, without_offset(background, offset), **settings)(X, index, order, offset=offset)
 
 
-@contextmanager
-def _refused_beyond_memory(what: str) -> Iterator[None]:
-    """Turn a MemoryError into advice, as the forecast fitted but others use memory, too."""
-    try:
-        yield
-    except MemoryError as error:
-        # It is a MemoryError, too, with its own advice.
-        if isinstance(error, BudgetError):
-            raise
-        do = "Pass fewer rows at a time; scale.explain_dataset explains files of any size into files"
-        raise BudgetError(message(f"{what} does not fit in memory", f"{error}" or "Got a MemoryError", do)) from error
-
-
 def _kinds_message(table: Table, background: Table) -> str:
     kinds = ["sparse" if one.is_sparse else "dense" for one in (table, background)]
     do = "Pass both as the model was fitted: what a sparse matrix leaves out is missing to XGBoost, and zero to others"
@@ -366,7 +354,7 @@ def _kinds_message(table: Table, background: Table) -> str:
 
 def _background(background: TableLike, model: Model, align: bool) -> Table:
     """Read the background; a mutation by the caller afterwards must not change anything, so it is copied."""
-    with _refused_beyond_memory("The background"):
+    with refused_beyond_memory("The background", _FEWER_ROWS):
         table = as_table(background, what="background").copy()
     if not table.is_frame:
         return table

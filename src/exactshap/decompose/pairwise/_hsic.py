@@ -23,13 +23,14 @@ from exactshap.decompose.pairwise._factors import Factors, read_factors
 from exactshap.decompose.pairwise._hsic_estimate import estimate_hsic, estimate_joint
 from exactshap.decompose.pairwise._inference import permutations
 from exactshap.decompose.pairwise._panels import run_in_waves, showing
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError, message, refused_beyond_memory
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import PairwiseDecomposition, frame_kind
 from exactshap.semivalues import Semivalue
 
 
+@refused_beyond_memory("The decomposition", "Pass the paths of files, which are read in pieces, or fewer rows")
 def decompose_hsic(
     X: TableLike,
     Y: TableLike,

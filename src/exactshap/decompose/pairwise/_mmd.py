@@ -14,13 +14,14 @@ from exactshap.decompose.pairwise._estimate import PairwiseSettings, Question, a
 from exactshap.decompose.pairwise._factors import read_factors
 from exactshap.decompose.pairwise._mmd_estimate import estimate_by_tasks, estimate_mmd, permuted_labels
 from exactshap.decompose.pairwise._panels import run_in_waves, showing
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, message, refused_beyond_memory
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import PairwiseDecomposition, frame_kind
 from exactshap.semivalues import Semivalue
 
 
+@refused_beyond_memory("The decomposition", "Pass the paths of files, which are read in pieces, or fewer rows")
 def decompose_mmd(
     X: TableLike,
     Z: TableLike,

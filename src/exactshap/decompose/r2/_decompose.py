@@ -14,7 +14,7 @@ from exactshap.decompose.r2._input import is_trees, prepare_problem, prepare_row
 from exactshap.decompose.r2._refit import Resampling, refit_shares
 from exactshap.decompose.r2._result import R2Decomposition, R2Sums, require_variation
 from exactshap.decompose.r2._solving import check_game, forecast, solve, solve_sums, sums
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import InputError, InputTypeError, message, refused_beyond_memory
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import frame_kind
@@ -95,6 +95,7 @@ class PartialR2:
         return f"PartialR2 of {self._sums.n_rows:,} rows, {len(self._sums.feature_names)} features, game={self._sums.game!r}"
 
 
+@refused_beyond_memory("The decomposition", "Pass the paths of files, which are read in pieces, or fewer rows")
 def decompose_r2(
     model: Model,
     X: TableLike,
