@@ -165,13 +165,26 @@ def test_a_kept_answer_that_is_not_what_was_written_is_called_again(how, tmp_pat
     whole = {place: place.read_bytes() for place in tmp_path.iterdir()}
     place = min(whole)
     place.write_bytes(TAMPERED[how](whole[place]))
-    with pytest.warns(ExplanationWarning, match="1 kept answer in .* differed from what had been written: called again"):
+    with pytest.warns(ExplanationWarning, match="kept answers? in .* differed from what had been written: called again"):
         again = mapped(rows)
     assert np.array_equal(again, first)
     assert {place: place.read_bytes() for place in tmp_path.iterdir()} == whole
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.array_equal(mapped(rows), first)
+
+
+def test_each_damaged_answer_of_an_explanation_is_told(data, tmp_path):
+    mapped, (X, background) = MappedFunction(cases.product, batch_rows=3, kept=tmp_path), data
+    first = Explainer(mapped, background, budget=40)(X[:2])
+    for place in tmp_path.iterdir():
+        content = place.read_bytes()
+        place.write_bytes(flipped(content, 5))
+        # Some answers are those of the certificate, which ignores warnings of the model.
+        with pytest.warns(ExplanationWarning, match="kept answers? in .* called again"):
+            again = Explainer(mapped, background, budget=40)(X[:2])
+        assert np.array_equal(again.values, first.values)
+        assert place.read_bytes() == content
 
 
 def test_kept_answers_that_change_places_are_called_again(tmp_path):

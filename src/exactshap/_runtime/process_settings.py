@@ -46,7 +46,8 @@ class OfTheProcess(ContextDecorator):
 
 class _WhileOpen(type):
     def __subclasscheck__(cls, category: type) -> bool:
-        return without_warnings._blocks > 0
+        # Damage of what is stored is noticed once, by whichever call reads it first.
+        return without_warnings._blocks > 0 and not getattr(category, "is_always_given", False)
 
 
 class _Whatever(Warning, metaclass=_WhileOpen):

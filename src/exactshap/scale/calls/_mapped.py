@@ -33,6 +33,12 @@ class CallError(RuntimeError):
         self.row = row
 
 
+class _DamageWarning(ExplanationWarning):
+    """Tell of a damaged file, also where warnings of the model are ignored."""
+
+    is_always_given = True
+
+
 class MappedFunction:
     """Cut a black box's rows into batches for any ordered map.
 
@@ -116,7 +122,7 @@ class MappedFunction:
         answers, differs = map(list, zip(*map(_kept, places), strict=True)) if places else ([], [])
         if damaged := sum(differs):
             text = f"{counted(damaged, 'kept answer')} in {self._folder} differed from what had been written: called again"
-            warn(text, ExplanationWarning)
+            warn(text, _DamageWarning)
         missing = [k for k, answer in enumerate(answers) if answer is None]
         failed: CallError | None = None
         outcomes = self._answers([batches[k].native for k in missing])
