@@ -263,6 +263,14 @@ def test_a_destination_inside_the_source_is_refused_before_any_work(inside, sour
         run(source / "a.parquet", tmp_path)
 
 
+@pytest.mark.parametrize("address", ["s3://bucket/values", "memory://values", "file:///values"])
+def test_a_destination_that_is_an_address_is_refused(address, source, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="written to folders of this machine. Got"):
+        run(source, address)
+    assert list(tmp_path.iterdir()) == [source]
+
+
 def test_a_pattern_is_no_folder_that_results_would_join(source, tmp_path):
     assert (
         run(str(source / "*.parquet"), source / "out").n_rows

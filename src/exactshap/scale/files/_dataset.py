@@ -164,7 +164,7 @@ def explain_dataset(
     question = {"index": index, "order": order, "top_k": top_k, "dtype": dtype, "offset": offset}
     part = Partition(explainer, keep, on_bad_rows, drop=drop, **question)
     stored = [_with_wanted_keys(file, part) for file in find_files(source, filesystem)]
-    folder = None if destination is None else Path(destination)
+    folder = None if destination is None else _local(destination)
     if folder is not None:
         _refuse_inside(folder, source, stored, filesystem)
     # Checked before any input is read, as digests of large inputs take long.
@@ -191,6 +191,14 @@ def explain_dataset(
     if first is not None:
         work.check_again(*first)
     return _gathered(work, folder, batches, run, progress, started, manifest)
+
+
+def _local(destination: str | os.PathLike[str]) -> Path:
+    """Return a folder of this machine; a path made of an address would be a local folder, too."""
+    if "://" in os.fspath(destination):
+        do = "Name a folder and copy it there, or map scale.Partition with an engine that writes there"
+        raise InputError(message("Results are written to folders of this machine", f"Got {os.fspath(destination)!r}", do))
+    return Path(destination)
 
 
 def _gathered(
