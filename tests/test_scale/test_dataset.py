@@ -266,7 +266,7 @@ def test_a_destination_inside_the_source_is_refused_before_any_work(inside, sour
 @pytest.mark.parametrize("address", ["s3://bucket/values", "memory://values", "file:///values"])
 def test_a_destination_that_is_an_address_is_refused(address, source, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="written to folders of this machine. Got"):
+    with pytest.raises(InputError, match=r"written to folders of this machine. Got"):
         run(source, address)
     assert list(tmp_path.iterdir()) == [source]
 
