@@ -131,7 +131,11 @@ def test_explanations_agree_with_the_mean_over_independent_columns(fitted):
     assert pairs.covariances is None
 
 
-@pytest.mark.parametrize("settings", [{"length_scale": -1.0}, {"strength": 0.0}, {"noise": -0.1}])
+BAD = [{"length_scale": bad} for bad in (-1.0, 1e300, [1.0, 2.0], {"x": 1.0}, "wide")]
+BAD += [{name: bad} for name in ("strength", "noise") for bad in (0.0, -0.1, np.inf, [1.0], None, "much")]
+
+
+@pytest.mark.parametrize("settings", BAD, ids=str)
 def test_settings_are_checked(settings):
     with pytest.raises(InputError, match=next(iter(settings))):
         FanovaGaussianProcess(**settings).fit(np.eye(3), np.arange(3.0))

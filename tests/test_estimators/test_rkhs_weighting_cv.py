@@ -106,3 +106,19 @@ def test_bad_penalties_are_named(alphas):
 def test_folds_must_be_a_partition():
     with pytest.raises(InputError, match="hold out every row once"):
         RKHSWeightingCV(cv=ShuffleSplit(3, random_state=0)).fit(X, Y)
+
+
+@pytest.mark.parametrize("n_terms", [3, 200])
+@pytest.mark.parametrize("weighted", [slice(60, None), slice(30)])
+def test_folds_without_weight_are_named(n_terms, weighted):
+    weights = np.zeros(len(X))
+    weights[weighted] = 1.0
+    for cv in (KFold(2), KFold(4)):
+        with pytest.raises(InputError, match=r"Every fold needs weights above 0. All are 0 in the rows that fold \d"):
+            RKHSWeightingCV(n_terms=n_terms, cv=cv, random_state=0).fit(X, Y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("weight", [0, -1, np.nan, np.inf])
+def test_one_weight_for_all_rows_is_checked_as_many_are(weight):
+    with pytest.raises(ValueError, match="eight"):
+        RKHSWeightingRegressor(n_terms=3).fit(X, Y, sample_weight=weight)

@@ -18,6 +18,11 @@ def is_number(value: object, least: float = 0.0, *, whole: bool = False, above: 
     return bool((least < value if above else least <= value) and value < math.inf)
 
 
+def is_width(value: object) -> bool:
+    """Say whether a value is a number above 0 with powers up to the third that neither overflow nor vanish."""
+    return is_number(value, 1e-100) and is_number(1.0 / float(value), 1e-100)  # type: ignore[arg-type]
+
+
 def check_count(name: str, value: object, least: int = 1) -> int:
     """Return a whole number of at least ``least``, or refuse it by its name.
 
@@ -71,7 +76,7 @@ def sample_weights(weights: Any, n_rows: int) -> np.ndarray:
     from sklearn.utils import check_array
 
     if weights is None or isinstance(weights, (int, float, np.number)):
-        return np.full(n_rows, 1.0 if weights is None else float(weights))
+        weights = np.full(n_rows, 1.0 if weights is None else float(weights))
     array = np.asarray(check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight"))
     if array.shape != (n_rows,):
         raise InputError(

@@ -22,6 +22,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from exactshap._runtime.checks import is_number, is_width
 from exactshap._runtime.types import Column, TableLike
 from exactshap.errors import InputError, message
 from exactshap.kernels import Custom, Kernel
@@ -318,19 +319,20 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return (solve_triangular(self._cholesky, sections.T, lower=True) ** 2).sum(axis=0)
 
     def _length_scales(self, X: np.ndarray) -> list[np.ndarray]:
-        if not isinstance(self.length_scale, str):
-            scales = np.broadcast_to(np.asarray(self.length_scale, float), (X.shape[1],))
-            if not np.all(scales > 0):
-                raise InputError(message("The 'length_scale' parameter must be > 0 or 'auto'", f"Got {self.length_scale!r}"))
-            return [scales]
+        if not (isinstance(self.length_scale, str) and self.length_scale == "auto"):
+            scales = np.array(self.length_scale).ravel()
+            if not (len(scales) in (1, X.shape[1]) and all(map(is_width, scales))):
+                what = f"The 'length_scale' parameter must be a number > 0, {X.shape[1]} of them, or 'auto'"
+                raise InputError(message(what, f"Got {self.length_scale!r}"))
+            return [np.broadcast_to(scales.astype(float), (X.shape[1],))]
         medians = np.array([np.median(np.abs(np.subtract.outer(x, x))[np.triu_indices(len(x), 1)]) for x in X.T])
         spread = np.where(medians > 0, medians, np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0))
         return [width * spread for width in WIDTHS]
 
     def _strengths(self) -> tuple[float, ...]:
-        if isinstance(self.strength, str):
+        if isinstance(self.strength, str) and self.strength == "auto":
             return STRENGTHS
-        if not self.strength > 0:
+        if not is_width(self.strength):
             raise InputError(message("The 'strength' parameter must be > 0 or 'auto'", f"Got {self.strength!r}"))
         return (float(self.strength),)
 
@@ -357,12 +359,12 @@ def _profile(kernel: np.ndarray, target: np.ndarray, noise: float | str) -> tupl
         n = len(target)
         return -0.5 * (n * np.log(2 * np.pi * variance) + np.log(spectrum).sum() + n), variance
 
-    if isinstance(noise, str):
+    if isinstance(noise, str) and noise == "auto":
         found = minimize_scalar(
             lambda log: -likelihood(np.exp(log))[0], bounds=(np.log(SMALLEST_NOISE), np.log(1e3)), method="bounded"
         )
         ratio = float(np.exp(found.x))
-    elif noise > 0:
+    elif is_number(noise, above=True):
         ratio = float(noise)
     else:
         raise InputError(message("The 'noise' parameter must be > 0 or 'auto'", f"Got {noise!r}"))

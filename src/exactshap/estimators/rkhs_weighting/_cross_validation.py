@@ -49,6 +49,16 @@ def path_scores(problem: WeightingProblem, alphas: Sequence[float], folds: Seque
     from scipy.linalg import LinAlgError
 
     held = np.sort(np.concatenate([out for _, out in folds]))
+    for f, rows in enumerate(rows for fold in folds for rows in fold):
+        if not problem.weights[rows].any():
+            where = f"the rows that fold {f // 2} {'holds out' if f % 2 else 'fits to'}"
+            raise InputError(
+                message(
+                    "Every fold needs weights above 0",
+                    f"All are 0 in {where}",
+                    "Shuffle the folds, or drop rows without weight",
+                )
+            )
     if not np.array_equal(held, np.arange(len(problem.X))):
         raise InputError(
             message("The folds must hold out every row once", f"Got {len(held)} rows held out of {len(problem.X)}", "Use KFold")

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap._native import kernel
+from exactshap._runtime.checks import is_number
 from exactshap.errors import InputError, message
-from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, check_widths, is_positive
+from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, check_widths
 
 # Below this S, 1 + erf S loses more than 5 bits to cancellation, and the scaled function is used.
 SCALED_BELOW = -4.0
@@ -58,8 +59,9 @@ class _Gaussian(_Directions):
 
     def __post_init__(self) -> None:
         check_widths(self.sigma, self.gamma)
-        if not (is_positive(self.max_theta) and self.max_theta < 1):
-            raise InputError(message("`max_theta` must be in (0, 1)", f"Got {self.max_theta!r}"))
+        # Its fourth power divides.
+        if not (is_number(self.max_theta, 1e-50) and self.max_theta < 1):
+            raise InputError(message("`max_theta` must be in [1e-50, 1)", f"Got {self.max_theta!r}"))
 
     def width(self, size: int) -> float:
         r"""Return gamma: as given, or calibrated so that (1 + 2 sigma^2 / gamma^2)^(-k/4) is ``max_theta``.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import is_width
 from exactshap.errors import InputError, message
 
 # Values of one block of expectations: 16 MiB.
@@ -84,16 +85,11 @@ class Instantiation(ABC):
         return 1.0
 
 
-def is_positive(value: Any) -> bool:
-    """Say whether a value is a finite number > 0."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    return number and bool(0 < value < math.inf)
-
-
 def check_widths(sigma: Any, gamma: Any) -> None:
-    """Refuse a ``sigma`` or ``gamma`` that is not positive; ``gamma`` may be None."""
-    if not is_positive(sigma) or not (gamma is None or is_positive(gamma)):
-        raise InputError(message("`sigma` and `gamma` must be > 0 and finite", f"Got {sigma!r} and {gamma!r}"))
+    """Refuse a ``sigma`` or ``gamma`` that is not positive, or without a square; ``gamma`` may be None."""
+    if not is_width(sigma) or not (gamma is None or is_width(gamma)):
+        what = "`sigma` and `gamma` must be > 0 and finite, with squares that neither overflow nor vanish"
+        raise InputError(message(what, f"Got {sigma!r} and {gamma!r}"))
 
 
 def checked(owner: Instantiation, name: str, values: np.ndarray, shape: tuple[int | None, ...]) -> np.ndarray:

@@ -227,11 +227,11 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
 
     def _common_checks(self) -> list[tuple[str, bool, str]]:
         return [
-            ("n_terms", is_number(self.n_terms, 1) and isinstance(self.n_terms, (int, np.integer)), "an int >= 1"),
+            ("n_terms", is_number(self.n_terms, 1, whole=True) and self.n_terms < 2**31, "an int >= 1"),
             ("ridge", is_number(self.ridge), "a float >= 0"),
             ("sequence", isinstance(self.sequence, (bool, np.bool_)), "a bool"),
             ("fit_intercept", isinstance(self.fit_intercept, (bool, np.bool_)), "a bool"),
-            ("solver", self.solver in SOLVERS, f"one of {list(SOLVERS)}"),
+            ("solver", isinstance(self.solver, str) and self.solver in SOLVERS, f"one of {list(SOLVERS)}"),
             self._penalty_width_check(),
         ]
 
