@@ -7,7 +7,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.linear_model import LogisticRegression
 
-from exactshap import explain
+from exactshap import Explanation, explain
 from exactshap.errors import InputError, UnknownNameError
 from exactshap.results.plots import draw_interactions, prepare_interactions
 from explanation_factory import bilinear, linear
@@ -354,3 +354,28 @@ def test_every_picture_names_value_function_unit_and_bound(name):
         unit,
     ):
         assert words in shown
+
+
+@pytest.mark.parametrize("kind", ["bar", "beeswarm", "waterfall", "decision", "heatmap", "violin", "intervals"])
+def test_long_names_without_spaces_leave_room_for_the_picture(kind):
+    names = ("x", "categorical__" + "occupation_of_the_applicant_" * 5, "\\$" * 90, "a" * 300)
+    values = np.random.default_rng(0).normal(size=(9, 4))
+    one = Explanation(
+        values=values,
+        baseline=np.zeros(9),
+        prediction=values.sum(axis=1),
+        residual=np.zeros(9),
+        tolerance=1e-9,
+        feature_names=names,
+        value_function="interventional",
+        std_error=0.1 * np.abs(values),
+    )
+    ax = getattr(one.plot, kind)()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib gives up a layout without room
+        ax.figure.canvas.draw()
+    lines = [label.get_text() for label in ax.get_yticklabels()]
+    assert any("categorical__occupation" in line and "\n" in line for line in lines)
+    assert max(len(part) for line in lines for part in line.replace(r"\$", "$").split("\n")) <= 36
+    assert "a" * 30 in "".join(lines)
+    assert "…" in "".join(lines)

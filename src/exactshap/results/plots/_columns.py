@@ -9,16 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.results.data import ExplanationData, as_days, cells, counted
-from exactshap.results.plots._pyplot import displayed
-
-
-def shortened(text: str, length: int) -> str:
-    """Cut a long text in the middle.
-
-    >>> shortened("Passenger, Mr. number 17", 16)
-    'Passenge… ber 17'
-    """
-    return text if len(text) <= length else f"{text[: length // 2]}… {text[len(text) - length // 2 + 2 :]}"
+from exactshap.results.plots._pyplot import displayed, shortened
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,10 @@ from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 
-# Letters per line of a player's name.
-NAME_WIDTH = 36
+# Letters per line of a player's name, and lines.
+NAME_WIDTH, NAME_LINES = 36, 3
+# Letters of a category below an axis.
+CATEGORY_WIDTH = 20
 
 
 def new_axes(width: float, height: float) -> Any:
@@ -26,10 +28,23 @@ def fitted(ax: Axes) -> Any:
         text.set_wrap(True)
     labels = [label.get_text() for label in ax.get_yticklabels()]
     if any(len(label) > NAME_WIDTH for label in labels):
-        ax.set_yticks(
-            ax.get_yticks(), ["\n".join(textwrap.wrap(label, NAME_WIDTH, break_long_words=False)) for label in labels]
-        )
+        ax.set_yticks(ax.get_yticks(), [in_lines(label) for label in labels])
     return ax
+
+
+def in_lines(label: str) -> str:
+    """Break an escaped name into lines, within words where they are long; what three lines cannot hold goes from the middle."""
+    text = shortened(label.replace(r"\$", "$"), NAME_WIDTH * NAME_LINES)
+    return escape("\n".join(textwrap.wrap(text, NAME_WIDTH)))
+
+
+def shortened(text: str, length: int) -> str:
+    """Cut a long text in the middle.
+
+    >>> shortened("Passenger, Mr. number 17", 16)
+    'Passenge… ber 17'
+    """
+    return text if len(text) <= length else f"{text[: length // 2]}… {text[len(text) - length // 2 + 2 :]}"
 
 
 def displayed(max_display: Any) -> int:
@@ -52,7 +67,7 @@ def escape(text: str) -> str:
 
 def name_lines(ax: Axes, labels: Sequence[str], *, room: float = 0.5) -> None:
     """Write names at the lines 0, 1, 2, ... from top to bottom, with ``room`` above the first."""
-    ax.set_yticks(range(len(labels)), [escape(label) for label in labels])
+    ax.set_yticks(range(len(labels)), [in_lines(escape(label)) for label in labels])
     ax.set_ylim(len(labels) - 1.0 + room, -room)
 
 

@@ -11,7 +11,7 @@ from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 from exactshap.results.data import ExplanationData, counted, game_title, row_name
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import displayed, escape, new_axes
+from exactshap.results.plots._pyplot import displayed, escape, in_lines, new_axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ def draw_interactions(prepared: InteractionMatrix, ax: Axes = None) -> Any:
         value = prepared.matrix[row, column]
         colour = "white" if abs(value) > 0.7 * limit else "black"
         ax.text(column, row, f"{value:.2g}", ha="center", va="center", fontsize=8, color=colour)
-    names = [escape(name) for name in prepared.names]
+    names = [in_lines(escape(name)) for name in prepared.names]
     ax.set_xticks(range(n), names, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(n), names)
     ax.set_title(escape(prepared.what), fontsize=10)

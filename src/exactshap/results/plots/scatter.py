@@ -11,9 +11,8 @@ from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 from exactshap.results.data import Cells, ExplanationData, as_days, axis_name, cells
-from exactshap.results.plots._columns import shortened
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import escape, new_axes
+from exactshap.results.plots._pyplot import escape, new_axes, shortened
 
 _NAMES_SHOWN, _LETTERS, _JITTER = 30, 18, 0.25
 # Rows used to choose a colour, and rows of one bin.

@@ -11,7 +11,7 @@ from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 from exactshap.results.data import ExplanationData, cells, game_title, index_title, place_of
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import escape, new_axes
+from exactshap.results.plots._pyplot import CATEGORY_WIDTH, escape, in_lines, new_axes, shortened
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +179,7 @@ def draw_shape(shape: Shape, ax: Axes = None) -> Any:
     ax.plot([], [], color=colours.accent, label=r"alone: v({j}) - v(empty)")
     ax.axhline(0.0, color="gray", linewidth=0.7, zorder=1)
     _name_places(shape, ax)
-    ax.set_xlabel(escape(shape.name))
+    ax.set_xlabel(in_lines(escape(shape.name)))
     ax.set_ylabel(escape(f"{shape.what}\n({shape.unit})"))
     ax.set_title(escape(shape.game), fontsize=9)
     ax.legend(frameon=False, fontsize=8)
@@ -197,7 +197,7 @@ def _name_places(shape: Shape, ax: Axes) -> None:
         names = {float(x): f"{x:g}" for x in ax.get_xticks() if apart < x <= ax.get_xlim()[1]}
     if shape.missing is not None:
         names[shape.missing] = "missing"
-    ax.set_xticks(list(names), [escape(name) for name in names.values()])
+    ax.set_xticks(list(names), [escape(shortened(name, CATEGORY_WIDTH)) for name in names.values()])
 
 
 def draw_shapes(shapes: list[Shape], axes: Axes) -> Any:

@@ -13,7 +13,7 @@ from exactshap.errors import InputError, message
 from exactshap.frames import as_table
 from exactshap.results.data import cell_text
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import escape, new_axes, without_frame
+from exactshap.results.plots._pyplot import CATEGORY_WIDTH, escape, in_lines, new_axes, shortened, without_frame
 
 # Points of a density, and bars of a column of categories.
 _POINTS, _MAX_CATEGORIES = 200, 10
@@ -161,8 +161,14 @@ def _draw(ax: Axes, marginal: Marginal, labels: tuple[str, str]) -> None:
         else:
             ax.bar(marginal.x + 0.4 * (s - 0.5), marginal.density[s], width=0.38, color=colour, label=escape(label))
     if marginal.categories is not None:
-        ax.set_xticks(marginal.x, [escape(text) for text in marginal.categories], rotation=45, ha="right", fontsize="small")
-    ax.set_title(escape(f"{marginal.name}{marginal.caption and f' ({marginal.caption})'}"), fontsize="medium")
+        ax.set_xticks(
+            marginal.x,
+            [escape(shortened(text, CATEGORY_WIDTH)) for text in marginal.categories],
+            rotation=45,
+            ha="right",
+            fontsize="small",
+        )
+    ax.set_title(in_lines(escape(f"{marginal.name}{marginal.caption and f' ({marginal.caption})'}")), fontsize="medium")
     ax.set_ylabel("density" if marginal.categories is None else "frequency", fontsize="small")
     ax.set_ylim(bottom=0)
     without_frame(ax, "top", "right")
