@@ -75,6 +75,7 @@ class PathQuestion(NamedTuple):
     binomials: np.ndarray
     offsets: np.ndarray
     sizes: list[OfSize]
+    is_one_rule: bool  # whether singles and pairs have the same nodes and weights, so that one walk does for both
     relative_bound: float  # of the rules' error
     method: str
 
@@ -97,11 +98,13 @@ class PathEngine:
         for of_size in reversed(question.sizes):  # pairs first
             values = out[question.offsets[of_size.size] : question.offsets[of_size.size + 1]]
             if of_size.size == 1:
-                self._sweep_paths(columns, of_size.constants, values, scale)
+                if not question.is_one_rule:
+                    self._sweep_paths(columns, of_size.constants, values, scale)
                 if of_size.of_pairs:
                     _add_pairs(out[question.offsets[2] : question.offsets[3]], of_size.of_pairs, values)
             if of_size.size == 2 and of_size.is_inside:
-                self._sweep_pairs(columns, of_size.constants, values)
+                singles = out[: self.n_players] if question.is_one_rule else out[:0]
+                self._sweep_pairs(columns, of_size.constants, values, singles, scale)
             elif not of_size.is_inside or of_size.size > 2:
                 self._sweep_sets(columns, of_size, question, out)
         full, error_bound = leaf_sums(self.trees, columns), 2.0 * question.relative_bound * scale
@@ -120,9 +123,15 @@ class PathEngine:
         sizes = [_of_size(size, rule) for size, (rule, _) in enumerate(rules, start=1)]
         if order == 2 and not sizes[0].is_inside and sizes[1].is_inside and not any(bounds):
             sizes[0] = _ends_by_pairs(sizes[0], sizes[1].rule, max(self.shape.n_path_players - 2, 0))
+        is_one_rule = False
+        if order == 2 and sizes[0].is_inside and sizes[1].is_inside and self.trees.n_outputs < OUTPUTS_TOGETHER:
+            # That of singles has a degree more than pairs need, and does for both where the measures are the same
+            finer, _ = path_rule(semivalue, 2, order, self.shape.n_path_players + 1)
+            if is_one_rule := np.array_equal(_constants(finer), sizes[0].constants):
+                sizes[1] = _of_size(2, finer)
         used = max(len(of_size.rule[0]) for of_size in sizes)
         method = f"quadrature along the paths ({used} nodes, {self.shape.n_path_players} players on the longest)"
-        return PathQuestion(*binomials_and_offsets(self.n_players, order), sizes, max(0.0, *bounds), method)
+        return PathQuestion(*binomials_and_offsets(self.n_players, order), sizes, is_one_rule, max(0.0, *bounds), method)
 
     @functools.cached_property
     def of_single_leaves(self) -> float:
@@ -131,8 +140,12 @@ class PathEngine:
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the splits in depth-first order, kept; beyond order 1 the paths of all leaves."""
-        leaves = self.trees.feature < 0
-        return 1.4 * steps_bytes(self.trees) + (32.0 * float(self.shape.depth[leaves].sum()) if order > 1 else 0.0)
+        return 1.4 * steps_bytes(self.trees) + (32.0 * self._splits_above_leaves if order > 1 else 0.0)
+
+    @functools.cached_property
+    def _splits_above_leaves(self) -> float:
+        # Kept, as each call asks for its memory
+        return float(self.shape.depth[self.trees.feature < 0].sum())
 
     def work(self, order: int) -> float:
         """Return about what one row costs, in table look-ups."""
@@ -153,13 +166,22 @@ class PathEngine:
             return
         sweep_paths(columns, steps, player_of, nodes, self._lanes(nodes, len(out)), out, scale)
 
-    def _sweep_pairs(self, columns: np.ndarray, nodes: np.ndarray, out: np.ndarray) -> None:
-        """Add the values of pairs of players to ``out`` (n_pairs, n_outputs, n_rows): the same bits for few rows and many."""
+    def _sweep_pairs(
+        self, columns: np.ndarray, nodes: np.ndarray, out: np.ndarray, singles: np.ndarray, scale: np.ndarray
+    ) -> None:
+        """Add the values of pairs of players to ``out`` (n_pairs, n_outputs, n_rows): the same bits for few rows and many.
+
+        Those of single players go to ``singles`` (n_players, n_outputs, n_rows) unless it is empty, as :meth:`_sweep_paths` adds them.
+        """
         player_of = self.shape.player_of_column
+        if len(singles):
+            scale += self.of_single_leaves
         if columns.shape[1] <= ONE_BY_ONE_ROWS:
-            sweep_pairs(np.ascontiguousarray(columns.T), self.steps, player_of, nodes, out, self.n_players)
+            rows = np.ascontiguousarray(columns.T)
+            sweep_pairs(rows, self.steps, player_of, nodes, out, self.n_players, singles, scale)
             return
-        sweep_path_pairs(columns, self.steps, player_of, nodes, self._lanes(nodes, len(out)), out, self.n_players)
+        n_lanes = self._lanes(nodes, len(out))
+        sweep_path_pairs(columns, self.steps, player_of, nodes, n_lanes, out, self.n_players, singles, scale)
 
     def _lanes(self, nodes: np.ndarray, n_sums: int) -> int:
         """Return the number of rows to sweep at once, whose products and sums stay in the second-level cache."""
