@@ -110,34 +110,38 @@ EXACTSHAP_INLINE void close(int64_t done, const double* rule, int64_t n, int64_t
   walk.magnitude[done - 1][walk.side_at[done - 1]] = walk.magnitude[done][0] + walk.magnitude[done][1];
 }
 
-/// The distinct players above the split of each level, in slots, and (a - b) / F of each at the nodes of the rule.
+/// The distinct players above the split that is open, in slots, and (a - b) / F of each at the nodes of the rule, slots side by side.
 struct Above {
-  int64_t n_slots;       // of a level, at most
-  const double** slope;  // (n_levels + 1, n_slots)
-  int64_t* player;       // (n_levels + 1, n_slots)
+  int64_t n_slots;       // of a level, at most, in whole registers
+  double* slope;         // (n_nodes, n_slots)
+  double* sums;          // (n_slots,)
+  int64_t* player;       // (n_slots,)
   int64_t *count, *own;  // (n_levels + 1,): slots in use, and that of the split's own player
   double* taken;         // (n_levels + 1, n_nodes): (a - b) / F below the edge that the row takes
+  double* covered;       // (n_levels + 1, n_nodes): what was in a split's own slot, of a split above on the same player
+
+  EXACTSHAP_INLINE void put(const double* values, int64_t slot, int64_t n_nodes) const {
+    for (int64_t k = 0; k < n_nodes; k++) slope[k * n_slots + slot] = values[k];
+  }
 };
 
-/// List the players above a split that was opened: those above its parent, and the parent's own as the edge to here leaves it.
-EXACTSHAP_INLINE void list_above(int64_t step, const Steps& steps, const double* rule, int64_t n, const Walk& walk, const Above& above) {
+/// Put the player of the split above into its slot, as the edge to here leaves it, and choose the slot of a split that was opened.
+EXACTSHAP_INLINE void list_above(int64_t step, const Steps& steps, const double* rule, int64_t n, int64_t n_nodes, const Walk& walk,
+                                 const Above& above) {
   const int64_t level = steps.level[step] + int64_t(1), parent = level - 1, same = steps.above[step];
-  const double** const slope = above.slope + level * above.n_slots;
-  int64_t* const player = above.player + level * above.n_slots;
   int64_t count = 0;
   if (parent > 0) {
     const int64_t own = above.own[parent];
-    for (int64_t s = 0; s < above.count[parent]; s++) slope[s] = above.slope[parent * above.n_slots + s], player[s] = above.player[parent * above.n_slots + s];
-    count = above.count[parent] > own + 1 ? above.count[parent] : own + 1;
-    player[own] = walk.player_at[parent];
     // A player that fails has (a - b) / F = -1 / (1 - t) from there on, whatever b is.
-    if (walk.state[parent] == FAILED || walk.state[parent] != walk.side_at[parent])
-      slope[own] = rule + LOST * n;
-    else
-      slope[own] = above.taken + parent * n;
+    const bool fails = walk.state[parent] == FAILED || walk.state[parent] != walk.side_at[parent];
+    above.put(fails ? rule + LOST * n : above.taken + parent * n, own, n_nodes);
+    above.player[own] = walk.player_at[parent];
+    count = above.count[parent] > own + 1 ? above.count[parent] : own + 1;
   }
+  const int64_t own = above.own[level] = same > 0 ? above.own[same] : count;
   above.count[level] = count;
-  above.own[level] = same > 0 ? above.own[same] : count;
+  if (same > 0)
+    for (int64_t k = 0; k < n_nodes; k++) above.covered[level * n + k] = above.slope[k * above.n_slots + own];
   if (walk.state[level] == FAILED) return;
   const double b = walk.taken[level];
   const double* const inverse = walk.work + level * ROWS * n + INVERSE * n;
@@ -146,15 +150,23 @@ EXACTSHAP_INLINE void list_above(int64_t step, const Steps& steps, const double*
 }
 
 /// Add the gains of a finished split times (a - b) / F of each other player above it to the pairs of both, one node after the other.
-EXACTSHAP_INLINE void add_pairs(int64_t done, int64_t n_nodes, int64_t n_players, const Walk& walk, const Above& above, double* pairs) {
-  const int64_t j = walk.player_at[done];
-  for (int64_t s = 0; s < above.count[done]; s++) {
+///
+/// The pair of players i < j is at first_pair[i] + j.
+EXACTSHAP_INLINE void add_pairs(int64_t done, int64_t n_nodes, const int64_t* first_pair, const Walk& walk, const Above& above, double* pairs) {
+  const int64_t j = walk.player_at[done], count = above.count[done];
+  for (int64_t s = 0; s < count; s += EACH) {
+    Widest sum = {};
+    for (int64_t k = 0; k < n_nodes; k++) {
+      Widest slope;
+      load(above.slope + k * above.n_slots + s, slope);
+      sum += rounded(walk.gains[k] * slope);
+    }
+    store(sum, above.sums + s);
+  }
+  for (int64_t s = 0; s < count; s++) {
     if (s == above.own[done]) continue;
-    const int64_t i = above.player[done * above.n_slots + s], low = i < j ? i : j, high = i < j ? j : i;
-    const double* const slope = above.slope[done * above.n_slots + s];
-    double sum = 0.0;
-    for (int64_t k = 0; k < n_nodes; k++) sum += rounded(walk.gains[k] * slope[k]);
-    pairs[low * n_players - low * (low + 1) / 2 + high - low - 1] += sum;
+    const int64_t i = above.player[s], low = smaller(i, j);
+    pairs[first_pair[low] + (i + j - low)] += above.sums[s];
   }
 }
 
@@ -207,15 +219,16 @@ Status sweep_pairs(In<double, 2> X, Steps steps, In<int32_t, 1> player_of, In<do
   EXACTSHAP_REQUIRE(!with_singles || (singles.size[0] == n_players && singles.size[1] == n_outputs && singles.size[2] == n_rows));
   EXACTSHAP_REQUIRE(scale.size[0] == n_rows);
   const Room room(rule, n_levels, n_players, context);
-  const int64_t n = room.n, n_slots = n_levels + 1;
-  auto values = context.empty<double>(n_players);
-  auto slopes = context.empty<const double*>((n_levels + 1) * n_slots);
-  auto numbers = context.zeros<int64_t>((n_levels + 1) * (n_slots + 2));
-  auto taken = context.empty<double>((n_levels + 1) * n), pairs = context.empty<double>(n_pairs);
+  const int64_t n = room.n, n_slots = (n_levels + EACH) / EACH * EACH;
+  auto values = context.empty<double>(n_players), pairs = context.empty<double>(n_pairs);
+  auto slopes = context.zeros<double>((room.n_nodes + 1) * n_slots), at_levels = context.empty<double>(2 * (n_levels + 1) * n);
+  auto numbers = context.zeros<int64_t>(n_slots + 2 * (n_levels + 1)), first_pair = context.empty<int64_t>(n_players);
   if (context.failed()) return Status::no_memory;
+  for (int64_t i = 0; i < n_players; i++) first_pair[i] = i * n_players - i * (i + 1) / 2 - i - 1;
   const Walk walk = room.walk(n_levels);
-  int64_t* const number = numbers.data + (n_levels + 1) * n_slots;
-  const Above above{n_slots, slopes.data, numbers.data, number, number + n_levels + 1, taken.data};
+  int64_t* const number = numbers.data + n_slots;
+  const Above above{n_slots, slopes.data + n_slots, slopes.data, numbers.data, number, number + n_levels + 1,
+                    at_levels.data, at_levels.data + (n_levels + 1) * n};
   for (int64_t o = 0; o < n_outputs; o++)
     for (int64_t i = 0; i < n_rows; i++) {
       if (context.interrupted()) return Status::interrupted;
@@ -227,11 +240,12 @@ Status sweep_pairs(In<double, 2> X, Steps steps, In<int32_t, 1> player_of, In<do
         room.total.fill(0.0);
         for (int64_t step = first; step < last; step++) {
           open(X[i].data, step, o, steps, player_of, room.rule.data, n, walk);
-          list_above(step, steps, room.rule.data, n, walk, above);
+          list_above(step, steps, room.rule.data, n, room.n_nodes, walk, above);
           const int64_t next = step + 1 < last ? steps.level[step + 1] : 0;
           for (int64_t done = steps.level[step] + 1; done > next; done--) {
             close(done, room.rule.data, n, room.n_nodes, walk, room.total.data);
-            if (walk.state[done] != FAILED) add_pairs(done, room.n_nodes, n_players, walk, above, pairs.data);
+            if (walk.state[done] != FAILED) add_pairs(done, room.n_nodes, first_pair.data, walk, above, pairs.data);
+            if (above.own[done] < above.count[done]) above.put(above.covered + done * n, above.own[done], room.n_nodes);
           }
         }
         size += walk.magnitude[0][0];
