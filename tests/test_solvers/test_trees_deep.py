@@ -208,3 +208,17 @@ def test_shap_interactions_agree_with_pairs():
     for s, players in enumerate(solution.sets):
         if len(players) == 2:
             assert np.max(np.abs(solution.values[:, s] - 2 * peer[:, players[0], players[1]])) < conditioned(1e5)
+
+
+@pytest.mark.parametrize("n_rows", [1, 40])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("n_path", [8, 9])
+def test_single_players_beside_pairs_have_the_bits_of_their_own_walk(n_rows, n_outputs, n_path):
+    trees = random_trees(7, n_features=n_path, depth=11, n_outputs=n_outputs)
+    deep = prepare_trees(trees, [(j,) for j in range(n_path)]).deep
+    assert deep.shape.n_path_players == n_path  # odd and even: pairs need a node less, or as many
+    columns = np.ascontiguousarray(random_rows(6, n_rows, n_path).T)
+    beside, alone = deep.solve(columns, find("sii"), 2), deep.solve(columns, SHAPLEY, 1)
+    assert deep.question(find("sii"), 2).is_one_rule
+    assert np.array_equal(beside.values[:, :n_path], alone.values)
+    assert np.array_equal(beside.scale, alone.scale)
