@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from exactshap import Explainer, explain, solve
-from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.errors import BudgetError, ExplanationWarning, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.games import OracleGame
 from exactshap.trees import decisions, flatten, margin
 from exactshap.trees.ensemble import Hybrids
@@ -197,6 +197,27 @@ def test_margins_of_hybrids_are_those_of_mixed_rows(missing):
 
 
 @pytest.mark.parametrize("missing", [False, True])
+def test_margins_along_orders_are_those_of_each_coalition(missing):
+    table = X.to_numpy().copy()
+    if missing:
+        table[RNG.random(table.shape) < 0.2] = np.nan
+    trees = flatten(HistGradientBoostingClassifier(max_iter=5).fit(table, THREE))
+    player, players = np.array([0, 1, 1, 0, 2], np.int32), [0, 1, 2]
+    for outputs in (np.array([0, 1, 2] * 5, np.int32), np.full(15, -1, np.int32)):
+        hybrids = Hybrids(trees, player[np.maximum(trees.feature, 0)], 3, table[:9], outputs)
+        row = hybrids.row(table[100:101])
+        orders = RNG.permuted(np.broadcast_to(np.arange(3, dtype=np.int32), (9, 4, 3)), axis=2)
+        along = hybrids.along_orders(row, orders, players)
+        assert along.shape == (9, 3, 4, 4)
+        for z, k, n in np.ndindex(9, 4, 4):
+            own = hybrids.margins(row, orders[z, k : k + 1] < n)[z, :, 0]
+            # Steps up and down instead of one sum of 15 leaves
+            np.testing.assert_allclose(
+                along[z, :, k, n], own, rtol=0, atol=60 * np.finfo(float).eps * np.abs(trees.value).max()
+            )
+
+
+@pytest.mark.parametrize("missing", [False, True])
 def test_margins_of_hybrids_with_linear_leaves(missing):
     rng = np.random.default_rng(5)
     trees, table = linear_trees(6, n_outputs=2), rng.normal(size=(20, 5))
@@ -276,6 +297,53 @@ def test_standard_errors_cover():
     assert np.mean(inside) > 0.9
 
 
+def test_orders_are_unbiased_with_honest_errors():
+    """Squares of (value - exact) / error average 1 over seeds, rows and players."""
+    rows, model = wide(13)
+    weights = np.random.default_rng(1).random(40)
+    settings = {"output": "probability", "background_weights": weights}
+    exact = explain(model, rows[500:504], rows[:40], budget=2**13, **settings)
+    assert exact.exact
+    ratios = []
+    for seed in range(12):
+        sampled = explain(model, rows[500:504], rows[:40], budget=168, random_state=seed, **settings)
+        assert "14 orders of 13 players for each of 40 background rows: trees join players" in sampled.method
+        ratios.append((sampled.values - exact.values) / sampled.std_error)
+    assert abs(np.mean(ratios)) < 0.2
+    assert 0.8 < np.mean(np.square(ratios)) < 1.25
+    assert np.mean(np.abs(ratios) <= 2.0) > 0.92
+    assert sampled.certificate().passed
+
+
+def test_orders_of_many_classes():
+    rows = np.random.default_rng(4).normal(size=(600, 13))
+    classes = np.digitize(rows[:, 0] * rows[:, 1] + rows[:, 2], [-0.5, 0.5])
+    model = HistGradientBoostingClassifier(max_iter=10, max_depth=3).fit(rows, classes)
+    exact = explain(model, rows[500:502], rows[:40], output="probability", budget=2**13)
+    sampled = explain(model, rows[500:502], rows[:40], output="probability")
+    assert exact.exact
+    assert "orders of 13 players for each of 40 background rows: trees join players" in sampled.method
+    assert ((sampled.values - exact.values) ** 2).sum() < 2e-4 * (exact.values**2).sum()
+    assert np.mean(np.abs(sampled.values - exact.values) <= 2.0 * sampled.std_error) > 0.85
+    assert sampled.certificate().passed
+
+
+def test_a_baseline_of_one_row_has_orders():
+    rows, model = wide(13)
+    exact = explain(model, rows[500:502], rows[:1], output="probability", value_function="baseline", budget=2**13)
+    sampled = explain(model, rows[500:502], rows[:1], output="probability", value_function="baseline")
+    assert "8,192 orders of 13 players" in sampled.method
+    assert ((sampled.values - exact.values) ** 2).sum() < 2e-4 * (exact.values**2).sum()
+
+
+def test_a_tolerance_out_of_reach_is_named():
+    rows, model = wide()
+    # All coalitions of the players that matter are fewer than the calls that a tolerance may take
+    assert explain(model, rows[500:501], rows[:2], output="probability", tol=1e-9).exact
+    with pytest.warns(ExplanationWarning, match=r"not reached with 200 orders.*Largest standard error .*, tol=1e-09"):
+        explain(model, rows[500:501], rows[:2], output="probability", tol=1e-9, budget=300)
+
+
 def test_the_score_takes_noise_away():
     rows, model = wide()
     exact = explain(model, rows[500:504], rows[:10], output="probability", budget=2**16).values
@@ -284,9 +352,10 @@ def test_the_score_takes_noise_away():
     assert ((ours - exact) ** 2).sum() < 0.8 * ((plain - exact) ** 2).sum()
 
 
-def test_rows_do_not_depend_on_others():
+@pytest.mark.parametrize("n_background", [10, 70])  # a regression, and orders
+def test_rows_do_not_depend_on_others(n_background):
     rows, model = wide()
-    explainer = Explainer(model, rows[:10], output="probability", budget=100, n_jobs=2)
+    explainer = Explainer(model, rows[:n_background], output="probability", budget=100, n_jobs=2)
     together = explainer(rows[:40])
     for i in (0, 17, 39):
         np.testing.assert_array_equal(explainer(rows[i : i + 1]).values[0], together.values[i])

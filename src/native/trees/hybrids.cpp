@@ -233,9 +233,109 @@ Status sum_all_hybrids(HybridTrees trees, In<uint8_t, 1> row, In<uint8_t, 2> bac
   return Status::done;
 }
 
+/// A node where the row and the background row part: where each goes on, a fork or, below 0, ~leaf.
+struct Fork {
+  int32_t player, present, absent;
+};
+
+/// Prefixes `first` to `last - 1` of an order of the players, and the fork that their hybrids reach, or ~leaf.
+struct Prefixes {
+  int32_t fork, first, last;
+};
+
+/// Return the first node at or below q where row and background row part, or its leaf as ~leaf.
+EXACTSHAP_INLINE int64_t parting(int64_t q, const HybridTrees& trees, const uint8_t* of_row, const uint8_t* of_background) {
+  while (trees.left[q] >= 0) {
+    if ((of_row[q] != 0) != (of_background[q] != 0)) return q;
+    q = of_row[q] != 0 ? trees.left[q] : trees.right[q];
+  }
+  return ~q;
+}
+
+/// Write the forks below `root` to `forks`, the first of them first; return what the root is: 0, or ~leaf.
+EXACTSHAP_INLINE int32_t find_forks(int64_t root, const HybridTrees& trees, const uint8_t* of_row, const uint8_t* of_background,
+                                    Fork* __restrict forks, int64_t* __restrict node) {
+  const int64_t top = parting(root, trees, of_row, of_background);
+  if (top < 0) return int32_t(top);
+  int64_t n = 1;
+  node[0] = top;
+  for (int64_t k = 0; k < n; k++) {
+    const int64_t q = node[k], ways[2] = {trees.right[q], trees.left[q]};
+    int32_t child[2];
+    for (int present = 0; present < 2; present++) {
+      const bool left = (present != 0 ? of_row[q] : of_background[q]) != 0;
+      const int64_t next = parting(ways[left], trees, of_row, of_background);
+      child[present] = next < 0 ? int32_t(next) : int32_t(n);
+      if (next >= 0) node[n++] = next;
+    }
+    forks[k] = {trees.player[q], child[1], child[0]};
+  }
+  return 0;
+}
+
+/// Add the margins of the hybrids along orders of the players to `out (n_background, n_outputs, n_orders, n_steps)`.
+///
+/// The player at `place (n_background, n_orders, n_players)` p is in the first k of an order where p < k < n_steps; places of the
+/// players that no node tells apart may be anything. A tree takes few values along an order: each is added as a step up where it
+/// begins and a step down where it ends, and the steps are summed up at the end.
+Status sum_along_orders(HybridTrees trees, In<uint8_t, 1> row, In<uint8_t, 2> background, In<int32_t, 3> place, Out<double, 4> out,
+                        Context& context) {
+  const int64_t n_background = background.size[0], n_outputs = out.size[1], n_orders = out.size[2], n_players = place.size[2];
+  const int32_t n_steps = int32_t(out.size[3]);
+  EXACTSHAP_REQUIRE(trees.fit(n_players) && row.size[0] == trees.left.size[0] && background.size[1] == row.size[0]);
+  EXACTSHAP_REQUIRE(out.size[0] == n_background && place.size[0] == n_background && place.size[1] == n_orders);
+  EXACTSHAP_REQUIRE(n_outputs == trees.value.size[1] && n_steps > 0 && trees.left.size[0] < int64_t(1) << 31);
+  auto forks = context.empty<Fork>(trees.largest() + 1);
+  auto node = context.empty<int64_t>(trees.largest() + 1);
+  auto stack = context.empty<Prefixes>(trees.largest() + 1);
+  if (context.failed()) return Status::no_memory;
+  for (int64_t i = 0; i < n_background; i++) {
+    for (int64_t k = 0; k < trees.n_trees(); k++) {
+      if (context.interrupted()) return Status::interrupted;
+      const int64_t root = trees.tree_start[k], only = trees.tree_output[k];
+      if (root == trees.tree_start[k + 1]) continue;
+      const int64_t from = only < 0 ? 0 : only, to = only < 0 ? n_outputs : only + 1;
+      const int32_t top = find_forks(root, trees, row.data, background[i].data, forks.data, node.data);
+      for (int64_t order = 0; order < n_orders; order++) {
+        const int32_t* const places = place[i][order].data;
+        int64_t n = 1;
+        stack[0] = {top, 0, n_steps};
+        while (n > 0) {
+          Prefixes at = stack[--n];
+          while (at.fork >= 0) {
+            const Fork& fork = forks[at.fork];
+            // The player is in prefixes p + 1 and longer.
+            const int64_t enters = int64_t(places[fork.player]) + 1;
+            if (enters >= at.last) {
+              at.fork = fork.absent;
+            } else {
+              if (enters > at.first) {
+                stack[n++] = {fork.absent, at.first, int32_t(enters)};
+                at.first = int32_t(enters);
+              }
+              at.fork = fork.present;
+            }
+          }
+          for (int64_t o = from; o < to; o++) {
+            const double value = trees.value[~at.fork][o];
+            double* const steps = out[i][o][order].data;
+            steps[at.first] += value;
+            if (at.last < n_steps) steps[at.last] -= value;
+          }
+        }
+      }
+    }
+    for (int64_t o = 0; o < n_outputs; o++)
+      for (int64_t order = 0; order < n_orders; order++)
+        for (int32_t k = 1; k < n_steps; k++) out[i][o][order][k] += out[i][o][order][k - 1];
+  }
+  return Status::done;
+}
+
 }  // namespace
 
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(trees, sum_hybrids, sum_hybrids)
 EXACTSHAP_KERNEL(trees, sum_all_hybrids, sum_all_hybrids)
+EXACTSHAP_KERNEL(trees, sum_along_orders, sum_along_orders)

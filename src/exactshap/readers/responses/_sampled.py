@@ -9,27 +9,36 @@ sample of :math:`v - B m`. Scores of hybrids are evaluated here, the model itsel
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from exactshap._runtime.calibration import clocked
 from exactshap._runtime.progress import Asks, count_coalitions
-from exactshap.errors import ExactnessError, InputError, message
+from exactshap.errors import ExactnessError, ExplanationWarning, InputError, message
 from exactshap.frames import Table
 from exactshap.games import OracleGame, normalised_weights
 from exactshap.readers import Reader, Request, RowGames, solve_moving
 from exactshap.readers.responses._links import Response, link_of, steepest
+from exactshap.readers.responses._orders import CHUNK_SCORES, LEAST_PAIRS, Along, OrderSample, sample_orders
 from exactshap.readers.responses._reader import CHUNK_VALUES, LinkedReader
-from exactshap.semivalues import Semivalue
+from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Part, Solution, choose, n_calls, player_sets, seconds_besides_calls
 
 OPTIONS = ("budget", "tol", "random_state")
 # benchmarks/bench_probabilities.py: relative squared errors of 2e-4 for 30 columns, of 7e-4 for 100
 DEFAULT_BUDGET = 512
+# Pairs of an order and its reverse, over all background rows: relative squared errors of 3e-5 for any number of columns
+DEFAULT_PAIRS = 4096
+ORDERS = "orders of the players"
+TIMED_PAIRS = 4  # of each background row
+# Pairs from which orders have smaller errors than a regression on the coalitions of as many scores (benchmarks/bench_probabilities.py)
+FEWEST_PAIRS = 200
 # Players up to which all coalitions are visited, as of any function, unless a budget says less
 ENUMERATED = 12
 MOST_COALITIONS = 256  # at a time: what the routing kernel takes at once
@@ -49,10 +58,15 @@ class HybridScores(ABC):
     """Describe scores of rows that mix an explained row with every background row."""
 
     cheap_players: int = 0  # up to which all coalitions cost no more than a search from CHEAP_BUDGET of them
+    has_orders: bool = False  # whether all coalitions along an order cost far less than as many others
 
     @abstractmethod
     def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:
         """Return ``scores(masks) -> (n_background, n_outputs, n_masks)`` of one row, and the players that change any of them."""
+
+    def along_orders(self, X: Table, players: list[int]) -> Along:
+        """Return the scores of one row's hybrids along orders of some players, where :attr:`has_orders`."""
+        raise NotImplementedError
 
     def every(self, X: Table, players: list[int]) -> tuple[list[int], Iterable[np.ndarray]] | None:
         """Return the scores of one row's hybrids for all coalitions of some players; None where :meth:`row` is as fast.
@@ -134,8 +148,14 @@ class SampledResponse(LinkedReader):
 
     def _row(self, row: Table, score: Solution, i: int, semivalue: Semivalue, order: int) -> Solution:
         controlled, live = self._game(row)
-        game: ControlledGame | AllCoalitions = controlled
         settings = {name: value for name, value in self.options.items() if value is not None}
+        if order == 1 and semivalue == find("shapley") and self._pairs(len(live)):
+            found = self._of_orders(row, controlled, live, score, i)
+            if found is not None:
+                return found
+            settings.pop("tol")
+            settings["budget"] = 2 ** len(live)
+        game: ControlledGame | AllCoalitions = controlled
         if "tol" not in settings:
             enough = 2 ** max(len(live), 1)
             if len(live) <= self._enumerated_players:
@@ -148,25 +168,91 @@ class SampledResponse(LinkedReader):
             elif settings["budget"] <= STARTED_CALLS:
                 settings["start_relevance"] = START_RELEVANCE
         found = solve_moving(OracleGame(game.residual, self.traits.n_players), live, semivalue, order, **settings)
+        method = (
+            f"{found.method}; from scores of hybrids" if found.std_error is None else self._method(found.method, game.slopes)
+        )
+        part = self._with_score(replace(found.part, method=method), game, game.slopes, score, i)
+        return replace(found, part=part).as_batch()
+
+    def _of_orders(self, row: Table, game: ControlledGame, live: list[int], score: Solution, i: int) -> Solution | None:
+        """Return the Shapley values of one row from orders of the players that matter; None if all coalitions are no more."""
+        sample, n_pairs = self._sample_orders(self.hybrids.along_orders(row, live), len(live))
+        if sample is None:
+            return None
+        n_background, shape = len(self._row_weights), (self.traits.n_players, self.traits.n_outputs)
+        values, std_error = np.zeros(shape), np.zeros(shape)
+        values[live], std_error[live] = sample.values, np.sqrt(sample.variance)
+        axes = shape[:1] if self.traits.single_output else shape
+        method = self._method(
+            f"{2 * n_pairs:,} orders of {len(live)} players for each of {n_background:,} background rows", sample.slopes
+        )
+        ends = np.zeros(axes[1:])
+        part = self._with_score(Part(values.reshape(axes), ends, ends, method), game, sample.slopes, score, i)
+        rounding = ROUNDING * np.finfo(float).eps * float(part.scale)  # scores of hybrids are doubles
+        std_error[live] = np.maximum(std_error[live], rounding)
+        part = replace(part, std_error=std_error.reshape(axes))
+        n_evaluations = 2 * n_pairs * (len(live) - 1) + 2
+        count_coalitions(n_evaluations)
+        residual = part.full - part.empty - part.values.sum(axis=0)
+        return Solution(part, player_sets(shape[0], 1), residual, n_evaluations).as_batch()
+
+    def _sample_orders(self, along: Along, n_players: int) -> tuple[OrderSample | None, int]:
+        """Return the sample, and the pairs for each background row; ``tol`` makes as many as it needs."""
+        tol, n_pairs = self.options.get("tol"), self._pairs(n_players)
+        calls = int(n_calls(n_players, self.options.get("budget"), "regression", tol))
+        most = max(n_pairs, calls // (2 * n_players - 2))
+        while True:
+            sample = self._sample(along, n_players, n_pairs)
+            largest = float(np.sqrt(sample.variance.max(initial=0.0)))
+            if tol is None or largest <= tol or n_pairs >= most:
+                break
+            n_pairs = min(most, max(2 * n_pairs, int(1.2 * n_pairs * (largest / tol) ** 2)))
+        if tol is not None and largest > tol:
+            if calls == 2**n_players:
+                return None, n_pairs
+            text = f"The tolerance was not reached with {2 * n_pairs:,} orders of the players for each background row"
+            got = f"Largest standard error {largest:.3g}, tol={tol:.3g}"
+            warnings.warn(message(text, got, "Pass a larger budget="), ExplanationWarning, stacklevel=2)
+        return sample, n_pairs
+
+    def _sample(self, along: Along, n_players: int, n_pairs: int) -> OrderSample:
+        respond, n_scores = partial(_answered, self._respond), self.inner.traits.n_outputs
+        return sample_orders(along, respond, self._row_weights, n_players, n_scores, n_pairs, self.options["random_state"])
+
+    def _pairs(self, n_players: int) -> int:
+        """Return the pairs of an order and its reverse for each background row, 0 where another way has smaller errors."""
+        n_background, budget, tol = len(self._row_weights), self.options.get("budget"), self.options.get("tol")
+        if not self.hybrids.has_orders or n_players < 2:
+            return 0
+        if tol is not None:
+            return max(LEAST_PAIRS, -(-FEWEST_PAIRS // n_background))
+        if n_players <= self._enumerated_players or 2**n_players <= (budget or DEFAULT_BUDGET):
+            return 0
+        if budget is None:
+            return max(LEAST_PAIRS, -(-DEFAULT_PAIRS // n_background))
+        n_pairs = max(LEAST_PAIRS, int(budget) // (2 * n_players - 2))
+        return n_pairs if n_pairs * n_background >= FEWEST_PAIRS else 0
+
+    def _with_score(
+        self, part: Part, game: ControlledGame | AllCoalitions, slopes: np.ndarray, score: Solution, i: int
+    ) -> Part:
+        """Return a part of the residual game v - B m with B phi(m) added, by linearity, and the ends of v."""
         ends = game(np.array([[False], [True]]).repeat(self.traits.n_players, axis=1))
-        values = found.values.reshape(len(found.sets), self.traits.n_outputs)
-        if game.slopes.any():
-            # phi(v) = B phi(m) + phi(v - B m), by linearity in the game.
-            values = values + score.values[i].reshape(len(found.sets), self.traits.n_outputs) @ game.slopes
+        shape, values = part.values.shape, part.values.reshape(len(part.values), self.traits.n_outputs)
+        if slopes.any():
+            values = values + score.values[i].reshape(len(values), -1) @ slopes
         steep = steepest(self._link)
         steep = abs(self._slope) * (steep if steep is not None else float(np.abs(ends[1]).max()))
-        shape = found.values.shape
-        part = replace(
-            found.part,
+        rows = len(score.values)
+        return replace(
+            part,
             values=values.reshape(shape),
             empty=ends[0].reshape(shape[1:]),
             full=ends[1].reshape(shape[1:]),
-            method=self._method(found, game),
-            scale=float(found.scale) + steep * float(np.broadcast_to(score.scale, len(score.values))[i]),
-            error_bound=float(found.error_bound)
-            + float(np.abs(game.slopes).sum()) * float(np.broadcast_to(score.error_bound, len(score.values))[i]),
+            scale=float(part.scale) + steep * float(np.broadcast_to(score.scale, rows)[i]),
+            error_bound=float(part.error_bound)
+            + float(np.abs(slopes).sum()) * float(np.broadcast_to(score.error_bound, rows)[i]),
         )
-        return replace(found, part=part).as_batch()
 
     def _all_coalitions(self, row: Table, live: list[int]) -> AllCoalitions | None:
         """Return the values of all coalitions of the players that matter, where the scores know a short way."""
@@ -183,11 +269,8 @@ class SampledResponse(LinkedReader):
         bits[players] = 2 ** np.arange(len(players))
         return AllCoalitions(_finite(values), bits)
 
-    def _method(self, found: Solution, game: ControlledGame | AllCoalitions) -> str:
-        if found.std_error is None:
-            return f"{found.method}; from scores of hybrids"
-        control = "; exact values of the score as control variate" if game.slopes.any() else ""
-        return f"{found.method}: {self._why}{control}"
+    def _method(self, method: str, slopes: np.ndarray) -> str:
+        return f"{method}: {self._why}{'; exact values of the score as control variate' if slopes.any() else ''}"
 
     @property
     def _enumerated_players(self) -> int:
@@ -199,34 +282,45 @@ class SampledResponse(LinkedReader):
 
     def _coalitions(self) -> tuple[float, str]:
         """Return how many coalitions of a row are visited at most, and the method."""
-        budget, tol = self.options.get("budget"), self.options.get("tol")
-        if tol is None and self.traits.n_players <= self._enumerated_players:
+        (budget, tol), n_players = map(self.options.get, ("budget", "tol")), self.traits.n_players
+        if tol is None and n_players <= self._enumerated_players:
             budget = None
         elif budget is None and tol is None:
             budget = DEFAULT_BUDGET
-        method = "regression" if tol is not None else choose(OracleGame(len, self.traits.n_players), budget=budget).method
-        return n_calls(self.traits.n_players, budget, method, tol), method
+        method = "regression" if tol is not None else choose(OracleGame(len, n_players), budget=budget).method
+        coalitions, n_pairs = n_calls(n_players, budget, method, tol), self._pairs(n_players)
+        if method == "regression" and n_pairs:
+            return max(coalitions if tol is not None else 0.0, 2.0 * n_pairs * (n_players - 1) + 2.0), ORDERS
+        return coalitions, method
 
     def memory(self, n_rows: int, order: int) -> float:
-        coalitions, _ = self._coalitions()
-        assert self.traits.background is not None
+        coalitions, method = self._coalitions()
+        held = self.inner.memory(n_rows, order) + super().memory(n_rows, order)
+        n_background, n_outputs = len(self._row_weights), self.traits.n_outputs
+        if method == ORDERS and order == 1:
+            of_one_pair = 2.0 * n_background * (self.traits.n_players + 1.0) * n_outputs
+            # Scores, responses, their differences, and places
+            return held + 48.0 * min(max(CHUNK_SCORES, LEAST_PAIRS * of_one_pair), coalitions * of_one_pair)
         return (
-            self.inner.memory(n_rows, order)
-            + super().memory(n_rows, order)
-            + 24.0 * min(CHUNK_VALUES, coalitions * self.traits.background.n_rows * self.traits.n_outputs)
-            + 8.0 * coalitions * (3.0 * self.traits.n_players + 4.0 * self.traits.n_outputs)
+            held
+            + 24.0 * min(CHUNK_VALUES, coalitions * n_background * n_outputs)
+            + 8.0 * coalitions * (3.0 * self.traits.n_players + 4.0 * n_outputs)
         )
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        """Time the scores of a few coalitions, and of one in addition."""
+        """Time the scores of a few coalitions or orders, and of one in addition."""
         row = few.take(slice(0, 1))
         (coalitions, method), (game, live) = self._coalitions(), self._game(row)
         masks = np.random.default_rng(0).random((TIMED_COALITIONS, self.traits.n_players)) < 0.5
-        if method == "enumeration" and self.hybrids.every(row, live) is not None:
+        if method == ORDERS and order == 1 and semivalue == find("shapley") and len(live) > 1:
+            along = self.hybrids.along_orders(row, live)
+            seconds = min(clocked(lambda: self._sample(along, len(live), TIMED_PAIRS)) for _ in range(2))
+            seconds *= coalitions / (2.0 * TIMED_PAIRS * (self.traits.n_players - 1.0))
+        elif method == "enumeration" and self.hybrids.every(row, live) is not None:
             seconds = min(clocked(lambda: self._all_coalitions(row, live)) for _ in range(2))
         else:
             seconds = min(clocked(lambda: game(masks)) for _ in range(2)) * coalitions / TIMED_COALITIONS
-        seconds += seconds_besides_calls(coalitions, method, self.traits.n_players, order)
+            seconds += seconds_besides_calls(coalitions, method, self.traits.n_players, order)
         score = self.inner.cost(few, n_rows, semivalue, order, block_rows)
         own = Cost(n_rows * seconds, exact=method == "enumeration", method=method)
         return replace(own, seconds=own.seconds + score.seconds, bytes=self.memory(block_rows, order))

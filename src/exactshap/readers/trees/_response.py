@@ -17,7 +17,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
 from exactshap.frames import Table
 from exactshap.readers import Offset, OwnCall, Reader, Request, choose_value_function, outputs_of
-from exactshap.readers.responses import HybridScores, Response, ResponseReader, SampledResponse, no_response
+from exactshap.readers.responses import Along, HybridScores, Response, ResponseReader, SampledResponse, no_response
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import FlatTrees, TreeModel, apply
 from exactshap.trees.ensemble import Hybrids, encode, readable
@@ -146,6 +146,7 @@ class _TreeHybrids(HybridScores):
     def __init__(self, margin: TreeReader) -> None:
         self._ensemble = ensemble = margin.ensemble
         assert margin.traits.background is not None
+        self.has_orders = ensemble.trees.linear is None
         background = encode(ensemble, margin.traits.background)
         players = _player_of_node(margin), margin.traits.n_players
         self._hybrids = Hybrids(ensemble.trees, *players, background, ensemble.tree_output, _player_of_column(margin))
@@ -154,6 +155,11 @@ class _TreeHybrids(HybridScores):
         """Return the margins of one row's hybrids, and the players that send it another way than some background row."""
         row = self._hybrids.row(encode(self._ensemble, X))
         return partial(self._hybrids.margins, row), self._hybrids.moving(row)
+
+    def along_orders(self, X: Table, players: list[int]) -> Along:
+        """Return the margins along orders: a walk through a tree has all prefixes of an order."""
+        row = self._hybrids.row(encode(self._ensemble, X))
+        return lambda orders: self._hybrids.along_orders(row, orders, players)
 
     def every(self, X: Table, players: list[int]) -> tuple[list[int], Iterable[np.ndarray]] | None:
         """Return the margins of all coalitions, players with few nodes first, so that most leaves hold all of these or none."""

@@ -74,4 +74,5 @@ fill_paths = kernel("trees.fill_paths(leaves, edge_start, above, n_players, foun
 add_leaf_functions = kernel("trees.add_leaf_functions(X, leaves, terms, out, sizes)")
 sum_hybrids = kernel("trees.sum_hybrids(trees, row, background, members, cells, out)")
 sum_all_hybrids = kernel("trees.sum_all_hybrids(trees, row, background, bit, out)")
+sum_along_orders = kernel("trees.sum_along_orders(trees, row, background, place, out)")
 fill_inside = kernel("trees.fill_inside(decisions, edges, out)")

@@ -16,6 +16,7 @@ from exactshap.trees.ensemble._kernels import (
     fill_decisions,
     fill_leaves,
     sum_all_hybrids,
+    sum_along_orders,
     sum_hybrids,
     sum_leaf_values,
 )
@@ -204,6 +205,21 @@ class Hybrids:
                 out[...] = self._trees.constant[:, None]
                 sum_all_hybrids(self._arrays, row.ways, some, bit, out)
                 yield out
+
+    def along_orders(self, row: HybridRow, orders: np.ndarray, players: Sequence[int]) -> np.ndarray:
+        """Return the margins (n_background, n_outputs, n_orders, n + 1) of a row's hybrids along orders of n players.
+
+        ``orders`` (n_background, n_orders, n) are the place of each player in each order, of those that are no dummies.
+        """
+        place = np.zeros((*orders.shape[:2], self._n_players), np.int32)
+        place[:, :, list(players)] = orders
+        out = np.zeros((len(orders), self._trees.n_outputs, orders.shape[1], len(players) + 1))
+        start = 0
+        for part in self._chunks():
+            some = slice(start, start + len(part))
+            sum_along_orders(self._arrays, row.ways, part, place[some], out[some])
+            start += len(part)
+        return out + self._trees.constant[:, None, None]
 
     def by_use(self, players: Sequence[int]) -> list[int]:
         """Return players by their number of nodes, fewest first."""
