@@ -238,11 +238,6 @@ struct Fork {
   int32_t player, present, absent;
 };
 
-/// Prefixes `first` to `last - 1` of an order of the players, and the fork that their hybrids reach, or ~leaf.
-struct Prefixes {
-  int32_t fork, first, last;
-};
-
 /// Return the first node at or below q where row and background row part, or its leaf as ~leaf.
 EXACTSHAP_INLINE int64_t parting(int64_t q, const HybridTrees& trees, const uint8_t* of_row, const uint8_t* of_background) {
   while (trees.left[q] >= 0) {
@@ -252,13 +247,13 @@ EXACTSHAP_INLINE int64_t parting(int64_t q, const HybridTrees& trees, const uint
   return ~q;
 }
 
-/// Write the forks below `root` to `forks`, the first of them first; return what the root is: 0, or ~leaf.
-EXACTSHAP_INLINE int32_t find_forks(int64_t root, const HybridTrees& trees, const uint8_t* of_row, const uint8_t* of_background,
+/// Write the forks below `root` to `forks`, each before those below it; return how many. If none, `node[0]` is ~leaf.
+EXACTSHAP_INLINE int64_t find_forks(int64_t root, const HybridTrees& trees, const uint8_t* of_row, const uint8_t* of_background,
                                     Fork* __restrict forks, int64_t* __restrict node) {
   const int64_t top = parting(root, trees, of_row, of_background);
-  if (top < 0) return int32_t(top);
-  int64_t n = 1;
   node[0] = top;
+  if (top < 0) return 0;
+  int64_t n = 1;
   for (int64_t k = 0; k < n; k++) {
     const int64_t q = node[k], ways[2] = {trees.right[q], trees.left[q]};
     int32_t child[2];
@@ -270,64 +265,89 @@ EXACTSHAP_INLINE int32_t find_forks(int64_t root, const HybridTrees& trees, cons
     }
     forks[k] = {trees.player[q], child[1], child[0]};
   }
-  return 0;
+  return n;
+}
+
+/// Add a leaf's value to the steps (n_orders, n_steps + 1) of the prefixes first to last - 1 of each order, if there are any.
+EXACTSHAP_INLINE void add_steps(double value, const int32_t* __restrict first, const int32_t* __restrict last, int64_t n_orders,
+                                int64_t width, double* __restrict steps) {
+  for (int64_t order = 0; order < n_orders; order++) {
+    const double some = first[order] < last[order] ? value : 0.0;
+    steps[order * width + first[order]] += some;
+    steps[order * width + last[order]] -= some;
+  }
 }
 
 /// Add the margins of the hybrids along orders of the players to `out (n_background, n_outputs, n_orders, n_steps)`.
 ///
-/// The player at `place (n_background, n_orders, n_players)` p is in the first k of an order where p < k < n_steps; places of the
-/// players that no node tells apart may be anything. A tree takes few values along an order: each is added as a step up where it
-/// begins and a step down where it ends, and the steps are summed up at the end.
+/// The player at `place (n_background, n_players, n_orders)` p is in the first k of an order where p < k < n_steps; players that no
+/// node tells apart have place 0. The hybrids of all prefixes of an order that go one way at the forks above are prefixes first to
+/// last - 1: a leaf is added as a step up at the first and a step down behind the last, and the steps are summed up at the end.
 Status sum_along_orders(HybridTrees trees, In<uint8_t, 1> row, In<uint8_t, 2> background, In<int32_t, 3> place, Out<double, 4> out,
                         Context& context) {
-  const int64_t n_background = background.size[0], n_outputs = out.size[1], n_orders = out.size[2], n_players = place.size[2];
-  const int32_t n_steps = int32_t(out.size[3]);
+  const int64_t n_background = background.size[0], n_outputs = out.size[1], n_orders = out.size[2], n_players = place.size[1];
+  const int64_t n_steps = out.size[3], width = n_steps + 1, most = trees.largest() + 1;
   EXACTSHAP_REQUIRE(trees.fit(n_players) && row.size[0] == trees.left.size[0] && background.size[1] == row.size[0]);
-  EXACTSHAP_REQUIRE(out.size[0] == n_background && place.size[0] == n_background && place.size[1] == n_orders);
+  EXACTSHAP_REQUIRE(out.size[0] == n_background && place.size[0] == n_background && place.size[2] == n_orders);
   EXACTSHAP_REQUIRE(n_outputs == trees.value.size[1] && n_steps > 0 && trees.left.size[0] < int64_t(1) << 31);
-  auto forks = context.empty<Fork>(trees.largest() + 1);
-  auto node = context.empty<int64_t>(trees.largest() + 1);
-  auto stack = context.empty<Prefixes>(trees.largest() + 1);
+  auto forks = context.empty<Fork>(most);
+  auto node = context.empty<int64_t>(most);
+  auto first = context.empty<int32_t>((most + 1) * n_orders), last = context.empty<int32_t>((most + 1) * n_orders);
+  auto steps = context.empty<double>(n_outputs * n_orders * width);
   if (context.failed()) return Status::no_memory;
   for (int64_t i = 0; i < n_background; i++) {
+    for (int64_t c = 0; c < n_outputs * n_orders * width; c++) steps[c] = 0.0;
+    for (int64_t p = 0; p < n_players; p++)
+      for (int64_t order = 0; order < n_orders; order++)
+        EXACTSHAP_REQUIRE(place[i][p][order] >= 0 && place[i][p][order] < n_steps);
     for (int64_t k = 0; k < trees.n_trees(); k++) {
       if (context.interrupted()) return Status::interrupted;
       const int64_t root = trees.tree_start[k], only = trees.tree_output[k];
       if (root == trees.tree_start[k + 1]) continue;
       const int64_t from = only < 0 ? 0 : only, to = only < 0 ? n_outputs : only + 1;
-      const int32_t top = find_forks(root, trees, row.data, background[i].data, forks.data, node.data);
+      const auto add = [&](int64_t leaf, const int32_t* begin, const int32_t* end) {
+        for (int64_t o = from; o < to; o++)
+          add_steps(trees.value[leaf][o], begin, end, n_orders, width, steps.data + o * n_orders * width);
+      };
       for (int64_t order = 0; order < n_orders; order++) {
-        const int32_t* const places = place[i][order].data;
-        int64_t n = 1;
-        stack[0] = {top, 0, n_steps};
-        while (n > 0) {
-          Prefixes at = stack[--n];
-          while (at.fork >= 0) {
-            const Fork& fork = forks[at.fork];
-            // The player is in prefixes p + 1 and longer.
-            const int64_t enters = int64_t(places[fork.player]) + 1;
-            if (enters >= at.last) {
-              at.fork = fork.absent;
-            } else {
-              if (enters > at.first) {
-                stack[n++] = {fork.absent, at.first, int32_t(enters)};
-                at.first = int32_t(enters);
-              }
-              at.fork = fork.present;
-            }
-          }
-          for (int64_t o = from; o < to; o++) {
-            const double value = trees.value[~at.fork][o];
-            double* const steps = out[i][o][order].data;
-            steps[at.first] += value;
-            if (at.last < n_steps) steps[at.last] -= value;
-          }
+        first[order] = 0;
+        last[order] = int32_t(n_steps);
+      }
+      int32_t* const between = last.data + most * n_orders;  // where the player enters, of the fork at hand
+      const int64_t n_forks = find_forks(root, trees, row.data, background[i].data, forks.data, node.data);
+      if (n_forks == 0) add(~node[0], first.data, last.data);
+      for (int64_t f = 0; f < n_forks; f++) {
+        const Fork fork = forks[f];
+        const int32_t* const places = place[i][fork.player].data;
+        const int32_t *const begin = first.data + f * n_orders, *const end = last.data + f * n_orders;
+        // Absent from prefixes up to its place, present in the longer ones
+        int32_t* const present = fork.present < 0 ? first.data + most * n_orders : first.data + fork.present * n_orders;
+        int32_t* const absent = fork.absent < 0 ? between : last.data + fork.absent * n_orders;
+        for (int64_t order = 0; order < n_orders; order++) {
+          const int32_t enters = places[order] + 1;
+          present[order] = begin[order] > enters ? begin[order] : enters;
+          absent[order] = end[order] < enters ? end[order] : enters;
+        }
+        if (fork.present < 0)
+          add(~fork.present, present, end);
+        else
+          memcpy(last.data + fork.present * n_orders, end, n_orders * sizeof(int32_t));
+        if (fork.absent < 0)
+          add(~fork.absent, begin, absent);
+        else
+          memcpy(first.data + fork.absent * n_orders, begin, n_orders * sizeof(int32_t));
+      }
+    }
+    for (int64_t o = 0; o < n_outputs; o++) {
+      for (int64_t order = 0; order < n_orders; order++) {
+        const double* const of_order = steps.data + (o * n_orders + order) * width;
+        double sum = 0.0;
+        for (int64_t k = 0; k < n_steps; k++) {
+          sum += of_order[k];
+          out[i][o][order][k] += sum;
         }
       }
     }
-    for (int64_t o = 0; o < n_outputs; o++)
-      for (int64_t order = 0; order < n_orders; order++)
-        for (int32_t k = 1; k < n_steps; k++) out[i][o][order][k] += out[i][o][order][k - 1];
   }
   return Status::done;
 }

@@ -211,8 +211,8 @@ class Hybrids:
 
         ``orders`` (n_background, n_orders, n) are the place of each player in each order, of those that are no dummies.
         """
-        place = np.zeros((*orders.shape[:2], self._n_players), np.int32)
-        place[:, :, list(players)] = orders
+        place = np.zeros((len(orders), self._n_players, orders.shape[1]), np.int32)
+        place[:, list(players)] = orders.transpose(0, 2, 1)
         out = np.zeros((len(orders), self._trees.n_outputs, orders.shape[1], len(players) + 1))
         start = 0
         for part in self._chunks():
