@@ -10,7 +10,8 @@ import pytest
 from exactshap.games import OracleGame
 from exactshap.semivalues import find
 from exactshap.solvers import solve
-from exactshap.solvers.sampled._correction import Correction, corrected
+from exactshap.solvers.sampled import _problem
+from exactshap.solvers.sampled._correction import Correction, corrected, corrected_by_others
 from exactshap.solvers.sampled._frontier import additive_frontier, character_columns
 from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
 from exactshap.solvers.sampled._sampling import draw, strata
@@ -96,6 +97,53 @@ def test_correction_written_out():
     np.testing.assert_allclose(std_error, unit * np.sqrt((1.0 - doubt) * own + doubt * variance), **close)
 
 
+def split(rng, n_fitted):
+    """Return a process fitted to some pairs of two games, and the other pairs (masks, odd halves), all those that there are."""
+    masks = draw(D, 2 ** (D - 1) - 1, rng, strata(D, paired=True), paired=True)
+    masks = masks[rng.permutation(len(masks))]
+    weights = rng.integers(1, 9, size=D)
+
+    def value(some):
+        return np.stack([3.0 * (some @ weights >= 0.6 * weights.sum()), np.tanh(some @ weights / 9.0)], axis=1)
+
+    whole = np.concatenate([np.ones((1, D), bool), masks[:n_fitted]])
+    answers = value(whole), value(~whole)
+    process = fit_process(2.0 * whole - 1.0, *answers, even=False, relevance_rows=500, max_iterations=25, rng=rng)
+    others = masks[n_fitted:]
+    return process, others, (value(others) - value(~others)) / 2.0, value
+
+
+def test_all_other_pairs_make_the_values_exact():
+    process, others, target, value = split(np.random.default_rng(5), 50)
+    exact = solve(OracleGame(value, D), method="enumeration").values
+    assert np.abs(process.posterior(*SHAPLEY)[0] - exact).max() > 1e-3
+    values, std_error = corrected_by_others(others, target, process, *SHAPLEY)
+    values += (exact.sum(axis=0) - values.sum(axis=0)) / D
+    # The jitter keeps the process from passing through the answers that it was fitted to
+    passed_by = JITTER * np.abs(process.halves[0].dual * process.unit).sum()
+    np.testing.assert_allclose(values, exact, rtol=0.0, atol=passed_by + conditioned(1e5))
+    np.testing.assert_array_equal(std_error, 0.0)
+
+
+def test_some_other_pairs_estimate_what_the_process_misses():
+    """Without a belief of its own, as if its variances were endless: unbiased over 400 draws within three standard errors, V their variance."""
+    rng = np.random.default_rng(6)
+    process, others, target, value = split(rng, 50)
+    exact = solve(OracleGame(value, D), method="enumeration").values
+    base, own = process.posterior(*SHAPLEY)
+    object.__setattr__(process, "posterior", lambda *question: (base, 1e12 * own))
+    sizes, found = np.minimum(others.sum(axis=1), D - others.sum(axis=1)), []
+    for _ in range(400):
+        order = rng.permutation(len(others))
+        some = np.concatenate([order[sizes[order] == size][: [0, 9, 9, 12, 12][size]] for size in range(1, D // 2 + 1)])
+        found.append(corrected_by_others(others[some], target[some], process, *SHAPLEY))
+    errors = np.array([values + (exact.sum(axis=0) - values.sum(axis=0)) / D - exact for values, _ in found])
+    chance = errors.std(axis=0)
+    assert np.all(np.abs(errors.mean(axis=0)) <= 3.0 * chance / np.sqrt(len(errors)) + conditioned(1e5))
+    variances = np.mean([std_error**2 for _, std_error in found], axis=0)
+    assert np.all(np.abs(np.log(variances.mean(axis=0) / (chance**2).mean(axis=0))) < np.log(1.5))
+
+
 def test_a_process_that_claims_to_know_nothing_is_corrected():
     """White noise of a huge scale expects every correction; what residuals show is added all the same."""
     _, process, kernelshap, target = fitted(np.random.default_rng(4))
@@ -172,6 +220,23 @@ def quota(rng, d):
     weights = rng.integers(1, 10, size=d)
     share = rng.uniform(0.4, 0.7)
     return lambda masks: 1.0 * (masks @ weights >= share * weights.sum())
+
+
+@pytest.mark.parametrize(("family", "covered"), [(kink, 0.9), (quota, 0.85)])
+def test_pairs_beyond_the_process_room_correct_it(monkeypatch, family, covered):
+    """Twelve players, 1200 calls, of which the process is fitted to half."""
+    monkeypatch.setattr(_problem, "MAX_FITTED", 300)
+    hits, errors, unchecked = [], [], []
+    for run in range(12):
+        function = family(np.random.default_rng([run, 3]), 12)
+        exact = solve(OracleGame(function, 12), method="enumeration").values
+        found = solve(OracleGame(function, 12), estimator="process", budget=1200, random_state=run)
+        alone = solve(OracleGame(function, 12), estimator="process", budget=602, random_state=run)
+        hits.append(np.abs(found.values - exact) <= 2.0 * found.std_error)
+        errors.append(np.mean((found.values - exact) ** 2) / np.max(exact**2))
+        unchecked.append(np.mean((alone.values - exact) ** 2) / np.max(exact**2))
+    assert np.mean(hits) >= covered
+    assert np.mean(errors) <= np.mean(unchecked)
 
 
 @pytest.mark.parametrize(("family", "covered", "nearer"), [(kink, 0.9, 0.95), (quota, 0.85, 1.0)])

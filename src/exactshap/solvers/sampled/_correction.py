@@ -23,6 +23,10 @@ Answers that repeat may be predicted by luck: with probability t where two pairs
 of one relevance, one of which fixes it, with :math:`t^{n / d - 1}`. A pair of a size of which :math:`n_s` were predicted is then as
 uncertain as a guess with probability :math:`1 / (n_s + 1)`, with the mean square of the answers as its squared error, :math:`\bar y^2`: that much of
 them is added to each :math:`r_i^2` in V. It matters with some two pairs a player, for votes and the like.
+
+A process has room for so many pairs (:attr:`RegressionProblem.n_fitted`). Those beyond are drawn by size whatever it believes, so that they
+estimate what it misses without bias, and the weight of that estimate is the one of least variance
+(:func:`corrected_by_others`).
 """
 
 from __future__ import annotations
@@ -33,11 +37,13 @@ import numpy as np
 
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._polynomial import PolynomialFit
-from exactshap.solvers.sampled.process import CubeProcess
+from exactshap.solvers.sampled._sampling import strata
+from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 
 TINIEST = 1e-300
 # Pairs a player up to which relevances are not trusted
 FITTED = 8.0
+BLOCK = 1000  # pairs that are predicted at once
 ALIKE_DIGITS = 9  # relative difference below which two answers are equal
 
 
@@ -49,6 +55,55 @@ def corrected(
     correction = Correction.of(process, kernelshap)
     variance = (1.0 - correction.doubt) * own + correction.doubt * correction.variance
     return values + process.unit * correction.share * correction.missed, process.unit * np.sqrt(variance)
+
+
+def corrected_by_others(
+    masks: np.ndarray,
+    target: np.ndarray,
+    process: CubeProcess,
+    semivalue: Semivalue,
+    order: int,
+    sets: tuple[tuple[int, ...], ...],
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return values corrected by pairs ``masks`` that the process does not know, and their errors: (n_players, n_outputs).
+
+    ``target`` (n_masks, n_outputs) is the odd half of the game there. With :math:`N_s` the pairs of a size that the process does not know,
+    of which :math:`n_s` were drawn, and :math:`D_{ij}` the weight of pair i in value j,
+
+    .. math:: c_j = \sum_i \frac{N_s - 1}{n_s - 1} D_{ij} (r_i - \bar r_s) + \sum_s \bar r_s \sum_{i \text{ left}} D_{ij}, \qquad
+              V_j = \sum_i \Bigl(1 - \frac{n_s}{N_s}\Bigr) \Bigl(\frac{N_s}{n_s} D_{ij} (r_i - \bar r_s)\Bigr)^2 \frac{n_s}{n_s - 1},
+
+    .. math:: \lambda = \frac{m}{m + \sum_j V_j}, \qquad m = \max\Bigl\{\sum_j \sigma_j^2,\; \sum_j c_j^2 - \sum_j V_j\Bigr\},
+
+    m what the process misses, by its own variances or by what is beyond chance. The squared error is
+    :math:`(1 - \lambda)^2 \sigma_j^2\, m / \sum_j \sigma_j^2 + \lambda^2 V_j`.
+    """
+    values, own = process.posterior(semivalue, order, sets)
+    n_players, points = masks.shape[1], 2.0 * masks - 1.0
+    groups, sizes, fitted = strata(n_players, paired=True), Sizes.of(points), Sizes.of(process.points)
+    n_fitted = np.bincount(fitted.sizes, minlength=n_players + 1)[groups.sizes]
+    n_left, n_drawn = (groups.counts - n_fitted)[sizes.sizes - 1][:, None], sizes.counts[:, None]
+    weights, fitted_weights = (
+        white_functionals(some, np.arange(n_players)[:, None], semivalue.weights(n_players), -1)
+        for some in (points, process.points)
+    )
+    means = sizes.centres.astype(int)  # one of the pairs of a size is spent on its mean
+    blocks = np.array_split(masks, -(-len(masks) // BLOCK))
+    predicted = np.concatenate([process.predict(block) for block in blocks])
+    residuals = (target - predicted) / process.unit
+    centred, level = sizes.centred(residuals), np.zeros((n_players + 1, residuals.shape[1]))
+    level[sizes.sizes] = sizes.side[:, None] * (residuals - centred)
+    # The mean of a size gives all players the same over all of its pairs, so that those left have the opposite of those fitted
+    correction = ((n_left - means) / (n_drawn - means) * weights).T @ centred - fitted_weights.T @ (
+        fitted.side[:, None] * level[fitted.sizes]
+    )
+    correction -= correction.mean(axis=0)  # their sum is known, so it is not corrected
+    variance = ((1.0 - n_drawn / n_left) * (n_left / n_drawn * weights) ** 2).T @ (sizes.spread * centred**2)
+    chance, expected = variance.sum(axis=0), np.maximum(own.sum(axis=0), TINIEST)
+    missed = np.maximum(expected, (correction**2).sum(axis=0) - chance)
+    share = missed / (missed + chance)
+    error = (1.0 - share) ** 2 * (missed / expected) * own + share**2 * variance
+    return values + process.unit * share * correction, process.unit * np.sqrt(error)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.solvers.core import Part, set_sizes, sets_by_size
-from exactshap.solvers.sampled._correction import corrected
+from exactshap.solvers.sampled._correction import corrected, corrected_by_others
 from exactshap.solvers.sampled._frontier import (
     Sets,
     additive_frontier,
@@ -19,14 +19,13 @@ from exactshap.solvers.sampled._frontier import (
     unanimity_columns,
 )
 from exactshap.solvers.sampled._polynomial import PolynomialFit, fit_polynomial, odd_shares, unanimity_shares
-from exactshap.solvers.sampled._problem import RegressionProblem
+from exactshap.solvers.sampled._problem import COMPARED_COLUMNS, RegressionProblem
 from exactshap.solvers.sampled._sampling import row_weights, scaled_weights, size_exponents, stratum_weights
 from exactshap.solvers.sampled._surrogate import SURROGATES, posterior
 from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 
 # Rows beyond which ``auto`` takes the process without a comparison
 COMPARED_ROWS = 1500
-COMPARED_COLUMNS = 600
 # Pairs a player from which left-out residuals show errors: KernelSHAP of fewer depends on single pairs
 ENOUGH_PAIRS = 1.5
 # Rounding in units of eps times the largest call: 0.3 to 10 was observed against exact values
@@ -45,7 +44,11 @@ def by_process(problem: RegressionProblem) -> Part:
 
 def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: PolynomialFit | None) -> Part:
     question = problem.semivalue, problem.order, problem.sets
-    if kernelshap is None:
+    n = problem.n_fitted
+    if n < len(problem.masks):
+        target = (problem.inside[n:] - problem.outside[n:]) / 2.0
+        result = corrected_by_others(problem.masks[n:], target, process, *question)
+    elif kernelshap is None:
         values, std_error = process.solve(*question)
         wary = process.wary()
         result = values, std_error if wary is process else np.maximum(std_error, wary.solve(*question)[1])

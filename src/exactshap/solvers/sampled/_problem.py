@@ -14,6 +14,11 @@ from exactshap.solvers.core import Calls, Part, keys_of
 from exactshap.solvers.sampled._sampling import Draws, design, draw, leverage_scores, sizes_of, strata
 from exactshap.solvers.sampled.process import level_start, needs_even
 
+# Players up to which KernelSHAP and the process' other corrections apply
+COMPARED_COLUMNS = 600
+# Pairs that a process is fitted to where others can correct it, as its time grows with their cube
+MAX_FITTED = 6000
+
 
 @dataclass(frozen=True)
 class SamplingSettings:
@@ -88,6 +93,12 @@ class RegressionProblem:
     def sees_even(self) -> bool:
         """Say whether the values depend on the even half of the game."""
         return not self.is_shapley and needs_even(self.semivalue, self.n_players, self.order)
+
+    @property
+    def n_fitted(self) -> int:
+        """Return how many of the pairs a process is fitted to; those beyond correct the Shapley values of at most 600 players."""
+        bounded = self.paired and self.is_shapley and self.n_players <= COMPARED_COLUMNS
+        return min(len(self.masks), MAX_FITTED) if bounded else len(self.masks)
 
     def solution(self, values: np.ndarray, std_error: np.ndarray, method: str) -> Part:
         """Return values and standard errors (n_sets, n_outputs) of this game."""

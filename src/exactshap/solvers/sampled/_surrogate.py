@@ -38,12 +38,13 @@ def posterior(problem: RegressionProblem, relevance_rows: int | None = None) -> 
     """Return the process given all calls so far, its relevances fitted to at most so many rows."""
     known = 1 if problem.paired else 2  # the full coalition, and the empty one unless pairs include it
     ends = np.array([[True] * problem.n_players, [False] * problem.n_players])
-    masks = np.concatenate([ends[:known], problem.masks])
+    n = problem.n_fitted
+    masks = np.concatenate([ends[:known], problem.masks[:n]])
     most = problem.settings.relevance_rows or min(max(RELEVANCE_ROWS, len(masks) // 3), MOST_RELEVANCE_ROWS)
     return fit_process(
         2.0 * masks - 1.0,
-        np.concatenate([np.stack([problem.full, problem.empty])[:known], problem.inside]),
-        np.concatenate([problem.empty[None], problem.outside]) if problem.paired else None,
+        np.concatenate([np.stack([problem.full, problem.empty])[:known], problem.inside[:n]]),
+        np.concatenate([problem.empty[None], problem.outside[:n]]) if problem.paired else None,
         even=problem.sees_even,
         relevance_rows=min(most, relevance_rows or most),
         max_iterations=MAX_ITERATIONS,
