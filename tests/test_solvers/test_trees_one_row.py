@@ -58,19 +58,30 @@ def test_a_row_has_the_bits_that_it_has_among_many(engine_of, index, n_outputs):
             assert np.array_equal(getattr(few, name), getattr(many, name)[:n]), name
 
 
+QUESTIONS = [
+    *[(index, 1) for index in (*available(), beta(4, 1))],
+    *[(index, order) for index in ("sii", "k-sii", "stii", "fsii", "banzhaf-interaction") for order in (2, 3)],
+]
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("index", [*available(), beta(4, 1)], ids=str)
+@pytest.mark.parametrize(("index", "order"), QUESTIONS, ids=str)
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("chunk", [_tree_tables.CHUNK_BYTES, 2**13])
-def test_tables_answer_a_row_with_the_bits_that_it_has_among_many(setting, index, n_outputs, chunk, monkeypatch):
+def test_tables_answer_a_row_with_the_bits_that_it_has_among_many(setting, index, order, n_outputs, chunk, monkeypatch):
     monkeypatch.setattr(_tree_tables, "CHUNK_BYTES", chunk)  # the smaller one cuts the groups into several runs
     trees = random_trees(11, n_features=9, depth=5, n_outputs=n_outputs, zero_covers=n_outputs == 1)
     engine = prepare_trees(trees, [(j,) for j in range(9)], *SETTINGS[setting]).tables
     rows = random_rows(44, 300, 9)
-    cell_by_cell = [engine.solve(columns_of(rows[:n]), find(index), 1) for n in (1, 3, 8)]
-    many = engine.solve(columns_of(rows), find(index), 1)
-    assert len(rows) > engine.one_by_one_rows >= 12
-    one_by_one = [engine.solve(columns_of(rows[:n]), find(index), 1) for n in (1, 3, 4, 5)]
+    filled = []
+    fill = _tree_tables.TableEngine.fill
+    monkeypatch.setattr(_tree_tables.TableEngine, "fill", lambda *given: filled.append(1) or fill(*given))
+    cell_by_cell = [engine.solve(columns_of(rows[:n]), find(index), order) for n in (1, 3, 8)]
+    assert not filled
+    many = engine.solve(columns_of(rows), find(index), order)
+    assert filled
+    assert len(rows) > engine.one_by_one_rows(order) >= 12
+    one_by_one = [engine.solve(columns_of(rows[:n]), find(index), order) for n in (1, 3, 4, 5)]
     for few in [*cell_by_cell, *one_by_one]:
         for name in ("values", "full", "scale"):
             assert np.array_equal(getattr(few, name), getattr(many, name)[: len(few.full)]), name

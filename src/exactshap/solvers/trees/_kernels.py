@@ -234,6 +234,7 @@ fill_tables = kernel("tree_solver.fill_tables(tables, rows, weights, first_group
 fill_single_tables = kernel("tree_solver.fill_single_tables(tables, rows, measure, first_group, last_group, n_players, out)")
 sweep = kernel("tree_solver.sweep(columns, tables, rows, first_group, last_group, cells, out)")
 sweep_few_rows = kernel("tree_solver.sweep_few_rows(columns, tables, rows, measure, first_group, last_group, n_players, out)")
+sweep_few_sets = kernel("tree_solver.sweep_few_sets(columns, tables, rows, weights, first_group, last_group, out)")
 sweep_paths = kernel("tree_solver.sweep_paths(columns, steps, player_of, rule, n_lanes, out, scale)")
 sweep_outputs = kernel("tree_solver.sweep_outputs(columns, steps, player_of, rule, n_lanes, out, scale)")
 sweep_rows = kernel("tree_solver.sweep_rows(X, steps, player_of, rule, out, scale)")

@@ -376,9 +376,9 @@ def engine_cost(engine: Engine, n_rows: int, n_blocks: int, order: int) -> Cost:
 
 def _table_cost(engine: TableEngine, n_rows: int, n_blocks: int, order: int) -> Cost:
     filled, look_ups, one_row = engine.work(order)
-    one_by_one = order == 1 and n_rows <= n_blocks * engine.one_by_one_rows
+    one_by_one = n_rows <= n_blocks * engine.one_by_one_rows(order)
     if one_by_one:
-        seconds = n_rows * one_row * _seconds(TableEngine, "row", 1)
+        seconds = n_rows * one_row * _seconds(TableEngine, "row", min(order, 2))
     else:
         fillings = 1 if engine.of_order(order).is_kept else n_blocks
         seconds = fillings * filled * _seconds(TableEngine, "filling", min(order, 2))
@@ -402,7 +402,14 @@ def _seconds(kind: type, what: str, order: int) -> float:
         if what == "rows":
             # The first call pays for the tables, which the figure of a row must not hold
             engine.solve(columns, semivalue, order)  # fills the tables
-        return (look_ups * n_rows if what == "rows" else one_row), lambda: engine.solve(columns, semivalue, order)
+            return look_ups * n_rows, lambda: engine.solve(columns, semivalue, order)
+
+        def run() -> None:
+            # Cell by cell, as for the first row of all
+            engine.answered[0] = 0
+            engine.solve(columns, semivalue, order)
+
+        return one_row, run
 
     return seconds_per_unit(f"trees: {kind.__name__}, {what}, order {order}", sample)
 
