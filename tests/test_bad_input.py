@@ -9,15 +9,16 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import GradientBoostingClassifier
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC, SVR, OneClassSVM
+from sklearn.tree import DecisionTreeRegressor
 
-from exactshap import Explainer, explain
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedModelError
+from exactshap import Explainer, Explanation, decompose_r2, explain
+from exactshap.errors import ExactshapError, InputError, InputTypeError, UnknownNameError, UnsupportedModelError
 from tolerances import roundings
 
 rng = np.random.default_rng(1)
@@ -455,3 +456,35 @@ def test_the_loss_of_a_row_is_refused_with_a_way_that_works(output):
         [explain(lambda rows, i=i: (target[i] - MODEL.predict(rows)) ** 2, A[i : i + 1], A).prediction for i in range(2)]
     )
     np.testing.assert_array_equal(losses, (target[:2] - MODEL.predict(A[:2])) ** 2)
+
+
+PEOPLE = explain(MODEL, A[:5], A)
+WRONG_TYPES = {
+    "value function in a list": lambda: explain(MODEL, A[:2], A, value_function=["baseline"]),
+    "tol of text": lambda: explain(lambda rows: rows.sum(axis=1), np.zeros((1, 14)), np.ones((1, 14)), tol="small"),
+    "n_masks of text": lambda: Explainer(MODEL, A[:5]).verify(A[:2], n_masks="8"),
+    "n_masks of 0": lambda: Explainer(MODEL, A[:5]).verify(A[:2], n_masks=0),
+    "n_bootstrap of an importance": lambda: PEOPLE.importance(n_bootstrap=0),
+    "n_bootstrap of text": lambda: PEOPLE.importance(n_bootstrap="many"),
+    "adverse in a list": lambda: PEOPLE.reasons(adverse=["positive"]),
+    "codes in a list": lambda: PEOPLE.reasons(adverse="positive", codes=3),
+    "parts": lambda: Explanation.concat(3),
+    "words": lambda: PEOPLE.plot.text(0, words=4),
+    "shape": lambda: PEOPLE.plot.image(0, shape=4),
+    "max_display of a report": lambda: PEOPLE.report("unused.html", max_display="10"),
+    "n_rows of a report": lambda: PEOPLE.report("unused.html", n_rows=1.5),
+    "max_display of a card": lambda: PEOPLE.model_card("unused.md", max_display=1.5),
+    "n_orders": lambda: decompose_r2(LinearRegression(), A, Y, game="refit", n_orders="all"),
+    "n_bootstrap of refits": lambda: decompose_r2(LinearRegression(), A, Y, game="refit", n_bootstrap=1.5),
+    "level of refits": lambda: decompose_r2(LinearRegression(), A, Y, game="refit", n_bootstrap=9, level="high"),
+    "memory_limit": lambda: decompose_r2(DecisionTreeRegressor(max_depth=2).fit(A, Y), A, Y, memory_limit="2 GiB"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TYPES)
+def test_settings_of_the_wrong_type_are_refused_by_their_names(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    word = name.split(" ")[0].removeprefix("parts") or "joined from a list"
+    with pytest.raises(ExactshapError, match=word):
+        WRONG_TYPES[name]()
+    assert not list(tmp_path.iterdir())

@@ -201,7 +201,7 @@ def test_bad_requests_are_refused():
     for wrong in (np.nan, np.inf):
         with pytest.raises(InputError, match=r"A report needs finite values\. Row 1 has NaN or infinity"):
             render(dataclasses.replace(linear(np.ones((2, 2))), values=[[1.0, 2.0], [3.0, wrong]]))
-    with pytest.raises(InputError, match="`max_display` must be >= 1"):
+    with pytest.raises(InputError, match="'max_display' parameter must be an int >= 1"):
         render(rows(), max_display=0)
 
 

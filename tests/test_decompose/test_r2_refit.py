@@ -185,9 +185,9 @@ def test_bootstrap_intervals():
     [
         ({"per_row": True}, InputError, "no parts of R2 by rows"),
         ({"background": np.ones((1, 6))}, InputError, "leave them out of the fit"),
-        ({"n_orders": 2}, InputError, "at least 4"),
+        ({"n_orders": 2}, InputError, "int >= 4"),
         ({"n_bootstrap": 10**12}, BudgetError, "More than a day"),
-        ({"level": 1.0}, InputError, "between 0 and 1"),
+        ({"level": 1.0}, InputError, r"in \(0, 1\)"),
     ],
 )
 def test_refusals(settings, error, words):

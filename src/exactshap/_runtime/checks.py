@@ -34,6 +34,12 @@ def check_count(name: str, value: object, least: int = 1) -> int:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
+def check_memory_limit(memory_limit: Any) -> None:
+    """Refuse all but a positive number of bytes."""
+    if isinstance(memory_limit, bool) or not isinstance(memory_limit, (int, float, np.number)) or not memory_limit > 0:
+        raise InputError(message("The 'memory_limit' parameter must be a positive number of bytes", f"Got {memory_limit!r}"))
+
+
 def check_jobs(n_jobs: object) -> None:
     """Refuse all but a whole number of threads other than 0, or None."""
     if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.checks import check_jobs
+from exactshap._runtime.checks import check_jobs, check_memory_limit
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, message, warn
 from exactshap.frames import Shape, Shaped, Table
@@ -29,8 +29,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
         raise InputError(message("The 'on_inexact' parameter must be 'raise' or 'warn'", f"Got {given['on_inexact']!r}"))
     n_jobs, memory_limit, progress = given["n_jobs"], given["memory_limit"], given["progress"]
     check_jobs(n_jobs)
-    if not isinstance(memory_limit, (int, float, np.number)) or not memory_limit > 0:
-        raise InputError(message("The 'memory_limit' parameter must be a positive number of bytes", f"Got {memory_limit!r}"))
+    check_memory_limit(memory_limit)
     if not (progress is None or isinstance(progress, (bool, np.bool_)) or callable(progress)):
         do = "A function is called with (rows done, rows in all)"
         raise InputTypeError(message("The 'progress' parameter must be a bool, a function or None", f"Got {progress!r}", do))

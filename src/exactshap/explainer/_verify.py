@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactshap._runtime.checks import checked_generator
+from exactshap._runtime.checks import check_count, checked_generator
 from exactshap._runtime.words import fields_html
 from exactshap.errors import InputError, message, rows_from
 from exactshap.explainer._certify import Certified, Check, residual_of
@@ -115,6 +115,7 @@ def verify(
 
     Compare v(S) with rows masked by hand, values with the definition, nodes with dumps, and sums with predictions.
     """
+    check_count("n_masks", n_masks)
     rng, n_rows = checked_generator(random_state), table.n_rows
     if not n_rows:
         raise InputError(message("There is nothing to verify", "`X` has no rows", "Pass some of the rows to be explained"))

@@ -154,7 +154,9 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
                     "Pass background=X_reference (a frame or array of rows to compare with)",
                 )
             )
-    if name not in supported:
+    if not isinstance(name, str) or name not in supported:
+        # A list or a mapping in the place of a name cannot be looked up.
+        name = str(name)
         here = _VALUE_FUNCTIONS_ELSEWHERE.get(name, "")
         # Conditional ones are available for any model, outside the family, hence also suggested.
         known = tuple(dict.fromkeys((*supported, *CONDITIONAL)))

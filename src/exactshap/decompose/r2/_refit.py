@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from exactshap._native import kernel
-from exactshap._runtime.checks import checked_generator
+from exactshap._runtime.checks import check_count, check_share, checked_generator
 from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._input import target_of, weights_of
@@ -52,11 +52,11 @@ class Resampling:
 
     def check(self) -> None:
         """Refuse counts and levels out of range."""
-        if self.n_orders is not None and self.n_orders < 4:
-            raise InputError(message("`n_orders` must be at least 4, for a standard error", f"Got {self.n_orders}"))
-        if self.n_bootstrap < 0 or not 0.0 < self.level < 1.0:
-            got = f"Got n_bootstrap={self.n_bootstrap}, level={self.level}"
-            raise InputError(message("`n_bootstrap` must not be negative and `level` must be between 0 and 1", got))
+        if self.n_orders is not None:
+            # Two pairs of an order and its reverse have a standard error.
+            check_count("n_orders", self.n_orders, 4)
+        check_count("n_bootstrap", self.n_bootstrap, 0)
+        check_share("level", self.level)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.calibration import Sample, seconds_per_unit
+from exactshap._runtime.checks import check_memory_limit
 from exactshap._runtime.memory import physical_memory
 from exactshap.decompose.r2 import _games as games
 from exactshap.decompose.r2._games import (
@@ -208,6 +209,8 @@ def _sample(game: str, way: str) -> Sample:
 
 def check_memory(cost: Cost, layout: EnsembleLayout, game: str, limit: float | None) -> None:
     """Refuse work that exceeds the memory limit."""
+    if limit is not None:
+        check_memory_limit(limit)
     allowed = 0.8 * physical_memory() if limit is None else float(limit)
     if cost.bytes > allowed:
         raise BudgetError(

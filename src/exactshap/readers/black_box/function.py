@@ -428,7 +428,7 @@ def calls_forecast(reader: Reader) -> Asks:
     coalitions, method = _coalitions(reader)
     options, fewer = reader.options, fewer_coalitions(reader.traits.n_players)  # type: ignore[attr-defined]
     if options.get("tol") is not None:
-        return Asks(f"{reader.traits.model_name} is called until standard errors are below tol={options['tol']:g}", None)
+        return Asks(f"{reader.traits.model_name} is called until standard errors are below tol={options['tol']}", None)
     sentence = f"{method}: {coalitions:,.0f} coalitions for each row, {reader.traits.background.n_rows:,} background rows for each of them"
     chosen = options.get("budget") is not None or fewer >= coalitions or method == "enumeration"
     return Asks(sentence, coalitions, "" if chosen else f"budget={fewer} asks for fewer, tol= for as few as an error allows")

@@ -19,6 +19,8 @@ SHOWN_PARTS = 10
 
 def concat(parts: Iterable[ExplanationData], kind: type[Any], names: Sequence[str] | None) -> Any:
     """Return one explanation of the rows of all parts: see ``Explanation.concat``."""
+    if not isinstance(parts, Iterable):
+        raise InputTypeError(message("Explanations are joined from a list of them", f"Got {type(parts).__name__}"))
     listed = [parts] if isinstance(parts, ExplanationData) else list(parts)
     _check(listed, names)
     first = listed[0]

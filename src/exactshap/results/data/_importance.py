@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.checks import checked_generator
+from exactshap._runtime.checks import check_count, checked_generator
 from exactshap._runtime.words import PrintedTable, more_than
 from exactshap.errors import InputError, message
 from exactshap.results.data._certificate import without_noise
@@ -158,6 +158,7 @@ def importance(
         error = _error_of_mean(magnitudes, slopes, by_row)
         ends, over = _normal(estimate, error, interval), f"normal intervals over {varies}, {fixed}"
     else:
+        check_count("n_bootstrap", n_bootstrap, 2)
         ends, error = studentised_interval(magnitudes, n_bootstrap, checked_generator(random_state), interval)
         over = f"bootstrap-t over {varies} ({n_bootstrap:,} resamples), {fixed}"
     if shared is not None:

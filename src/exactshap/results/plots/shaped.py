@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError, InputTypeError, message
 from exactshap.results.data import ExplanationData
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes
@@ -21,8 +21,8 @@ def draw_image(
     explanation: ExplanationData, i: int, shape: tuple[int, int], image: np.ndarray | None = None, ax: Axes = None
 ) -> Any:
     """Draw row ``i``'s values as a grid of patches, over the explained image in grey if given."""
-    if len(shape) != 2 or int(np.prod(shape)) != explanation.n_players:
-        got = f"Got shape={tuple(shape)} for {explanation.n_players} players"
+    if np.ndim(shape) != 1 or len(shape) != 2 or int(np.prod(shape)) != explanation.n_players:
+        got = f"Got shape={shape} for {explanation.n_players} players"
         raise InputError(message("A picture needs one player for each patch", got, "Pass (lines, columns) of the patches"))
     grid = explanation[i].values[0].reshape(shape)
     ax = new_axes(5.2, 4.4) if ax is None else ax
@@ -43,6 +43,8 @@ def draw_image(
 
 def draw_text(explanation: ExplanationData, i: int, words: Sequence[str] | None = None, ax: Axes = None) -> Any:
     """Draw row ``i``'s values as colours behind ``words``, one per player; None takes the players' names."""
+    if words is not None and not isinstance(words, Iterable):
+        raise InputTypeError(message("`words` must be a list of texts", f"Got {type(words).__name__}"))
     words = list(explanation.feature_names if words is None else words)
     if len(words) != explanation.n_players:
         got = f"Got {len(words)} words for {explanation.n_players} players"

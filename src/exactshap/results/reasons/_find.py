@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.checks import check_count, check_share, checked_generator
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.results.data import ExplanationData, checked_background_values, normal_reach
 from exactshap.results.reasons._reasons import Reasons
 
@@ -75,7 +75,7 @@ def _checked(rows: ExplanationData, k: int, adverse: str, level: float) -> float
         raise InputError(
             message("The values do not add up to the prediction", f"{rows.certificate()}", "Explain the rows again")
         )
-    if adverse not in _SIGNS:
+    if not isinstance(adverse, str) or adverse not in _SIGNS:
         do = '"positive": what raises the output speaks against the row (a risk); "negative": what lowers it does (a score)'
         raise InputError(message("The 'adverse' parameter must be 'positive' or 'negative'", f"Got {adverse!r}", do))
     check_count("k", k)
@@ -85,6 +85,8 @@ def _checked(rows: ExplanationData, k: int, adverse: str, level: float) -> float
 
 def _texts(names: tuple[str, ...], codes: Mapping[str, str] | None) -> tuple[str, ...]:
     """Return each player's code, or its name without one."""
+    if codes is not None and not isinstance(codes, Mapping):
+        raise InputTypeError(message("`codes` must map names of features to texts", f"Got {type(codes).__name__}"))
     codes = codes or {}
     unknown = next((name for name in codes if name not in names), None)
     if unknown is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, message, printable
@@ -70,6 +71,7 @@ def _sections(explanation: ExplanationData, data_name: str | None, intended_use:
 
 def _tables(explanation: ExplanationData, max_display: int) -> list[dict[str, Any]]:
     """Return the strongest features of each output, with their intervals."""
+    check_count("max_display", max_display)
     names = explanation.output_names or (None,)
     tables = []
     for k, name in enumerate(names):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Column
@@ -85,8 +86,8 @@ def render(
     if explanation.n_rows == 0:
         raise InputError(message("A report needs at least one row", "Got an explanation of 0 rows"))
     _require_finite(explanation)
-    if max_display < 1 or n_rows < 0:
-        raise InputError(message("`max_display` must be >= 1 and `n_rows` >= 0", f"Got {max_display} and {n_rows}"))
+    check_count("max_display", max_display)
+    check_count("n_rows", n_rows, 0)
     outputs = _outputs(explanation)
     shown = outputs[:_MAX_OUTPUTS]
     drawn = _drawn_rows(explanation.n_rows, min(_MAX_DRAWN, _MAX_DOTS // (2 * max_display * len(shown))), seed)

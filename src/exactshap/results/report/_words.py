@@ -142,7 +142,7 @@ def report_facts(explanation: ExplanationData, data_name: str | None) -> dict[st
         "Output": f"{', '.join(explanation.output_names)} ({explanation.unit})"
         if explanation.output_names
         else explanation.unit,
-        "Data": f"{data_name + ', ' if data_name else ''}{counted(explanation.n_rows, 'row')} x {counted(explanation.n_players, player)}",
+        "Data": f"{f'{data_name}, ' if data_name else ''}{counted(explanation.n_rows, 'row')} x {counted(explanation.n_players, player)}",
         "Background": known.get("background", ""),
         "Question": index_title(explanation.index, explanation.order),
         "Value function": explanation.value_function,
