@@ -17,6 +17,7 @@ from exactshap.solvers.sampled._sampling import (
     leverage_scores,
     place_pairs,
     quotas,
+    shares_of,
     strata,
     stratum_weights,
 )
@@ -170,7 +171,7 @@ def test_placed_coalitions_lower_the_variance_most(sign, of_each_size):
     candidates = draw(d, 24, np.random.default_rng(1), strata(d, paired=sign < 0), paired=sign < 0)
     theta = np.array([0.2, 1.5, 0.6, 0.1, 0.9, 0.4])
     known = np.array([[True] * d, [False] * d][: 2 + sign])
-    chosen = place_pairs(known, candidates, 10, theta, white, sign, of_each_size)
+    chosen = place_pairs(known, candidates, 10, theta, white, sign, np.full(d + 1, of_each_size))
     assert len(set(chosen)) == 10
     sizes = np.minimum(candidates.sum(axis=1), d - candidates.sum(axis=1))
 
@@ -196,15 +197,16 @@ def test_placed_coalitions_lower_the_variance_most(sign, of_each_size):
         assert explained(chosen[: step + 1]) == pytest.approx(max(gains), rel=conditioned(1e5))
 
 
-@pytest.mark.parametrize(("n", "least"), [(19, 0), (20, 1), (39, 1), (49, 2)])
+@pytest.mark.parametrize(("n", "least"), [(20, 0), (21, 1), (30, 2), (49, 5)])
 def test_pairs_of_every_size_are_among_those_that_shapley_values_ask_for(n, least):
-    """The design alone leaves sizes out, and so do fewer than two pairs a player."""
+    """The design alone leaves sizes out, and so do two pairs a player; of the others three quarters are as draws by size would be."""
     alone, wide = (design(10, n, np.random.default_rng(0), paired=True, every_size=every) for every in (False, True))
     counts, found = (
         np.bincount(np.minimum(masks.sum(axis=1), 10 - masks.sum(axis=1)), minlength=6)[1:] for masks in (alone, wide)
     )
     assert counts.min() == 0
     assert found.min() == least
+    assert np.all(found >= 0.75 * shares_of(strata(10, paired=True), n - 20)[0])
     assert len(wide) == n
 
 

@@ -34,9 +34,9 @@ MAX_DESIGNED = 800
 DESIGN_WHITE = {True: 3e-3, False: 0.1}
 # Pairs up to which there are four candidates for each place, two beyond
 PAIRS_OF_FOUR_CANDIDATES = 400
-# pairs a player for each pair that every size has at least, and at most so many: a design alone would leave out sizes between 1 and half
-# of the players, where a game that jumps may do anything; tuned
-PAIRS_A_PROBE, MOST_PROBES = 2, 2
+# Pairs a player that a design places where it likes. Of the others, at least this share is where draws by size would be: a design alone
+# leaves out sizes between 1 and half of the players, where a game that jumps may do anything
+FREE_PAIRS, BY_SIZE = 2, 0.75
 DRAWS_AT_ONCE = 8  # at least
 
 
@@ -244,14 +244,18 @@ def row_weights(masks: np.ndarray, inverse_rates: np.ndarray) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=64)
-def _designed(n_players: int, n: int, paired: bool, of_each_size: int) -> np.ndarray:
+def _designed(n_players: int, n: int, paired: bool, every_size: bool) -> np.ndarray:
     rng = np.random.default_rng(0)
     n_candidates = max((4 if n <= PAIRS_OF_FOUR_CANDIDATES else 2) * n, 300)
-    candidates = draw(n_players, n_candidates, rng, strata(n_players, paired=paired), paired=paired)
+    groups = strata(n_players, paired=paired)
+    candidates = draw(n_players, n_candidates, rng, groups, paired=paired)
+    least = np.zeros(n_players + 1, int)
+    if every_size:
+        least[groups.sizes] = np.ceil(BY_SIZE * shares_of(groups, max(n - FREE_PAIRS * n_players, 0))[0])
     known = np.array([[True] * n_players] if paired else [[True] * n_players, [False] * n_players])
     theta = np.full(n_players, 2.0 / n_players)
     with single_threaded_blas():
-        chosen = place_pairs(known, candidates, n, theta, DESIGN_WHITE[paired], -1 if paired else 0, of_each_size)
+        chosen = place_pairs(known, candidates, n, theta, DESIGN_WHITE[paired], -1 if paired else 0, least)
     result = candidates[chosen]
     result.setflags(write=False)
     return result
@@ -265,8 +269,7 @@ def design(n_players: int, n: int, rng: np.random.Generator, *, paired: bool, ev
     """
     if n > MAX_DESIGNED:
         return draw(n_players, n, rng, strata(n_players, paired=paired), paired=paired)
-    probes = min(n // (PAIRS_A_PROBE * n_players), MOST_PROBES) if every_size else 0
-    return np.ascontiguousarray(_designed(n_players, n, paired, probes)[:, rng.permutation(n_players)])
+    return np.ascontiguousarray(_designed(n_players, n, paired, every_size)[:, rng.permutation(n_players)])
 
 
 @functools.lru_cache(maxsize=64)
@@ -307,7 +310,7 @@ def place_pairs(
     theta: np.ndarray,
     white: float,
     sign: int = -1,
-    of_each_size: int = 0,
+    least: np.ndarray | None = None,
 ) -> np.ndarray:
     r"""Return the rows of ``candidates`` (n_candidates, n_players) to call next, greedily.
 
@@ -317,7 +320,7 @@ def place_pairs(
 
     where g holds the white part of pairs too, given the pairs (``sign`` -1) or coalitions (0) ``known`` (n_known, n_players) and
     those placed before; the largest is called next. The last places are kept for sizes (of the smaller of two complements) that have
-    less than ``of_each_size`` pairs by then, where there are as many candidates. Cost O((n_known + n_pairs)^2 n_candidates).
+    fewer than ``least`` (n_players + 1,) by then, where there are as many candidates. Cost O((n_known + n_pairs)^2 n_candidates).
     """
     n_known = len(known)
     points = 2.0 * np.concatenate([known, candidates]) - 1.0
@@ -328,7 +331,8 @@ def place_pairs(
     work = np.empty_like(gain)  # with many players these passes are bound by memory, even more by fresh memory
     is_open = np.arange(len(points)) >= n_known
     sizes = sizes_of(np.concatenate([known, candidates]), paired=True)
-    owed = np.minimum(np.bincount(sizes[n_known:]), of_each_size)  # pairs of each size that are still to be placed
+    owed = np.bincount(sizes[n_known:], minlength=known.shape[1] + 1)
+    owed = np.minimum(owed, 0 if least is None else least)  # pairs of each size that are still to be placed
     for step in range(n_steps):
         # The first steps only condition on earlier calls
         if step >= n_known:
