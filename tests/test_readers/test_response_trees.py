@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from exactshap import Explainer, explain, solve
 from exactshap.errors import BudgetError, ExplanationWarning, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.games import OracleGame
+from exactshap.readers.responses import sample_orders
 from exactshap.trees import decisions, flatten, margin
 from exactshap.trees.ensemble import Hybrids
 from oracles import interventional_values
@@ -336,6 +337,43 @@ def test_a_baseline_of_one_row_has_orders():
     assert ((sampled.values - exact.values) ** 2).sum() < 2e-4 * (exact.values**2).sum()
 
 
+def along_of(value, n_players, n_background):
+    """Return the scores along orders of a game ``value(z, masks)``."""
+
+    def along(places):
+        masks = places[:, :, None, :] < np.arange(n_players + 1)[:, None]
+        return np.stack([value(z, masks[z]) for z in range(n_background)])[:, None]
+
+    return along
+
+
+def test_scores_without_interactions_have_no_slope():
+    """They differ between orders by rounding, while their responses do not."""
+    moves = RNG.normal(size=(3, 5))
+    along = along_of(lambda z, masks: 1e3 + masks @ moves[z], 5, 3)
+    exact = moves.mean(axis=0)[:, None]
+    sample = sample_orders(along, lambda scores: np.exp(scores - 1e3), np.full(3, 1 / 3), exact, 20, 0)
+    assert np.abs(sample.slopes).max() < 1e-3
+    rise = np.mean(np.exp(moves.sum(axis=1)) - 1.0)
+    np.testing.assert_allclose(sample.values.sum() + (exact @ sample.slopes).sum(), rise, rtol=RESPONSE)
+
+
+def test_a_player_that_no_order_moves_has_an_error():
+    """Its exact score says that the orders missed it."""
+
+    def value(z, masks):
+        # The last player counts only after players 0 to 8 and before the others: once in 2,000,000 orders
+        joined = masks[..., :9].all(axis=-1) & ~masks[..., 9:-1].any(axis=-1) & masks[..., -1]
+        return 3.0 * masks[..., :3].all(axis=-1) - 2.0 * masks[..., 2:6].all(axis=-1) + masks[..., 4] + 100.0 * joined
+
+    exact = solve(OracleGame(lambda masks: value(0, masks), 16), method="enumeration").values[:, None]
+    weights = np.full(10, 0.1)
+    sample = sample_orders(along_of(value, 16, 10), np.tanh, weights, exact, 20, 0)
+    missed = np.abs(exact[-1] @ sample.slopes)
+    assert sample.values[-1] == 0.0
+    assert 0.1 * missed < np.sqrt(sample.variance[-1]) <= missed
+
+
 def test_a_tolerance_out_of_reach_is_named():
     rows, model = wide()
     # All coalitions of the players that matter are fewer than the calls that a tolerance may take
@@ -357,6 +395,8 @@ def test_rows_do_not_depend_on_others(n_background):
     rows, model = wide()
     explainer = Explainer(model, rows[:n_background], output="probability", budget=100, n_jobs=2)
     together = explainer(rows[:40])
+    alone = Explainer(model, rows[:n_background], output="probability", budget=100, n_jobs=1)(rows[:40])
+    np.testing.assert_array_equal(alone.values, together.values)
     for i in (0, 17, 39):
         np.testing.assert_array_equal(explainer(rows[i : i + 1]).values[0], together.values[i])
 

@@ -9,7 +9,11 @@ scores themselves, whose mean is the exact :math:`\phi_j(m)`,
 .. math:: \hat\phi_j = B\, \phi_j(m) + \sum_z w_z \frac1K \sum_k (D_{jzk} - B M_{jzk}), \qquad
     \hat V_j = \sum_z w_z^2 \frac{1}{K (K - 1)} \sum_k (R_{jzk} - \bar R_{jz})^2, \quad R = D - B M
 
-is unbiased for fixed slopes B, and :math:`\hat V` its variance without bias. B minimises :math:`\sum_j \hat V_j` of the first orders.
+is unbiased for fixed slopes B, and :math:`\hat V` its variance without bias. B minimises :math:`\sum_j \hat V_j` of the first orders. A player that
+few orders move may have no variance at all in a sample. What its scores miss of their known mean, :math:`m_j`, says so: with the share of the squares that B leaves
+over, the squared error is at least
+
+.. math:: \frac{\sum_k \hat V_k}{\sum_k \hat V_k(B M)} m_j^2, \qquad m_j = B \Bigl(\sum_z w_z \frac1K \sum_k M_{jzk} - \phi_j(m)\Bigr).
 
 References
 ----------
@@ -30,6 +34,8 @@ from exactshap.errors import InputError, message
 
 # Orders of players as places (n_background, n_orders, n_players) -> scores (n_background, n_scores, n_orders, n_players + 1)
 Along = Callable[[np.ndarray], np.ndarray]
+RIDGE = 1e-6  # of the squares of what players move: far less than their variance where the control variate helps
+TINIEST = 1e-300
 LEAST_PAIRS = 2  # of each background row: a variance needs two
 CHUNK_SCORES = 2**20  # at a time: 8 MiB
 
@@ -47,12 +53,15 @@ def sample_orders(
     along: Along,
     respond: Callable[[np.ndarray], np.ndarray],
     weights: np.ndarray,
-    n_players: int,
-    n_scores: int,
+    exact: np.ndarray,
     n_pairs: int,
     seed: object,
 ) -> OrderSample:
-    """Return the mean differences along ``n_pairs`` orders and their reverses for each background row, and their variance."""
+    """Return the mean differences along ``n_pairs`` orders and their reverses for each background row, and their variance.
+
+    ``exact (n_players, n_scores)`` are the values of the scores themselves.
+    """
+    n_players, n_scores = exact.shape
     rng = _generator(seed)
     # Of all background rows at a time, so that the slopes are those of all
     step = max(LEAST_PAIRS, CHUNK_SCORES // (2 * len(weights) * n_scores * (n_players + 1)))
@@ -64,19 +73,42 @@ def sample_orders(
 
     moved, moved_scores = chunk(0)
     slopes = _slopes(moved, moved_scores, weights)
-    left = moved - np.einsum("zskj,so->zokj", moved_scores, slopes)
-    centre = left.mean(axis=2)  # what the squares are taken from, so that they keep their digits
-    sums, squares = np.zeros_like(centre), np.zeros_like(centre)
+    left, fitted = _Means(n_pairs), _Means(n_pairs)
     for start in range(0, n_pairs, step):
         if start > 0:
             moved, moved_scores = chunk(start)
-            left = moved - np.einsum("zskj,so->zokj", moved_scores, slopes)
-        left -= centre[:, :, None]
-        sums += left.sum(axis=2)
-        squares += (left**2).sum(axis=2)
-    spread = np.maximum(squares - sums**2 / n_pairs, 0.0) / (n_pairs * (n_pairs - 1))
-    values = np.einsum("zoj,z->jo", centre + sums / n_pairs, weights)
-    return OrderSample(values, np.einsum("zoj,z->jo", spread, weights**2), slopes)
+        explained = np.einsum("zskj,so->zokj", moved_scores, slopes)
+        left.add(moved - explained)
+        fitted.add(explained)
+    variance = left.variance(weights)
+    # The scores' own exact values show what the orders happened to miss, also of players that few of them moved.
+    missed = (fitted.mean(weights) - exact @ slopes) ** 2
+    share = variance.sum(axis=0) / np.maximum(fitted.variance(weights).sum(axis=0), TINIEST)
+    return OrderSample(left.mean(weights), np.maximum(variance, np.minimum(share, 1.0) * missed), slopes)
+
+
+class _Means:
+    """Add up values (n_background, n_outputs, n_pairs, n_players) of some pairs after others."""
+
+    def __init__(self, n_pairs: int) -> None:
+        self._n_pairs, self._centre, self._sums, self._squares = n_pairs, np.zeros(0), np.zeros(0), np.zeros(0)
+
+    def add(self, values: np.ndarray) -> None:
+        if not self._centre.size:
+            self._centre = values.mean(axis=2)  # what squares are taken from, so that they keep their digits
+            self._sums, self._squares = np.zeros_like(self._centre), np.zeros_like(self._centre)
+        values = values - self._centre[:, :, None]
+        self._sums += values.sum(axis=2)
+        self._squares += (values**2).sum(axis=2)
+
+    def mean(self, weights: np.ndarray) -> np.ndarray:
+        """Return the weighted sums (n_players, n_outputs) of the background rows' means."""
+        return np.einsum("zoj,z->jo", self._centre + self._sums / self._n_pairs, weights)
+
+    def variance(self, weights: np.ndarray) -> np.ndarray:
+        """Return the variance of :meth:`mean` over the orders of each background row."""
+        spread = np.maximum(self._squares - self._sums**2 / self._n_pairs, 0.0) / (self._n_pairs * (self._n_pairs - 1))
+        return np.einsum("zoj,z->jo", spread, weights**2)
 
 
 def _generator(seed: Any) -> np.random.Generator:
@@ -104,8 +136,13 @@ def _differences(values: np.ndarray, forwards: np.ndarray) -> np.ndarray:
 
 def _slopes(moved: np.ndarray, moved_scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the slopes (n_scores, n_outputs) that leave the least variance within background rows."""
-    a, b = (weights[:, None, None, None] * (part - part.mean(axis=2, keepdims=True)) for part in (moved_scores, moved))
+    w = weights[:, None, None, None]
+    a, b = (w * (part - part.mean(axis=2, keepdims=True)) for part in (moved_scores, moved))
     n_scores, n_outputs = a.shape[1], b.shape[1]
     a, b = np.moveaxis(a, 1, -1).reshape(-1, n_scores), np.moveaxis(b, 1, -1).reshape(-1, n_outputs)
-    slopes, *_ = np.linalg.lstsq(a.T @ a, a.T @ b, rcond=1e-12)
+    # Not "@", whose bits depend on the threads that BLAS has
+    squares, products = np.einsum("nk,nl->kl", a, a), np.einsum("nk,no->ko", a, b)
+    # A score without interactions varies by rounding alone, which has no slope
+    ridge = RIDGE * float(((w * moved_scores) ** 2).sum()) / n_scores * np.eye(n_scores)
+    slopes, *_ = np.linalg.lstsq(squares + ridge, products, rcond=None)
     return np.asarray(slopes)

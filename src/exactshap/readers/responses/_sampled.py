@@ -176,7 +176,7 @@ class SampledResponse(LinkedReader):
 
     def _of_orders(self, row: Table, game: ControlledGame, live: list[int], score: Solution, i: int) -> Solution | None:
         """Return the Shapley values of one row from orders of the players that matter; None if all coalitions are no more."""
-        sample, n_pairs = self._sample_orders(self.hybrids.along_orders(row, live), len(live))
+        sample, n_pairs = self._sample_orders(self.hybrids.along_orders(row, live), _of_scores(score, i)[live])
         if sample is None:
             return None
         n_background, shape = len(self._row_weights), (self.traits.n_players, self.traits.n_outputs)
@@ -196,13 +196,13 @@ class SampledResponse(LinkedReader):
         residual = part.full - part.empty - part.values.sum(axis=0)
         return Solution(part, player_sets(shape[0], 1), residual, n_evaluations).as_batch()
 
-    def _sample_orders(self, along: Along, n_players: int) -> tuple[OrderSample | None, int]:
+    def _sample_orders(self, along: Along, exact: np.ndarray) -> tuple[OrderSample | None, int]:
         """Return the sample, and the pairs for each background row; ``tol`` makes as many as it needs."""
-        tol, n_pairs = self.options.get("tol"), self._pairs(n_players)
-        calls = int(n_calls(n_players, self.options.get("budget"), "regression", tol))
+        tol, n_players = self.options.get("tol"), len(exact)
+        n_pairs, calls = self._pairs(n_players), int(n_calls(n_players, self.options.get("budget"), "regression", tol))
         most = max(n_pairs, calls // (2 * n_players - 2))
         while True:
-            sample = self._sample(along, n_players, n_pairs)
+            sample = self._sample(along, exact, n_pairs)
             largest = float(np.sqrt(sample.variance.max(initial=0.0)))
             if tol is None or largest <= tol or n_pairs >= most:
                 break
@@ -215,9 +215,9 @@ class SampledResponse(LinkedReader):
             warnings.warn(message(text, got, "Pass a larger budget="), ExplanationWarning, stacklevel=2)
         return sample, n_pairs
 
-    def _sample(self, along: Along, n_players: int, n_pairs: int) -> OrderSample:
-        respond, n_scores = partial(_answered, self._respond), self.inner.traits.n_outputs
-        return sample_orders(along, respond, self._row_weights, n_players, n_scores, n_pairs, self.options["random_state"])
+    def _sample(self, along: Along, exact: np.ndarray, n_pairs: int) -> OrderSample:
+        respond = partial(_answered, self._respond)
+        return sample_orders(along, respond, self._row_weights, exact, n_pairs, self.options["random_state"])
 
     def _pairs(self, n_players: int) -> int:
         """Return the pairs of an order and its reverse for each background row, 0 where another way has smaller errors."""
@@ -240,7 +240,7 @@ class SampledResponse(LinkedReader):
         ends = game(np.array([[False], [True]]).repeat(self.traits.n_players, axis=1))
         shape, values = part.values.shape, part.values.reshape(len(part.values), self.traits.n_outputs)
         if slopes.any():
-            values = values + score.values[i].reshape(len(values), -1) @ slopes
+            values = values + _of_scores(score, i) @ slopes
         steep = steepest(self._link)
         steep = abs(self._slope) * (steep if steep is not None else float(np.abs(ends[1]).max()))
         rows = len(score.values)
@@ -313,8 +313,8 @@ class SampledResponse(LinkedReader):
         (coalitions, method), (game, live) = self._coalitions(), self._game(row)
         masks = np.random.default_rng(0).random((TIMED_COALITIONS, self.traits.n_players)) < 0.5
         if method == ORDERS and order == 1 and semivalue == find("shapley") and len(live) > 1:
-            along = self.hybrids.along_orders(row, live)
-            seconds = min(clocked(lambda: self._sample(along, len(live), TIMED_PAIRS)) for _ in range(2))
+            along, exact = self.hybrids.along_orders(row, live), np.zeros((len(live), self.inner.traits.n_outputs))
+            seconds = min(clocked(lambda: self._sample(along, exact, TIMED_PAIRS)) for _ in range(2))
             seconds *= coalitions / (2.0 * TIMED_PAIRS * (self.traits.n_players - 1.0))
         elif method == "enumeration" and self.hybrids.every(row, live) is not None:
             seconds = min(clocked(lambda: self._all_coalitions(row, live)) for _ in range(2))
@@ -382,6 +382,11 @@ class AllCoalitions:
     def residual(self, masks: np.ndarray) -> np.ndarray:
         count_coalitions(len(masks))
         return self(masks)
+
+
+def _of_scores(score: Solution, i: int) -> np.ndarray:
+    """Return the values (n_sets, n_scores) of one row's scores."""
+    return score.values[i].reshape(score.values.shape[1], -1)
 
 
 def _answered(respond: Callable[[np.ndarray], np.ndarray], scores: np.ndarray) -> np.ndarray:
