@@ -10,6 +10,7 @@ from sklearn.ensemble import AdaBoostRegressor, RandomForestClassifier, RandomFo
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, Ridge, SGDClassifier, TweedieRegressor
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -282,6 +283,8 @@ MANY_CLASSES = {
     "naive bayes": GaussianNB,
     "ebm": ebm,
     "pipeline": lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+    "one against the rest": lambda: OneVsRestClassifier(LogisticRegression()),
+    "scaled against the rest": lambda: make_pipeline(StandardScaler(), OneVsRestClassifier(SGDClassifier(loss="log_loss"))),
 }
 
 
@@ -294,6 +297,17 @@ def test_probabilities_of_three_classes_are_those_of_brute_force(name):
         np.testing.assert_allclose(explanation.values[:, :, k], own, atol=RESPONSE)
     assert explanation.unit == "probability"
     assert explanation.certificate().passed
+
+
+def test_one_of_two_classes_against_the_rest():
+    model = OneVsRestClassifier(LogisticRegression()).fit(X, X.a > 0)
+    explanation = explain(model, ROWS, BACKGROUND, output="probability")
+    own = interventional_values(lambda rows: model.predict_proba(rows)[:, 1], ROWS, BACKGROUND)
+    np.testing.assert_allclose(explanation.values, own, atol=RESPONSE)
+    assert explanation.unit == "probability of class True"
+    squared = OneVsRestClassifier(SGDClassifier(loss="modified_huber")).fit(X, X.a > 0)
+    with pytest.raises(UnknownNameError, match=r"has no output 'probability'.*model\.predict_proba"):
+        explain(squared, ROWS, BACKGROUND, output="probability")
 
 
 def test_many_classes_of_many_columns_are_sampled_and_cover():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,16 +14,56 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import Reader, Request, fitted_names, nameless, select_outputs, sklearn_name
 from exactshap.readers import read as read_any
-from exactshap.readers.additive import read_side_by_side
+from exactshap.readers.additive import AdditiveReader, read_side_by_side, with_response
 from exactshap.readers.kernel_machines import KernelReader, merge
 from exactshap.readers.wrappers._sum import Member, SumReader, name_of_sum, read_member
 from exactshap.readers.wrappers.sklearn_sums import request_of_sum
+
+if TYPE_CHECKING:
+    from exactshap.readers.responses import Response
+
+# Classifiers whose probability is the logistic function of their decision function
+LOGISTIC = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
 
 
 def read(model: Model, request: Request) -> Reader:
     """Read the parts, kernel machines as the outputs of one machine, others separately."""
     if sklearn_name(model) == "OutputCodeClassifier":
         return _codes(model, request)
+    if request.asks_response and _has_probabilities(model):
+        return with_response(_probabilities)(_read_additive)(model, request)
+    return _read_scores(model, request)
+
+
+def _has_probabilities(model: Model) -> bool:
+    """Say whether each part is a linear model whose probability is the logistic function of its score."""
+    if sklearn_name(model) != "OneVsRestClassifier" or model.multilabel_:
+        return False
+    return all(
+        sklearn_name(part) in LOGISTIC or (sklearn_name(part) == "SGDClassifier" and part.loss == "log_loss")
+        for part in model.estimators_
+    )
+
+
+def _probabilities(model: Model) -> Response:
+    """Return the probability of the second of two classes, or those of all classes, divided by their sum."""
+    from exactshap.readers.responses import probabilities, probability
+
+    names = _names(model)
+    return probability(names[0]) if len(names) == 1 else probabilities("one-vs-rest")
+
+
+def _read_additive(model: Model, request: Request) -> AdditiveReader:
+    """Read the scores of linear parts as one additive model."""
+    reader = _read_scores(model, request)
+    if not isinstance(reader, AdditiveReader):
+        from exactshap.readers.responses import no_response
+
+        raise no_response(model, f"Its parts are read as {type(reader).__name__}")
+    return reader
+
+
+def _read_scores(model: Model, request: Request) -> Reader:
     names = _names(model)
     chosen, single = select_outputs(names, request.output, owner=type(model).__name__)
     single = single or len(names) == 1
