@@ -225,7 +225,7 @@ def quota(rng, d):
 @pytest.mark.parametrize(("family", "covered"), [(kink, 0.9), (quota, 0.85)])
 def test_pairs_beyond_the_process_room_correct_it(monkeypatch, family, covered):
     """Twelve players, 1200 calls, of which the process is fitted to half."""
-    monkeypatch.setattr(_problem, "MAX_FITTED", 300)
+    monkeypatch.setattr(_problem.RegressionProblem, "most_fitted", 300)
     hits, errors, unchecked = [], [], []
     for run in range(12):
         function = family(np.random.default_rng([run, 3]), 12)

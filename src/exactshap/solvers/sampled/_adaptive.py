@@ -7,7 +7,8 @@ much calling a pair x would lower the summed variance of the values of the sets 
 .. math:: \sum_h \sigma_h^2 \sum_T \mathrm{cov}(\phi_T, g_h(x))^2 / \mathrm{var}(g_h(x)),
 
 given all pairs called or chosen before, and the next stage, about 2.25 times as many pairs in all, takes the largest of random
-candidates. h are the odd and the even half of the game, of scale :math:`\sigma_h`, as far as the values see them: Shapley values of
+candidates. If almost all that left-out pairs miss is white, no place is better than another: at least three quarters of all pairs are drawn by size then, and
+correct the process without bias (``_correction``). h are the odd and the even half of the game, of scale :math:`\sigma_h`, as far as the values see them: Shapley values of
 single players see the odd one only. Fewer calls than that, for values that see both halves, are pairs first and then single coalitions,
 placed alike. Nearest in print: sequential information gain, one coalition after the other (Rundel et al. 2026, ShaplEIG).
 """
@@ -38,6 +39,10 @@ STAGE_PAIRS_A_PLAYER = 6
 # Up to this many pairs a player, and the fraction of calls in pairs, before single coalitions
 PAIRS_FIRST = ((6, 0.65), (12, 0.5))
 PLACES_AT_ONCE = 16  # with fewer left, all are placed at once
+# Share of the variance of left-out pairs that no other pair knows anything of, above which the rest is drawn: no place is better than another
+MOSTLY_WHITE = 0.8
+# Share of all pairs that may be fitted then: their left-out residuals are not among those that correct
+MOST_FITTED = 0.25
 STAGE_ROWS = 800  # pairs that decide the relevances of a stage
 # Candidates for each place, where places are few and where they are many; and as many again as were called before
 CANDIDATES = {True: 6, False: 2}
@@ -65,8 +70,10 @@ def grow(problem: RegressionProblem, n_calls: int, limit: int) -> None:
             continue
         if len(problem.masks) == 0 or is_predicted(problem):
             problem.grow(2 * size + 2)
+        elif len(masks := _placed(problem, size - len(problem.masks), (n_calls - 2) // 2)):
+            problem.add(masks)
         else:
-            problem.add(_placed(problem, size - len(problem.masks)))
+            break
     problem.grow(n_calls)
 
 
@@ -99,12 +106,15 @@ def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
     return [first, *(round(first * (last / first) ** (k / n_stages)) for k in range(1, n_stages + 1))]
 
 
-def _placed(problem: RegressionProblem, n: int) -> np.ndarray:
-    """Return the next ``n`` pairs or coalitions (n, n_players)."""
+def _placed(problem: RegressionProblem, n: int, total: int = 0) -> np.ndarray:
+    """Return the next ``n`` pairs or coalitions (n, n_players); none if draws up to ``total`` pairs correct the process better."""
     masks = problem.unseen(CANDIDATES[n <= WIDE_SEARCH_PLACES] * n)
     with single_threaded_blas():  # the bits of sums would depend on the number of threads
         process = posterior(problem, STAGE_ROWS)
         problem.relevances = process.logs
+        if problem.is_corrected and problem.n_fitted <= MOST_FITTED * total and process.white_share > MOSTLY_WHITE:
+            problem.most_fitted = problem.n_fitted
+            return masks[:0]
         question = problem.semivalue, problem.order, problem.sets
         return masks[Candidates.of(process, 2.0 * masks - 1.0, n, question).choose(n)]
 

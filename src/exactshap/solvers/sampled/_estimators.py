@@ -194,7 +194,8 @@ def by_best(problem: RegressionProblem) -> Part:
         return _of_polynomial(problem, kernelshap, "order 1, exact on every call left out", _unit(problem))
     process = posterior(problem)
     order = _affordable_order(problem)
-    if not (problem.paired and order > 1 and len(problem.masks) <= COMPARED_ROWS and problem.is_shapley):
+    is_compared = problem.is_corrected and problem.n_fitted == len(problem.masks) <= COMPARED_ROWS
+    if not (is_compared and order > 1):
         return _of_process(problem, process, kernelshap)
     fit = _fit_characters(problem, additive_frontier(problem.n_players, order, odd=True))
     weights = row_weights(problem.masks, stratum_weights(problem.masks, paired=True))

@@ -68,6 +68,7 @@ class RegressionProblem:
     total: np.ndarray = field(init=False)
     magnitude: float = field(init=False)  # of the largest call so far
     relevances: np.ndarray | None = field(init=False, default=None)  # of the process that placed the last calls, as logarithms
+    most_fitted: int = field(init=False, default=MAX_FITTED)  # pairs that a process is fitted to where others correct it
     is_shapley: bool = field(init=False)  # whether single players' Shapley values are wanted: those that polynomials estimate
 
     def __post_init__(self) -> None:
@@ -95,10 +96,14 @@ class RegressionProblem:
         return not self.is_shapley and needs_even(self.semivalue, self.n_players, self.order)
 
     @property
+    def is_corrected(self) -> bool:
+        """Say whether pairs that a process is not fitted to correct its values."""
+        return self.paired and self.is_shapley and self.n_players <= COMPARED_COLUMNS
+
+    @property
     def n_fitted(self) -> int:
-        """Return how many of the pairs a process is fitted to; those beyond correct the Shapley values of at most 600 players."""
-        bounded = self.paired and self.is_shapley and self.n_players <= COMPARED_COLUMNS
-        return min(len(self.masks), MAX_FITTED) if bounded else len(self.masks)
+        """Return how many of the pairs a process is fitted to."""
+        return min(len(self.masks), self.most_fitted) if self.is_corrected else len(self.masks)
 
     def solution(self, values: np.ndarray, std_error: np.ndarray, method: str) -> Part:
         """Return values and standard errors (n_sets, n_outputs) of this game."""

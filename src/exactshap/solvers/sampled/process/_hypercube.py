@@ -132,6 +132,11 @@ class CubeProcess:
         values = (posterior.cross.T @ fitted.dual) * self.unit
         return values, posterior.left[:, None] * np.clip(scale, SMALLEST_RATIO * fitted.variance, fitted.variance)
 
+    @property
+    def white_share(self) -> float:
+        """Return the share of the white part in the variance of left-out rows of the odd half, their mean."""
+        return float(self.white * self._precisions[0].mean())
+
     def variance_of_left_out(self, weights: np.ndarray) -> np.ndarray:
         """Return the variance (n_columns, n_outputs) of weighted sums of the left-out residuals of :meth:`checked`, weights (n_checked, n_columns)."""
         n, odd = len(weights), self.halves[0]
