@@ -67,6 +67,8 @@ def test_models_around_trees_and_arguments_in_the_wrong_order_are_answered_with_
         ({"sample_weight": np.zeros(60)}, InputError, r"must not all be zero"),
         ({"sample_weight": with_value(np.ones(60), 3, np.nan)}, InputError, r"`sample_weight` contains NaN \(first at row 3\)"),
         ({"game": "residuals"}, UnknownNameError, r"Unknown game 'residuals'. Did you mean 'residual'"),
+        ({"background": X}, InputError, r"has one value function.* Got a background. Leave background="),
+        ({"value_function": "baseline"}, InputError, r"Got value_function='baseline'"),
         ({"groups": {"g": ["no"]}}, UnknownNameError, r"unknown column 'no'"),
         ({"memory_limit": 1e6}, BudgetError, r"does not fit. It would need 0.0\d+ GiB; the limit is 0.0009\d+ GiB"),
     ],

@@ -228,12 +228,9 @@ def decompose_r2(
             raise InputError(message("Only trees have parts of R2 by rows", "Got per_row=True", "Pass per_row=False"))
         return fixed_shares(model, X, y, sample_weight, groups, background, value_function)
     if background is not None or value_function not in ("auto", "path_dependent"):
+        got = "Got a background" if background is not None else f"Got value_function={value_function!r}"
         do = "Leave background= and value_function= out"
-        raise InputError(
-            message(
-                "The R2 of trees has one value function: means over their covers", f"Got value_function={value_function!r}", do
-            )
-        )
+        raise InputError(message("The R2 of trees has one value function: means over their covers", got, do))
     problem = prepare_problem(model, X, y, sample_weight, groups, n_jobs)
     seconds = forecast(problem, game, per_row, memory_limit)
     solved = solve(problem, game, per_row, n_jobs)
