@@ -272,3 +272,21 @@ def test_what_is_remembered_of_a_frame_is_of_this_frame(n_rows):
         as_table(many.rename(columns={"c3": "c4"}))
     for _ in range(2):
         assert as_table(many.rename(columns={"c3": 3})).names[3] == "3"
+
+
+@pytest.mark.parametrize("model", [*BOOSTERS.values(), FOREST], ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("background", [None, FRAME[:9].to_numpy()], ids=["alone", "background"])
+@pytest.mark.parametrize(
+    "rows", [np.full((2, 4), "a"), np.ones((2, 4), complex), np.full((2, 4), [1, 2, 3, None], object)], ids=str
+)
+def test_a_plan_refuses_the_tables_that_a_call_refuses(model, background, rows):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        explainer, outcomes = Explainer(model, background), []
+        for ask in (explainer, explainer.plan):
+            try:
+                ask(rows)
+                outcomes.append(None)
+            except InputError as error:
+                outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
