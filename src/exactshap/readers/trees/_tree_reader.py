@@ -184,7 +184,7 @@ class TreeReader(Reader):
         return self._prepared.memory(n_rows, order) + n_rows * self._row_bytes(order)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        # What a call refuses, before the library is asked to predict it
+        # What a call refuses, with its error and not that of the library
         encode(self.ensemble, few)
         solving = self._prepared.cost(n_rows, -(-n_rows // block_rows), order)
         return solving + Cost(bytes=block_rows * self._row_bytes(order))
