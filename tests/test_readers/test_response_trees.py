@@ -376,8 +376,10 @@ def test_a_player_that_no_order_moves_has_an_error():
 
 def test_a_tolerance_out_of_reach_is_named():
     rows, model = wide()
-    # All coalitions of the players that matter are fewer than the calls that a tolerance may take
+    # All coalitions of few columns are exact, and of the players that matter fewer than the calls that a tolerance may take
     assert explain(model, rows[500:501], rows[:2], output="probability", tol=1e-9).exact
+    few = explain(model, rows[500:501], rows[:2], output="probability", tol=0.1, groups={"g": range(6)})
+    assert few.exact
     with pytest.warns(ExplanationWarning, match=r"not reached with 200 orders.*Largest standard error .*, tol=1e-09"):
         explain(model, rows[500:501], rows[:2], output="probability", tol=1e-9, budget=300)
 

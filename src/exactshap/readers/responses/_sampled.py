@@ -149,6 +149,8 @@ class SampledResponse(LinkedReader):
     def _row(self, row: Table, score: Solution, i: int, semivalue: Semivalue, order: int) -> Solution:
         controlled, live = self._game(row)
         settings = {name: value for name, value in self.options.items() if value is not None}
+        if self.hybrids.has_orders and len(live) <= self._enumerated_players:
+            settings.pop("tol", None)  # all coalitions are exact
         if order == 1 and semivalue == find("shapley") and self._pairs(len(live)):
             found = self._of_orders(row, controlled, live, score, i)
             if found is not None:
@@ -224,9 +226,11 @@ class SampledResponse(LinkedReader):
         n_background, budget, tol = len(self._row_weights), self.options.get("budget"), self.options.get("tol")
         if not self.hybrids.has_orders or n_players < 2:
             return 0
+        if n_players <= self._enumerated_players:
+            return 0
         if tol is not None:
             return max(LEAST_PAIRS, -(-FEWEST_PAIRS // n_background))
-        if n_players <= self._enumerated_players or 2**n_players <= (budget or DEFAULT_BUDGET):
+        if 2**n_players <= (budget or DEFAULT_BUDGET):
             return 0
         if budget is None:
             return max(LEAST_PAIRS, -(-DEFAULT_PAIRS // n_background))
