@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from exactshap.errors import ExplanationWarning
 from exactshap.games import OracleGame
 from exactshap.solvers import solve
 from exactshap.solvers.sampled import _estimators, _sampling
@@ -224,3 +225,34 @@ def test_known_games_have_the_values_of_enumeration(pytestconfig, monkeypatch):
         game = family(np.random.default_rng(1), 8)(np.random.default_rng(2))
         exact = solve(OracleGame(game.value, 8), method="enumeration")
         np.testing.assert_allclose(game.exact(), exact.values, atol=roundings(5_000) * max(1.0, exact.scale), err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore:.*standard errors are infinite")
+@pytest.mark.parametrize("order", [1, 3])
+def test_polynomials_that_fit_by_chance_say_so(order):
+    """Steps and votes have few answers, which a polynomial of few calls fits exactly: errors of 0.3 came with 5e-15."""
+    small = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, weights, quota = int(rng.integers(4, 8)), rng.integers(1, 4, size=7), rng.uniform(1.0, 6.0)
+        game = OracleGame(lambda masks, w=weights[:n], q=quota: 1.0 * (masks @ w > q), n)
+        exact = solve(game, method="enumeration").values
+        found = solve(
+            game,
+            method="regression",
+            estimator="polynomial",
+            polynomial_order=order,
+            budget=int(rng.integers(2 * n, 2**n - 1)),
+            random_state=seed,
+        )
+        missed = np.abs(found.values - exact)
+        assert np.all((missed < 1e-9) | (missed <= 20.0 * found.std_error))
+        small += np.isfinite(found.std_error).all()
+    assert small > (20 if order == 1 else 5)  # not all of them are unknown
+
+
+def test_coalitions_that_fix_a_coefficient_alone_show_no_error():
+    game = OracleGame(lambda masks: 1.0 * (masks.sum(axis=1) > 2), 4)
+    with pytest.warns(ExplanationWarning, match="fix a coefficient of the polynomial alone"):
+        found = solve(game, method="regression", estimator="polynomial", polynomial_order=1, budget=8, random_state=0)
+    assert np.isinf(found.std_error).all()

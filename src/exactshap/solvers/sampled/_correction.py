@@ -36,7 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.sampled._polynomial import PolynomialFit
+from exactshap.solvers.sampled._polynomial import PolynomialFit, alike
 from exactshap.solvers.sampled._sampling import strata
 from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 
@@ -44,7 +44,6 @@ TINIEST = 1e-300
 # Pairs a player up to which relevances are not trusted
 FITTED = 8.0
 BLOCK = 1000  # pairs that are predicted at once
-ALIKE_DIGITS = 9  # relative difference below which two answers are equal
 
 
 def corrected(
@@ -143,11 +142,7 @@ class Correction:
 def _luck(process: CubeProcess, pairs_a_player: float) -> np.ndarray:
     """Return the probability (n_outputs,) t^(n / d - 1) that answers were predicted by luck."""
     answers = process.halves[0].half.target[process.order > 0]
-    rounded = np.round(answers / np.maximum(np.abs(answers).max(axis=0), TINIEST), ALIKE_DIGITS)
-    times = [np.unique(column, return_counts=True)[1] for column in rounded.T]
-    n = len(answers)
-    alike = np.array([(some * (some - 1)).sum() / max(n * (n - 1), 1) for some in times])
-    return np.asarray(alike ** max(pairs_a_player - 1.0, 0.0))
+    return np.asarray(alike(answers) ** max(pairs_a_player - 1.0, 0.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,8 +108,8 @@ def by_polynomial(problem: RegressionProblem) -> Part:
     if problem.n_players == 1:
         return problem.solution(problem.total[None], np.zeros_like(problem.total[None]), "one player")
     fit, name = _fit_frontier(problem)
-    if not fit.determined and len(problem.masks):
-        _warn_rank(fit)
+    if not np.isfinite(fit.std_error).all() and len(problem.masks):
+        _warn_unknown(fit)
     note = "" if fit.determined else f", rank {fit.rank} of {fit.n_columns - 1}"
     return _of_polynomial(problem, fit, name + note)
 
@@ -174,15 +174,24 @@ def _screened(problem: RegressionProblem) -> tuple[PolynomialFit, str]:
     return fits[best], f"{counts[best]} screened {'triples' if problem.paired else 'interactions'}"
 
 
-def _warn_rank(fit: PolynomialFit) -> None:
+def _warn_unknown(fit: PolynomialFit) -> None:
+    """Warn that the errors of a polynomial are infinite."""
     import warnings
 
     from exactshap.errors import ExplanationWarning
 
-    text = message(
-        "The sampled coalitions do not determine the polynomial",
-        f"Rank {fit.rank} of {fit.n_columns - 1}; the shortest solution was taken and its standard errors are infinite",
-        "Pass a larger budget=, a lower polynomial_order=, or estimator='auto'",
+    text = (
+        message(
+            "The sampled coalitions do not determine the polynomial",
+            f"Rank {fit.rank} of {fit.n_columns - 1}; the shortest solution was taken and its standard errors are infinite",
+            "Pass a larger budget=, a lower polynomial_order=, or estimator='auto'",
+        )
+        if not fit.determined
+        else message(
+            "Some of the sampled coalitions fix a coefficient of the polynomial alone",
+            "Nothing shows the errors of such a fit: its standard errors are infinite",
+            "Pass a larger budget=, a lower polynomial_order=, or estimator='auto'",
+        )
     )
     warnings.warn(text, ExplanationWarning, stacklevel=7)
 

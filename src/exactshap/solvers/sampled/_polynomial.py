@@ -16,12 +16,14 @@ import numpy as np
 
 from exactshap._runtime.linear_algebra import solve_upper
 from exactshap.solvers.sampled._frontier import Sets
-from exactshap.solvers.sampled._sampling import row_weights, stratum_weights
+from exactshap.solvers.sampled._sampling import row_weights, sizes_of, stratum_weights
 
 # Fraction of a row's weight that the other rows predict, below which they do not determine it
 UNTOLD = 1e-8
 # |R_jj| below this fraction of the largest: the columns do not determine the coefficients
 SINGULAR = 1e-10
+TINIEST = 1e-300
+ALIKE_DIGITS = 9  # relative difference below which two answers are equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +109,18 @@ def fit_polynomial(
             moves = q @ influence
             unseen = 1.0 - 1.0 / np.maximum(inverse_rates, 1.0)[:, None]  # of each row's stratum, 1 - n_s / C(d, s)
             left_out = _left_out(q, residual)
-            std_error = _jackknife(left_out, np.sqrt(unseen) * moves, mirrored=mirrored)
+            variance = _jackknife(left_out, np.sqrt(unseen) * moves, mirrored=mirrored)
+            variance += (unseen * moves**2).T @ (root**2 * _surprises(targets, masks, n / width, paired=paired))
             errors = (left_out**2).sum(axis=0) / n
             # Divided by the root of the weights, residuals are in units of the target again
             worst = np.abs(left_out / root).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), 1e-300)
             # A row of leverage 1 is always fitted exactly, so its residual shows nothing
-            if (_leverage(q) > 1.0 - UNTOLD).any():
+            blind = _leverage(q) > 1.0 - UNTOLD
+            if blind.any():
                 worst = np.full_like(worst, np.inf)
+            if (blind & (unseen[:, 0] > 0.0)).any():
+                variance, errors = np.full_like(variance, np.inf), np.full_like(errors, np.inf)
+            std_error = np.sqrt(variance)
             return PolynomialFit(base + shares_left @ rest, std_error, errors, width, p, root * moves, unseen[:, 0], worst)
     rest, _, rank, _ = lstsq(matrix, right, check_finite=False)
     unknown = np.full((len(shares), right.shape[1]), np.inf)
@@ -131,7 +138,7 @@ def _leverage(q: np.ndarray) -> np.ndarray:
 
 
 def _jackknife(left_out: np.ndarray, moves: np.ndarray, *, mirrored: bool) -> np.ndarray:
-    r"""Return standard errors of the values: leaving row i out moves them by :math:`B^\top q_i` (``moves``) times its residual then.
+    r"""Return variances of the values: leaving row i out moves them by :math:`B^\top q_i` (``moves``) times its residual then.
 
     Rows of strata that are enumerated almost completely count less: 1 - n_s / C(d, s).
     """
@@ -140,7 +147,25 @@ def _jackknife(left_out: np.ndarray, moves: np.ndarray, *, mirrored: bool) -> np
     if mirrored:
         # Complements are left out together, so their moves are added before they are squared
         moved = moved[: n // 2] + moved[n // 2 :]
-    return np.asarray(np.sqrt((moved**2).sum(axis=0)))
+    return np.asarray((moved**2).sum(axis=0))
+
+
+def alike(answers: np.ndarray) -> np.ndarray:
+    """Return the probability (n_outputs,) that two of the answers (n_rows, n_outputs) are the same."""
+    rounded = np.round(answers / np.maximum(np.abs(answers).max(axis=0), TINIEST), ALIKE_DIGITS)
+    times = [np.unique(column, return_counts=True)[1] for column in rounded.T]
+    n = len(answers)
+    return np.array([(some * (some - 1)).sum() / max(n * (n - 1), 1) for some in times])
+
+
+def _surprises(targets: np.ndarray, masks: np.ndarray, rows_a_column: float, *, paired: bool) -> np.ndarray:
+    """Return the squared error (n_rows, n_outputs) of rows whose answers repeat, so that luck may have predicted them.
+
+    See ``_correction``, with the coefficients in place of the relevances.
+    """
+    sizes = sizes_of(masks, paired=paired)
+    luck = alike(targets) ** max(rows_a_column - 1.0, 0.0)
+    return np.asarray(luck * (targets**2).mean(axis=0) / (np.bincount(sizes)[sizes][:, None] + 1.0))
 
 
 def odd_shares(n_players: int, sets: Sets) -> np.ndarray:
