@@ -289,6 +289,7 @@ def test_named_special_cases_are_what_they_say():
         )
 
 
+@pytest.mark.filterwarnings("ignore:All sampled coalitions had the same answer")
 @pytest.mark.parametrize("constant", [0.0, -3.5])
 @pytest.mark.parametrize("estimator", ["auto", "polynomial", "unbiased"])
 def test_constant_games_have_zero_values(constant, estimator):

@@ -256,3 +256,11 @@ def test_coalitions_that_fix_a_coefficient_alone_show_no_error():
     with pytest.warns(ExplanationWarning, match="fix a coefficient of the polynomial alone"):
         found = solve(game, method="regression", estimator="polynomial", polynomial_order=1, budget=8, random_state=0)
     assert np.isinf(found.std_error).all()
+
+
+@pytest.mark.parametrize("estimator", ["auto", "process", "polynomial", "unbiased"])
+def test_calls_with_one_answer_say_so(estimator):
+    game = OracleGame(lambda masks: 1.0 * (masks.sum(axis=1) == 3) * masks[:, 0] * masks[:, 1] * masks[:, 2], 12)
+    with pytest.warns(ExplanationWarning, match="had the same answer, so that values and standard errors are 0"):
+        found = solve(game, method="regression", estimator=estimator, budget=60, random_state=0)
+    assert ", all with the same answer)" in found.method

@@ -23,6 +23,7 @@ UNTOLD = 1e-8
 # |R_jj| below this fraction of the largest: the columns do not determine the coefficients
 SINGULAR = 1e-10
 TINIEST = 1e-300
+FITTED = 1e-10  # relative residual that counts as rounding
 ALIKE_DIGITS = 9  # relative difference below which two answers are equal
 
 
@@ -110,7 +111,10 @@ def fit_polynomial(
             unseen = 1.0 - 1.0 / np.maximum(inverse_rates, 1.0)[:, None]  # of each row's stratum, 1 - n_s / C(d, s)
             left_out = _left_out(q, residual)
             variance = _jackknife(left_out, np.sqrt(unseen) * moves, mirrored=mirrored)
-            variance += (unseen * moves**2).T @ (root**2 * _surprises(targets, masks, n / width, paired=paired))
+            luck = alike(targets) ** max(n / width - 1.0, 0.0)
+            if n < 2 * width - 1:  # so few rows are fitted exactly by many games
+                luck = np.where((np.abs(left_out / root) <= FITTED * np.abs(targets).max(axis=0)).all(axis=0), 1.0, luck)
+            variance += (unseen * moves**2).T @ (root**2 * _surprises(luck, targets, masks, paired=paired))
             errors = (left_out**2).sum(axis=0) / n
             # Divided by the root of the weights, residuals are in units of the target again
             worst = np.abs(left_out / root).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), 1e-300)
@@ -158,13 +162,12 @@ def alike(answers: np.ndarray) -> np.ndarray:
     return np.array([(some * (some - 1)).sum() / max(n * (n - 1), 1) for some in times])
 
 
-def _surprises(targets: np.ndarray, masks: np.ndarray, rows_a_column: float, *, paired: bool) -> np.ndarray:
-    """Return the squared error (n_rows, n_outputs) of rows whose answers repeat, so that luck may have predicted them.
+def _surprises(luck: np.ndarray, targets: np.ndarray, masks: np.ndarray, *, paired: bool) -> np.ndarray:
+    """Return the squared error (n_rows, n_outputs) of rows that were predicted by luck, with the probability ``luck``.
 
     See ``_correction``, with the coefficients in place of the relevances.
     """
     sizes = sizes_of(masks, paired=paired)
-    luck = alike(targets) ** max(rows_a_column - 1.0, 0.0)
     return np.asarray(luck * (targets**2).mean(axis=0) / (np.bincount(sizes)[sizes][:, None] + 1.0))
 
 

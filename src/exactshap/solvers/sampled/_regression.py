@@ -234,10 +234,29 @@ def _finish(estimate: Part, game: Game, problem: RegressionProblem) -> Solution:
     values, calls = estimate.values, len(problem.calls.places)
     if problem.semivalue.is_efficient(problem.order):  # rounding, or the error of an unconstrained estimate
         values = values + (problem.total - values.sum(axis=0)) * _shares(estimate, problem.order)
-    method = f"regression ({estimate.method}, {calls} calls)"
+    alike = _are_alike(problem)
+    method = f"regression ({estimate.method}, {calls} calls{', all with the same answer' if alike else ''})"
     whole = replace(estimate, values=values, method=method, scale=problem.magnitude)
     is_single = game.single_output
     return whole.finish(game.n_players, problem.semivalue, problem.order, single_output=is_single, n_evaluations=calls)
+
+
+def _are_alike(problem: RegressionProblem) -> bool:
+    """Say whether all calls had the same answer, and warn if there are others: no error bar knows what they would say."""
+    answers = problem.calls.table()
+    if len(answers) == 2**problem.n_players or np.any(answers != answers[0]):
+        return False
+    import warnings
+
+    from exactshap.errors import ExplanationWarning
+
+    text = message(
+        "All sampled coalitions had the same answer, so that values and standard errors are 0",
+        f"Got {len(answers)} calls of {problem.n_players} players",
+        "Pass a larger budget=, if the function differs somewhere",
+    )
+    warnings.warn(text, ExplanationWarning, stacklevel=5)
+    return True
 
 
 def _shares(estimate: Part, order: int) -> np.ndarray:
