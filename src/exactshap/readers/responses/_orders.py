@@ -26,11 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, message
+from exactshap._runtime.checks import checked_generator
 
 # Orders of players as places (n_background, n_orders, n_players) -> scores (n_background, n_scores, n_orders, n_players + 1)
 Along = Callable[[np.ndarray], np.ndarray]
@@ -62,7 +61,7 @@ def sample_orders(
     ``exact (n_players, n_scores)`` are the values of the scores themselves.
     """
     n_players, n_scores = exact.shape
-    rng = _generator(seed)
+    rng = checked_generator(seed)
     # Of all background rows at a time, so that the slopes are those of all
     step = max(LEAST_PAIRS, CHUNK_SCORES // (2 * len(weights) * n_scores * (n_players + 1)))
 
@@ -109,14 +108,6 @@ class _Means:
         """Return the variance of :meth:`mean` over the orders of each background row."""
         spread = np.maximum(self._squares - self._sums**2 / self._n_pairs, 0.0) / (self._n_pairs * (self._n_pairs - 1))
         return np.einsum("zoj,z->jo", spread, weights**2)
-
-
-def _generator(seed: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        text = "The 'random_state' parameter must be None, an int >= 0 or a numpy Generator"
-        raise InputError(message(text, f"Got {seed!r}")) from None
 
 
 def _orders(rng: np.random.Generator, shape: tuple[int, int, int]) -> np.ndarray:

@@ -31,9 +31,9 @@ from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Part, Solution, choose, n_calls, player_sets, seconds_besides_calls
 
 OPTIONS = ("budget", "tol", "random_state")
-# benchmarks/bench_probabilities.py: relative squared errors of 2e-4 for 30 columns, of 7e-4 for 100
-DEFAULT_BUDGET = 512
-# Pairs of an order and its reverse, over all background rows: relative squared errors of 3e-5 for any number of columns
+DEFAULT_BUDGET = 512  # coalitions of a regression
+# Pairs of an order and its reverse, over all background rows (benchmarks/bench_probabilities.py): relative squared errors of 3e-5 for
+# any number of columns
 DEFAULT_PAIRS = 4096
 ORDERS = "orders of the players"
 TIMED_PAIRS = 4  # of each background row
