@@ -67,6 +67,13 @@ class LinearParts:
         return outputs_of(chosen, single, values if self.link is None else self.link(values))
 
 
+def is_logistic(model: Model) -> bool:
+    """Say whether a linear classifier has probabilities that are a known function of its scores."""
+    name = sklearn_name(model)
+    logistic = name in ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
+    return logistic or (name == "SGDClassifier" and model.loss == "log_loss")
+
+
 def response_of(model: Model) -> Response:
     """Return the second class's probability, or a generalised linear model's mean."""
     from exactshap.readers.responses import Response, no_response, probabilities, probability
@@ -74,13 +81,10 @@ def response_of(model: Model) -> Response:
     parts = linear_parts(model)
     if not hasattr(model, "classes_"):
         return Response(None if parts.link is None else "exponential", OwnCall("predict"), "target")
-    name = sklearn_name(model)
-    logistic = name in ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
-    one_by_one = name == "SGDClassifier" and model.loss == "log_loss"
-    if not (logistic or one_by_one):
+    if not is_logistic(model):
         raise no_response(model, f"Its score is a {parts.unit}")
     if len(parts.output_names) > 1:
-        return probabilities("one-vs-rest" if one_by_one else "softmax")
+        return probabilities("one-vs-rest" if sklearn_name(model) == "SGDClassifier" else "softmax")
     return probability(parts.output_names[0])
 
 

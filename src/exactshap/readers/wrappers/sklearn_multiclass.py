@@ -14,16 +14,13 @@ from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table
 from exactshap.readers import Reader, Request, fitted_names, nameless, select_outputs, sklearn_name
 from exactshap.readers import read as read_any
-from exactshap.readers.additive import AdditiveReader, read_side_by_side, with_response
+from exactshap.readers.additive import AdditiveReader, is_logistic, read_side_by_side, with_response
 from exactshap.readers.kernel_machines import KernelReader, merge
 from exactshap.readers.wrappers._sum import Member, SumReader, name_of_sum, read_member
 from exactshap.readers.wrappers.sklearn_sums import request_of_sum
 
 if TYPE_CHECKING:
     from exactshap.readers.responses import Response
-
-# Classifiers whose probability is the logistic function of their decision function
-LOGISTIC = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -39,10 +36,7 @@ def _has_probabilities(model: Model) -> bool:
     """Say whether each part is a linear model whose probability is the logistic function of its score."""
     if sklearn_name(model) != "OneVsRestClassifier" or model.multilabel_:
         return False
-    return all(
-        sklearn_name(part) in LOGISTIC or (sklearn_name(part) == "SGDClassifier" and part.loss == "log_loss")
-        for part in model.estimators_
-    )
+    return all(map(is_logistic, model.estimators_))
 
 
 def _probabilities(model: Model) -> Response:
