@@ -171,7 +171,8 @@ def test_a_function_is_heard_of_within_a_row_and_what_asks_for_less_is_said_firs
     text = said(monkeypatch, lambda: Explainer(lazy, WIDE[:10], progress=True)(WIDE[10:11]))
     first, *lines = re.split(r"[\r\n]+", text[text.index("regression:") :])
     coalitions = "regression: 2,076 coalitions for each row, 10 background rows for each of them"
-    assert first == f"{coalitions}; budget=300 asks for fewer, tol= for as few as an error allows"
+    every = "budget=16384 for all of them, exactly: quicker where one takes less than 14 microseconds"
+    assert first == f"{coalitions}; budget=300 asks for fewer, tol= for as few as an error allows, {every}"
     assert text.count(first) == 1
     within = [
         line
@@ -193,6 +194,8 @@ def test_forecast_and_explanation_say_what_asks_for_less_also_where_nobody_watch
     assert "less" in explainer.plan(WIDE[:1])._repr_html_()
     told = explainer(WIDE[10:11]).facts()["evaluations"]
     assert re.fullmatch(r"2,\d\d\d: 2,\d\d\d coalitions a row; budget=300 or tol=\S+ asks for fewer", told)
+    wider = np.hstack([WIDE, WIDE[:, :3]])
+    assert str(Explainer(curved, wider[:5]).plan(wider[:1])).endswith("tol= for as few as an error allows")  # 2^17 are too many
     few = Explainer(curved, WIDE[:5], budget=300)
     assert "asks for fewer" not in str(few.plan(WIDE[:1]))
     assert few(WIDE[10:11]).facts()["evaluations"] == "300"

@@ -109,6 +109,8 @@ def test_the_choice_is_said_and_independent_of_rows():
         (8, 100, "shapley", 1, True),
         (12, 1000, "shapley", 1, True),
         (12, 100, "k-sii", 2, True),
+        (12, 64, "shapley", 1, True),
+        (12, 32, "shapley", 1, False),  # a sweep takes two thirds of a row of 4,096 coalitions
         (8, 1, "shapley", 1, False),  # nothing to sum up
         (20, 100, "shapley", 1, False),
         (18, 1000, "shapley", 1, False),

@@ -87,6 +87,14 @@ def test_tables_answer_a_row_with_the_bits_that_it_has_among_many(setting, index
             assert np.array_equal(getattr(few, name), getattr(many, name)[: len(few.full)]), name
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_rows_go_cell_by_cell_until_they_took_as_long_as_a_filling(order):
+    # a step of a row takes as long as three of a filling (CELL_BY_CELL_FRACTION)
+    engine = prepare_trees(random_trees(4, n_features=12, depth=10), [(j,) for j in range(12)]).tables
+    filled, _, one_row = engine.work(order)
+    assert engine.one_by_one_rows(order) == max(16.0, filled / (3.0 * one_row)) > 16.0
+
+
 @pytest.mark.parametrize("n_rows", [1, 3, 40])
 @pytest.mark.parametrize("players", [[(0,), (1,), (2,), (3,), (4,)], [(0, 3), (1,), (2, 4)]], ids=["columns", "groups"])
 @pytest.mark.parametrize("setting", ["covers", "background"])

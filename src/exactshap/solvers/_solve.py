@@ -168,9 +168,10 @@ def _check_settings(settings: dict[str, Any], method: str) -> None:
 
 
 METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "enumeration", "regression")
-# Players of an oracle that are enumerated without a budget. At 13 that is 8,192 calls where a sample has 2,074, and its regression takes
-# 0.45 s, as the 6,118 other calls do at 74 microseconds each: quicker functions are exact sooner, slower ones take at most 4 times as long.
-# At 14 it would be 8 times, and sooner only below 18 microseconds. A count of calls, so that the method depends on no machine.
+# Players of an oracle that are enumerated without a budget: 2^d calls are no more than four times those of a sample, 2 d + 2048. Exact
+# values are worth that much. A sample's own 0.2 s are as many calls as 2^13 has more of them where a call takes 33 microseconds; 2^14 would be
+# eight times a sample's calls. A count of calls, so that the method depends on no machine and no clock: who knows that a function is
+# quicker passes a budget, and a forecast says from which speed on.
 MAX_ENUMERATED_ORACLE = 13
 # squares of the pairs of calls that a process holds at once, each up to so many pairs: relevances are searched and places found among
 # them, then places alone, and more are only conditioned on; then those of both halves of the pairs, for sets of players

@@ -78,8 +78,9 @@ Status fill_folded(In<double, 3> b, In<double, 1> weights, int64_t n_low, Out<do
         fill_absent(factors, n_low, 1.0, low[z - start].data);
         fill_absent(factors + n_low, n_players - n_low, weights[z], high[z - start].data);
       }
-      high.slice(stop - start, ROWS).fill(0.0);
-      add_outer(high, low, out[term]);
+      const int64_t n_rows = stop - start, padded = (n_rows + LANES - 1) / LANES * LANES;
+      high.slice(n_rows, padded).fill(0.0);
+      add_outer(high.slice(0, padded), low, out[term]);
     }
   return Status::done;
 }

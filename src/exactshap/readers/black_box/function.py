@@ -394,6 +394,8 @@ def _checked_rows(background: Table) -> Table:
 
 
 SAMPLED = ("estimator", "surrogate", "polynomial_order", "frontier", "pairing", "sampling")
+# Players up to which all coalitions are offered, and what a sample of the usual size takes besides its calls (benchmarks/growth.py).
+MOST_OFFERED, SAMPLE_SECONDS = 16, 0.2
 # Seconds of a call from which on no larger batch of coalitions is timed.
 PATIENCE = 0.02
 
@@ -431,7 +433,20 @@ def calls_forecast(reader: Reader) -> Asks:
         return Asks(f"{reader.traits.model_name} is called until standard errors are below tol={options['tol']}", None)
     sentence = f"{method}: {coalitions:,.0f} coalitions for each row, {reader.traits.background.n_rows:,} background rows for each of them"
     chosen = options.get("budget") is not None or fewer >= coalitions or method == "enumeration"
-    return Asks(sentence, coalitions, "" if chosen else f"budget={fewer} asks for fewer, tol= for as few as an error allows")
+    return Asks(sentence, coalitions, "" if chosen else _advice(reader.traits.n_players, coalitions, fewer))
+
+
+def _advice(n_players: int, coalitions: float, fewer: int) -> str:
+    """Return what asks for fewer coalitions than a sample has, and for all of them where that may be quicker.
+
+    >>> _advice(14, 2076, 300).partition(", ")[2]
+    'tol= for as few as an error allows, budget=16384 for all of them, exactly: quicker where one takes less than 14 microseconds'
+    """
+    advice, every = f"budget={fewer} asks for fewer, tol= for as few as an error allows", 2**n_players
+    if n_players > MOST_OFFERED:
+        return advice
+    worth = 1e6 * SAMPLE_SECONDS / (every - coalitions)
+    return f"{advice}, budget={every} for all of them, exactly: quicker where one takes less than {worth:.0f} microseconds"
 
 
 def calls_memory(reader: Reader, cells: int, order: int) -> float:

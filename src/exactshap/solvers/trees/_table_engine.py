@@ -40,10 +40,12 @@ BLOCK_BYTES = 2**21
 # Numbers of players of all codes while they are made, and sums of one block.
 WORK_BYTES = 3.5 * 2**20
 # Rows that are answered cell by cell before tables are filled, at least: the first row of 100 to 1,000 boosted trees of depth 6 to 10
-# takes a half to a sixth of the time of a filling, sixteen rows as long; one of pairs at depth 10, 40 ms in place of 1.2 to 2.7 s.
+# takes a half to a sixth of the time of a filling; one of pairs at depth 10, 40 ms in place of 1.2 to 2.7 s.
 CELL_BY_CELL_ROWS = 16
-# Share of the steps of a filling that is spent on rows before tables are filled: a service's first ones do not wait.
-CELL_BY_CELL_FRACTION = 0.1
+# Share of the steps of a filling that is spent on rows before tables are filled: then both have taken as long, as one step of a row takes
+# as long as two to four of a filling (100 boosted trees of depth 3 to 10, orders 1 and 2, with and without a background). So few rows
+# take the quicker way, and those of a service, one by one, never more than twice as long as by the better of both.
+CELL_BY_CELL_FRACTION = 1.0 / 3.0
 # Costs of tables for sets of players, in look-ups of single players of half a nanosecond (benchmarks/growth.py: 0.8 and 1.2 ns).
 SET_LOOK_UP, SET_FILLING = 1.7, 2.4
 # Cells behind the last table, which the widest registers read and leave out.
