@@ -1,5 +1,7 @@
 """Probabilities and rates of boosted trees, against brute force with the model's own predict_proba and predict."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +19,8 @@ from sklearn.tree import DecisionTreeClassifier
 from exactshap import Explainer, explain, solve
 from exactshap.errors import BudgetError, ExplanationWarning, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.games import OracleGame
-from exactshap.readers.responses import sample_orders
+from exactshap.readers.responses import Orders, sample_orders
+from exactshap.readers.responses._orders import _moves
 from exactshap.trees import decisions, flatten, margin
 from exactshap.trees.ensemble import Hybrids
 from oracles import interventional_values
@@ -207,12 +210,12 @@ def test_margins_along_orders_are_those_of_each_coalition(missing):
     for outputs in (np.array([0, 1, 2] * 5, np.int32), np.full(15, -1, np.int32)):
         hybrids = Hybrids(trees, player[np.maximum(trees.feature, 0)], 3, table[:9], outputs)
         row = hybrids.row(table[100:101])
-        orders = RNG.permuted(np.broadcast_to(np.arange(3, dtype=np.int32), (9, 4, 3)), axis=2)
+        orders = RNG.permuted(np.tile(np.arange(3, dtype=np.int32), (9, 11, 1)), axis=2)
         along = hybrids.along_orders(row, orders, players)
-        assert along.shape == (9, 3, 4, 4)
-        for z, k, n in np.ndindex(9, 4, 4):
+        assert along.shape == (9, 3, 11, 4)
+        for z, k, n in np.ndindex(9, 11, 4):
             own = hybrids.margins(row, orders[z, k : k + 1] < n)[z, :, 0]
-            # Steps up and down instead of one sum of 15 leaves
+            # What each player moves in each tree, instead of one sum of 15 leaves
             np.testing.assert_allclose(
                 along[z, :, k, n], own, rtol=0, atol=60 * np.finfo(float).eps * np.abs(trees.value).max()
             )
@@ -333,7 +336,7 @@ def test_a_baseline_of_one_row_has_orders():
     rows, model = wide(13)
     exact = explain(model, rows[500:502], rows[:1], output="probability", value_function="baseline", budget=2**13)
     sampled = explain(model, rows[500:502], rows[:1], output="probability", value_function="baseline")
-    assert "8,192 orders of 13 players" in sampled.method
+    assert "12,288 orders of 13 players" in sampled.method
     assert ((sampled.values - exact.values) ** 2).sum() < 2e-4 * (exact.values**2).sum()
 
 
@@ -347,12 +350,38 @@ def along_of(value, n_players, n_background):
     return along
 
 
+def test_moves_are_the_mean_of_an_order_and_its_reverse():
+    n_players, n_pairs = 6, 5
+    worth = RNG.normal(size=(3, 2, 2**n_players))
+    places = next(Orders(0).chunks(3, n_pairs, n_players, n_pairs))
+    np.testing.assert_array_equal(np.sort(places, axis=2), np.tile(np.arange(n_players), (3, n_pairs, 1)))
+    both = np.concatenate([places, n_players - 1 - places], axis=1)
+    masks = both[:, :, None, :] < np.arange(n_players + 1)[:, None]
+    numbers = masks @ 2 ** np.arange(n_players)
+    moves = _moves(np.stack([[of_output[numbers[z]] for of_output in worth[z]] for z in range(3)]), places)
+    for z, o, k, j in np.ndindex(3, 2, n_pairs, n_players):
+        before = (places[z, k] < places[z, k, j]) @ 2 ** np.arange(n_players)
+        behind = (places[z, k] > places[z, k, j]) @ 2 ** np.arange(n_players)
+        own = worth[z, o]
+        mean = 0.5 * (own[before + 2**j] - own[before] + (own[behind + 2**j] - own[behind]))
+        assert moves[z, o, k, j] == mean
+
+
+def test_orders_are_those_of_the_seed_for_every_row_and_every_cut():
+    orders = Orders(3)
+    first, again = (np.concatenate(list(orders.chunks(4, 6, 5, 6)), axis=1) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, next(Orders(3).chunks(4, 6, 5, 6)))
+    assert [len(part[0]) for part in orders.chunks(4, 6, 5, 4)] == [4, 2]
+    assert (next(Orders(4).chunks(4, 6, 5, 6)) != first).any()
+
+
 def test_scores_without_interactions_have_no_slope():
     """They differ between orders by rounding, while their responses do not."""
     moves = RNG.normal(size=(3, 5))
     along = along_of(lambda z, masks: 1e3 + masks @ moves[z], 5, 3)
     exact = moves.mean(axis=0)[:, None]
-    sample = sample_orders(along, lambda scores: np.exp(scores - 1e3), np.full(3, 1 / 3), exact, 20, 0)
+    sample = sample_orders(along, lambda scores: np.exp(scores - 1e3), np.full(3, 1 / 3), exact, 20, Orders(0))
     assert np.abs(sample.slopes).max() < 1e-3
     rise = np.mean(np.exp(moves.sum(axis=1)) - 1.0)
     np.testing.assert_allclose(sample.values.sum() + (exact @ sample.slopes).sum(), rise, rtol=RESPONSE)
@@ -368,10 +397,28 @@ def test_a_player_that_no_order_moves_has_an_error():
 
     exact = solve(OracleGame(lambda masks: value(0, masks), 16), method="enumeration").values[:, None]
     weights = np.full(10, 0.1)
-    sample = sample_orders(along_of(value, 16, 10), np.tanh, weights, exact, 20, 0)
+    sample = sample_orders(along_of(value, 16, 10), np.tanh, weights, exact, 20, Orders(0))
     missed = np.abs(exact[-1] @ sample.slopes)
     assert sample.values[-1] == 0.0
     assert 0.1 * missed < np.sqrt(sample.variance[-1]) <= missed
+
+
+def test_orders_that_happen_to_agree_are_no_certainty():
+    """One background row moves the last player, in two pairs of orders by the same amount; its values still vary."""
+
+    def value(z, masks):
+        joined = masks[..., :6].all(axis=-1) & ~masks[..., 6:12].any(axis=-1)
+        own = masks[..., -1] * (1.0 + joined) if z == 3 else 0.0
+        return own + 3.0 * masks[..., :3].all(axis=-1) - 2.0 * masks[..., 2:6].all(axis=-1)
+
+    games = [partial(value, z) for z in range(10)]
+    exact = np.mean([solve(OracleGame(game, 14), method="enumeration").values for game in games], axis=0)[:, None]
+    sample = sample_orders(along_of(value, 14, 10), np.tanh, np.full(10, 0.1), exact, 2, Orders(0))
+    moved = along_of(value, 14, 10)
+    places = next(Orders(0).chunks(10, 2, 14, 2))
+    moves = _moves(moved(np.concatenate([places, 13 - places], axis=1)), places)
+    assert np.ptp(moves[3, 0, :, -1]) == 0.0  # as this test supposes
+    assert np.sqrt(sample.variance[-1]) > 1e-3
 
 
 def test_a_tolerance_out_of_reach_is_named():

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "../common/lanes.h"
 #include "linear.h"
 #include "routing.h"
 
@@ -168,7 +169,7 @@ Status sum_hybrids(HybridTrees trees, In<uint8_t, 1> row, In<uint8_t, 2> backgro
 }
 
 /// Coalitions of the first two players: one sum of four numbers adds to all of them.
-constexpr uint32_t LANES = 4;
+constexpr uint32_t CUBE_LANES = 4;
 constexpr int64_t MOST_BITS = 20;
 
 /// A node, the players in all coalitions that reach it, and those in none.
@@ -179,15 +180,15 @@ struct Cube {
 
 /// Add `value` to all coalitions of a cube in `to`, one number for each subset of `every`.
 EXACTSHAP_INLINE void add_to_cube(double value, const Cube& cube, uint32_t every, double* __restrict to) {
-  double lane[LANES];
-  for (uint32_t l = 0; l < LANES; l++) {
-    const uint32_t contradicts = (l & cube.absent) | (~l & cube.present & (LANES - 1));
+  double lane[CUBE_LANES];
+  for (uint32_t l = 0; l < CUBE_LANES; l++) {
+    const uint32_t contradicts = (l & cube.absent) | (~l & cube.present & (CUBE_LANES - 1));
     lane[l] = contradicts != 0 ? 0.0 : value;
   }
-  double* const first = to + (cube.present & ~(LANES - 1));
-  const uint32_t free = every & ~(cube.present | cube.absent) & ~(LANES - 1);
+  double* const first = to + (cube.present & ~(CUBE_LANES - 1));
+  const uint32_t free = every & ~(cube.present | cube.absent) & ~(CUBE_LANES - 1);
   for (uint32_t set = free;; set = (set - 1) & free) {
-    for (uint32_t l = 0; l < LANES; l++) first[set + l] += lane[l];
+    for (uint32_t l = 0; l < CUBE_LANES; l++) first[set + l] += lane[l];
     if (set == 0) break;
   }
 }
@@ -201,7 +202,7 @@ Status sum_all_hybrids(HybridTrees trees, In<uint8_t, 1> row, In<uint8_t, 2> bac
   const int64_t n_coalitions = out.size[2], n_outputs = out.size[1];
   EXACTSHAP_REQUIRE(trees.fit(bit.size[0]) && row.size[0] == trees.left.size[0] && background.size[1] == row.size[0]);
   EXACTSHAP_REQUIRE(out.size[0] == background.size[0] && n_outputs == trees.value.size[1]);
-  EXACTSHAP_REQUIRE(n_coalitions >= LANES && n_coalitions <= int64_t(1) << MOST_BITS && (n_coalitions & (n_coalitions - 1)) == 0);
+  EXACTSHAP_REQUIRE(n_coalitions >= CUBE_LANES && n_coalitions <= int64_t(1) << MOST_BITS && (n_coalitions & (n_coalitions - 1)) == 0);
   for (int64_t p = 0; p < bit.size[0]; p++) EXACTSHAP_REQUIRE(bit[p] >= 0 && int64_t(1) << bit[p] < n_coalitions);
   auto stack = context.empty<Cube>(trees.largest() + 1);
   if (context.failed()) return Status::no_memory;
@@ -268,84 +269,107 @@ EXACTSHAP_INLINE int64_t find_forks(int64_t root, const HybridTrees& trees, cons
   return n;
 }
 
-/// Add a leaf's value to the steps (n_orders, n_steps + 1) of the prefixes first to last - 1 of each order, if there are any.
-EXACTSHAP_INLINE void add_steps(double value, const int32_t* __restrict first, const int32_t* __restrict last, int64_t n_orders,
-                                int64_t width, double* __restrict steps) {
-  for (int64_t order = 0; order < n_orders; order++) {
-    const double some = first[order] < last[order] ? value : 0.0;
-    steps[order * width + first[order]] += some;
-    steps[order * width + last[order]] -= some;
+constexpr int64_t LANES = int64_t(sizeof(Widest) / sizeof(double));  // orders side by side
+
+/// What a fork knows of some orders: the prefixes first <= k < last of each that reach it, and the margins of its tree at the first and at
+/// the last of them. Numbers of prefixes are doubles, so that they are compared in the lanes of the margins.
+struct Prefixes {
+  Widest first, last, value_first, value_last;
+};
+
+/// Where a fork leads to with its player, or without: a fork, or a leaf, which has one value at all prefixes.
+struct Way {
+  Prefixes* fork;  // nullptr at a leaf
+  Widest value;
+  EXACTSHAP_INLINE Widest first(int64_t v) const { return fork != nullptr ? fork[v].value_first : value; }
+  EXACTSHAP_INLINE Widest last(int64_t v) const { return fork != nullptr ? fork[v].value_last : value; }
+};
+
+/// Say which prefixes go on to the forks below: those up to the entrance of the fork's player are without it.
+EXACTSHAP_INLINE void split(const Widest* enters, const Prefixes* at, Prefixes* present, Prefixes* absent, int64_t n_vectors) {
+  for (int64_t v = 0; v < n_vectors; v++) {
+    const Widest enter = enters[v], first = at[v].first, last = at[v].last;
+    if (present != nullptr) {
+      present[v].first = first > enter ? first : enter;
+      present[v].last = last;
+    }
+    if (absent != nullptr) {
+      absent[v].first = first;
+      absent[v].last = last < enter ? last : enter;
+    }
   }
 }
 
-/// Add the margins of the hybrids along orders of the players to `out (n_background, n_outputs, n_orders, n_steps)`.
+/// Write the margins at a fork's first and last prefix, and add what its player moves by entering between them to `moved (n_vectors,)`.
+EXACTSHAP_INLINE void join(const Widest* enters, Prefixes* at, Way present, Way absent, int64_t n_vectors, Widest* moved) {
+  const Widest zero = {};
+  for (int64_t v = 0; v < n_vectors; v++) {
+    const auto is_after = enters[v] > at[v].first, is_before = enters[v] < at[v].last;
+    const Widest with = present.first(v), without = absent.last(v);
+    moved[v] += is_after & is_before ? with - without : zero;
+    at[v].value_first = is_after ? absent.first(v) : with;
+    at[v].value_last = is_before ? present.last(v) : without;
+  }
+}
+
+/// Write the margins of the hybrids along orders of the players to `out (n_background, n_outputs, n_orders, n_steps)`.
 ///
 /// The player at `place (n_background, n_players, n_orders)` p is in the first k of an order where p < k < n_steps; players that no
-/// node tells apart have place 0. The hybrids of all prefixes of an order that go one way at the forks above are prefixes first to
-/// last - 1: a leaf is added as a step up at the first and a step down behind the last, and the steps are summed up at the end.
+/// node tells apart have place 0. A fork is reached by prefixes first <= k < last. Where its player enters between them, the margin moves
+/// from that of the last prefix without the player to that of the first one with it; all else that moves it are the forks below.
 Status sum_along_orders(HybridTrees trees, In<uint8_t, 1> row, In<uint8_t, 2> background, In<int32_t, 3> place, Out<double, 4> out,
                         Context& context) {
   const int64_t n_background = background.size[0], n_outputs = out.size[1], n_orders = out.size[2], n_players = place.size[1];
-  const int64_t n_steps = out.size[3], width = n_steps + 1, most = trees.largest() + 1;
+  const int64_t n_steps = out.size[3], n_vectors = (n_orders + LANES - 1) / LANES, most = trees.largest() + 1;
   EXACTSHAP_REQUIRE(trees.fit(n_players) && row.size[0] == trees.left.size[0] && background.size[1] == row.size[0]);
   EXACTSHAP_REQUIRE(out.size[0] == n_background && place.size[0] == n_background && place.size[2] == n_orders);
   EXACTSHAP_REQUIRE(n_outputs == trees.value.size[1] && n_steps > 0 && trees.left.size[0] < int64_t(1) << 31);
   auto forks = context.empty<Fork>(most);
   auto node = context.empty<int64_t>(most);
-  auto first = context.empty<int32_t>((most + 1) * n_orders), last = context.empty<int32_t>((most + 1) * n_orders);
-  auto steps = context.empty<double>(n_outputs * n_orders * width);
+  auto enters = context.empty<Widest>(n_players * n_vectors), moved = context.empty<Widest>(n_outputs * n_players * n_vectors);
+  auto prefixes = context.empty<Prefixes>(most * n_vectors);
   if (context.failed()) return Status::no_memory;
+  const Widest zero = {};
+  for (int64_t v = 0; v < n_vectors; v++) prefixes[v] = {zero, zero + double(n_steps), zero, zero};  // of all roots
+  for (int64_t v = 0; v < n_players * n_vectors; v++) enters[v] = zero;
   for (int64_t i = 0; i < n_background; i++) {
-    for (int64_t c = 0; c < n_outputs * n_orders * width; c++) steps[c] = 0.0;
-    for (int64_t p = 0; p < n_players; p++)
-      for (int64_t order = 0; order < n_orders; order++)
+    for (int64_t v = 0; v < n_outputs * n_players * n_vectors; v++) moved[v] = zero;
+    for (int64_t p = 0; p < n_players; p++) {
+      for (int64_t order = 0; order < n_orders; order++) {
         EXACTSHAP_REQUIRE(place[i][p][order] >= 0 && place[i][p][order] < n_steps);
+        enters[p * n_vectors + order / LANES][order % LANES] = double(place[i][p][order]) + 1.0;
+      }
+    }
     for (int64_t k = 0; k < trees.n_trees(); k++) {
       if (context.interrupted()) return Status::interrupted;
       const int64_t root = trees.tree_start[k], only = trees.tree_output[k];
       if (root == trees.tree_start[k + 1]) continue;
-      const int64_t from = only < 0 ? 0 : only, to = only < 0 ? n_outputs : only + 1;
-      const auto add = [&](int64_t leaf, const int32_t* begin, const int32_t* end) {
-        for (int64_t o = from; o < to; o++)
-          add_steps(trees.value[leaf][o], begin, end, n_orders, width, steps.data + o * n_orders * width);
-      };
-      for (int64_t order = 0; order < n_orders; order++) {
-        first[order] = 0;
-        last[order] = int32_t(n_steps);
-      }
-      int32_t* const between = last.data + most * n_orders;  // where the player enters, of the fork at hand
       const int64_t n_forks = find_forks(root, trees, row.data, background[i].data, forks.data, node.data);
-      if (n_forks == 0) add(~node[0], first.data, last.data);
+      const auto below = [&](int32_t next) { return next < 0 ? nullptr : prefixes.data + next * n_vectors; };
       for (int64_t f = 0; f < n_forks; f++) {
         const Fork fork = forks[f];
-        const int32_t* const places = place[i][fork.player].data;
-        const int32_t *const begin = first.data + f * n_orders, *const end = last.data + f * n_orders;
-        // Absent from prefixes up to its place, present in the longer ones
-        int32_t* const present = fork.present < 0 ? first.data + most * n_orders : first.data + fork.present * n_orders;
-        int32_t* const absent = fork.absent < 0 ? between : last.data + fork.absent * n_orders;
-        for (int64_t order = 0; order < n_orders; order++) {
-          const int32_t enters = places[order] + 1;
-          present[order] = begin[order] > enters ? begin[order] : enters;
-          absent[order] = end[order] < enters ? end[order] : enters;
+        if (fork.present < 0 && fork.absent < 0) continue;
+        split(enters.data + fork.player * n_vectors, below(int32_t(f)), below(fork.present), below(fork.absent), n_vectors);
+      }
+      int64_t leaf = n_forks == 0 ? node[0] : 0;  // without any player
+      while (leaf >= 0) leaf = forks[leaf].absent;
+      for (int64_t o = only < 0 ? 0 : only; o < (only < 0 ? n_outputs : only + 1); o++) {
+        const auto way = [&](int32_t next) { return Way{below(next), zero + (next < 0 ? trees.value[~next][o] : 0.0)}; };
+        for (int64_t f = n_forks - 1; f >= 0; f--) {
+          const Fork fork = forks[f];
+          Widest* const to = moved.data + (o * n_players + fork.player) * n_vectors;
+          join(enters.data + fork.player * n_vectors, below(int32_t(f)), way(fork.present), way(fork.absent), n_vectors, to);
         }
-        if (fork.present < 0)
-          add(~fork.present, present, end);
-        else
-          memcpy(last.data + fork.present * n_orders, end, n_orders * sizeof(int32_t));
-        if (fork.absent < 0)
-          add(~fork.absent, begin, absent);
-        else
-          memcpy(first.data + fork.absent * n_orders, begin, n_orders * sizeof(int32_t));
+        for (int64_t order = 0; order < n_orders; order++) out[i][o][order][0] += trees.value[~leaf][o];
       }
     }
     for (int64_t o = 0; o < n_outputs; o++) {
       for (int64_t order = 0; order < n_orders; order++) {
-        const double* const of_order = steps.data + (o * n_orders + order) * width;
-        double sum = 0.0;
-        for (int64_t k = 0; k < n_steps; k++) {
-          sum += of_order[k];
-          out[i][o][order][k] += sum;
-        }
+        double* const along = out[i][o][order].data;
+        const Widest* const of_order = moved.data + o * n_players * n_vectors + order / LANES;
+        for (int64_t p = 0; p < n_players; p++)
+          if (place[i][p][order] + 1 < n_steps) along[place[i][p][order] + 1] += of_order[p * n_vectors][order % LANES];
+        for (int64_t step = 1; step < n_steps; step++) along[step] += along[step - 1];
       }
     }
   }

@@ -17,6 +17,7 @@ from exactshap.readers.responses._links import no_response as no_response
 from exactshap.readers.responses._links import probabilities as probabilities
 from exactshap.readers.responses._links import probability as probability
 from exactshap.readers.responses._orders import Along as Along
+from exactshap.readers.responses._orders import Orders as Orders
 from exactshap.readers.responses._orders import sample_orders as sample_orders
 from exactshap.readers.responses._piecewise import PiecewiseReader as PiecewiseReader
 from exactshap.readers.responses._reader import ALL_COALITIONS as ALL_COALITIONS

@@ -9,9 +9,15 @@ scores themselves, whose mean is the exact :math:`\phi_j(m)`,
 .. math:: \hat\phi_j = B\, \phi_j(m) + \sum_z w_z \frac1K \sum_k (D_{jzk} - B M_{jzk}), \qquad
     \hat V_j = \sum_z w_z^2 \frac{1}{K (K - 1)} \sum_k (R_{jzk} - \bar R_{jz})^2, \quad R = D - B M
 
-is unbiased for fixed slopes B, and :math:`\hat V` its variance without bias. B minimises :math:`\sum_j \hat V_j` of the first orders. A player that
-few orders move may have no variance at all in a sample. What its scores miss of their known mean, :math:`m_j`, says so: with the share of the squares that B leaves
-over, the squared error is at least
+is unbiased for fixed slopes B, and :math:`\hat V` its variance without bias. B minimises :math:`\sum_j \hat V_j` of the first orders.
+
+A player that few orders and background rows move may have hardly any variance in a sample, by chance. Its :math:`\hat V_j` is joined, as two degrees of
+freedom, with what players vary by on average of their squares Q; its own degrees are those of the rows that move it [3]_:
+
+.. math:: \frac{\nu_j \hat V_j + 2 r Q_j}{\nu_j + 2}, \qquad Q_j = \sum_z q_{jz}, \quad q_{jz} = w_z^2 \frac1K \sum_k D_{jzk}^2, \qquad
+    \nu_j = (K - 1) \frac{Q_j^2}{\sum_z q_{jz}^2}, \quad r = \frac{\sum_k \hat V_k}{\sum_k Q_k}
+
+And what its scores miss of their known mean, :math:`m_j`, says more: with the share of the squares that B leaves over, the squared error is at least
 
 .. math:: \frac{\sum_k \hat V_k}{\sum_k \hat V_k(B M)} m_j^2, \qquad m_j = B \Bigl(\sum_z w_z \frac1K \sum_k M_{jzk} - \phi_j(m)\Bigr).
 
@@ -20,23 +26,29 @@ References
 .. [1] Strumbelj & Kononenko (2014). Explaining prediction models and individual predictions with feature contributions.
    Knowledge and Information Systems 41: random pairs of an order and a row.
 .. [2] Mitchell et al. (2022). Sampling permutations for Shapley value estimation. JMLR 23, section 4.1: orders and their reverses.
+.. [3] Satterthwaite (1946). An approximate distribution of estimates of variance components. Biometrics Bulletin 2: degrees of freedom of a sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._native import kernel
 from exactshap._runtime.checks import checked_generator
 
 # Orders of players as places (n_background, n_orders, n_players) -> scores (n_background, n_scores, n_orders, n_players + 1)
 Along = Callable[[np.ndarray], np.ndarray]
 RIDGE = 1e-6  # of the squares of what players move: far less than their variance where the control variate helps
 TINIEST = 1e-300
+PRIOR_FREEDOM = 2.0  # of the variance that players have on average: nothing beside the hundreds that a default sample has
 LEAST_PAIRS = 2  # of each background row: a variance needs two
 CHUNK_SCORES = 2**20  # at a time: 8 MiB
+
+# src/native/responses/orders.cpp
+fill_moves = kernel("responses.fill_moves(values, place, out)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,38 +60,59 @@ class OrderSample:
     slopes: np.ndarray
 
 
+class Orders:
+    """Draw random orders of players: the same ones for every row, as places of the players."""
+
+    def __init__(self, seed: object) -> None:
+        self._seed, self._kept = seed, dict[tuple[int, ...], np.ndarray]()
+
+    def chunks(self, n_background: int, n_pairs: int, n_players: int, step: int) -> Iterator[np.ndarray]:
+        """Yield ``n_pairs`` orders for each background row, ``(n_background, n_some, n_players)`` with at most ``step`` at a time."""
+        shape = n_background, n_pairs, n_players
+        if n_pairs <= step and shape in self._kept:
+            yield self._kept[shape]
+            return
+        rng = checked_generator(self._seed)
+        for start in range(0, n_pairs, step):
+            players = np.tile(np.arange(n_players, dtype=np.int32), (n_background, min(step, n_pairs - start), 1))
+            places = rng.permuted(players, axis=2)
+            if n_pairs <= step:
+                self._kept = {shape: places}
+            yield places
+
+
 def sample_orders(
     along: Along,
     respond: Callable[[np.ndarray], np.ndarray],
     weights: np.ndarray,
     exact: np.ndarray,
     n_pairs: int,
-    seed: object,
+    orders: Orders,
 ) -> OrderSample:
     """Return the mean differences along ``n_pairs`` orders and their reverses for each background row, and their variance.
 
     ``exact (n_players, n_scores)`` are the values of the scores themselves.
     """
     n_players, n_scores = exact.shape
-    rng = checked_generator(seed)
     # Of all background rows at a time, so that the slopes are those of all
     step = max(LEAST_PAIRS, CHUNK_SCORES // (2 * len(weights) * n_scores * (n_players + 1)))
-
-    def chunk(start: int) -> tuple[np.ndarray, np.ndarray]:
-        forwards = _orders(rng, (len(weights), min(step, n_pairs - start), n_players))
+    left, fitted, sizes, slopes = _Means(n_pairs), _Means(n_pairs), np.zeros(()), None
+    for forwards in orders.chunks(len(weights), n_pairs, n_players, step):
         scores = along(np.concatenate([forwards, n_players - 1 - forwards], axis=1))
-        return _differences(respond(scores), forwards), _differences(scores, forwards)
-
-    moved, moved_scores = chunk(0)
-    slopes = _slopes(moved, moved_scores, weights)
-    left, fitted = _Means(n_pairs), _Means(n_pairs)
-    for start in range(0, n_pairs, step):
-        if start > 0:
-            moved, moved_scores = chunk(start)
+        moved, moved_scores = _moves(respond(scores), forwards), _moves(scores, forwards)
+        if slopes is None:
+            slopes = _slopes(moved, moved_scores, weights)
         explained = np.einsum("zskj,so->zokj", moved_scores, slopes)
         left.add(moved - explained)
         fitted.add(explained)
+        sizes = sizes + np.einsum("zokj,z->zjo", moved**2, weights**2 / n_pairs)
+    assert slopes is not None
+    # A variance of few degrees of freedom may be small by chance.
+    size = sizes.sum(axis=0)
+    freedom = (n_pairs - 1) * size**2 / np.maximum((sizes**2).sum(axis=0), TINIEST)
     variance = left.variance(weights)
+    pooled = variance.sum(axis=0) / np.maximum(size.sum(axis=0), TINIEST) * size
+    variance = (freedom * variance + PRIOR_FREEDOM * pooled) / (freedom + PRIOR_FREEDOM)
     # The scores' own exact values show what the orders happened to miss, also of players that few of them moved.
     missed = (fitted.mean(weights) - exact @ slopes) ** 2
     share = variance.sum(axis=0) / np.maximum(fitted.variance(weights).sum(axis=0), TINIEST)
@@ -110,19 +143,11 @@ class _Means:
         return np.einsum("zoj,z->jo", spread, weights**2)
 
 
-def _orders(rng: np.random.Generator, shape: tuple[int, int, int]) -> np.ndarray:
-    """Return the places of the players in random orders."""
-    players = np.broadcast_to(np.arange(shape[2], dtype=np.int32), (shape[0] * shape[1], shape[2]))
-    return rng.permuted(players, axis=1).reshape(shape)
-
-
-def _differences(values: np.ndarray, forwards: np.ndarray) -> np.ndarray:
+def _moves(values: np.ndarray, forwards: np.ndarray) -> np.ndarray:
     """Return what each player moves, the mean of an order and its reverse: (n_background, n_outputs, n_pairs, n_players)."""
-    steps = np.diff(values, axis=3)
-    n_pairs = forwards.shape[1]
-    # The player at place p of an order is at place n - 1 - p of its reverse.
-    both = 0.5 * (steps[:, :, :n_pairs] + steps[:, :, n_pairs:, ::-1])
-    return np.take_along_axis(both, forwards[:, None], axis=3)
+    out = np.empty((*values.shape[:2], *forwards.shape[1:]))
+    fill_moves(np.ascontiguousarray(values, float), forwards, out)
+    return out
 
 
 def _slopes(moved: np.ndarray, moved_scores: np.ndarray, weights: np.ndarray) -> np.ndarray:

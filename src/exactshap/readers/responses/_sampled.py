@@ -25,16 +25,16 @@ from exactshap.frames import Table
 from exactshap.games import OracleGame, normalised_weights
 from exactshap.readers import Reader, Request, RowGames, solve_moving
 from exactshap.readers.responses._links import Response, link_of, steepest
-from exactshap.readers.responses._orders import CHUNK_SCORES, LEAST_PAIRS, Along, OrderSample, sample_orders
+from exactshap.readers.responses._orders import CHUNK_SCORES, LEAST_PAIRS, Along, Orders, OrderSample, sample_orders
 from exactshap.readers.responses._reader import CHUNK_VALUES, LinkedReader
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Part, Solution, choose, n_calls, player_sets, seconds_besides_calls
 
 OPTIONS = ("budget", "tol", "random_state")
 DEFAULT_BUDGET = 512  # coalitions of a regression
-# Pairs of an order and its reverse, over all background rows (benchmarks/bench_probabilities.py): relative squared errors of 3e-5 for
+# Pairs of an order and its reverse, over all background rows (benchmarks/bench_probabilities.py): relative squared errors of 2e-5 for
 # any number of columns
-DEFAULT_PAIRS = 4096
+DEFAULT_PAIRS = 6144
 ORDERS = "orders of the players"
 TIMED_PAIRS = 4  # of each background row
 # Pairs from which orders have smaller errors than a regression on the coalitions of as many scores (benchmarks/bench_probabilities.py)
@@ -144,15 +144,16 @@ class SampledResponse(LinkedReader):
             return Solution(Part.zeros(0, len(sets), *shape), sets)
         # phi(m) of all rows at once, which is exact.
         score = self.inner.solve(X, semivalue, order)
-        return Solution.join((self._row(X.take([i]), score, i, semivalue, order) for i in range(X.n_rows)), X.n_rows)
+        orders = Orders(self.options["random_state"])
+        return Solution.join((self._row(X.take([i]), score, i, semivalue, order, orders) for i in range(X.n_rows)), X.n_rows)
 
-    def _row(self, row: Table, score: Solution, i: int, semivalue: Semivalue, order: int) -> Solution:
+    def _row(self, row: Table, score: Solution, i: int, semivalue: Semivalue, order: int, orders: Orders) -> Solution:
         controlled, live = self._game(row)
         settings = {name: value for name, value in self.options.items() if value is not None}
         if self.hybrids.has_orders and len(live) <= self._enumerated_players:
             settings.pop("tol", None)  # all coalitions are exact
         if order == 1 and semivalue == find("shapley") and self._pairs(len(live)):
-            found = self._of_orders(row, controlled, live, score, i)
+            found = self._of_orders(row, controlled, live, score, i, orders)
             if found is not None:
                 return found
             settings.pop("tol")
@@ -176,9 +177,11 @@ class SampledResponse(LinkedReader):
         part = self._with_score(replace(found.part, method=method), game, game.slopes, score, i)
         return replace(found, part=part).as_batch()
 
-    def _of_orders(self, row: Table, game: ControlledGame, live: list[int], score: Solution, i: int) -> Solution | None:
+    def _of_orders(
+        self, row: Table, game: ControlledGame, live: list[int], score: Solution, i: int, orders: Orders
+    ) -> Solution | None:
         """Return the Shapley values of one row from orders of the players that matter; None if all coalitions are no more."""
-        sample, n_pairs = self._sample_orders(self.hybrids.along_orders(row, live), _of_scores(score, i)[live])
+        sample, n_pairs = self._sample_orders(self.hybrids.along_orders(row, live), _of_scores(score, i)[live], orders)
         if sample is None:
             return None
         n_background, shape = len(self._row_weights), (self.traits.n_players, self.traits.n_outputs)
@@ -198,13 +201,13 @@ class SampledResponse(LinkedReader):
         residual = part.full - part.empty - part.values.sum(axis=0)
         return Solution(part, player_sets(shape[0], 1), residual, n_evaluations).as_batch()
 
-    def _sample_orders(self, along: Along, exact: np.ndarray) -> tuple[OrderSample | None, int]:
+    def _sample_orders(self, along: Along, exact: np.ndarray, orders: Orders) -> tuple[OrderSample | None, int]:
         """Return the sample, and the pairs for each background row; ``tol`` makes as many as it needs."""
         tol, n_players = self.options.get("tol"), len(exact)
         n_pairs, calls = self._pairs(n_players), int(n_calls(n_players, self.options.get("budget"), "regression", tol))
         most = max(n_pairs, calls // (2 * n_players - 2))
         while True:
-            sample = self._sample(along, exact, n_pairs)
+            sample = self._sample(along, exact, n_pairs, orders)
             largest = float(np.sqrt(sample.variance.max(initial=0.0)))
             if tol is None or largest <= tol or n_pairs >= most:
                 break
@@ -217,9 +220,9 @@ class SampledResponse(LinkedReader):
             warnings.warn(message(text, got, "Pass a larger budget="), ExplanationWarning, stacklevel=2)
         return sample, n_pairs
 
-    def _sample(self, along: Along, exact: np.ndarray, n_pairs: int) -> OrderSample:
+    def _sample(self, along: Along, exact: np.ndarray, n_pairs: int, orders: Orders) -> OrderSample:
         respond = partial(_answered, self._respond)
-        return sample_orders(along, respond, self._row_weights, exact, n_pairs, self.options["random_state"])
+        return sample_orders(along, respond, self._row_weights, exact, n_pairs, orders)
 
     def _pairs(self, n_players: int) -> int:
         """Return the pairs of an order and its reverse for each background row, 0 where another way has smaller errors."""
@@ -318,7 +321,7 @@ class SampledResponse(LinkedReader):
         masks = np.random.default_rng(0).random((TIMED_COALITIONS, self.traits.n_players)) < 0.5
         if method == ORDERS and order == 1 and semivalue == find("shapley") and len(live) > 1:
             along, exact = self.hybrids.along_orders(row, live), np.zeros((len(live), self.inner.traits.n_outputs))
-            seconds = min(clocked(lambda: self._sample(along, exact, TIMED_PAIRS)) for _ in range(2))
+            seconds = min(clocked(lambda: self._sample(along, exact, TIMED_PAIRS, Orders(0))) for _ in range(2))
             seconds *= coalitions / (2.0 * TIMED_PAIRS * (self.traits.n_players - 1.0))
         elif method == "enumeration" and self.hybrids.every(row, live) is not None:
             seconds = min(clocked(lambda: self._all_coalitions(row, live)) for _ in range(2))
