@@ -43,7 +43,7 @@ from exactshap._runtime.checks import checked_generator
 Along = Callable[[np.ndarray], np.ndarray]
 RIDGE = 1e-6  # of the squares of what players move: far less than their variance where the control variate helps
 TINIEST = 1e-300
-PRIOR_FREEDOM = 2.0  # of the variance that players have on average: nothing beside the hundreds that a default sample has
+PRIOR_FREEDOM = 2.0  # of the variance that players have on average: little against the hundreds that a default sample has
 LEAST_PAIRS = 2  # of each background row: a variance needs two
 CHUNK_SCORES = 2**20  # at a time: 8 MiB
 
