@@ -250,7 +250,7 @@ MODELS: dict[str, Model] = {
         lambda: ensemble.HistGradientBoostingClassifier(max_iter=8, random_state=0), table="categories", target="three"
     ),
     "isolation forest": Model(lambda: ensemble.IsolationForest(n_estimators=6, random_state=0)),
-    "AdaBoost": Model(lambda: ensemble.AdaBoostRegressor(n_estimators=4, random_state=0)),
+    "AdaBoost": Model(lambda: Function(ensemble.AdaBoostRegressor(n_estimators=4, random_state=0), bound=True)),
     "XGBoost": Model(_xgboost("XGBRegressor"), library="xgboost"),
     "XGBoost, missing": Model(_xgboost("XGBRegressor"), table="missing", library="xgboost"),
     "XGBoost three classes": Model(_xgboost("XGBClassifier"), target="three", library="xgboost"),

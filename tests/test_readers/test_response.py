@@ -6,7 +6,7 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import AdaBoostRegressor, RandomForestClassifier, RandomForestRegressor, VotingRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, VotingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, Ridge, SGDClassifier, TweedieRegressor
 from sklearn.model_selection import GridSearchCV
@@ -429,7 +429,6 @@ def test_values_of_a_score_say_how_to_get_probabilities():
         VotingRegressor([("a", Ridge()), ("b", SVR())]),
         make_pipeline(StandardScaler(), SVR()),
         GaussianProcessRegressor(normalize_y=True),
-        AdaBoostRegressor(n_estimators=3, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )

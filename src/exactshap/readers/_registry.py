@@ -157,8 +157,6 @@ _NOT_ON_TABLES = (
 )  # they predict for objects of their library
 
 
-# Models that are no sum: their public method is explained as a function of the rows
-_AS_FUNCTION = {"sklearn.ensemble._weight_boosting.AdaBoostRegressor": "predict"}
 # Reasons why there is no reader: what a prediction is instead of a sum
 _NO_STRUCTURE = {
     "sklearn.ensemble._weight_boosting.AdaBoostRegressor": "Its prediction is a weighted median of trees",
@@ -289,19 +287,8 @@ def _read(model: Model, request: Request) -> Reader:
         return importlib.import_module("exactshap.readers.additive.structured").read(model, request)
     if callable(model):
         return importlib.import_module("exactshap.readers.black_box.function").read(model, request)
-    method = _AS_FUNCTION.get(f"{type(model).__module__}.{type(model).__qualname__}")
-    if method is None or request.background is None:
-        raise UnsupportedModelError(_unknown(model))
-    return _read_as_function(model, method, request)
-
-
-def _read_as_function(model: Model, method: str, request: Request) -> Reader:
-    """Explain a method of a model as a function, with a log line: exactly up to 13 players, else by sampling."""
-    require_fitted_at_all(model)
-    name = f"{type(model).__module__}.{type(model).__qualname__}"
-    do = f"Its {method} is explained as a function, sampled beyond 13 players"
-    warn(message(f"No exact reader for `{name}`", _NO_STRUCTURE[name], do), ExplanationWarning)
-    return read(getattr(model, method), request)
+    # Which of its methods is meant is for the user to say, and a library's model is never sampled unasked
+    raise UnsupportedModelError(_unknown(model))
 
 
 def _is_conditional(model: Model, known: type | None, value_function: str) -> bool:

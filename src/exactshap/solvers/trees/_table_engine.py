@@ -42,10 +42,11 @@ WORK_BYTES = 3.5 * 2**20
 # Rows that are answered cell by cell before tables are filled, at least: the first row of 100 to 1,000 boosted trees of depth 6 to 10
 # takes a half to a sixth of the time of a filling; one of pairs at depth 10, 40 ms in place of 1.2 to 2.7 s.
 CELL_BY_CELL_ROWS = 16
-# Share of the steps of a filling that is spent on rows before tables are filled: then both have taken as long, as one step of a row takes
-# as long as two to four of a filling (100 boosted trees of depth 3 to 10, orders 1 and 2, with and without a background). So few rows
-# take the quicker way, and those of a service, one by one, never more than twice as long as by the better of both.
-CELL_BY_CELL_FRACTION = 1.0 / 3.0
+# Share of the steps of a filling that is spent on rows before tables are filled: a service's first ones do not wait.
+CELL_BY_CELL_FRACTION = 0.1
+# Share of those steps that the rows of a first call may take: a step of a row takes as long as two to four of a filling (100 boosted
+# trees of depth 3 to 10, orders 1 and 2, with and without a background), so that either way is taken where it is quicker.
+FIRST_CALL_FRACTION = 1.0 / 3.0
 # Costs of tables for sets of players, in look-ups of single players of half a nanosecond (benchmarks/growth.py: 0.8 and 1.2 ns).
 SET_LOOK_UP, SET_FILLING = 1.7, 2.4
 # Cells behind the last table, which the widest registers read and leave out.
@@ -232,14 +233,17 @@ class TableEngine:
 
     def _go_cell_by_cell(self, n_rows: int, is_kept: bool, order: int) -> bool:
         """Say whether tables do not pay for so many rows, with earlier ones that were answered without tables."""
-        if is_kept:
-            self.answered[0] += n_rows
-        return bool((self.answered[0] if is_kept else n_rows) <= self.one_by_one_rows(order))
+        if not is_kept:
+            return n_rows <= self.one_by_one_rows(order)
+        self.answered[0] += n_rows
+        # Later calls do not wait until both have taken as long: their tables are there for all rows to come
+        is_first = self.answered[0] == n_rows
+        return self.answered[0] <= self.one_by_one_rows(order, FIRST_CALL_FRACTION if is_first else CELL_BY_CELL_FRACTION)
 
-    def one_by_one_rows(self, order: int) -> float:
-        """Return the number of rows to answer cell by cell, as the first rows of a service should not wait for tables."""
+    def one_by_one_rows(self, order: int, fraction: float = FIRST_CALL_FRACTION) -> float:
+        """Return the number of rows to answer cell by cell: a first call's, or all rows until a service gets its tables."""
         filled, _, one_row = self.work(order)
-        return max(CELL_BY_CELL_ROWS, CELL_BY_CELL_FRACTION * filled / max(one_row, 1.0))
+        return max(CELL_BY_CELL_ROWS, fraction * filled / max(one_row, 1.0))
 
     def _sweep_cells(
         self, columns: np.ndarray, tables: OrderTables, semivalue: Semivalue, order: int, measure: Handle, out: np.ndarray
