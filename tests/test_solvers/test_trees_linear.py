@@ -84,6 +84,21 @@ def test_indices_of_any_order(limit, index, order, definition):
     assert_close(values, [float(definition(v, 5, T)) for T in all_sets(5, order)], 300.0, 100, 5)
 
 
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("gaps", [GAP_FREE, GAPS])
+def test_tables_patterns_and_some_of_both_agree(gaps, order):
+    """As many tables as fit: the smallest groups first; the others pattern by pattern."""
+    trees, background, X = linear_trees(30, n_trees=12, depth=6), rows(31, 30, gaps=gaps), rows(32, 70, gaps=gaps)
+    by_patterns = solved(trees, ALONE, X, background, None, "k-sii", order, 0.0)
+    for limit in (2.0**30, 2.0**17, 2.0**14):
+        prepared = prepare_trees(trees, ALONE, background, memory_limit=limit)
+        tabled, others = prepared.linear._split(0, order)
+        assert (len(tabled.root) > 0, len(others.leaves.node) > 0) == (True, limit < 2.0**30)
+        by_tables = solve_trees(prepared, X, find("k-sii"), order)
+        assert_close(by_tables.values, by_patterns.values, 300.0, 400, 5)
+        np.testing.assert_allclose(by_tables.scale, by_patterns.scale, rtol=400 * np.finfo(float).eps)
+
+
 def test_outputs_each_have_their_functions():
     trees, background, X = linear_trees(8, n_outputs=3), rows(9, 10), rows(10, 3)
     weights = np.full(10, 0.1)
@@ -129,9 +144,9 @@ def wide_trees(n_columns):
     return build([stump], n_features=n_columns, constant=np.ones(1), less_equal=True, single_precision=False)
 
 
-@pytest.mark.parametrize("n_columns", [12, 40, 90])
+@pytest.mark.parametrize("n_columns", [12, 13, 40, 90])
 def test_leaves_of_many_columns(n_columns):
-    """Beyond 10 players without tables, beyond 64 without bits off the path; the product game is the reference."""
+    """Beyond 12 players without tables, beyond 64 without bits off the path; the product game is the reference."""
     trees, background, X = wide_trees(n_columns), rows(18, 7, n_columns), rows(19, 3, n_columns)
     model = TreeModel(trees, "mine", "wide", "target", ("output",), True, np.full(1, -1, np.int32), np.zeros(1, np.int32))
     explainer = Explainer(model, background)

@@ -87,8 +87,9 @@ EXACTSHAP_INLINE double group_cost(int64_t n_players, int64_t bits, int64_t n_le
 ///
 ///   cost = n_rows (n_players + 3) + 2^bits n_players n_leaves
 ///
-/// One large table needs fewer look-ups, many small ones are filled faster; `n_rows` balances the two.
-Status mark_groups(Structure shape, In<int32_t, 1> left, In<int32_t, 1> right, int64_t max_bits, double n_rows,
+/// One large table needs fewer look-ups, many small ones are filled faster; `n_rows` balances the two. With `leave_out`, leaves of too many
+/// players are in no group and cost nothing.
+Status mark_groups(Structure shape, In<int32_t, 1> left, In<int32_t, 1> right, int64_t max_bits, double n_rows, bool leave_out,
                    Out<double, 1> cost, Out<int32_t, 1> n_players, Out<bool, 1> is_root, Context& context) {
   const int64_t n = cost.size[0];
   EXACTSHAP_REQUIRE(shape.fit(n) && left.size[0] == n && right.size[0] == n && n_players.size[0] == n && is_root.size[0] == n);
@@ -97,9 +98,10 @@ Status mark_groups(Structure shape, In<int32_t, 1> left, In<int32_t, 1> right, i
   if (context.failed()) return Status::no_memory;
   stamp.fill(-1);
   for (int64_t q = n - 1; q >= 0; q--) {
-    const double apart = shape.player[q] < 0 ? double(INFINITY) : cost[left[q]] + cost[right[q]];
-    double together = double(INFINITY);
     const int64_t distinct = shape.distinct[q], bits = distinct + shape.internal[q];
+    const double alone = leave_out && bits > max_bits ? 0.0 : double(INFINITY);
+    const double apart = shape.player[q] < 0 ? alone : cost[left[q]] + cost[right[q]];
+    double together = double(INFINITY);
     if (bits <= max_bits && group_cost(distinct, bits, shape.leaves[q], n_rows) <= apart) {  // it has at least the players above
       n_players[q] = int32_t(shape.player[q] >= 0 ? count_players(q, shape, left, right, stamp, stack) : distinct);
       together = group_cost(n_players[q], bits, shape.leaves[q], n_rows);

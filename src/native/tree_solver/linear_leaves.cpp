@@ -118,15 +118,29 @@ EXACTSHAP_INLINE Meeting meet(const RowAtLeaf& row, double offset, uint64_t E, d
   return met;
 }
 
-/// Call `add(row i, RowAtLeaf)` for every row at every leaf.
+/// Which rows meet which leaves: leaf l those of `rows[group[l]]`, all where there are none.
+struct Chosen {
+  In<int64_t, 1> group;
+  In<bool, 2> rows;
+  EXACTSHAP_FIELDS(group, rows)
+
+  EXACTSHAP_INLINE bool are_all() const { return rows.size[0] == 0; }
+  EXACTSHAP_INLINE bool fit(const Leaves& leaves, int64_t n_rows) const {
+    return are_all() || (group.size[0] == leaves.count() && rows.size[1] == n_rows && lie_within(group, rows.size[0]));
+  }
+};
+
+/// Call `add(row i, RowAtLeaf)` for every row at every leaf that it meets.
 template <class Add>
-Status sweep_rows(In<double, 2> columns, const Forest& forest, const Leaves& leaves, const LeafParts& parts, Context& context, Add add) {
+Status sweep_rows(In<double, 2> columns, const Forest& forest, const Leaves& leaves, const LeafParts& parts, const Chosen& chosen,
+                  Context& context, Add add) {
   const int64_t n_rows = columns.size[1];
   auto of_row = context.empty<double>(parts.most());
   if (context.failed()) return Status::no_memory;
   return meet_leaves<uint64_t>(columns, forest, leaves, ROWS, context, [&](int64_t l, int64_t start, int64_t n, const uint64_t* failed) {
     const int64_t first = parts.part_start[l], n_parts = parts.count(l);
     for (int64_t i = 0; i < n; i++) {
+      if (!chosen.are_all() && !chosen.rows[chosen.group[l]][start + i]) continue;
       RowAtLeaf row{l, n_parts, failed[i], 0.0, of_row.data, parts.bit.data + first};
       for (int64_t k = 0; k < n_parts; k++) of_row[k] = parts.part(first + k, columns.data + start + i, n_rows, row.size, row.F);
       add(start + i, row);
@@ -138,16 +152,17 @@ Status sweep_rows(In<double, 2> columns, const Forest& forest, const Leaves& lea
 ///
 /// `columns (n_features, n_rows)`; `weights[m, s]` is p(s) on m players. Of a game [E in S] [S n F empty], players of E gain
 /// p_{e + f}(e - 1) and players of F lose p_{e + f}(e).
-Status sweep_linear_leaves(In<double, 2> columns, Forest forest, Leaves leaves, LeafParts parts, Patterns patterns, In<double, 2> weights,
+Status sweep_linear_leaves(In<double, 2> columns, Forest forest, Leaves leaves, LeafParts parts, Patterns patterns, Chosen chosen, In<double, 2> weights,
                            Out<double, 2> out, Out<double, 1> scale, Context& context) {
   EXACTSHAP_REQUIRE(forest.fit() && leaves.fit() && parts.fit(leaves, columns.size[0]) && patterns.fit(leaves, parts));
-  EXACTSHAP_REQUIRE(out.size[0] == columns.size[1] && scale.size[0] == out.size[0] && lie_within(leaves.player, out.size[1]));
+  EXACTSHAP_REQUIRE(chosen.fit(leaves, columns.size[1]) && out.size[0] == columns.size[1] && scale.size[0] == out.size[0]);
+  EXACTSHAP_REQUIRE(lie_within(leaves.player, out.size[1]));
   EXACTSHAP_REQUIRE(lie_within(parts.player, out.size[1]));
   for (int64_t l = 0; l < leaves.count(); l++) EXACTSHAP_REQUIRE(leaves.n_players(l) + 1 < weights.size[0]);
   EXACTSHAP_REQUIRE(weights.size[0] == weights.size[1]);
   auto rises = context.empty<double>(parts.most());
   if (context.failed()) return Status::no_memory;
-  return sweep_rows(columns, forest, leaves, parts, context, [&](int64_t i, const RowAtLeaf& row) {
+  return sweep_rows(columns, forest, leaves, parts, chosen, context, [&](int64_t i, const RowAtLeaf& row) {
     const int64_t l = row.l, f = __builtin_popcountll(row.F), first_part = parts.part_start[l];
     const int32_t* const players = leaves.player.data + leaves.start[l];
     double* const to = out[i].data;
@@ -212,18 +227,19 @@ EXACTSHAP_INLINE void add_sets(double C, uint64_t E, uint64_t F, const int32_t* 
 /// Add the values of all sets of players as `sweep_linear_leaves` does of single ones, to `out (n_rows, n_sets)`.
 ///
 /// `weights[size, m, s]` is p(s) for sets of `size` on m players. Every part's player must have a bit.
-Status sweep_linear_sets(In<double, 2> columns, Forest forest, Leaves leaves, LeafParts parts, Patterns patterns, In<double, 3> weights,
+Status sweep_linear_sets(In<double, 2> columns, Forest forest, Leaves leaves, LeafParts parts, Patterns patterns, Chosen chosen, In<double, 3> weights,
                          In<int64_t, 2> binomials, In<int64_t, 1> offsets, Out<double, 2> out, Out<double, 1> scale, Context& context) {
   const int64_t order = weights.size[0] - 1, n_players = binomials.size[0] - 1;
   EXACTSHAP_REQUIRE(forest.fit() && leaves.fit() && parts.fit(leaves, columns.size[0]) && patterns.fit(leaves, parts) && order >= 1);
-  EXACTSHAP_REQUIRE(out.size[0] == columns.size[1] && scale.size[0] == out.size[0] && lie_within(leaves.player, n_players));
+  EXACTSHAP_REQUIRE(chosen.fit(leaves, columns.size[1]) && out.size[0] == columns.size[1] && scale.size[0] == out.size[0]);
+  EXACTSHAP_REQUIRE(lie_within(leaves.player, n_players));
   EXACTSHAP_REQUIRE(offsets.size[0] == order + 2 && binomials.size[1] == order + 1 && out.size[1] == offsets[order + 1]);
   for (int64_t l = 0; l < leaves.count(); l++) EXACTSHAP_REQUIRE(leaves.n_players(l) < weights.size[1]);
   for (int64_t k = 0; k < parts.bit.size[0]; k++) EXACTSHAP_REQUIRE(parts.bit[k] != 0);
   EXACTSHAP_REQUIRE(weights.size[1] == weights.size[2]);
   auto rises = context.empty<double>(parts.most());
   if (context.failed()) return Status::no_memory;
-  return sweep_rows(columns, forest, leaves, parts, context, [&](int64_t i, const RowAtLeaf& row) {
+  return sweep_rows(columns, forest, leaves, parts, chosen, context, [&](int64_t i, const RowAtLeaf& row) {
     const int64_t l = row.l;
     const int32_t* const players = leaves.player.data + leaves.start[l];
     const double* moments = patterns.moment.data + patterns.moment_start[l];

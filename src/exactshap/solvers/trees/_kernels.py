@@ -67,11 +67,18 @@ class LeafParts(NamedTuple):
 
 
 class LinearTables(NamedTuple):
-    """List each tabulated leaf's sets of players, as positions among all sets, and the start of its cells."""
+    """List the columns that the functions of each group's leaves read, and the start of the group's cells."""
 
-    set_start: np.ndarray
-    sets: np.ndarray
+    start: np.ndarray
+    column: np.ndarray
     table_start: np.ndarray
+
+
+class Chosen(NamedTuple):
+    """Say which rows meet which leaves: leaf l those of ``rows[group[l]]``, all where there are none."""
+
+    group: np.ndarray
+    rows: np.ndarray  # bool, (n_groups, n_rows)
 
 
 class Patterns(NamedTuple):
@@ -221,7 +228,7 @@ class Background(NamedTuple):
 
 count_below = kernel("tree_solver.count_below(parent, player, depth, distinct, internal, leaves)")
 multiply_down = kernel("tree_solver.multiply_down(parent, factors, out)")
-mark_groups = kernel("tree_solver.mark_groups(structure, left, right, max_bits, n_rows, cost, n_players, is_root)")
+mark_groups = kernel("tree_solver.mark_groups(structure, left, right, max_bits, n_rows, leave_out, cost, n_players, is_root)")
 sum_forecast = kernel("tree_solver.sum_forecast(tree_start, structure, is_root, n_players, leaf_cell, out)")
 fill_groups = kernel("tree_solver.fill_groups(groups, structure, left, right, leaf_of_node, value)")
 fill_columns = kernel(
@@ -247,11 +254,14 @@ walk_singles = kernel("tree_solver.walk_singles(columns, background, background_
 walk_sets = kernel("tree_solver.walk_sets(columns, background, background_weights, forest, player, weights, out, scale)")
 sweep_leaves = kernel("tree_solver.sweep_leaves(columns, steps, background, out, scale)")
 fill_patterns = kernel("tree_solver.fill_patterns(columns, weights, forest, leaves, parts, write, out)")
-fill_leaf_sets = kernel("tree_solver.fill_leaf_sets(leaves, order, binomials, offsets, write, set_start, sets)")
-fill_linear_tables = kernel("tree_solver.fill_linear_tables(leaves, parts, patterns, weights, tables, out)")
-sweep_linear_tables = kernel("tree_solver.sweep_linear_tables(columns, forest, leaves, parts, tables, cells, out, scale)")
-sweep_linear_leaves = kernel("tree_solver.sweep_linear_leaves(columns, forest, leaves, parts, patterns, weights, out, scale)")
+fill_linear_tables = kernel(
+    "tree_solver.fill_linear_tables(tables, rows, linear, parts, patterns, weights, first_group, last_group, out)"
+)
+sweep_linear_tables = kernel("tree_solver.sweep_linear_tables(columns, tables, rows, linear, cells, missing, out, scale)")
+sweep_linear_leaves = kernel(
+    "tree_solver.sweep_linear_leaves(columns, forest, leaves, parts, patterns, chosen, weights, out, scale)"
+)
 sweep_linear_sets = kernel(
-    "tree_solver.sweep_linear_sets(columns, forest, leaves, parts, patterns, weights, binomials, offsets, out, scale)"
+    "tree_solver.sweep_linear_sets(columns, forest, leaves, parts, patterns, chosen, weights, binomials, offsets, out, scale)"
 )
 sweep_leaf_rows = kernel("tree_solver.sweep_leaf_rows(X, steps, background, out, scale)")

@@ -30,12 +30,14 @@ __all__ = [
     "TableLayout",
     "TableRows",
     "binomials_and_offsets",
+    "cut",
     "forecast",
     "lay_out",
     "lay_rows",
     "outputs_of_trees",
     "products_above",
     "routes_of",
+    "small_groups",
     "sorted_leaves",
     "structure",
     "sum_by_tree",
@@ -110,7 +112,7 @@ def forecast(trees: FlatTrees, shape: Structure) -> TableForecast:
     n_players = np.zeros(trees.n_nodes, np.int32)
     # An empty ensemble (a constant model) has no groups to mark
     if trees.n_nodes:
-        mark_groups(shape, trees.left, trees.right, MAX_BITS, NOMINAL_ROWS, cost, n_players, is_root)
+        mark_groups(shape, trees.left, trees.right, MAX_BITS, NOMINAL_ROWS, False, cost, n_players, is_root)
     sums = np.zeros((4, trees.n_trees))
     sum_forecast(trees.tree_start, shape, is_root, n_players, LEAF_CELL_COST, sums)
     return TableForecast(
@@ -147,11 +149,25 @@ def sum_by_tree(trees: FlatTrees, of_nodes: np.ndarray) -> np.ndarray:
 def lay_out(trees: FlatTrees, shape: Structure) -> TableLayout:
     """Cut trees of finite cost into groups of leaves with one table."""
     leaves = sorted_leaves(paths(trees, shape.player_of_column))
-    groups = _empty_groups(trees, shape, np.flatnonzero(forecast(trees, shape).is_root))
+    return TableLayout(leaves, cut(trees, shape, np.flatnonzero(forecast(trees, shape).is_root), leaves.node, trees.value))
+
+
+def small_groups(trees: FlatTrees, shape: Structure, max_bits: int) -> np.ndarray:
+    """Return the roots of groups of at most ``max_bits`` bits; leaves below splits on more players are in none."""
+    cost, is_root = np.zeros(trees.n_nodes), np.zeros(trees.n_nodes, bool)
+    if trees.n_nodes:
+        n_players = np.zeros(trees.n_nodes, np.int32)
+        mark_groups(shape, trees.left, trees.right, max_bits, NOMINAL_ROWS, True, cost, n_players, is_root)
+    return np.flatnonzero(is_root)
+
+
+def cut(trees: FlatTrees, shape: Structure, root: np.ndarray, node: np.ndarray, value: np.ndarray) -> Groups:
+    """Return the groups below ``root``, with leaves by their place in ``node``, -1 where they have none."""
+    groups = _empty_groups(trees, shape, root)
     leaf_of_node = np.full(trees.n_nodes, -1, np.int64)
-    leaf_of_node[leaves.node] = np.arange(len(leaves.node))
-    fill_groups(groups, shape, trees.left, trees.right, leaf_of_node, trees.value)
-    return TableLayout(leaves, groups)
+    leaf_of_node[node] = np.arange(len(node))
+    fill_groups(groups, shape, trees.left, trees.right, leaf_of_node, value)
+    return groups
 
 
 def _empty_groups(trees: FlatTrees, shape: Structure, root: np.ndarray) -> Groups:

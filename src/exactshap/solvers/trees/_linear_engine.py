@@ -22,11 +22,14 @@ from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, set_sizes
 from exactshap.solvers.trees._kernels import (
+    Chosen,
     LeafParts,
     Leaves,
     LinearTables,
     Patterns,
-    fill_leaf_sets,
+    Structure,
+    TableRows,
+    Tables,
     fill_linear_tables,
     fill_patterns,
     forest_of,
@@ -34,7 +37,16 @@ from exactshap.solvers.trees._kernels import (
     sweep_linear_sets,
     sweep_linear_tables,
 )
-from exactshap.solvers.trees._layout import binomials_and_offsets, sorted_leaves
+from exactshap.solvers.trees._layout import (
+    TableLayout,
+    binomials_and_offsets,
+    cut,
+    lay_rows,
+    routes_of,
+    small_groups,
+    sorted_leaves,
+    structure,
+)
 from exactshap.solvers.trees._sums import whole_weights
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees, apply, paths
@@ -46,13 +58,14 @@ PATTERN_BITS = 64
 CHUNK_BYTES = 2**26
 # Sets of players of a leaf: beyond, a row would take seconds.
 MAX_SETS = 2.0**20
-# Players of a leaf that is tabulated, and bytes of all tables: 1,000 rows of 100 LightGBM trees of 15 to 63 leaves take a half to a
-# fifth of the time of patterns, whatever the background; one row the same.
-MAX_TABLE_PLAYERS, TABLE_BYTES = 10, 2.0**28
+# Players of a leaf that is tabulated, bits of a group of leaves, and bytes of all tables (benchmarks/bench_linear_leaves.py).
+MAX_TABLE_PLAYERS, MAX_GROUP_BITS, TABLE_BYTES = 12, 12, 2.0**28
 # Patterns of the background at a leaf, at most, below which a table would not be faster.
 MIN_PATTERNS = 4
-# Numbers that are added up at a time, as in linear_tables.cpp.
-LANES = 4
+# Values of sets are padded to so many, and many of them to more, as in linear_tables.cpp.
+LANES, MANY_LANES = 4, 16
+# Of leaves that all rows meet.
+EVERY_ROW = Chosen(np.zeros(0, np.int64), np.zeros((0, 0), bool))
 # A part or a player of a pattern, in numbers of a table's cell (1 ns and 0.3 ns).
 PATTERN_STEPS = 3.0
 
@@ -65,8 +78,8 @@ class FunctionLeaves:
     parts: LeafParts
 
     def take(self, chosen: np.ndarray) -> FunctionLeaves:
-        """Return some of the leaves, in ascending order."""
-        if len(chosen) == len(self.leaves.node):
+        """Return some of the leaves; those of a tree stay together."""
+        if np.array_equal(chosen, np.arange(len(self.leaves.node))):
             return self
         return FunctionLeaves(_some_leaves(self.leaves, chosen), _some_parts(self.parts, chosen))
 
@@ -74,13 +87,6 @@ class FunctionLeaves:
         """Return how many sets of up to ``order`` players each leaf has."""
         players = np.diff(self.leaves.start)
         return np.asarray(np.sum([binom(players, size) for size in set_sizes(order)], axis=0))
-
-    def table_sizes(self, order: int) -> np.ndarray:
-        """Return the numbers of each leaf's table for sets of up to ``order`` players."""
-        # 2^m cells, one for each set of players that a row can satisfy;
-        # exponents are capped, as wide leaves are never tabulated
-        width = (1.0 + np.diff(self.parts.part_start)) * LANES * np.ceil(self.sets(order) / LANES) + 2.0
-        return width * np.exp2(np.minimum(np.diff(self.leaves.start), 60.0))
 
     @functools.cached_property
     def has_bits(self) -> np.ndarray:
@@ -100,11 +106,73 @@ class FunctionLeaves:
 
 
 @dataclass(frozen=True, eq=False)
+class TabledLeaves:
+    """Hold leaves with a function, group after group of their trees, and how the groups' tables are laid."""
+
+    given: FunctionLeaves
+    root: np.ndarray  # of each group
+    tables: Tables
+    rows: TableRows
+    linear: LinearTables
+
+    @classmethod
+    def of(
+        cls, trees: FlatTrees, shape: Structure, root: np.ndarray, given: FunctionLeaves, n_players: int, order: int
+    ) -> TabledLeaves:
+        """Return the leaves with a function in the groups below ``root``."""
+        groups = cut(trees, shape, root, given.leaves.node, np.ones((trees.n_nodes, 1)))
+        has_function, n_groups = groups.leaf >= 0, len(root)
+        owner = np.repeat(np.arange(n_groups), np.diff(groups.leaf_start))[has_function]
+        given = given.take(groups.leaf[has_function])
+        leaf_start = offsets_of(np.bincount(owner, minlength=n_groups))
+        groups = groups._replace(leaf_start=leaf_start, leaf=np.arange(len(owner)))
+        rows = lay_rows(TableLayout(given.leaves, groups), n_players, order, 1)
+        parts = given.parts
+        of_part = np.repeat(owner, np.diff(parts.part_start))
+        # Each column that a function reads in a group, once
+        keys = np.unique(np.repeat(of_part, np.diff(parts.term_start)) * trees.n_features + parts.column)
+        start = np.searchsorted(keys, np.arange(n_groups + 1) * trees.n_features)
+        n_values = np.diff(rows.column_start) - 1  # of sets and the scale
+        step = np.where(n_values > MANY_LANES, MANY_LANES, LANES)
+        width = (1 + np.diff(start)) * (-(-n_values // step) * step)
+        linear = LinearTables(start, (keys % trees.n_features).astype(np.int32), offsets_of(width << groups.n_bits))
+        routes = routes_of(trees, groups)
+        tables = Tables(forest_of(trees), groups, routes, given.leaves, np.zeros(1, np.int64), np.zeros(0))
+        return cls(given, root, tables, rows, linear)
+
+    @functools.cached_property
+    def groups_of_leaves(self) -> np.ndarray:
+        """Return the group of each leaf."""
+        return np.repeat(np.arange(len(self.root)), np.diff(self.tables.groups.leaf_start))
+
+    def missing(self, columns: np.ndarray) -> np.ndarray:
+        """Return whether each row misses a column that the group's functions read, (n_groups, n_rows); (0, 0) if none does."""
+        start, column = self.linear.start, self.linear.column
+        gaps = np.isnan(columns)
+        if not gaps[column].any():
+            return np.zeros((0, 0), bool)
+        missing = np.zeros((len(self.root), columns.shape[1]), bool)
+        reads = np.flatnonzero(np.diff(start))  # a group of constant leaves has no segment
+        missing[reads] = np.logical_or.reduceat(gaps[column], start[reads], axis=0)
+        return missing
+
+    @property
+    def bytes_of_groups(self) -> np.ndarray:
+        return 8.0 * np.diff(self.linear.table_start)
+
+    @functools.cached_property
+    def packed(self) -> tuple[Handle, Handle, Handle]:
+        """The structures as the compiled kernels read them."""
+        return Handle(self.tables), Handle(self.rows), Handle(self.linear)
+
+
+@dataclass(frozen=True, eq=False)
 class LinearEngine:
     """Solve linear functions of leaves by patterns of background rows, kept if they fit ``limit`` bytes."""
 
     trees: FlatTrees
     outputs: tuple[FunctionLeaves, ...]
+    shape: Structure
     n_players: int
     background: np.ndarray  # (n_features, n_background)
     weights: np.ndarray
@@ -129,7 +197,8 @@ class LinearEngine:
         # A leaf may have a function in some outputs only: each output drops the leaves that have none there
         some = (trees.linear if trees.n_outputs == 1 else trees.linear.pick(o) for o in range(trees.n_outputs))
         outputs = tuple(_function_leaves(leaves, functions, player_of_column, n_players) for functions in some)
-        return cls(trees, outputs, n_players, np.ascontiguousarray(background.T), weights, limit)
+        shape = structure(trees, player_of_column)
+        return cls(trees, outputs, shape, n_players, np.ascontiguousarray(background.T), weights, limit)
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of the rows in ``columns`` (n_features, n_rows)."""
@@ -144,65 +213,87 @@ class LinearEngine:
         return Part(values, np.zeros_like(full), full, self._method, error_bound=np.zeros(n_rows), scale=largest)
 
     def _solve_output(self, o: int, columns: np.ndarray, semivalue: Semivalue, order: int) -> tuple[np.ndarray, np.ndarray]:
-        binomials, offsets = binomials_and_offsets(self.n_players, order)
+        _, offsets = binomials_and_offsets(self.n_players, order)
         values, scale = np.zeros((columns.shape[1], int(offsets[-1]))), np.zeros(columns.shape[1])
-        weights = self._weights(o, semivalue, order)
         tabled, others = self._split(o, order)
-        if len(tabled.leaves.node):
-            tables, cells = self._tables(o, semivalue, order)
-            sweep_linear_tables(columns, self._forest, tabled.leaves, tabled.parts, tables, cells, values, scale)
-        for given, patterns in self._patterns_of(others, ("patterns", o, order)):
-            common = (columns, self._forest, given.leaves, given.parts, patterns)
-            if order == 1:
-                sweep_linear_leaves(*common, weights[1], values, scale)
-            else:
-                _refuse_sets(given, order)
-                sweep_linear_sets(*common, weights, binomials, offsets, values, scale)
+        if len(tabled.root):
+            missing = tabled.missing(columns)
+            sweep_linear_tables(columns, *tabled.packed, self._cells(o, semivalue, order), missing, values, scale)
+            if len(missing):
+                # A missing cell switches some leaves of a group off, which no code tells
+                key = ("missing", o, order) if self._has_gaps else None
+                patterns = self._patterns_of(tabled.given, key)
+                chosen = Chosen(tabled.groups_of_leaves, missing)
+                self._sweep_patterns(columns, patterns, chosen, o, semivalue, order, values, scale)
+        patterns = self._patterns_of(others, ("patterns", o, order))
+        self._sweep_patterns(columns, patterns, EVERY_ROW, o, semivalue, order, values, scale)
         _, unit = self._whole_weights
         return values * unit, scale * unit
 
-    def _split(self, o: int, order: int) -> tuple[FunctionLeaves, FunctionLeaves]:
-        """Return the leaves to solve by tables, the smallest ones up to the limit, and the others."""
+    def _sweep_patterns(
+        self,
+        columns: np.ndarray,
+        patterns: Iterator[tuple[FunctionLeaves, Handle | Patterns]],
+        chosen: Chosen,
+        o: int,
+        semivalue: Semivalue,
+        order: int,
+        values: np.ndarray,
+        scale: np.ndarray,
+    ) -> None:
+        """Add the values of leaves without tables, pattern by pattern of the background."""
+        weights, first = self._weights(o, semivalue, order), 0
+        for some, of_some in patterns:
+            group = chosen.group[first : first + len(some.leaves.node)]
+            first += len(some.leaves.node)
+            common = (columns, self._forest, some.leaves, some.parts, of_some, chosen._replace(group=group))
+            if order == 1:
+                sweep_linear_leaves(*common, weights[1], values, scale)
+            else:
+                _refuse_sets(some, order)
+                sweep_linear_sets(*common, weights, *binomials_and_offsets(self.n_players, order), values, scale)
 
-        def make() -> tuple[FunctionLeaves, FunctionLeaves]:
+    def _split(self, o: int, order: int) -> tuple[TabledLeaves, FunctionLeaves]:
+        """Return the leaves to solve by tables, the smallest groups up to the limit, and the others."""
+
+        def make() -> tuple[TabledLeaves, FunctionLeaves]:
             given = self.outputs[o]
-            needed = 8.0 * given.table_sizes(order)
-            wanted = (np.diff(given.leaves.start) <= MAX_TABLE_PLAYERS) & given.has_bits
-            wanted &= given.bounds(len(self.weights)) >= MIN_PATTERNS
-            # The smallest tables first, so that the most leaves fit; unwanted leaves come last and need nothing
-            by_size = np.argsort(np.where(wanted, needed, np.inf), kind="stable")
+            wide = given.leaves.node[(np.diff(given.leaves.start) > MAX_TABLE_PLAYERS) | ~given.has_bits]
+            root = small_groups(self.trees, self.shape, MAX_GROUP_BITS)
+            if len(self.weights) < MIN_PATTERNS:
+                root = root[:0]
+            if len(wide):
+                groups = cut(self.trees, self.shape, root, wide, np.ones((self.trees.n_nodes, 1)))
+                owner = np.repeat(np.arange(len(root)), np.diff(groups.leaf_start))
+                root = np.delete(root, owner[groups.leaf >= 0])
+            tabled = TabledLeaves.of(self.trees, self.shape, root, given, self.n_players, order)
+            # The smallest tables first, so that the most leaves fit
+            needed = tabled.bytes_of_groups
+            by_size = np.argsort(needed, kind="stable")
             fits = np.zeros(len(needed), bool)
-            fits[by_size] = np.cumsum(np.where(wanted, needed, 0.0)[by_size]) <= min(self.limit, TABLE_BYTES) / len(
-                self.outputs
-            )
-            fits &= wanted
-            return given.take(np.flatnonzero(fits)), given.take(np.flatnonzero(~fits))
+            fits[by_size] = np.cumsum(needed[by_size]) <= min(self.limit, TABLE_BYTES) / len(self.outputs)
+            if not fits.all():
+                tabled = TabledLeaves.of(self.trees, self.shape, root[fits], given, self.n_players, order)
+            return tabled, given.take(np.flatnonzero(~np.isin(given.leaves.node, tabled.given.leaves.node)))
 
         return self.cache.get_or_make(("split", o, order), make, keep=3 * len(self.outputs))  # type: ignore[no-any-return]
 
-    def _tables(self, o: int, semivalue: Semivalue, order: int) -> tuple[LinearTables, np.ndarray]:
+    def _cells(self, o: int, semivalue: Semivalue, order: int) -> np.ndarray:
         """Return the tables of an output, filled once for a semivalue."""
         tabled, weights = self._split(o, order)[0], self._weights(o, semivalue, order)
-        binomials, offsets = binomials_and_offsets(self.n_players, order)
+        groups, table_start = tabled.tables.groups, tabled.linear.table_start
 
-        def make() -> tuple[LinearTables, np.ndarray]:
-            set_start = np.zeros(len(tabled.leaves.node) + 1, np.int64)
-            # Two passes: the first counts the sets, the second writes them into arrays of just that size
-            fill_leaf_sets(tabled.leaves, order, binomials, offsets, False, set_start, np.zeros(0, np.int64))
-            sets = np.zeros(int(set_start[-1]), np.int64)
-            fill_leaf_sets(tabled.leaves, order, binomials, offsets, True, set_start, sets)
-            table_start = offsets_of(tabled.table_sizes(order).astype(np.int64))
-            tables, cells = LinearTables(set_start, sets, table_start), np.zeros(int(table_start[-1]))
-            first = 0
-            # No key: once the tables are filled, nobody reads these patterns again
-            for given, patterns in self._patterns_of(tabled, None):
-                n = len(given.leaves.node)
-                some = _some_tables(tables, first, first + n)
-                fill_linear_tables(
-                    given.leaves, given.parts, patterns, weights, some, cells[table_start[first] : table_start[first + n]]
-                )
-                first += n
-            return tables, cells
+        def make() -> np.ndarray:
+            cells = np.zeros(int(table_start[-1]))
+            # Whole groups go into a chunk of patterns: nobody reads these again
+            needed = np.cumsum(tabled.given.pattern_bytes * tabled.given.bounds(len(self.weights)))
+            chunk = np.append(0.0, needed)[groups.leaf_start[:-1]] // CHUNK_BYTES
+            firsts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist()]
+            for first, last in zip(firsts, [*firsts[1:], len(tabled.root)], strict=True):
+                some = tabled.given.take(np.arange(groups.leaf_start[first], groups.leaf_start[last]))
+                part = cells[table_start[first] : table_start[last]]
+                fill_linear_tables(*tabled.packed, some.parts, self._patterns(some), weights, first, last, part)
+            return cells
 
         key = "tables", o, semivalue, order
         return self.cache.get_or_make(key, make, keep=len(self.outputs))  # type: ignore[no-any-return]
@@ -240,7 +331,13 @@ class LinearEngine:
 
     def _held(self, o: int, order: int) -> float:
         tabled, others = self._split(o, order)
-        return 8.0 * float(tabled.table_sizes(order).sum()) + self._kept_bytes(others)
+        of_missing = self._kept_bytes(tabled.given) if self._has_gaps else 0.0
+        return float(tabled.bytes_of_groups.sum()) + self._kept_bytes(others) + of_missing
+
+    @functools.cached_property
+    def _has_gaps(self) -> bool:
+        """Say whether rows are likely to miss cells, as background rows do."""
+        return bool(np.isnan(self.background).any())
 
     def _kept_bytes(self, given: FunctionLeaves) -> float:
         needed = float(given.pattern_bytes @ given.bounds(len(self.weights)))
@@ -293,7 +390,7 @@ class LinearEngine:
         steps = 0.0
         for o in range(len(self.outputs)):
             tabled, others = self._split(o, order)
-            steps += float((tabled.table_sizes(order) / np.exp2(np.diff(tabled.leaves.start))).sum())
+            steps += float((np.diff(tabled.linear.table_start) >> tabled.tables.groups.n_bits).sum())
             n_parts = np.diff(others.parts.part_start)
             # Singles share the sums of a pattern over its parts; each larger set has to form its own
             each = n_parts + (others.sets(order) if order == 1 else (n_parts + 1.0) * others.sets(order))
@@ -403,7 +500,7 @@ def _with_players(leaves: Leaves, keys: np.ndarray, n_players: int) -> Leaves:
 
 
 def _some_leaves(leaves: Leaves, chosen: np.ndarray) -> Leaves:
-    """Return some of the leaves, in ascending order."""
+    """Return some of the leaves; those of a tree stay together."""
     start, slots = taken(leaves.start, chosen)
     edge_start, edges = taken(leaves.edge_start, chosen)
     return Leaves(
@@ -419,7 +516,7 @@ def _some_leaves(leaves: Leaves, chosen: np.ndarray) -> Leaves:
 
 
 def _some_parts(parts: LeafParts, chosen: np.ndarray) -> LeafParts:
-    """Return the parts of some of the leaves, in ascending order."""
+    """Return the parts of some of the leaves."""
     part_start, of = taken(parts.part_start, chosen)
     term_start, terms = taken(parts.term_start, of)
     return LeafParts(
@@ -431,10 +528,3 @@ def _some_parts(parts: LeafParts, chosen: np.ndarray) -> LeafParts:
         coefficient=parts.coefficient[terms],
         offset=parts.offset[chosen],
     )
-
-
-def _some_tables(tables: LinearTables, first: int, last: int) -> LinearTables:
-    """Return the tables of leaves first to last - 1."""
-    set_start, table_start = tables.set_start[first : last + 1], tables.table_start[first : last + 1]
-    # Starts count from the first leaf of the cut, as the kernel gets only the cut's cells
-    return LinearTables(set_start - set_start[0], tables.sets[set_start[0] : set_start[-1]], table_start - table_start[0])
