@@ -161,7 +161,7 @@ def test_what_does_not_fit_is_refused(family):
 def test_a_forest_counts_its_tables():
     model = RandomForestRegressor(30, max_depth=9, random_state=0).fit(X, Y)
     explainer = Explainer(model)
-    tables = explainer.reader._prepared.tables.of_order(1).rows.n_bytes
+    tables = 8 * explainer.reader._prepared.tables.of_order(1).rows.table_start[-1]
     assert tables > 2.0**22
     assert tables <= explainer.plan(X).memory < 1.5 * tables
     small = Explainer(model, memory_limit=tables / 2.0)  # without tables that do not fit

@@ -98,7 +98,7 @@ def test_the_rows_of_a_first_call_take_the_quicker_way(first, monkeypatch):
     monkeypatch.setattr(
         _tree_tables.TableEngine,
         "fill",
-        lambda *given: filled_now.append(1) or np.zeros(engine.of_order(1).rows.n_bytes // 8 + 8),
+        lambda *given: filled_now.append(1) or np.zeros(engine.of_order(1).rows.table_start[-1] + 8),
     )
     rows = columns_of(random_rows(44, even + 1, 12))
     if first:
@@ -201,7 +201,7 @@ def test_tables_beyond_any_cache_give_the_bits_of_a_row_however_rows_are_cut():
     trees, rows = complete_forest(8, 25, 20), random_rows(44, 700, 20)
     engine = prepare_trees(trees, [(j,) for j in range(20)]).tables
     engine.answered[0] = 10**6  # tables, however few the rows
-    assert engine.of_order(1).rows.n_bytes > 2**25  # see CACHED_CELLS in tables.cpp
+    assert 8 * engine.of_order(1).rows.table_start[-1] > 2**25  # see CACHED_CELLS in tables.cpp
     every = engine.solve(columns_of(rows), SHAPLEY, 1)
     for n in (1, 4, 5, 24, 25):
         few = engine.solve(columns_of(rows[:n]), SHAPLEY, 1)

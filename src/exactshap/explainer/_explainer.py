@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from exactshap.explainer._verify import Verification
 
 _FEWER_ROWS = "Pass fewer rows at a time; scale.explain_dataset explains files of any size into files"
+_refused_beyond_memory = refused_beyond_memory("The request", _FEWER_ROWS)
 
 
 class Explainer:
@@ -159,6 +160,7 @@ class Explainer:
         return object.__getattribute__(self, name)  # raises the first error again
 
     @answers_keywords
+    @_refused_beyond_memory
     def __call__(self, X: TableLike, index: str | Question = "shapley", order: int = 1, *, offset: Any = None) -> Explanation:
         """Explain rows.
 
@@ -194,7 +196,7 @@ class Explainer:
         rows, offsets = (X, None) if offset is None else split_offset(X, offset, self.reader.traits.feature_names)
         table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
-        with using_jobs(self.n_jobs), refused_beyond_memory("The request", _FEWER_ROWS):
+        with using_jobs(self.n_jobs):
             check_rows = self._certifier.check_rows(table)
             # Hybrids are predicted with the rows in one call, as each call has fixed costs.
             others = check_rows.table if check_rows is not None and joins_call(check_rows, cut) else None
@@ -209,6 +211,7 @@ class Explainer:
             refuse_or_warn(reader, explanation, self.on_inexact)
         return explanation
 
+    @_refused_beyond_memory
     def plan(self, X: TableLike, index: str | Question = "shapley", order: int = 1, *, offset: Any = None) -> Forecast:
         """Forecast method and cost on ``X`` without explaining a row. The arguments are those of a call."""
         rows, offsets = split_offset(X, offset, self.reader.traits.feature_names)
@@ -218,6 +221,7 @@ class Explainer:
         with using_jobs(self.n_jobs):
             return forecast(reader, self._certifier, table, semivalue, order, self.memory_limit)
 
+    @_refused_beyond_memory
     def background_values(self, X: TableLike) -> np.ndarray:
         r"""Return the rows' Shapley values against each background row alone.
 
@@ -254,6 +258,7 @@ class Explainer:
         with using_jobs(self.n_jobs), np.errstate(all="ignore"):
             return values_by_background_row(self.reader, self._checked(X), self.memory_limit, self.progress)
 
+    @_refused_beyond_memory
     def verify(
         self,
         X: TableLike,
@@ -282,15 +287,13 @@ class Explainer:
                 )
             )
         rows, offsets = split_offset(X, offset, self.reader.traits.feature_names)
-        with refused_beyond_memory("Verifying so many rows", _FEWER_ROWS):
-            return verify(self.reader, self._checked(rows), n_masks, random_state, question, order, offsets, self.memory_limit)
+        return verify(self.reader, self._checked(rows), n_masks, random_state, question, order, offsets, self.memory_limit)
 
     def _checked(self, X: TableLike) -> Table:
         # After a fork GNU's OpenMP would wait for ever for threads of the parent, once the model predicts.
         without_lost_threads()
         reader = self.reader
-        with refused_beyond_memory("Reading the rows", _FEWER_ROWS):  # as in their conversion
-            table = as_table(X if self.shape is None else self.shape.flat(X, "X"), allow_empty=True)
+        table = as_table(X if self.shape is None else self.shape.flat(X, "X"), allow_empty=True)
         if self.align:
             table = aligned(table, reader.traits.model)
         fitted, background = reader.traits.fitted_names, reader.traits.background

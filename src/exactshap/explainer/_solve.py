@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -10,9 +11,9 @@ import numpy as np
 
 from exactshap._runtime.progress import Progress, progress_rows
 from exactshap._runtime.threads import map_in_threads, map_on_workers
-from exactshap.errors import BudgetError, InputError, message, rows_from
+from exactshap.errors import BudgetError, InputError, message
 from exactshap.frames import Table, above
-from exactshap.readers import Reader, attributes_needed
+from exactshap.readers import Reader, refuse_missing_attribute
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Part, Rows, Solution, count_sets
 
@@ -45,18 +46,21 @@ def solve_rows(
     """
     if not cut.blocks:
         return _nothing(reader, order)
-    rows, predictions, named = Rows(table.n_rows), [], functools.partial(_named, table)
+    rows, predictions = Rows(table.n_rows), []
     # Only prepared here: it is timed if the first block takes long enough for a line of progress.
     ahead = _seconds_ahead(reader, table, cut, semivalue, order)
-    with rows_from(0, named), progress_rows(progress, table.n_rows, reader.traits.asks, ahead) as report:
-        solved = _on_workers(reader, table, cut, semivalue, order, others)
-        if solved is None:
-            solved = _in_threads(reader, table, cut, semivalue, order, others)
-        for block, (parts, prediction) in zip(cut.blocks, solved, strict=True):
-            for start, part in parts:
-                rows.put(start, part)
-            predictions.append(prediction)
-            report(block.stop)
+    try:
+        with progress_rows(progress, table.n_rows, reader.traits.asks, ahead) as report:
+            for block, (parts, prediction) in zip(
+                cut.blocks, _answers(reader, table, cut, semivalue, order, others), strict=True
+            ):
+                for start, part in parts:
+                    rows.put(start, part)
+                predictions.append(prediction)
+                report(block.stop)
+    except InputError as error:
+        error.count_from(0, functools.partial(_named, table))
+        raise
     return rows.solution(), predictions[0] if len(predictions) == 1 else np.concatenate(predictions)
 
 
@@ -84,6 +88,24 @@ def _seconds_ahead(reader: Reader, table: Table, cut: Cut, semivalue: Semivalue,
 Answer = tuple[list[tuple[int, Solution]], np.ndarray]
 
 
+def _answers(
+    reader: Reader, table: Table, cut: Cut, semivalue: Semivalue, order: int, others: Table | None
+) -> Iterator[Answer]:
+    """Yield each block, solved and predicted: by joblib's active backend, in this thread, or in several."""
+    last = cut.blocks[-1].start
+    tasks = (
+        (reader, table.take(block), semivalue, order, block.start, others if block.start == last else None)
+        for block in cut.blocks
+    )
+    # A single block leaves nothing to distribute.
+    on_workers = None if len(cut.blocks) == 1 else map_on_workers(_answer, tasks)
+    if on_workers is not None:
+        return on_workers
+    if cut.workers == 1:
+        return itertools.starmap(_answer, tasks)
+    return _in_threads(reader, table, cut, semivalue, order, others)
+
+
 def _in_threads(
     reader: Reader, table: Table, cut: Cut, semivalue: Semivalue, order: int, others: Table | None
 ) -> Iterator[Answer]:
@@ -101,29 +123,13 @@ def _in_threads(
 
     # Order matters: a block's prediction comes after its pieces, and results come back in the order of tasks.
     tasks = [task for block in cut.blocks for task in (*((piece, True) for piece in cut.pieces(block)), (block, False))]
-    solved = map(run, tasks) if cut.workers == 1 else map_in_threads(run, tasks, cut.workers)
     parts: list[tuple[int, Solution]] = []
-    for (rows, is_solved), result in zip(tasks, solved, strict=True):
+    for (rows, is_solved), result in zip(tasks, map_in_threads(run, tasks, cut.workers), strict=True):
         if is_solved:
             parts.append((rows.start, result))  # type: ignore[arg-type]
         else:
             yield parts, result  # type: ignore[misc]
             parts = []
-
-
-def _on_workers(
-    reader: Reader, table: Table, cut: Cut, semivalue: Semivalue, order: int, others: Table | None
-) -> Iterator[Answer] | None:
-    """Yield each block from joblib's active backend; None where there is none, and for a single block."""
-    # A single block leaves nothing to distribute.
-    if len(cut.blocks) == 1:
-        return None
-    last = cut.blocks[-1].start
-    tasks = (
-        (reader, table.take(block), semivalue, order, block.start, others if block.start == last else None)
-        for block in cut.blocks
-    )
-    return map_on_workers(_answer, tasks)
 
 
 def _answer(reader: Reader, rows: Table, semivalue: Semivalue, order: int, start: int, others: Table | None) -> Answer:
@@ -146,8 +152,11 @@ def _solve(reader: Reader, rows: Table, semivalue: Semivalue, order: int, start:
 def predict(reader: Reader, rows: Table, start: int = 0) -> np.ndarray:
     """Return a copy of the model's own prediction, as some models return the same array in each call."""
     try:
-        with np.errstate(all="ignore"), attributes_needed(reader.traits.model):
+        with np.errstate(all="ignore"):
             prediction = np.array(reader.predict(rows), float)
+    except AttributeError as error:
+        refuse_missing_attribute(reader.traits.model, error)
+        raise
     except InputError as error:
         error.count_from(start)
         raise

@@ -35,7 +35,7 @@ from exactshap.readers._traits import Rounding, Traits
 from exactshap.readers._traits import SecondReading as SecondReading
 from exactshap.readers._traits import joined_outputs as joined_outputs
 from exactshap.readers._traits import outputs_of as outputs_of
-from exactshap.readers._ways_out import attributes_needed as attributes_needed
+from exactshap.readers._ways_out import refuse_missing_attribute as refuse_missing_attribute
 
 __all__ = [
     "AdditiveModel",

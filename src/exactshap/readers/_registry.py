@@ -16,7 +16,7 @@ from exactshap.errors import ExplanationWarning, InputTypeError, UnknownNameErro
 from exactshap.readers._base import Reader, is_of_target
 from exactshap.readers._identity import answering_method, library_class, replaced
 from exactshap.readers._request import CONDITIONAL, Request
-from exactshap.readers._ways_out import asks_loss, attributes_needed, no_loss, require_fitted_at_all
+from exactshap.readers._ways_out import asks_loss, no_loss, refuse_missing_attribute, require_fitted_at_all
 
 # class (in the model's MRO, by module and name; "module.*" is every class of a package) -> reader module
 # LinearSVC and LinearSVR have entries besides the wildcard of their module: an exact name wins (see ``_find``).
@@ -281,8 +281,11 @@ def _read(model: Model, request: Request) -> Reader:
         # The check fails for fitted models of other libraries (lifelines); of a pipeline the step that is not fitted is named.
         if known.__module__.startswith(("sklearn.", "exactshap.")) and not hasattr(model, "steps"):
             require_fitted_at_all(model)
-        with attributes_needed(model):
+        try:
             return _reader_of(model).read(model, request)
+        except AttributeError as error:
+            refuse_missing_attribute(model, error)
+            raise
     if callable(getattr(model, "partial", None)) and callable(getattr(model, "get_all_unique_fs", None)):
         return importlib.import_module("exactshap.readers.additive.structured").read(model, request)
     if callable(model):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedModelError, message
@@ -75,28 +73,18 @@ def _called(model: Model) -> str:
     return next((f".{name}" for name in ("inplace_predict", "predict") if hasattr(model, name)), "")
 
 
-@contextmanager
-def attributes_needed(model: Model) -> Iterator[None]:
-    """Return the error for a missing attribute: the model is not fitted, or of another version of its library."""
-    try:
-        yield
-    except AttributeError as error:
-        from sklearn.exceptions import NotFittedError
+def refuse_missing_attribute(model: Model, error: AttributeError) -> None:
+    """Refuse a model that lacks an attribute: it is not fitted, or of another version of its library."""
+    from sklearn.exceptions import NotFittedError
 
-        lacking, library = error.obj, _library(model)
-        if (
-            isinstance(error, NotFittedError)
-            or library == "builtins"
-            or (lacking is not model and _library(lacking) != library)
-        ):
-            raise  # of the user's code, such as the function of a step
-        require_fitted_at_all(lacking)
-        what = (
-            f"`{type(lacking).__module__}.{type(lacking).__qualname__}` has no attribute {error.name!r}, which its reader needs"
-        )
-        got = f"Installed is {_distribution(library)}"
-        do = "Load the model with the version that saved it, or fit it again with this one"
-        raise UnsupportedModelError(message(what, got, do)) from error
+    lacking, library = error.obj, _library(model)
+    if isinstance(error, NotFittedError) or library == "builtins" or (lacking is not model and _library(lacking) != library):
+        return  # of the user's code, such as the function of a step
+    require_fitted_at_all(lacking)
+    what = f"`{type(lacking).__module__}.{type(lacking).__qualname__}` has no attribute {error.name!r}, which its reader needs"
+    got = f"Installed is {_distribution(library)}"
+    do = "Load the model with the version that saved it, or fit it again with this one"
+    raise UnsupportedModelError(message(what, got, do)) from error
 
 
 def _library(thing: Foreign) -> str:

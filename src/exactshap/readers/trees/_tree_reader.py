@@ -84,7 +84,7 @@ class TreeReader(Reader):
             single_output=ensemble.single_output,
             unit=unit,
             rounding=Rounding(float(max(len(ensemble.trees.tree_start) - 1, 1)), ensemble.epsilon),
-            own_call=replace(own_call, finish=partial(_finished, own_call, self._column)),
+            own_call=own_call if self._column is None else replace(own_call, finish=partial(_finished, own_call, self._column)),
             offset=offset or Offset(),
             offset_note=ensemble.offset_note,
             absent=ensemble.absent,
@@ -366,7 +366,7 @@ def _check_size(n_leaves: int, n_players: int, n_rows: int) -> None:
         )
 
 
-def _finished(call: OwnCall, column: int | None, values: np.ndarray) -> np.ndarray:
+def _finished(call: OwnCall, column: int, values: np.ndarray) -> np.ndarray:
     """Return the margin of the chosen output."""
     values = call.finish(values)
-    return values[:, column] if column is not None and values.ndim == 2 else values
+    return values[:, column] if values.ndim == 2 else values

@@ -148,10 +148,6 @@ class TableRows(NamedTuple):
     binomials: np.ndarray
     offsets: np.ndarray
 
-    @property
-    def n_bytes(self) -> int:
-        return 8 * int(self.table_start[-1])
-
 
 class Measure(NamedTuple):
     """A semivalue for single players: its rule (for cover ratios), and p(s) on m players as ``weights[m, s]``."""

@@ -123,6 +123,7 @@ class OrderTables(NamedTuple):
     n_results: int  # of a row: sets and v(D) of all outputs, and the scale
     block: int  # rows that are swept at a time
     is_kept: bool  # whether the tables of a semivalue stay between calls
+    memory: float  # bytes besides the rows: the tables of one semivalue (see ``background`` for the background's)
     # Steps of a filling, look-ups of a row, steps of a row without tables
     work: tuple[float, float, float]
     unsolved: Part  # says how rows are solved, of none of them
@@ -156,16 +157,19 @@ class TableEngine:
 
         def make() -> OrderTables:
             rows = lay_rows(self.layout, self.n_players, order, self.trees.n_outputs)
-            n_sets, is_kept = int(rows.offsets[order + 1]), rows.n_bytes <= self.limit
+            n_sets, n_bytes = int(rows.offsets[order + 1]), 8.0 * rows.table_start[-1]
+            is_kept = bool(n_bytes <= self.limit)
             kept = "kept" if is_kept else f"in runs of {CHUNK_BYTES / 2**20:.0f} MiB"
-            method = f"tables ({rows.n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
+            method = f"tables ({n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
+            memory = WORK_BYTES + (n_bytes if is_kept else min(n_bytes, 2.0 * CHUNK_BYTES))
             n_results = (n_sets + 1) * self.trees.n_outputs + 1
             block = int(max(16, min(BLOCK_ROWS, BLOCK_BYTES // (8 * n_results))))
             unsolved = replace(Part.zeros(0, n_sets, self.trees.n_outputs, method=method), error_bound=0.0)
             runs, work = _runs(rows, self.layout.n_groups), self._work(order, len(rows.columns))
-            return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, work, unsolved)
+            return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, memory, work, unsolved)
 
-        return self.cache.get_or_make(("order", order), make, keep=1)  # type: ignore[no-any-return]
+        question = "order", order
+        return self.cache.get(question) or self.cache.get_or_make(question, make, keep=1)  # type: ignore[no-any-return]
 
     def question(self, semivalue: Semivalue, order: int) -> tuple[OrderTables, Handle]:
         """Return a question's table layout, and single players' :class:`Measure` at all leaves."""
@@ -191,10 +195,8 @@ class TableEngine:
         return replace(tables.unsolved, values=sums[:, :-1], empty=np.zeros(full.shape), full=full, scale=out[:, -1])
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes besides the rows: the tables of one semivalue (see ``background`` for the background's)."""
-        tables = self.of_order(order)
-        needed = float(tables.rows.n_bytes)
-        return WORK_BYTES + (needed if tables.is_kept else min(needed, 2.0 * CHUNK_BYTES))
+        """Return the bytes besides the rows."""
+        return self.of_order(order).memory
 
     def work(self, order: int) -> tuple[float, float, float]:
         """Return the steps to fill tables, and those of one row: look-ups with tables, or steps without."""
