@@ -133,7 +133,7 @@ class Attributes:
         return np.empty(0) if entry is None else array_of(entry.t, f"{self.kind}: {name}")
 
     def numbers(self, name: str, *, finite: bool = True) -> np.ndarray:
-        """Return numbers as float64, from a list or the tensor of doubles that may replace it."""
+        """Return numbers as float64, from a list or from a tensor of doubles."""
         entry, exact = self._entry(name, "FLOATS"), self.tensor(f"{name}_as_tensor")
         if entry is not None and len(entry.floats) and exact.size:
             raise ModelFormatError(message(f"{self.kind}: {name} is there twice"))

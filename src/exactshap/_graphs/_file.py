@@ -31,7 +31,7 @@ def column_names(inputs: Sequence[Input]) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, eq=False)
 class Core:
-    """Hold the one model of a graph as a separate graph, without the transform of its scores."""
+    """Hold the one model of a graph, without the transform of its scores."""
 
     name: str
     node: bytes
@@ -120,7 +120,7 @@ class OnnxFile:
         parse(self.content, self.name)
 
     def inputs(self, n_columns: int | None = None) -> tuple[Input, ...]:
-        """Return name, dtype and number of columns of each input, ``n_columns`` if the file leaves it open."""
+        """Return each input's name, dtype and number of columns. A width that the file leaves open is ``n_columns``."""
         return tuple(_inputs(parse(self.content, self.name), n_columns))
 
     def split(self, n_columns: int | None = None, players: Sequence[int] | None = None) -> Parts:
@@ -188,7 +188,7 @@ def _table_of(proto: Foreign, output: str) -> str:
 
 
 def _part(proto: Foreign, output: str) -> bytes:
-    """Return the operators behind one tensor as a file, as nothing else of an untrusted graph may run."""
+    """Return the operators behind one tensor as a file. Nothing else of an untrusted graph may run."""
     onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
     makers = {name: node for node in proto.graph.node for name in node.output}
     needed, waiting = set(), [output]
@@ -215,7 +215,7 @@ def _file(proto: Foreign, graph: Foreign) -> bytes:
 
 
 def _core(proto: Foreign, score: Score, name: str) -> Core:
-    """Return the model of a graph as graphs of one operator, with and without the transform of its scores."""
+    """Return the model as graphs of one operator, with and without its transform."""
     width, dtype = len(score.source.owners), DTYPES[score.source.dtype or 1]
     runners = [_core_runner(proto, score, width, left_out) for left_out in (_TRANSFORMS, ())]
     return _CLASSES[CORES[score.node.op_type]](

@@ -165,7 +165,7 @@ def _pack_fields(parameter: Parameter, value: tuple) -> tuple[int, Any]:
 
 
 def _failure(name: str, overload: _Overload, arguments: tuple[Any, ...], status: int) -> BaseException:
-    """Return the exception for a status of the library, or raise that of a signal's handler."""
+    """Return the exception for a status of the library."""
     if status == _INTERRUPTED:
         raise_interruption()
     if status == _MISMATCH:
@@ -297,7 +297,7 @@ def packer(parameters: tuple[Parameter, ...]) -> struct.Struct:
 
 @functools.cache
 def the_one(parameter: Parameter) -> Parameter:
-    """Return one object for all equal parameters, so that kernels with the same structure share its addresses."""
+    """Return one object for all equal parameters, so that equal kernels share addresses."""
     return parameter
 
 

@@ -22,7 +22,7 @@ _REBUILD = "Run `python src/native/build.py` in the working tree"
 
 
 class _Python(ctypes.Structure):
-    """Hold the interpreter's functions that the library needs to poll signals, all of the stable interface."""
+    """Hold the functions of Python's stable interface that poll signals."""
 
     _names_ = ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyErr_Fetch", "PyErr_Restore")
     _fields_ = [(name, ctypes.c_void_p) for name in _names_]

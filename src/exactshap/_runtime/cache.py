@@ -57,5 +57,5 @@ if hasattr(os, "register_at_fork"):
 
 
 def copied_state(one: object) -> dict[str, Any]:
-    """Return a copy of an object's state for pickling, as other threads may fill cached properties meanwhile."""
+    """Return a copy of an object's state for pickling. Other threads may fill cached properties meanwhile."""
     return dict(one.__dict__)

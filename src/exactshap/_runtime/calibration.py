@@ -29,7 +29,9 @@ Sample = tuple[float, Callable[[], object]]
 
 
 def seconds_per_unit(name: str, sample: Callable[[], Sample]) -> float:
-    """Return this machine's seconds for one unit of some work, kept under its name for this machine and this version.
+    """Return this machine's seconds for one unit of some work.
+
+    They are kept for each machine and version.
 
     ``sample()`` returns units of work and a function that does them in about a millisecond; it is called only if the rate is unknown.
     """

@@ -19,7 +19,7 @@ def is_number(value: object, least: float = 0.0, *, whole: bool = False, above: 
 
 
 def is_width(value: object) -> bool:
-    """Say whether a value is a number above 0 with powers up to the third that neither overflow nor vanish."""
+    """Say whether powers up to the third of a positive number are finite and not 0."""
     return is_number(value, 1e-100) and is_number(1.0 / float(value), 1e-100)  # type: ignore[arg-type]
 
 
@@ -64,7 +64,7 @@ def checked_generator(random_state: Any) -> np.random.Generator:
 
 
 def check_share(name: str, value: Any) -> None:
-    """Refuse all but a number between 0 and 1, such as the level of an interval."""
+    """Refuse all but numbers between 0 and 1, such as a level."""
     if not is_number(value, above=True) or value >= 1:
         raise InputError(message(f"The {name!r} parameter must be a float in (0, 1)", f"Got {value!r}"))
 

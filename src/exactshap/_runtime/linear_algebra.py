@@ -167,7 +167,7 @@ def _slot(argument: Any) -> Any:
 
 @functools.cache
 def _routine(module: str, name: str) -> Any:
-    """Return a routine that SciPy offers to compiled code, or None if its signature is unknown here."""
+    """Return a routine that SciPy offers to compiled code, None if unknown."""
     from scipy import LowLevelCallable
 
     found = LowLevelCallable.from_cython(importlib.import_module(f"scipy.linalg.{module}"), name)

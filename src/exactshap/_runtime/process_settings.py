@@ -51,7 +51,7 @@ class _WhileOpen(type):
 
 
 class _Whatever(Warning, metaclass=_WhileOpen):
-    """Match all warnings while a block is open, else none, so that copies of the filter restored later do nothing."""
+    """Match all warnings while a block is open, else none. Copies of the filter that are restored later do nothing."""
 
 
 _EVERY = "ignore", None, _Whatever, None, 0
@@ -59,7 +59,7 @@ _EVERY = "ignore", None, _Whatever, None, 0
 
 @contextmanager
 def _ignored() -> Iterator[None]:
-    """Ignore warnings without ``catch_warnings``, as blocks on other threads restore the filters that they saw."""
+    """Ignore warnings without ``catch_warnings``. Blocks on other threads restore the filters that they saw."""
     found: Any = warnings.filters
     # Inserted before all other filters and removed as an object, so that filters of others stay
     found.insert(0, _EVERY)
@@ -127,7 +127,7 @@ _ONE_THREAD = OfTheProcess(_one_thread)
 
 
 def single_threaded_blas() -> OfTheProcess:
-    """Keep BLAS on one thread, a limit of the whole process that the last block to leave restores."""
+    """Keep BLAS on one thread. The limit is the whole process's, and the last block to leave restores it."""
     _libraries()  # looked for before the step
     return _ONE_THREAD
 

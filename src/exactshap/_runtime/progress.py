@@ -152,7 +152,7 @@ class _Forecast:
 
 
 def _share_done(done: int, total: int, coalitions: int, asks: Asks | None) -> float:
-    """Return the fraction of a request that is done, by rows or coalitions, whichever is larger."""
+    """Return the fraction that is done, the larger one of rows and coalitions."""
     within = 0.0 if asks is None or asks.coalitions is None else min(coalitions / (asks.coalitions * total), 1.0)
     return max(done / max(total, 1), within)
 

@@ -36,7 +36,7 @@ def answer_html(
 
 
 def _response(known: tuple[str, np.ndarray] | None, k: int) -> str:
-    """Return the prediction in a readable unit, such as "probability 0.8", or "" if it has one already."""
+    """Return the prediction in a readable unit, such as "probability 0.8". It is "" if the unit is readable already."""
     return "" if known is None else f"{known[0]} {np.ravel(known[1])[k]:.4g}"
 
 
@@ -66,7 +66,7 @@ def _head(view: Explanation, was: Explanation | None, of: str, response: str, wa
 
 
 def _waterfall(view: Explanation, was: Explanation | None) -> str:
-    """Return a table with one bar per player, from the baseline to the prediction, over an axis."""
+    """Return a table with a bar per player, from baseline to prediction."""
     people = readable(view)
     values, start = people.values[0], float(people.baseline[0])
     order = np.argsort(-np.abs(values), kind="stable")[:_PLAYERS_SHOWN]
@@ -107,7 +107,7 @@ def _labels(view: Explanation, was: Explanation | None) -> list[str]:
 
 
 def _cells(view: Explanation) -> list[str]:
-    """Return the cells of a row as text, or nothing if the explanation has no data."""
+    """Return a row's cells as text, nothing without data."""
     shown = cells(view)
     if shown is None:
         return []

@@ -158,7 +158,7 @@ def _changed(row: Table, changes: dict[str, Any]) -> Any:
 
 
 def _aligned(cell: Any, frame: TableLike) -> Any:
-    """Return a series with the index of a one-row pandas frame, which keeps the row's label."""
+    """Return a series with the label of a one-row pandas frame."""
     native = frame.to_native()
     if hasattr(native, "index") and not callable(native.index):
         import narwhals.stable.v2 as nw
@@ -186,7 +186,9 @@ def _control(data: Table, j: int, name: str) -> dict[str, Any]:
 
 
 def _grid(low: float, high: float, whole: bool) -> dict[str, float]:
-    """Return a slider's step, 1, 2 or 5 times a power of ten, and its ends, multiples of it.
+    """Return a slider's step and ends.
+
+    The step is 1, 2 or 5 times a power of ten, and the ends are its multiples.
 
     >>> _grid(-3.0459, 2.7594, False)
     {'low': -3.05, 'high': 2.8, 'step': 0.05}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def console(*, stderr: bool = False) -> Any:
-    """Return a rich console that prints text literally, without markup or escape characters from column names."""
+    """Return a rich console that prints text literally. Names of columns may hold markup or escape characters."""
     from rich.console import Console
 
     class Screen(Console):

@@ -128,7 +128,7 @@ class Task:
         return take_columns(table, there, what=self.background.name)
 
     def _refuse_unknown(self, X: TableLike, fitted: tuple[str, ...] | None) -> None:
-        """Refuse columns that the model does not know, such as the target, and say how to drop them."""
+        """Refuse columns that the model does not know, such as the target."""
         from exactshap.frames import as_table
 
         known = None if fitted is None else {*fitted, self.offset}

@@ -207,7 +207,7 @@ class _Problem:
         return found
 
     def _residual_maker(self, kernel: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
-        """Return R with its width and ridge, chosen by leave-one-out error on the features of ``kernel``."""
+        """Return R with its width and ridge, chosen by leave-one-out error."""
         best, centred = None, _centred(kernel)
         for width, eigenvalues, vectors in self._spectra:
             rotated = vectors.T @ centred @ vectors

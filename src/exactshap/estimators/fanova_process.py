@@ -342,7 +342,7 @@ def _gauss(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
 
 
 def _column_means(X: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return normalised mu_j of the training rows (d, n_train), and the root of its mean (d,)."""
+    """Return normalised mu_j of the training rows, and roots of their means."""
     means = np.stack([_gauss(x, x, scale).mean(axis=1) for x, scale in zip(X.T, scales, strict=True)])
     roots = np.sqrt(means.mean(axis=1))
     return means / roots[:, None], roots

@@ -112,7 +112,7 @@ def expand(name: str, limit: float) -> Expansion:
 
 
 def _step(limit: float) -> float:
-    """Return the next of 8, 12, 16, 24, 32, ..., so that an expansion has at most half too many terms."""
+    """Return the next of 8, 12, 16, 24, 32, ... An expansion has at most half too many terms."""
     power = 2.0 ** max(3, math.floor(math.log2(max(limit, 1.0))))
     return next(step for step in (power, 1.5 * power, 2.0 * power) if step >= min(limit, 2.0 * power))
 

@@ -19,7 +19,7 @@ ROUNDINGS = 4.0  # of an offset, and of its sum with a prediction, by the model 
 
 
 def without_offset(background: TableLike, offset: Any) -> Any:
-    """Return the background without the column of offsets, which are no part of any value."""
+    """Return the background without the column of offsets."""
     names = getattr(background, "columns", ())
     if not isinstance(offset, str) or offset not in list(names):
         return background
@@ -76,7 +76,7 @@ def add_offsets(
 def certified_with(
     reader: Reader, table: Table, solution: Solution, certified: Certified, offsets: np.ndarray
 ) -> tuple[Certified, np.ndarray]:
-    """Return the residual to the model's own call with offsets, and by how much they move a row's prediction."""
+    """Return the residual with offsets, and how far they move a prediction."""
     check_offsets(reader, table.n_rows, offsets)
     if not table.n_rows:  # models refuse to predict no row
         return certified, np.zeros(certified.prediction.shape)

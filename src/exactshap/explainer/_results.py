@@ -120,7 +120,7 @@ def _mask_message(reader: Reader, explanation: Explanation) -> str:
 
 
 def _not_finite(difference: float) -> str:
-    """Return advice if the model itself predicts NaN or infinity for rows between two valid ones, else ""."""
+    """Return advice if the model predicts NaN or infinity between valid rows."""
     if np.isfinite(difference):
         return ""
     return (
@@ -151,7 +151,7 @@ def _reason(reader: Reader, explanation: Explanation) -> str:
 
 
 def _unsteady(reader: Reader, explanation: Explanation, row: int | None, called: str) -> str:
-    """Return a warning if the model does not repeat its prediction of a row, else "".
+    """Return a warning if a row's prediction does not repeat, else "".
 
     It predicts the row alone and among other rows.
     """

@@ -150,7 +150,7 @@ def _solve(reader: Reader, rows: Table, semivalue: Semivalue, order: int, start:
 
 
 def predict(reader: Reader, rows: Table, start: int = 0) -> np.ndarray:
-    """Return a copy of the model's own prediction, as some models return the same array in each call."""
+    """Return a copy of the model's own prediction. Some models return the same array in each call."""
     try:
         with np.errstate(all="ignore"):
             prediction = np.array(reader.predict(rows), float)
@@ -180,7 +180,7 @@ def _nothing(reader: Reader, order: int) -> tuple[Solution, np.ndarray]:
 
 
 def values_by_background_row(reader: Reader, table: Table, memory_limit: float, progress: Progress) -> np.ndarray:
-    """Return values (n_background, n_rows, n_players[, n_outputs]) of the rows, one background row at a time."""
+    """Return the rows' values for one background row at a time. They are (n_background, n_rows, n_players[, n_outputs])."""
     background = reader.traits.background
     if background is None or reader.traits.value_function != "interventional":
         raise InputError(

@@ -158,7 +158,7 @@ class _Compared(NamedTuple):
 def _compared(
     reader: Reader, table: Table, masks: np.ndarray, offsets: np.ndarray | None, question: tuple[Semivalue, int] | None
 ) -> _Compared:
-    """Compare sums with predictions, v(S) with rows masked by hand, and, for an index, the values of the first rows."""
+    """Compare sums with predictions, v(S) with masked rows, and an index's values."""
     with np.errstate(all="ignore"):
         answer = reader.solve(table, find("shapley"), 1)
         own = predict(reader, table)
@@ -186,14 +186,14 @@ def _compared(
 
 
 def _rows_at_a_time(reader: Reader, n_rows: int, memory_limit: float) -> int:
-    """Return the number of rows to compare at a time, which are masked by hand for each background row."""
+    """Return the number of rows to compare at a time."""
     n_background = 1 if reader.traits.background is None else reader.traits.background.n_rows
     by_hand = memory_limit / (8.0 * COPIES * n_background * reader.traits.n_features)
     return max(1, min(block_size(reader, n_rows, 1, memory_limit), int(by_hand)))
 
 
 def _values(reader: Reader, table: Table, answer: Solution, semivalue: Semivalue, order: int) -> np.ndarray | None:
-    """Return the largest difference to the definition's values on a few rows, or None if those are out of reach."""
+    """Return the largest difference to the definition's values, or None beyond reach."""
     if not answer.exact:
         return None
     some = table.take(slice(0, min(SOLVED_ROWS, table.n_rows)))
@@ -206,7 +206,7 @@ def _values(reader: Reader, table: Table, answer: Solution, semivalue: Semivalue
 
 
 def _sets(reader: Reader, some: Table, semivalue: Semivalue, order: int) -> np.ndarray | None:
-    """Return the largest difference of another index or order to all coalitions, or None beyond ten players."""
+    """Return the largest difference of an index to all coalitions. It is None beyond ten players."""
     if reader.traits.n_players > ALL_COALITIONS:
         return None
     expected = solve(reader.game(some), semivalue, order, method="enumeration").values

@@ -397,7 +397,7 @@ def stored_mask(matrix: TableLike) -> np.ndarray:
 
 
 def sparse_hybrid(here: TableLike, other: TableLike, columns: np.ndarray) -> Any:
-    """Return CSR rows with cells of ``here`` where ``columns`` (n_rows, n_columns) is True, else of ``other``.
+    """Return CSR rows with cells of ``here`` or, where ``columns`` is False, ``other``.
 
     Explicit zeros stay stored, as XGBoost distinguishes them from cells that are not.
     """

@@ -118,7 +118,7 @@ def _as_text(labels: list[Any]) -> list[str]:
 
 
 def _columns_and_rows(data: TableLike, what: str) -> tuple[list[Any], int]:
-    """Return the column names and the number of rows of any frame that narwhals reads."""
+    """Return a frame's column names and number of rows, by narwhals."""
     try:
         frame = narwhals().from_native(data, eager_only=True)
     except TypeError as error:
@@ -223,7 +223,7 @@ def _converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _frame_of_records(records: list[dict], what: str) -> Any:
-    """Return a list of dicts, such as the records of a service, as a frame."""
+    """Return a list of dicts, such as a service's records, as a frame."""
     keys = list(records[0])
     odd = next((i for i, record in enumerate(records) if set(record) != set(keys)), None)
     if odd is not None:

@@ -190,7 +190,7 @@ def _tags(explanation: Explanation) -> dict[str, str]:
 
 
 def _evaluator() -> type:
-    """Return the class that MLflow calls to evaluate a model, made on first use as its base is MLflow's."""
+    """Return the class that MLflow calls to evaluate a model."""
     base = require("mlflow.models.evaluation.base", "mlflow", purpose="An evaluator of MLflow")
 
     class ExplanationEvaluator(base.ModelEvaluator):  # type: ignore[name-defined, misc]

@@ -54,7 +54,7 @@ def per_column(value: ArrayLike, n_features: int, name: str, owner: str) -> np.n
 
 
 def inverse_squares(sigma: np.ndarray, numerators: ArrayLike = 1.0) -> np.ndarray:
-    """Return numerators / sigma^2, finite for any sigma > 0, so that equal cells have distance 0."""
+    """Return numerators / sigma^2, finite for any sigma > 0. Equal cells have distance 0."""
     with np.errstate(over="ignore", under="ignore"):
         # The root first: the square of a small sigma would underflow to 0 and divide by it
         return np.asarray(np.minimum((np.sqrt(numerators) / sigma) ** 2, LARGEST_RATE))

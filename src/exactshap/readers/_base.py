@@ -104,7 +104,7 @@ class Reader(ABC):
 
 
 def is_of_target(unit: str) -> bool:
-    """Say whether a unit is that of the target, not of a score before a link.
+    """Say whether a unit is the target's, not a score's.
 
     >>> is_of_target("quantile 0.1 of the target"), is_of_target("log of the target")
     (True, False)
@@ -113,7 +113,7 @@ def is_of_target(unit: str) -> bool:
 
 
 def warn_of_rounding(name: str, limit: float, largest: float, precision: float) -> bool:
-    """Warn if rounding leaves too few digits of the largest number, and return whether it does."""
+    """Warn if rounding leaves too few digits, and return whether it does."""
     share = limit / max(largest, float(np.finfo(float).tiny))
     if not np.inf > share > max(COARSE, COARSE_EPSILONS * precision):
         return False

@@ -46,7 +46,7 @@ _MISSING = object()
 
 
 def library_class(model: Model, package: str) -> type | None:
-    """Return the first class of a package in a model's order of inheritance, or None.
+    """Return the first class of a package that a model inherits from.
 
     >>> library_class(True, "builtins")
     <class 'bool'>
@@ -55,7 +55,7 @@ def library_class(model: Model, package: str) -> type | None:
 
 
 def replaced(model: Model, known: type) -> tuple[str, ...]:
-    """Return the names used by predictions that a model defines with other code than ``known``.
+    """Return names used by predictions that a model defines otherwise than ``known``.
 
     Methods, properties and special methods count, of subclasses, mixins and the instance itself; methods of fitting, scoring and
     printing do not, nor do a classifier's labels where its scores are explained.

@@ -319,7 +319,7 @@ def known_class(model: Model) -> type | None:
 
 
 def require_own_prediction(model: Model) -> None:
-    """Refuse a model with its own prediction code, where only its library's class is read."""
+    """Refuse a model with prediction code of its own."""
     known = known_class(model)
     if known is not None and (changed := replaced(model, known)):
         raise UnsupportedModelError(_replacing(model, known, changed, "Pass a model that predicts as its library's class does"))
@@ -337,7 +337,7 @@ def _module(model: Model) -> str:
 
 
 def _read_method(model: Model, known: type, changed: tuple[str, ...], request: Request) -> Reader:
-    """Explain a model with its own prediction code as a function, which needs a background."""
+    """Explain a model with its own prediction code as a function."""
     method = answering_method(model, changed)
     if method is None or f"{known.__module__}.{known.__qualname__}" in _NOT_ON_TABLES:
         do = "Explain a function of tables around it: explain(lambda rows: ..., X, background)"
@@ -365,7 +365,7 @@ def _replacing(model: Model, known: type, changed: tuple[str, ...], do: str) -> 
 
 
 def _unknown(model: Model) -> str:
-    """Return the error for an unknown model, with an alternative, or for an object that cannot predict."""
+    """Return the error for an unknown model, with an alternative."""
     name = f"`{type(model).__module__}.{type(model).__qualname__}`"
     ways = [way for way in dir(type(model)) if way.startswith("predict") or way == "score_samples"]
     if not hasattr(model, "predict") and not ways:

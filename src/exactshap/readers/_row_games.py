@@ -193,7 +193,7 @@ def _unflattened(found: Solution, game: ConditionalGame) -> Solution:
 
 
 def averaged(found: Solution, replicates: int, single_output: bool) -> Solution:
-    """Return the mean over replicates (the last axis), with a standard error that includes sampled coalitions."""
+    """Return the mean over replicates, with a standard error."""
 
     def split(array: Any) -> np.ndarray:
         return np.asarray(array).reshape(*np.shape(array)[:-1], -1, replicates)

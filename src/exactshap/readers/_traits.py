@@ -40,7 +40,7 @@ def _unchanged(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class OwnCall:
-    """Call a documented method of a model, and turn its result into the explained output.
+    """Call a model's documented method, and finish its result.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class OwnCall:
         return self(model, X.native)
 
     def in_double(self, model: Model, X: Table) -> np.ndarray:
-        """Return the prediction of a table in double precision, as many models compute in the precision of their rows."""
+        """Return a table's prediction in double precision. Many models compute in the precision of their rows."""
         return self(model, X.in_double().native)
 
 

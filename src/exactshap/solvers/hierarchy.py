@@ -178,7 +178,7 @@ class _Sweep:
 def products_of_others(
     before: Sequence[np.ndarray], after: Sequence[np.ndarray], weight: float | np.ndarray = 1.0
 ) -> list[np.ndarray]:
-    """Return for each place the weighted product of the factors ``before`` it and of those ``after`` it.
+    """Return the weighted products of the factors before and after each place.
 
     Two passes without division, as a factor may be zero.
 
@@ -227,7 +227,7 @@ def solve_hierarchy(
 
 
 def _per_term(game: AdditiveGame, hierarchy: Hierarchy) -> Part:
-    """Solve each term with the hierarchy of its own players, as the others are dummies."""
+    """Solve each term with the hierarchy of its own players. Other players are its dummies."""
     total = Part.zeros(game.n_rows or 1, game.n_players, game.n_outputs, method="per-term enumeration over levels")
     values, scale = total.values, total.scale
     empty, full = np.zeros_like(total.empty), np.zeros_like(total.full)

@@ -33,7 +33,7 @@ def direct_mmd(factors: Factors, n_first: int, estimator: str, n_jobs: int | Non
 
 
 def mmd_of_sums(pairs: np.ndarray, n: int, m: int, estimator: str) -> float:
-    """Return the squared MMD from kernel sums (2, 2) over pairs i < i', within and between the samples."""
+    """Return the squared MMD from kernel sums (2, 2) over pairs i < i'."""
     sums = pairs + pairs.T
     within = np.diag(sums) / (np.array([n - 1.0, m - 1.0]) * [n, m])
     if estimator == "biased":
@@ -59,7 +59,7 @@ def kernel_sum(factors: Factors, begin: int) -> float:
 
 
 def direct_sums(x: Factors, y: Factors, begin: int = 0, n_jobs: int | None = None) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the off-diagonal sum of K L over ordered pairs, and the row sums of K and of L."""
+    """Return the off-diagonal sum of K L, and row sums of both."""
     product, totals = 0.0, np.zeros((2, x.n_rows))
 
     def part(start: int) -> tuple[slice, slice, float, np.ndarray, np.ndarray]:

@@ -319,7 +319,7 @@ def _block_values(
 
 
 def _rule(measure: Measure, degree: int, spread: float) -> tuple[Rule, float]:
-    """Return a rule that is exact up to rounding, and its truncation relative to the height of the factors.
+    """Return a rule that is exact up to rounding, and its relative truncation.
 
     Its arrays are writable.
     """

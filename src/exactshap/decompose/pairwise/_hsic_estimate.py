@@ -82,7 +82,7 @@ class CentredKernel:
         return out
 
     def _radial_block(self, block: PanelBlock, order: np.ndarray) -> np.ndarray:
-        """Return a block of the centred kernel for rows in another order, by the closed form."""
+        """Return a block of the centred kernel by the closed form."""
         rows, others = order[block.start : block.stop], order[block.first : block.last]
         one = self.factors.take(np.concatenate([rows, others]))
         kernel = whole_kernel(one, slice(0, block.height), slice(block.height, one.n_rows))
@@ -328,7 +328,7 @@ def estimate_joint(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estim
 
 
 def _sums_of_gaussians(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, float]:
-    """Return the sums over all pairs of Gaussians, and their error relative to the number of pairs of rows."""
+    """Return the sums over all pairs of Gaussians, and their relative error."""
     total, bound = np.zeros(x.n_players + y.n_players + 1), 2.0 * (x.error + y.error)
     for (x_weight, one), (y_weight, other) in itertools.product(x.gaussians, y.gaussians):
         nodes, weights, error = _rule(one, other, question)

@@ -148,7 +148,7 @@ def _two_samples(X: TableLike, Z: TableLike) -> tuple[Table | StoredTable, Table
 
 
 def _two_sample_blocks(n: int, m: int, n_blocks: int, generator: np.random.Generator) -> list[tuple[Any, int, int]]:
-    """Return the pooled rows of each block, with the numbers of rows of the first sample and of both.
+    """Return each block's pooled rows, and the numbers of rows of the samples.
 
     Rows of the first sample come first.
     """

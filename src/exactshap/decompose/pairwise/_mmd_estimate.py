@@ -32,7 +32,7 @@ def estimate_mmd(task: tuple[Factors, int, Question, np.ndarray]) -> Estimate:
 def estimate_by_tasks(
     factors: Factors, n: int, question: Question, labels: np.ndarray, run: Callable[..., Iterable[Any]]
 ) -> Estimate:
-    """Return the same shares from tasks over pairs of blocks of rows, through any ordered map.
+    """Return the same shares from tasks, through any ordered map.
 
     The tasks and the order in which they are added up depend on the numbers of rows only.
     """
@@ -169,7 +169,7 @@ def _pair_sums(
 
 
 def _split(sums: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return sums (n_players + 1,) over ordered pairs within the first sample, the second, and between."""
+    """Return sums (n_players + 1,) within the first sample, the second, and between."""
     return sums[0, :, :n].sum(axis=1), sums[1, :, n:].sum(axis=1), sums[1, :, :n].sum(axis=1)
 
 

@@ -183,7 +183,7 @@ class Sweep:
             first = cut
 
     def add(self, panel: tuple[int, int], sides: Callable[[PanelBlock], tuple[np.ndarray, np.ndarray]]) -> None:
-        """Add each pair's contributions to the sums (n_players + 1, n_rows + LANES) of both rows."""
+        """Add each pair's contributions to the sums of both rows."""
         for block in self.whole(panel):
             add_contributions(self.factors.arrays, self.rules.arrays, block, *sides(block))
 
@@ -210,7 +210,7 @@ class _Sweep:
 def showing(
     progress: Progress, statistic: str, n_rows: int, n_columns: int, n_blocks: int, n_kernels: int = 1
 ) -> Iterator[None]:
-    """Show the progress of the enclosed sweeps over ``n_blocks`` blocks of rows and ``n_kernels`` kernels."""
+    """Show the progress of the enclosed sweeps over blocks of rows."""
     size = n_rows // n_blocks
     total = max(1, n_kernels * n_blocks * size * (size + 1) // 2)
 

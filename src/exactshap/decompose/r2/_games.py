@@ -45,7 +45,7 @@ def in_waves(
     averaged: bool,
     n_jobs: int | None,
 ) -> Iterator[np.ndarray]:
-    """Yield ``run(chunk, met)`` of all chunks from threads, as many at a time as their residuals ``met`` fit in memory."""
+    """Yield ``run(chunk, met)`` of all chunks from threads. As many run at a time as their residuals ``met`` fit in memory."""
     size = _chunks_of_a_wave(layout.n_rows, n_jobs)
     for first in range(0, len(chunks), size):
         wave = chunks[first : first + size]
@@ -130,7 +130,7 @@ def _table_bits(units: Units) -> int:
 
 
 def _decisions(layout: EnsembleLayout, first: int, last: int, rows: slice = slice(None)) -> np.ndarray:
-    """Return whether each row goes left at each node of trees ``first:last``, uint8 of shape (n_nodes, n_rows)."""
+    """Return whether rows go left at nodes of some trees. They are uint8 of shape (n_nodes, n_rows)."""
     start, stop = layout.trees.tree_start[first], layout.trees.tree_start[last]
     per_node = ("feature", "threshold", "left", "right", "missing", "zero_is_missing", "category_start", "category_count")
     nodes = layout.nodes._replace(**{name: getattr(layout.nodes, name)[start:stop] for name in per_node})
@@ -141,7 +141,7 @@ def _decisions(layout: EnsembleLayout, first: int, last: int, rows: slice = slic
 
 
 def tree_decisions(layout: EnsembleLayout, tree: int) -> np.ndarray:
-    """Return whether each row goes left at each node of one tree, bool of shape (n_rows, n_nodes)."""
+    """Return whether rows go left at one tree's nodes, (n_rows, n_nodes)."""
     return _decisions(layout, tree, tree + 1).T.astype(bool)
 
 

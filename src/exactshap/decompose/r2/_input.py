@@ -102,7 +102,7 @@ class R2Problem:
         return np.sum(self.weights * start) - np.concatenate([[0.0], np.cumsum(added)[:-1]])
 
     def rounding(self, game: str) -> float:
-        r"""Return how far rounding can take the sum of the shares, in the squared unit of y.
+        r"""Return the rounding of the sum of shares, in squared units of y.
 
         A game adds up :math:`\sum_i w_i (f_S^2 - 2 r f_S)` with :math:`|f_S| \le V`, the largest leaf, in products of as many
         factors as the trees have levels.
@@ -145,7 +145,7 @@ def prepare_problem(
 def prepare_rows(
     model: Model, X: TableLike, y: Column, sample_weight: Column, groups: Mapping[str, Any] | None, n_jobs: int | None = None
 ) -> R2Problem:
-    """Do the same as :func:`prepare_problem` for part of a table, where y may be constant."""
+    """Prepare a part of a table, in which y may be constant."""
     without_lost_threads()
     require_own_prediction(model)
     ensemble = _single_output(convert(model))
@@ -181,7 +181,7 @@ def problem_of(
 
 
 def is_trees(model: Model) -> bool:
-    """Say whether a model is made of trees or unknown, so that the converters of trees raise the error."""
+    """Say whether a model is made of trees or unknown. The converters of trees raise the error."""
     known = known_class(model)
     return known is None or issubclass(known, TreeModel) or known.__module__.startswith(TREE_MODULES)
 
@@ -193,7 +193,7 @@ def warn_of_offset(ensemble: TreeModel) -> None:
 
 
 def _single_output(ensemble: TreeModel) -> TreeModel:
-    """Return the ensemble with one output on the scale of y, or refuse with the reason."""
+    """Return the ensemble with one output on the scale of y, or refuse."""
     if ensemble.trees.n_trees == 0:
         raise UnsupportedModelError(message(f"{ensemble.name} has no trees", do="Fit it first"))
     if ensemble.unit not in ("target", "probability", "raw score"):

@@ -95,7 +95,7 @@ def table_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) -> np
 
 
 def parabola_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return each row's shares (n_rows, all players) of the parabola, and how far each value of its game is off (n_rows,)."""
+    """Return each row's shares of the parabola, and the error (n_rows,) of its game."""
     middle, half = (game.high + game.low) / 2.0, (game.high - game.low) / 2.0
     # The players of a constant tree do not change the loss.
     if half == 0.0:

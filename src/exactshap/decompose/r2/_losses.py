@@ -16,7 +16,7 @@ Bound = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Loss:
-    r"""Define a loss l(y, m) of a target and a margin, with its skill score and its Chebyshev bound."""
+    r"""Define a loss l(y, m) of a target and a margin."""
 
     statistic: str  # name of :math:`1 - (L - L_{sat}) / (L_0 - L_{sat})`
     value: Pointwise  # l(y, m), of broadcast arrays
@@ -57,7 +57,7 @@ def _smooth(third: Bound) -> Bound:
 
 
 def _kinked(y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    r"""Bound the error of the parabola for a function with a kink at y, where its slope jumps by one.
+    r"""Bound the parabola's error for a function with a kink at y.
 
     Up to a straight line it is :math:`h\, (x - t)_+` for x in [-1, 1]. The difference to the parabola p is a parabola on both sides of t, and
     largest at -1, t, 1 or where p' = 0 (left of t) or p' = 1 (right of it). The error is 0 where the kink is outside.

@@ -161,7 +161,7 @@ def refit_shares(
     n_jobs: int | None,
     resampling: Resampling,
 ) -> R2Decomposition:
-    """Split R2 over the players of a linear regression that is refitted on every subset."""
+    """Split R2 over the players of a regression refitted on every subset."""
     resampling.check()
     problem, names, native = _prepare(model, X, y, sample_weight, groups)
     factor = problem.factor(problem.weights)
@@ -247,7 +247,7 @@ def _orders(m: int, n_orders: int, rng: np.random.Generator) -> np.ndarray:
 def _values(
     factor: Factor, orders: np.ndarray | None, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Return shares, standard errors of sampled ones, and the gains by size of exact ones."""
+    """Return shares, their standard errors, and gains by size of exact ones."""
     if orders is None:
         by_size = factor.by_size(n_jobs)
         return by_size.mean(axis=1), None, by_size
@@ -258,7 +258,7 @@ def _values(
 
 
 def _own_r2(model: Model, problem: LeastSquares, factor: Factor) -> tuple[float, float]:
-    """Return R2 by the model's own fit and score, and a bound on our rounding error.
+    """Return R2 by the model's own fit, and a bound on rounding.
 
     It is fitted to columns of norm 1 that explain all others, which have the same R2: its own coefficients of dependent columns may
     be too large for its predictions to be right.
@@ -285,7 +285,7 @@ def _own_r2(model: Model, problem: LeastSquares, factor: Factor) -> tuple[float,
 def _intervals(
     problem: LeastSquares, orders: np.ndarray | None, resampling: Resampling, rng: np.random.Generator, n_jobs: int | None
 ) -> np.ndarray | None:
-    """Return percentile intervals (n_players, 2) of shares over resampled rows, with the same orders in each."""
+    """Return percentile intervals (n_players, 2) of shares over resampled rows. The orders are the same in each."""
     if not resampling.n_bootstrap:
         return None
     n, shares = len(problem.y), []

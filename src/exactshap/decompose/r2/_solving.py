@@ -99,7 +99,7 @@ def _solve_boosted(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Sol
 
 
 def sums(problem: R2Problem, game: str, solved: Solved, seconds: float) -> R2Sums:
-    """Return what the rows of a problem add to the sums of R2 and its shares."""
+    """Return what some rows add to the sums of R2 and shares."""
     return R2Sums(
         facts={
             "model": problem.ensemble.name,
@@ -154,7 +154,7 @@ SKEW = {
 
 
 def cost_of(layout: EnsembleLayout, game: str, per_row: bool) -> Cost:
-    """Estimate the cost on one core from the number of pairs and their typical players.
+    """Estimate the cost on one core from pairs and their typical players.
 
     A pair costs n increments and m 2^m additions by table, or n m factors by quadrature, whichever is less.
     """

@@ -109,7 +109,7 @@ def directions(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def inner_products(X: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """Return X W', added up column by column, so that the bits of a row depend on no other row."""
+    """Return X W', added up column by column. The bits of a row depend on no other row."""
     out = np.zeros((len(X), len(W)))
     fill_inner(np.ascontiguousarray(X), np.ascontiguousarray(W.T), out)
     return out

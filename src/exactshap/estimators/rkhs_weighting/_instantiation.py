@@ -93,7 +93,7 @@ def check_widths(sigma: Any, gamma: Any) -> None:
 
 
 def checked(owner: Instantiation, name: str, values: np.ndarray, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return the result of a user's function, or refuse its shape (others would broadcast) or values."""
+    """Return a user's result, or refuse its shape or values. Other shapes would broadcast."""
     what = f"`{name}` of {type(owner).__name__}"
     if values.shape != shape:
         wanted = tuple("n_parameters" if n is None else n for n in shape)

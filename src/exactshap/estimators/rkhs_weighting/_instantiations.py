@@ -40,7 +40,7 @@ __all__ = [
 
 
 class _Stumps(Instantiation):
-    """Provide sign(x_j - w) with a column j drawn uniformly, and a Gaussian kernel of thresholds within a column."""
+    """Provide sign(x_j - w) with a column j drawn uniformly."""
 
     one_column = True
 
@@ -66,7 +66,7 @@ class _Stumps(Instantiation):
 
 
 def _chosen(W: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Return the column of each parameter, in C order, so that sums do not depend on the number of rows."""
+    """Return the column of each parameter, in C order. Sums do not depend on the number of rows."""
     return np.take(X, W[:, 0].astype(int), axis=1)
 
 

@@ -60,7 +60,7 @@ class WeightingProblem:
         return float(self.weights.sum())
 
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield features (n, T), targets and weights by blocks of rows, so that memory stays bounded."""
+        """Yield features (n, T), targets and weights by blocks of rows. Memory stays bounded."""
         # All rows at once would take T numbers per row.
         step = max(1, BLOCK_VALUES * 4 // max(1, self.n_terms))
         for i in range(0, len(self.X), step):
@@ -246,7 +246,9 @@ def lasso(problem: WeightingProblem) -> np.ndarray:
 
 
 def gradient(problem: WeightingProblem) -> np.ndarray:
-    r"""Run stochastic functional gradient descent with averaging, one step for each term in random order.
+    r"""Run stochastic functional gradient descent with averaging.
+
+    Each term in random order is one step.
 
     Step t moves the weight function by :math:`-\eta\, \overline{(h(x) - y)\, \phi(w_t, x)}\, K(w_t, \cdot)`, shrinks it by
     :math:`1 - \eta \lambda`, projects it onto the ball of norm B = sqrt(m) / theta, and the running average is returned. The

@@ -93,7 +93,7 @@ class Full(SubsetDistribution):
 
 @dataclass(frozen=True)
 class UniformSubsets(SubsetDistribution):
-    """Draw a size uniformly from ``sizes``, then a subset of that size, with ``sequence`` of adjacent columns."""
+    """Draw a size uniformly, then a subset of that size. With ``sequence`` its columns are adjacent."""
 
     sizes: tuple[int, ...]
     sequence: bool = False

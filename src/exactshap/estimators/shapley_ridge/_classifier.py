@@ -158,7 +158,7 @@ class _Logistic:
     penalty: np.ndarray
 
     def solve(self, max_iter: int, tol: float) -> tuple[np.ndarray, int]:
-        """Minimise by L-BFGS in variables in which an upper bound of the Hessian is the identity."""
+        """Minimise by L-BFGS, in variables that bound the Hessian by the identity."""
         from scipy.linalg import cholesky, solve_triangular
         from scipy.optimize import minimize
 

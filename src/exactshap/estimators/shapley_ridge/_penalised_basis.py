@@ -41,7 +41,7 @@ def shared_checks(model: Model) -> list[tuple[str, bool, str]]:
 
 
 def cross_kernel(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Return the kernel matrix (n, m), in blocks of rows to bound the memory of the factors."""
+    """Return the kernel matrix (n, m), made in blocks of rows."""
     step = max(1, PREDICTED_VALUES // max(1, Y.size))
     blocks = [kernel(X[start : start + step], Y) for start in range(0, len(X), step)]
     return np.concatenate(blocks) if blocks else np.zeros((0, len(Y)))
@@ -94,7 +94,7 @@ class Basis:
 
 
 def penalised_basis(model: Model, X: np.ndarray, weights: np.ndarray) -> tuple[Kernel, Basis]:
-    """Return the kernel of an estimator, and the basis of training rows with positive weights."""
+    """Return an estimator's kernel, and the basis of its training rows."""
     n, d = X.shape
     kernel = from_pairwise(model.kernel, d, gamma=model.gamma)
     columns = penalised_columns(model.features, d, getattr(model, "feature_names_in_", None))
@@ -201,7 +201,7 @@ def _enumerated(embedded: Any, shape: tuple[int, int], columns: Sequence[int]) -
 def _sampled(
     embedded: Any, shape: tuple[int, int], columns: Sequence[int], n_coalitions: int, random_state: np.random.RandomState
 ) -> Functionals:
-    """Average K^O_(S + A) - K^O_S over uniform subsets S, of uniform size, of the other columns."""
+    """Average K^O_(S + A) - K^O_S over uniform subsets S of the other columns."""
     n, d = shape
     values = np.zeros((len(columns), n, n))
     variance = 0.0

@@ -48,7 +48,7 @@ class StoredFile:
             check_regular(self.path)
 
     def state(self) -> tuple[int | None, ...]:
-        """Return the file's size and times, None if unknown, which change when it is written."""
+        """Return a file's size and times, which change when it is written."""
         if self.filesystem is None:
             facts = check_regular(self.path)
             # The last one cannot be set to an earlier time
@@ -74,7 +74,9 @@ def kind_of(path: str | Path) -> str:
 
 
 def find_files(source: TableLike, filesystem: Foreign = None) -> list[StoredFile]:
-    """Return the files of a source in the order of their names, without hidden files and other kinds.
+    """Return a source's files in the order of their names.
+
+    Hidden files and other kinds are left out.
 
     A source is files, folders or patterns (``rows/*/2024-*.parquet``), addresses such as ``s3://bucket/rows``, or a dataset of pyarrow; without a
     ``filesystem`` of pyarrow or fsspec, addresses name their own and other paths are on this machine.
@@ -109,7 +111,7 @@ def find_files(source: TableLike, filesystem: Foreign = None) -> list[StoredFile
 
 
 def place_of(source: TableLike, path: Path, filesystem: Foreign = None) -> str | None:
-    """Return the part of a source (folder, pattern, address, dataset) that would include a new local file, or None."""
+    """Return the part of a source that would include a new local file. It is a folder, pattern, address or dataset, or None."""
     if _is_dataset(source):  # which does not tell its folder
         local = [posixpath.dirname(file.path) for file in _of_dataset(source) if file.filesystem is None]
         places = [posixpath.commonpath(local)] if local else []
@@ -238,7 +240,7 @@ def _of_store(system: Foreign, path: str) -> list[str]:
 
 
 def _of_dataset(source: TableLike) -> list[StoredFile]:
-    """Return the files of a pyarrow dataset, with keys read from the folders by its partitioning."""
+    """Return the files of a pyarrow dataset, with keys of its partitioning."""
     datasets = require("pyarrow.dataset", "scale", purpose="A data set")
     arrow = require("pyarrow.fs", "scale", purpose="A data set")
     try:

@@ -51,7 +51,7 @@ class SourceFile:
         return f"{self.name}{group}, row {row} of the file"
 
     def check(self, *, finally_: bool = False) -> None:
-        """Refuse a file that has changed, by size and times, and if these differ by digest.
+        """Refuse a file that has changed, by size, times and digest.
 
         Some object stores keep no times; there the digest is compared once, at the end of a run (``finally_``).
         """
@@ -105,7 +105,7 @@ def inspect(file: StoredFile, keep: tuple[str, ...]) -> SourceFile:
 
 
 def read_rows(file: SourceFile, start: int, stop: int, keep: tuple[str, ...]) -> Any:
-    """Return the rows [start, stop) of a file as an Arrow table, from the open stream if they follow the last call."""
+    """Return the rows [start, stop) of a file as an Arrow table."""
     stream = getattr(_OPEN, "stream", None)
     # Streams only go forward; far ahead, opening again avoids decoding the rows between
     if stream is None or stream.file != file or stream.position > start or stream.reopens_nearer(start):

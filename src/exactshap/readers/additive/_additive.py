@@ -304,7 +304,7 @@ class AdditiveForm:
         return 0.0 if self.magnitude is None else self.magnitude(rows)
 
     def check(self, rows: np.ndarray, own: np.ndarray, limit: np.ndarray, *, owner: str, method: str) -> None:
-        """Refuse a model with predictions (n_rows, n_outputs) that are not the sum of its terms."""
+        """Refuse a model with predictions that are not the sum of its terms."""
         terms = self.evaluate(rows)
         if np.all(is_right := np.abs(own - terms).max(axis=1) <= limit):
             return

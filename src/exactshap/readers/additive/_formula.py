@@ -47,7 +47,7 @@ def read_formula(
     training: Any = None,
     floor: float = 0.0,
 ) -> AdditiveReader:
-    """Read a model of a formula's terms as a sum of functions of the user's columns.
+    """Read a formula's terms as a sum of functions of columns.
 
     ``model`` predicts from a pandas frame of these columns by ``call``, on the scale where the terms add up, with an absolute rounding of
     ``floor``. The background of the request says which columns there are, and of which types; ``training`` are rows of the fit, for levels
@@ -142,7 +142,7 @@ class Anchored:
 
 @dataclass(frozen=True, eq=False)
 class Coding:
-    """Write the user's cells as numbers, and numbers as the cells of a pandas frame."""
+    """Write cells as numbers, and numbers as cells of a pandas frame."""
 
     names: tuple[str, ...]
     # of each column its texts or categories by code; None for numbers

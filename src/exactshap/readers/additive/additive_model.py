@@ -113,7 +113,7 @@ class AdditiveModel:
 
 
 def read(model: AdditiveModel, request: Request) -> AdditiveReader:
-    """Read the sum with every term as a function, evaluated on mixes of a row with the background."""
+    """Read the sum with every term as a function, evaluated on hybrids."""
     names = model.output_names or ("target",)
     chosen, picked = select_outputs(names, request.output, owner="AdditiveModel")
     single = picked or model.output_names is None

@@ -57,7 +57,7 @@ class _Cells:
         return cells
 
     def _compare(self, bins: Bins) -> None:
-        """Use our own search if it agrees with the twin on rows at, next to and beyond the cuts, and missing ones."""
+        """Use our own search if it agrees with the model's at the cuts."""
         rng = np.random.default_rng(0)
         rows = np.empty((PROBED_ROWS, len(self.twin.bins_)))
         for j in range(rows.shape[1]):

@@ -51,7 +51,7 @@ def _call(method: str, n_outputs: int) -> OwnCall:
 
 
 def _chosen(n_outputs: int, chosen: list[int], single: bool, answers: np.ndarray) -> np.ndarray:
-    """Return the chosen outputs, or that of the second of two classes if the file has both."""
+    """Return the chosen outputs, of two classes that of the second."""
     return outputs_of(chosen, single, answers[:, -n_outputs:])
 
 

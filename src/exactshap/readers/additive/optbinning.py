@@ -38,7 +38,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 
 def _points(model: Model, call: FrameCall, names: tuple[str, ...], X: Table, what: str) -> np.ndarray:
-    """Return the points (n_rows, n_columns) of each cell, of any type that the scorecard bins."""
+    """Return the points (n_rows, n_columns) of each cell."""
     used = [names.index(str(name)) for name in model.binning_process_.get_support(names=True)]
     points = np.zeros((X.n_rows, len(names)))
     try:

@@ -130,6 +130,6 @@ def _categories(model: Model) -> Iterator[tuple[int, float, float]]:
 
 
 def _predict(model: Model, X: Table) -> np.ndarray:
-    """Return the model's own linear predictor, as its mean loses all digits where a logistic curve is flat."""
+    """Return the model's linear predictor. Its mean loses all digits where a logistic curve is flat."""
     # `predict_mu` is public, and no method without its link is
     return np.asarray(model._linear_predictor(finite_numbers(X, "X", type(model).__name__)), float)

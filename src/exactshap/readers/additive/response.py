@@ -46,7 +46,7 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
 
 
 def _response_of(score: AdditiveReader, response: Response, request: Request) -> Reader:
-    """Return the reader of a response, exact for one output with terms on few players, else sampled."""
+    """Return the reader of a response, exact if its terms are small."""
     from exactshap.expansions import links
     from exactshap.readers.additive._factors import TermFactors, TermHybrids
     from exactshap.readers.responses import (

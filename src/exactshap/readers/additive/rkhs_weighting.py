@@ -76,7 +76,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 
 def _interpolant(term: Any, n_background: int) -> Interpolant | None:
-    """Return the interpolant of a homogeneous term of two or three columns if it pays, else None."""
+    """Return a homogeneous term's interpolant if it pays, else None."""
     k = len(term.subset)
     if term.base.degree is None or k not in (2, 3) or term.base.largest_tilt(k) <= 1.0:
         return None
@@ -111,7 +111,7 @@ def _split_by_column(terms: Sequence[Any]) -> Iterator[Any]:
 
 @dataclass(frozen=True, eq=False)
 class _OneColumn:
-    """Evaluate the stumps of one column of a subset, with expectations divided by the size of the subset."""
+    """Evaluate a column's stumps, with expectations divided by the subset's size."""
 
     subset: tuple[int, ...]
     place: int

@@ -68,7 +68,7 @@ class LinearParts:
 
 
 def is_logistic(model: Model) -> bool:
-    """Say whether a linear classifier has probabilities that are a known function of its scores."""
+    """Say whether a linear classifier's probabilities are a known function of scores."""
     name = sklearn_name(model)
     logistic = name in ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
     return logistic or (name == "SGDClassifier" and model.loss == "log_loss")
@@ -130,7 +130,7 @@ def read_side_by_side(
     fitted_names: tuple[str, ...] | None,
     single_output: bool,
 ) -> AdditiveReader | None:
-    r"""Read several linear models as the outputs of one, or return None if one is not linear.
+    r"""Read several linear models as one's outputs, None if one is not linear.
 
     .. math:: f_k(x) = b_k + \sum_j x_j \beta_{jk}
 

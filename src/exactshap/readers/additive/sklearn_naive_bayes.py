@@ -80,7 +80,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 
 def _require_finite(model: Model, *likelihoods: np.ndarray) -> None:
-    """Refuse a model in which a class never or always has a feature, as alpha=0 and alphas below rounding allow."""
+    """Refuse a model in which a class never or always has a feature. Values of alpha below rounding allow that."""
     if not all(np.isfinite(table).all() for table in likelihoods):
         what, got = f"This {type(model).__name__} has likelihoods that are not finite", "A probability of 0 has no logarithm"
         raise UnsupportedStructureError(message(what, got, "Fit it with a larger alpha, such as alpha=1"))

@@ -33,7 +33,7 @@ class Form(NamedTuple):
 
 
 def read(model: Model, request: Request) -> AdditiveReader:
-    r"""Read quadratic forms as squares, products of two columns and, by the shift of centres, linear terms.
+    r"""Read quadratic forms as squares, products of two columns and linear terms.
 
     .. math:: (x - \mu) \cdot A (x - \mu) = z \cdot A z - 2\, \delta \cdot A z + \delta \cdot A \delta, \qquad z = x - m, \; \delta = \mu - m
     """
@@ -83,7 +83,7 @@ def _discriminant(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
 
 
 def _centroids(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
-    """Return the negative squared distances to the centroids, in standard deviations, and twice the logarithms of the priors."""
+    """Return negative squared distances to the centroids, and twice the log priors."""
     if model.metric != "euclidean":
         do = "Fit it with metric='euclidean'"
         raise UnsupportedStructureError(
@@ -102,7 +102,7 @@ def _centroids(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
 
 
 def _expanded(form: Form, centre: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the coefficients of the monomials of z = x - centre, in the order of :func:`_powers`, and the constant."""
+    """Return the coefficients of monomials of z = x - centre, and the constant. Monomials have the order of :func:`_powers`."""
     shift = form.centre - centre
     upper = np.triu_indices(len(centre), 1)
     squares, pairs, single = np.diag(form.matrix), 2.0 * form.matrix[upper], -2.0 * form.matrix @ shift
@@ -122,7 +122,7 @@ def _encode(owner: str, names: tuple[str, ...] | None, centre: np.ndarray, X: Ta
 
 
 def _magnitude(forms: list[Form], centre: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the magnitudes (n_rows,) that cancel in each form about its own centre, in any order of summation."""
+    """Return the magnitudes (n_rows,) that cancel in each form. They hold for any order of summation."""
     sizes = np.zeros(len(rows))
     for form in forms:
         moved = np.abs(rows) + np.abs(form.centre - centre)

@@ -37,7 +37,7 @@ def _componentwise(model: Model) -> tuple[Any, Any, str]:
 
 
 def _fast_svm(model: Model) -> tuple[Any, Any, str]:
-    """Return scores of ranks, or of times where the model was fitted to them too."""
+    """Return scores of ranks, or of times if fitted to them."""
     intercept = getattr(model, "intercept_", 0.0)
     if model.rank_ratio == 1:
         return -model.coef_, -intercept, RANK

@@ -79,7 +79,7 @@ def _response(model: Model) -> Response:
 
 @with_response(_response)
 def read(model: Model, request: Request) -> AdditiveReader:
-    r"""Read the linear predictor of a result, :math:`x \cdot \beta`, without the offsets of the fit."""
+    r"""Read a result's linear predictor :math:`x \cdot \beta`, without the offsets of the fit."""
     fitted, kind = model.model, type(model.model).__name__
     columns = _columns(fitted)
     params = np.asarray(model.params, float)
@@ -126,7 +126,7 @@ def _columns(fitted: Model) -> list[str]:
 
 
 def _frame_call(kind: str, names: tuple[str, ...]) -> FrameCall:
-    """Return the call that gives the linear predictor of a frame with the named columns."""
+    """Return the call that gives a frame's linear predictor."""
     if kind == "PHReg":
         return HazardCall("predict", names=names)
     words = "linpred" if kind == "OrderedModel" else "linear"

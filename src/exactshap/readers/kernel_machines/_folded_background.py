@@ -98,7 +98,7 @@ class FoldedBackground(Strategy):
         return streamed + 8.0 * (tables + 0.8 * tile + n_rows * machine.n_outputs * coalitions)
 
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
-        """Return the cost of the rows and of the tables, which are made once, or once per block of rows."""
+        """Return the cost of the rows and of the tables. Tables are made once, or once per block of rows."""
         if not self.pays(semivalue, order):
             return self.streamed.cost(few, n_rows, semivalue, order, n_blocks)
         machine = self.machine

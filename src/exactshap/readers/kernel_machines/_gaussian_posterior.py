@@ -127,7 +127,7 @@ class WithPosterior(Strategy):
         return np.ones(1) if independent else np.array(self.machine.weights)
 
     def factors(self, values: np.ndarray, process: Process) -> list[KernelFactors | MonomialFactors]:
-        """Return the factors of every component of a process, with the machine's players and background."""
+        """Return the factors of every component, with the machine's players and background."""
         parts = [self._component(part, process.points, values) for part in process.components]
         if self.machine.value_function == "interventional-independent":
             _, weights = self.machine.rows_and_weights()
@@ -183,7 +183,7 @@ class WithPosterior(Strategy):
         )
 
     def _automatic_limit(self, order: int) -> float:
-        """Return the most multiplications for an uncertainty by default, a count, so that all machines decide alike."""
+        """Return the most multiplications for an uncertainty by default. It is a count, so that all machines decide alike."""
         machine = self.machine
         d = machine.n_players
         terms = machine.swept_terms if order == 1 else float(machine.n_terms)
@@ -247,7 +247,7 @@ class WithPosterior(Strategy):
 
 
 def _certify(found: Uncertainty, process: Process) -> None:
-    """Compare the sum of the covariance with the process's own variance of f(x) - mean f(Z).
+    """Compare the covariance's sum with the process's variance of f(x) - mean f(Z).
 
     Two triangular solves of the same right-hand side differ by n eps times the condition of the factor, here estimated
     by its diagonal. The prior variance is the floor: where f is constant, everything that is compared is rounding of it.

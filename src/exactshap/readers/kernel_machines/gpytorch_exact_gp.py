@@ -54,7 +54,7 @@ def read(model: Model, request: Request) -> Reader:
 
 @dataclass(frozen=True)
 class _Units:
-    r"""Convert to the user's units if a model scales inputs and targets, as BoTorch's do.
+    r"""Convert to the user's units where a model scales inputs and targets.
 
     .. math:: f(x) = s + t\, g\bigl((x - o) / w\bigr)
 

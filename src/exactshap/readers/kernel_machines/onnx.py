@@ -18,7 +18,7 @@ _KERNELS = {"LINEAR": "linear", "POLY": "poly", "RBF": "rbf"}
 
 
 def read(model: SupportCore, request: Request) -> Reader:
-    r"""Read a regression, a one-class score, or the score of the second of two classes.
+    r"""Read a regression, a one-class score, or the second class's score.
 
     .. math:: f(x) = \rho + \sum_i \alpha_i\, k(x, x_i)
     """

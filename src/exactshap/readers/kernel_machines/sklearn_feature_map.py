@@ -71,7 +71,9 @@ def _nystroem_parameters(feature_map: Model) -> dict[str, Any]:
 
 
 class FourierReader(Reader):
-    r"""Read random Fourier features, as a cosine of a sum is the real part of a product of one-column factors.
+    r"""Read random Fourier features as products of one-column factors.
+
+    A cosine of a sum is the real part of such a product.
 
     .. math:: \cos\Bigl(\sum_j w_{jl} x_j + \beta_l\Bigr) = \mathrm{Re}\; e^{i \beta_l} \prod_j e^{i w_{jl} x_j}
     """

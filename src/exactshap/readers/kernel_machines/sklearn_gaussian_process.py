@@ -101,7 +101,9 @@ def _latent_expansion(part: Foreign) -> Expansion:
 
 
 def _as_predicted(kernel: Kernel) -> Kernel:
-    """Return a kernel with the value that scikit-learn's has between equal rows, which for a Matern of small nu is below 1.
+    """Return a kernel with scikit-learn's own value between equal rows.
+
+    For a Matern of small nu that is below 1.
 
     It puts a rounding unit in place of distance 0: with nu = 0.1 the value is 0.9993, so that rows of the training set are predicted off
     their neighbours. The covariance of the process has none of it.
@@ -116,7 +118,7 @@ def _as_predicted(kernel: Kernel) -> Kernel:
 
 @dataclass(frozen=True, eq=False)
 class _EqualRows(Kernel):
-    """Represent a kernel that is constant between rows at distance 0 and else 0, a product over columns."""
+    """Represent a kernel that is constant between equal rows, else 0."""
 
     bandwidth: ArrayLike
     value: float
@@ -148,7 +150,7 @@ def _latent_process(part: Foreign) -> Process:
 
 
 def _latent(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    """Return the latent mean from the model's current kernels and modes, as scikit-learn has no call for it."""
+    """Return the latent mean from the model's kernels and modes. scikit-learn has no call for it."""
     values, parts = X.numeric(), _binary_problems(model)
     modes = (parts[k] for k in chosen)
     columns = [part.kernel_(values, part.X_train_) @ (part.y_train_ - part.pi_) for part in modes]

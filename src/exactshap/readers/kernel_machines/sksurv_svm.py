@@ -14,7 +14,7 @@ from exactshap.readers.kernel_machines.machine import expand
 
 
 def read(model: Model, request: Request) -> Reader:
-    """Read a score of ranks, -sum_i coef_i k(x, X_i), or the log of a time where the model was fitted to times too."""
+    """Read a score of ranks, or the log of a time. Ranks have -sum_i coef_i k(x, X_i)."""
     require_fitted(model, "coef_", "n_features_in_")
     select_outputs(("output",), request.output, owner=type(model).__name__)
     timed = getattr(model, "rank_ratio", 1) < 1

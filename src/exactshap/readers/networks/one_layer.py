@@ -64,7 +64,7 @@ class Units(NamedTuple):
         return values
 
     def scores(self, mask: np.ndarray) -> np.ndarray:
-        """Return what the units of the hybrids of a coalition add to the outputs, of shape (n_background, n_outputs)."""
+        """Return what the units of a coalition's hybrids add to the outputs. The shape is (n_background, n_outputs)."""
         sums = self.bias + self.row[mask].sum(axis=0) + self.absent[:, ~mask].sum(axis=1)
         return np.asarray(self.activation(sums) @ self.out)
 
@@ -266,7 +266,7 @@ class NetworkReader(Reader):
             self.traits = self.traits.with_rounding(floor=floor)
 
     def _sums(self, X: Table, what: str = "X") -> np.ndarray:
-        """Return what each player adds to the sum of each unit, of shape (n_rows, n_players, n_units)."""
+        """Return what each player adds to each unit. The shape is (n_rows, n_players, n_units)."""
         rows = finite_numbers(X, what, self.traits.model_name)
         sums = np.zeros((len(rows), self.traits.n_players, len(self.layer.bias)))
         for player, columns in enumerate(self.traits.players):
@@ -378,7 +378,7 @@ class NetworkReader(Reader):
         return self._finished(replace(total, error_bound=bound), sums, terms.constant, semivalue, order)
 
     def _terms(self, sums: np.ndarray) -> _Terms:
-        """Return the waves of all units that are not saturated in every hybrid of these rows."""
+        """Return the waves of units that some hybrid does not saturate."""
         layer, doubled = self.layer, 2.0 if self.layer.activation == "tanh" else 1.0
         low, high = self._ranges(sums)
         constant, error = layer.out_bias.copy(), 0.0
@@ -412,7 +412,7 @@ class NetworkReader(Reader):
             raise BudgetError(message(f"A unit of {self.traits.model_name} is too steep to be expanded", got, do)) from error
 
     def _ranges(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and the largest sum (n_units,) of any hybrid of these rows and the background."""
+        """Return the least and the largest sum (n_units,) of any hybrid."""
         low = np.full(len(self.layer.bias), np.inf)
         high = -low
         for row in sums:
@@ -422,7 +422,7 @@ class NetworkReader(Reader):
         return low + self.layer.bias, high + self.layer.bias
 
     def _sizes(self, sums: np.ndarray) -> np.ndarray:
-        """Return what is added up (n_rows,) inside the units and behind them, as far as it reaches the output."""
+        """Return what is added up (n_rows,) inside and behind the units."""
         inside = np.abs(self.layer.bias) + np.abs(sums).sum(axis=1) + np.abs(self._absent).sum(axis=1).max(axis=0)
         return np.asarray((1.0 + self.layer.slope * inside) @ np.abs(self.layer.out_weights).max(axis=1))
 
@@ -447,7 +447,7 @@ class NetworkReader(Reader):
         return Cost(n_rows * seconds, self.memory(block_rows, order), method="meet in the middle" if meets else "quadrature")
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes of a block, and of the background's parts of one row's solution."""
+        """Return the bytes of a block, and of the background's parts."""
         n_background, d, n_units = self._absent.shape
         held = super().memory(n_rows, order) + 8.0 * n_rows * d * n_units
         if self.layer.activation == "relu":

@@ -49,7 +49,7 @@ def _regressor(model: Model, request: Request) -> Reader:
 
 
 def _classifier(model: Model, request: Request) -> Reader:
-    """Read the log-odds of two classes, exactly, or sample their probability with the exact log-odds as control variate."""
+    """Read the log-odds of two classes exactly, or sample their probability."""
     name = type(model).__name__
     if model.n_outputs_ != 1:
         got = f"Got {model.n_outputs_} scores: classes share a softmax, labels have a probability each"

@@ -86,7 +86,7 @@ def _unit(ensemble: TreeModel, link: str) -> str:
 
 
 def _owners(margin: TreeReader) -> np.ndarray | None:
-    """Return the player (n_trees,) of each tree, or None if a tree may have several, or trees several outputs."""
+    """Return the player (n_trees,) of each tree, or None. A tree with several players or outputs has none."""
     trees = margin.ensemble.trees
     # A linear leaf may hold columns that its path does not split on.
     if not margin.traits.single_output or trees.linear is not None:
@@ -162,7 +162,10 @@ class _TreeHybrids(HybridScores):
         return lambda orders: self._hybrids.along_orders(row, orders, players)
 
     def every(self, X: Table, players: list[int]) -> tuple[list[int], Iterable[np.ndarray]] | None:
-        """Return the margins of all coalitions, players with few nodes first, so that most leaves hold all of these or none."""
+        """Return the margins of all coalitions.
+
+        Players with few nodes come first, so that most leaves hold all of these or none.
+        """
         if self._ensemble.trees.linear is not None or not 2 <= len(players) <= MOST_PLAYERS:
             return None
         players = self._hybrids.by_use(players)

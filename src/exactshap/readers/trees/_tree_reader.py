@@ -334,7 +334,7 @@ def _linear_factors(
     passes: np.ndarray,
     rows: np.ndarray,
 ) -> np.ndarray:
-    """Return the factors (n_rows, n_terms, n_players) of the linear terms, from those of the leaves' constant values."""
+    """Return the linear terms' factors (n_rows, n_terms, n_players), from those of the leaves."""
     assert trees.linear is not None
     functions = trees.linear.take(leaf)
     known = passes.copy()

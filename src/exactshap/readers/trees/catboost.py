@@ -23,7 +23,7 @@ _LINKS = {
 
 
 def read(model: Model, request: Request) -> Reader:
-    """Read f(x) = bias + scale times the sum of trees, in the space of the objective's link or in its unit."""
+    """Read f(x) = bias + scale times the sum of trees."""
     ensemble = convert(model)
     # rankers take no type of prediction: theirs is the raw value
     typed = "prediction_type" in inspect.signature(model.predict).parameters

@@ -21,7 +21,7 @@ _LINKS = {
 
 
 def read(model: Model, request: Request) -> Reader:
-    """Read f(x) = sum of trees (their mean in random-forest mode), in the space of the objective's link or in its unit."""
+    """Read f(x) = sum of trees, their mean in random-forest mode."""
     ensemble = convert(model)
     call = OwnCall("predict", {"raw_score": True})
     if not ensemble.boosted:

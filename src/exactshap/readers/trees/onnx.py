@@ -15,7 +15,7 @@ _LINKS = {"exponential": "exponential", "LOGISTIC": "logistic", "SOFTMAX": "soft
 
 
 def read(model: TreeCore, request: Request) -> Reader:
-    """Read f(x) = base values + sum of trees, before the file's own transform of the scores."""
+    """Read f(x) = base values + sum of trees. The file's own transform of the scores is left out."""
     ensemble = convert(model)
     return read_trees(model, request, ensemble, _call("scores", ensemble), _response)
 

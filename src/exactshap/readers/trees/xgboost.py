@@ -43,7 +43,7 @@ def _require_trained(model: Model) -> None:
 
 
 def read(model: Model, request: Request) -> Reader:
-    """Read f(x) = base margin + sum of trees, in the space of the objective's link or in its unit."""
+    """Read f(x) = base margin + sum of trees."""
     _require_trained(model)
     ensemble = convert(model)
     if hasattr(model, "get_booster"):

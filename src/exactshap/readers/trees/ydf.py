@@ -38,7 +38,7 @@ def _with_first(second: np.ndarray) -> np.ndarray:
 
 
 class Served:
-    """Hold a YDF model that takes tables and pickles as its bytes, as YDF advises."""
+    """Hold a YDF model that takes tables, and pickles as its bytes."""
 
     def __init__(self, content: bytes, names: tuple[str, ...]) -> None:
         import ydf

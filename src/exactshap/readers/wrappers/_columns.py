@@ -222,7 +222,7 @@ def _inputs_by_prefix(step: Model, n_columns: int) -> np.ndarray | None:
 
 
 def _changed_outputs(step: Model, rows: Table) -> np.ndarray:
-    """Return which outputs change with which column, (n_columns, n_outputs), on the rows and mixes of them."""
+    """Return which outputs change with which column, (n_columns, n_outputs)."""
     before = _cells(step.transform(rows.native))
     _require_rows_apart(_called(step), lambda some: _cells(step.transform(some.native)), rows, before)
     changed = np.zeros((rows.n_columns, before.shape[1]), bool)
@@ -238,7 +238,7 @@ def _changed_outputs(step: Model, rows: Table) -> np.ndarray:
 
 
 def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], rows: Table, cells: np.ndarray) -> None:
-    """Refuse a step that transforms a row differently among other rows, or that drops rows."""
+    """Refuse a step that drops rows, or mixes them."""
     odd = np.arange(1, rows.n_rows, 2)
     if len(cells) == rows.n_rows:
         if len(odd) == 0:

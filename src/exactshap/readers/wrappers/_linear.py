@@ -18,7 +18,7 @@ _MACHINES = tuple(f"sklearn.svm._classes.{name}" for name in ("SVR", "NuSVR", "S
 
 
 def linear_step(model: Model) -> Any:
-    """Return the linear parts of a step that predicts one product without a link, else None.
+    """Return a linear step's parts if it predicts without a link, else None.
 
     >>> from sklearn.linear_model import PoissonRegressor, Ridge
     >>> linear_step(Ridge().fit([[0.0], [2.0]], [1.0, 1.0])).intercept

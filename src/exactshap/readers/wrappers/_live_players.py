@@ -18,7 +18,9 @@ MIN_PLAYERS = 4
 
 
 def read_live(read: Callable[[Request], Reader], request: Request) -> Reader:
-    """Read a model with the players that have columns only, as semivalues give nothing to the others.
+    """Read a model with the players that have columns.
+
+    Semivalues give nothing to the others.
 
     Only "normalized" games know them, as their baseline is shared by all players.
     """

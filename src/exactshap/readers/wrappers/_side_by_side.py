@@ -38,7 +38,7 @@ class BeforeMaps:
         return np.concatenate([_numbers(self._transformed(part, as_table(rows))) for part in self.parts], axis=1)
 
     def owners(self, follow: ColumnOwners, owners: np.ndarray, rows: Table | None) -> tuple[np.ndarray, MapsSideBySide]:
-        """Return the input column of each column that ``transform`` gives, and the maps of these."""
+        """Return the input column of each transformed column, and their maps."""
         after, blocks = [], []
         for part in self.parts:
             own, table = owners, rows
@@ -79,7 +79,7 @@ def _parts(step: Model) -> list[_Part]:
 
 
 def _part(part: Any, columns: list[int] | None) -> _Part:
-    """Split what is done with columns at the first linear map that only linear maps and scalers follow."""
+    """Split a list of steps at the first of its linear maps."""
     steps = [step for _, step in part.steps] if sklearn_name(part) == "Pipeline" else [part]
     steps = [step for step in steps if step is not None and not _is(step, "passthrough")]
     for place, step in enumerate(steps):

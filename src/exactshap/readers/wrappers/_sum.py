@@ -159,7 +159,9 @@ def _all_gaps(parts: Sequence[Traits]) -> SecondReading:
 
 
 class SumReader(Reader):
-    r"""Read a weighted sum of other readers' models, all with the sum's players and one value function.
+    r"""Read a weighted sum of other readers' models.
+
+    All have the sum's players and value function.
 
     .. math:: f(x) = c + \sum_m f_m(x_{C_m}) W_m
 

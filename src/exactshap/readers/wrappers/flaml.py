@@ -19,7 +19,7 @@ CHECKED_ROWS = 32
 
 
 def read(model: Model, request: Request) -> Reader:
-    """Read the model inside ``AutoML``, or inside one of FLAML's estimators, behind its preparation of rows."""
+    """Read the model inside ``AutoML`` behind its preparation of rows."""
     around, inside = _layers(model)
     if inside is None:
         raise_not_fitted(model)
@@ -100,7 +100,7 @@ class FlamlReader(PipelineReader):
         return self.inner.predict(self.rows(X))
 
     def _require_same_answers(self, inside: Model, rows: Table) -> None:
-        """Compare the predictions of the explained model with those of the model that was passed."""
+        """Compare predictions of the explained model and of the one passed."""
         called = _answering(inside)
         if called == "predict" and len(getattr(inside, "classes_", ())):
             return  # labels, in other words outside than inside

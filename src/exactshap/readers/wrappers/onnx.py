@@ -99,7 +99,7 @@ class OnnxReader(DelegatingReader):
         return as_table(front.run(self._feeds(X)), what="rows of the model", allow_empty=True)
 
     def predict(self, X: Table) -> np.ndarray:
-        """Return the file's own prediction, without the transform of the score if it has one."""
+        """Return the file's prediction, before its transform of the score."""
         if self._is_transformed or self.inner.traits.own_call is None:
             return self.inner.predict(self.rows(X))
         answers = self._parts.whole.run(self._feeds(X)).astype(float).reshape(X.n_rows, -1)
@@ -124,7 +124,7 @@ class OnnxReader(DelegatingReader):
         return super().masked_predictions(X, masks) if by_hand is None else by_hand
 
     def _check_transform(self, rows: Table) -> None:
-        """Compare the outputs of the whole file with those of its parts, as the score before its transform is explained."""
+        """Compare outputs of the whole file with those of its parts. The score before its transform is explained."""
         inner = self.rows(rows)
         answers = self._parts.whole.run(self._feeds(rows)).astype(float).reshape(rows.n_rows, -1)
         parts = self._parts.core.responses(np.asarray(inner.native))

@@ -89,7 +89,7 @@ def _fanova(model: Model, request: Request) -> Reader:
 
 
 class FanovaReader(Reader):
-    """Explain v(S), the sum of all components of columns in S, with factors 1 + c k~_j inside and 1 outside."""
+    """Explain v(S), the sum of all components of columns in S."""
 
     def __init__(self, model: Model, request: Request) -> None:
         request.refuse_options(owner=type(model).__name__)

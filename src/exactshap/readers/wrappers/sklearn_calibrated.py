@@ -20,7 +20,10 @@ from exactshap.readers.wrappers.sklearn_sums import request_of_sum
 
 
 def read(model: Model, request: Request) -> Reader:
-    """Read the mean of sigmoid or isotonic calibrations, of two classes, each of a decision function that is a sum over columns."""
+    """Read the mean of sigmoid or isotonic calibrations of two classes.
+
+    Each is of a decision function that is a sum over columns.
+    """
     if model.method not in ("sigmoid", "isotonic"):
         raise _refused(model, f"Got method={model.method!r}")
     if len(model.classes_) != 2:

@@ -33,14 +33,14 @@ def read(model: Model, request: Request) -> Reader:
 
 
 def _has_probabilities(model: Model) -> bool:
-    """Say whether each part is a linear model whose probability is the logistic function of its score."""
+    """Say whether each part is a linear model with logistic probabilities."""
     if sklearn_name(model) != "OneVsRestClassifier" or model.multilabel_:
         return False
     return all(map(is_logistic, model.estimators_))
 
 
 def _probabilities(model: Model) -> Response:
-    """Return the probability of the second of two classes, or those of all classes, divided by their sum."""
+    """Return the second class's probability, or those of all classes."""
     from exactshap.readers.responses import probabilities, probability
 
     names = _names(model)
@@ -91,7 +91,7 @@ def _read_scores(model: Model, request: Request) -> Reader:
 
 
 def _adds_up_to_output(inner: Model, part: Reader) -> bool:
-    """Say whether a part's values sum to its decision function, or a regressor's to its prediction."""
+    """Say whether a part's values sum to its decision or prediction."""
     return hasattr(inner, "decision_function") or (part.traits.unit == "target" and not hasattr(inner, "classes_"))
 
 
@@ -113,7 +113,7 @@ def _side_by_side(model: Model, request: Request, parts: list[Reader], chosen: l
 
 
 def _codes(model: Model, request: Request) -> Reader:
-    r"""Read the closeness of the parts' scores to the code of each class, the closest of which is predicted.
+    r"""Read the closeness of the parts' scores to each class's code.
 
     .. math:: -\tfrac12 \lVert f(x) - c_k \rVert^2 + \tfrac12 \lVert f(x) \rVert^2 = f(x) \cdot c_k - \tfrac12 \lVert c_k \rVert^2
     """
@@ -155,7 +155,7 @@ def _part_of_code(part: Model, request: Request, model: Model) -> Reader:
 
 
 def _closeness(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    """Return the closeness of the answers of the model's parts to its codes, as it has no call that returns it."""
+    """Return the closeness of the parts' answers to the model's codes. The model has no call that returns it."""
     rows, codes = _bare(model, X).native, np.asarray(model.code_book_, float)[chosen]
     answers = np.stack([_answer(part, rows) for part in model.estimators_], axis=1)
     values = answers @ codes.T - 0.5 * np.square(codes).sum(axis=1)

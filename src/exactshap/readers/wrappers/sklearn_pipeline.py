@@ -238,7 +238,7 @@ class PipelineReader(DelegatingReader):
     def _owners(
         self, players: Any, names: tuple[str, ...], request: Request
     ) -> tuple[ColumnOwners, np.ndarray, list[MapsSideBySide]]:
-        """Return the input column of each transformed column, how it was traced, and linear maps of the last step."""
+        """Return each transformed column's input column, how it was traced, and maps."""
         player_of = np.zeros(len(names), int)
         for number, columns in enumerate(players):
             player_of[list(columns)] = number
@@ -281,7 +281,10 @@ class PipelineReader(DelegatingReader):
         return (X.copy() if any(map(writes_to_rows, self.front)) else X).native
 
     def predict(self, X: Table) -> np.ndarray:
-        """Return the pipeline's own prediction, or its last step's if no method of the pipeline returns the value."""
+        """Return the prediction of the pipeline, or of its last step.
+
+        The step's is taken if no method of the pipeline returns the value.
+        """
         if self.traits.own_call is not None:
             return self.traits.own_call(self.traits.model, self._readable(X))
         rows = self.rows(X)
@@ -289,7 +292,7 @@ class PipelineReader(DelegatingReader):
         return self.inner.predict(rows)
 
     def _require_own_rows(self, X: Table, rows: Table) -> None:
-        """Compare the pipeline's predictions of rows with those of its last steps for the rows as we transformed them."""
+        """Compare the pipeline's predictions with its last steps' for our transformed rows."""
         if any(isinstance(step, BeforeMaps) for step in self.front):  # rows that no step of the pipeline takes
             return
         method = "predict_proba" if hasattr(self.traits.model, "predict_proba") else "predict"

@@ -80,7 +80,7 @@ def _voting(model: Model) -> tuple[tuple[str, ...], list[Part]]:
 
 
 def _bagging(model: Model) -> tuple[tuple[str, ...], list[Part]]:
-    """Return classifiers of encoded classes, perhaps not all of them, each on its own columns."""
+    """Return classifiers of encoded classes, each on its own columns."""
     classes, share = np.eye(len(model.classes_)), 1.0 / len(model.estimators_)
     parts: list[Part] = []
     for inner, columns in zip(model.estimators_, model.estimators_features_, strict=True):

@@ -17,7 +17,7 @@ from exactshap.readers.wrappers.sklearn_sums import n_columns_of, request_of_sum
 
 
 def read(model: Model, request: Request) -> Reader:
-    r"""Read the last step's decision function of probabilities or decision functions, and of the rows with ``passthrough``.
+    r"""Read the last step's decision function of the first models' answers.
 
     .. math:: g(x) = b + \sum_m f_m(x)\, W_m
     """

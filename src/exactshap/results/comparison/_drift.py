@@ -18,7 +18,7 @@ MAX_EXACT_ROWS = 5000
 def data_drift(
     first: ExplanationData, second: ExplanationData, n_permutations: int, seed: Any
 ) -> tuple[PairwiseDecomposition | None, tuple[str, ...]]:
-    """Return the MMD of the data split over the players, or None, with sentences on the method."""
+    """Return the data's MMD split over the players, or None. Sentences on the method come with it."""
     if first.data is None or second.data is None:
         return None, ("The data are not compared: an explanation holds none.",)
     if min(first.n_rows, second.n_rows) < 2:
@@ -67,7 +67,7 @@ def _coded(first: ExplanationData, second: ExplanationData) -> tuple[Any, dict[s
 
 
 def _column(tables: tuple[Table, Table], j: int) -> tuple[np.ndarray, bool]:
-    """Return a column of both tables as numbers, with codes for texts and dates, and whether it is coded."""
+    """Return a column of both tables as numbers or codes."""
     try:
         return np.concatenate([table.select([j]).numeric()[:, 0] for table in tables]), False
     except (InputError, InputTypeError):

@@ -120,7 +120,7 @@ def all_within(residual: np.ndarray, tolerance: np.ndarray) -> bool:
 
 
 def without_noise(numbers: np.ndarray | float, tolerance: float | np.ndarray) -> np.ndarray:
-    """Return numbers for people, with 0 for those within the certificate's tolerance, unless that is infinite.
+    """Return numbers for people, with 0 for those within a finite tolerance.
 
     >>> without_noise(np.array([0.25, -8.9e-16]), 1e-12)
     array([0.25, 0.  ])

@@ -79,7 +79,7 @@ def _data(parts: list[Any]) -> Any:
 
 
 def _model_name(parts: list[Any], names: Sequence[str] | None) -> str:
-    """Return the models with their rows and mean baselines, one by one if they are few."""
+    """Return the models with their rows and mean baselines."""
     models = list(dict.fromkeys(part.model_name for part in parts))
     if len(parts) > SHOWN_PARTS:
         return f"{len(parts)} parts: {', '.join(models)}"

@@ -211,7 +211,7 @@ def of_solution(
 
 
 def _is_batch(solution: Any) -> bool:
-    """Say whether the first axis of the values is that of games, as it may be as long as that of sets."""
+    """Say whether the first axis of the values is that of games. It may be as long as that of sets."""
     shape, n_sets = solution.values.shape, len(solution.sets)
     if len(shape) == 2 and shape == (n_sets, n_sets):
         return bool(np.ndim(solution.scale))

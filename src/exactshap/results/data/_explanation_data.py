@@ -251,7 +251,7 @@ class ExplanationData:
         return self.set_values is not None and self._adds_up(self.set_values)
 
     def _adds_up(self, values: np.ndarray) -> bool:
-        """Say whether the residual is the remainder of the sum, up to rounding of this sum."""
+        """Say whether the residual is the sum's remainder, up to rounding."""
         with np.errstate(over="ignore", invalid="ignore"):
             missing = np.abs(self.prediction - self.baseline - values.sum(axis=1) - self.residual)
             magnitude = np.abs(self.prediction) + np.abs(self.baseline) + np.abs(values).sum(axis=1)

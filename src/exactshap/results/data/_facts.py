@@ -135,7 +135,7 @@ def _range(array: np.ndarray) -> str:
 
 
 def readable(explanation: Data) -> Data:
-    """Return an explanation for tables, texts and pictures, with 0 for numbers within its own tolerance.
+    """Return an explanation for people, with 0 for numbers within tolerance.
 
     Sums stay consistent; the certificate is that of the original.
     """

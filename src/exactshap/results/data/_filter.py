@@ -187,7 +187,7 @@ class _Parser:
         return value, bare
 
     def _phrase(self, ends: str) -> tuple[str | None, bool]:
-        """Return words up to the next sign or keyword, or a quoted text, and whether it was unquoted."""
+        """Return words up to the next sign, and whether they are unquoted."""
         if self._next.kind == "text":
             self.at += 1
             return self.tokens[self.at - 1].text, False
@@ -199,7 +199,7 @@ class _Parser:
 
 
 class _Columns:
-    """Hold the columns of a table as numbers, days or lower-case texts, read when a filter names them."""
+    """Hold a table's columns as numbers, days or lower-case texts. They are read when a filter names them."""
 
     def __init__(self, table: Table, names: Sequence[str]) -> None:
         self.table, self.names = table, list(names)

@@ -193,7 +193,7 @@ def _corrected() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def corrected_magnitudes(values: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return magnitudes without the bias of the values' noise, and their slopes, both like ``values``.
+    r"""Return magnitudes without the bias of noise, and their slopes.
 
     .. math:: |u| = \frac2\pi \int_0^\infty \frac{1 - \cos wu}{w^2}\, dw, \qquad
               \tau(u) = \frac2\pi \int_0^\infty \frac{1 - K(w) e^{w^2 \sigma^2 / 2} \cos wu}{w^2}\, dw

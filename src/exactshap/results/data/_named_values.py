@@ -117,7 +117,7 @@ class NamedValues(PrintedTable):
         return replace(self, values=self.values[:n], names=names)
 
     def to_frame(self) -> Any:
-        """Return a frame with a column per player (and output), or columns ``player`` and ``value`` without rows."""
+        """Return a frame with a column per player and output. Without rows the columns are ``player`` and ``value``."""
         return frame_of(None, self._columns(), None)
 
     def _columns(self) -> dict[str, Any]:

@@ -195,7 +195,7 @@ SHAPIQ_NAMES = {  # (index, whether the order is 1) -> shapiq's acronym
 
 
 def called_here(owner: str, name: str) -> str | None:
-    """Return a sentence with the name here of an attribute of shap's, None for unknown names.
+    """Return the name here of an attribute of shap's, None if unknown.
 
     >>> called_here("Explanation", "base_values")
     "Explanation has no attribute 'base_values'. It is called 'baseline' here; explanation.to_shap() gives shap's own object."
@@ -216,7 +216,7 @@ def called_here(owner: str, name: str) -> str | None:
 
 
 def keyword_here(word: str, *, picture: bool = False) -> str | None:
-    """Return the equivalent here of a keyword of shap's calls or plots, None for unknown keywords.
+    """Return the equivalent here of a keyword of shap's, None if unknown.
 
     >>> keyword_here("check_additivity")
     'every explanation is checked by itself; see explanation.certificate()'

@@ -161,7 +161,7 @@ def _observed(explanation: ExplanationData, observed: np.ndarray, name: str) -> 
 
 
 def _indicators(explanation: ExplanationData, given: np.ndarray, name: str | None) -> np.ndarray:
-    """Return 1.0 for the class of an output, 0.0 for others, NaN for a missing label."""
+    """Return 1.0 for an output's class, 0.0 for others, NaN if missing."""
     if explanation.output_names is not None:
         return _of_outputs(explanation, given)
     numbers = _numbers(given)

@@ -56,7 +56,7 @@ def _check_words(given: Mapping[str, Any]) -> None:
 
 
 def _check_facts(given: Mapping[str, Any]) -> None:
-    """Check the types of fields that only texts use, so that no repr or report fails later."""
+    """Check the types of fields that only texts use. No repr or report may fail later."""
     for name in ("n_evaluations", "background_size", "n_masks"):
         value = given[name]
         if not _is_count(value) and not (value is None and name == "background_size"):
@@ -247,7 +247,7 @@ def row_numbers(rows: Any, n_rows: int) -> np.ndarray:
 
 
 def player_numbers(players: Any, names: tuple[str, ...]) -> list[int]:
-    """Return the non-negative numbers of players, selected by a slice, a mask, or a list of names and numbers."""
+    """Return the numbers of selected players. They are selected by a slice, a mask, or a list of names and numbers."""
     if isinstance(players, slice):
         return list(range(len(names)))[players]
     wanted = list(players)

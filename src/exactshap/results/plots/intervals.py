@@ -86,7 +86,7 @@ def _covariance(rows: ExplanationData) -> tuple[np.ndarray, str]:
 
 
 def draw_intervals(prepared: Intervals, ax: Axes = None) -> Any:
-    """Draw prepared intervals, grey where they contain zero, and as a band for many rows."""
+    """Draw prepared intervals, grey where they contain zero."""
     (n_rows, n_labels), colours = prepared.values.shape, current_palette()
     ax = new_axes(7.0, 0.5 * n_labels + 1.6) if ax is None else ax
     ax.axvline(0.0, color="black", linewidth=0.8, zorder=1)

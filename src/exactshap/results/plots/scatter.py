@@ -128,7 +128,7 @@ def _name_missing(ax: Axes, content: Axis, left: float) -> None:
 
 
 def strongest_colour(explanation: ExplanationData, j: int) -> int | None:
-    r"""Return the player that explains most of the spread of ``j``'s values at similar cells, or None.
+    r"""Return the player that explains ``j``'s values best at similar cells.
 
     Pairs of order 2 decide where the explanation has them: the largest mean magnitude. Otherwise rows are cut into bins along the
     cells of ``j``, and the squared correlations of values and cells within the bins are added up. It is no measure of interaction.
@@ -155,7 +155,7 @@ def strongest_colour(explanation: ExplanationData, j: int) -> int | None:
 
 
 def _squared_correlation(values: np.ndarray, numbers: np.ndarray) -> float:
-    """Return the squared correlation of values with cells or with their missingness, whichever is larger."""
+    """Return the squared correlation of values with cells or their gaps."""
     known = np.isfinite(numbers)
     # Missing cells at the mean neither add to the correlation nor take away from it.
     filled = np.where(known, numbers, numbers[known].mean() if known.any() else 0.0)

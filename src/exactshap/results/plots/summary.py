@@ -108,7 +108,7 @@ class Swarm:
 
 
 def prepare_swarm(explanation: ExplanationData, *, max_display: int = 10) -> Swarm:
-    """Sort features by mean magnitude, and place each row's cells between the 5th and the 95th percentile."""
+    """Sort features by mean magnitude, and place each row's cells."""
     n = explanation.n_rows
     drawn = np.arange(n) if n <= MAX_DOTS else np.sort(np.random.default_rng(0).choice(n, MAX_DOTS, replace=False))
     shown = Shown.of(np.abs(explanation.values).mean(axis=0), max_display)

@@ -38,7 +38,7 @@ class Waterfall:
 
 
 def prepare_waterfall(explanation: ExplanationData, i: int = 0, *, max_display: int = 10) -> Waterfall:
-    r"""Arrange one row's values on the path from baseline to prediction, which they add up to.
+    r"""Arrange one row's values on the path from baseline to prediction.
 
     .. math:: \mathrm{starts}_j = v(\emptyset) + \sum_{k \text{ below } j} \phi_k
     """

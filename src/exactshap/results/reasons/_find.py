@@ -115,7 +115,7 @@ def _errors(rows: ExplanationData, level: float) -> np.ndarray:
 
 
 def _strongest(adverse: np.ndarray, errors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k strongest players of each row, and whether each is certainly ahead of the next.
+    """Return each row's k strongest players, and whether their order is certain.
 
     The errors of two values may go together in any way: their difference is known to within the sum of both, which is at least the
     joint standard error.
@@ -148,7 +148,7 @@ def _of_output(whole: ExplanationData, by_row: np.ndarray, output: int | str | N
 
 @dataclass(frozen=True, eq=False)
 class Resampled:
-    """Hold intervals (n_rows, k, 2) of the reasons' values, and the fraction of resamples (n_rows, k) that keep them."""
+    """Hold intervals (n_rows, k, 2) of reasons, and how many resamples keep them."""
 
     intervals: np.ndarray | None
     kept: np.ndarray | None

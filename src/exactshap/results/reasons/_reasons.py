@@ -206,7 +206,7 @@ def _write_letter(reasons: Reasons, path: str | Path, i: int, words: dict[str, s
 
 
 def _listed(one: Reasons) -> list[dict[str, str]]:
-    """Return each reason's text, its record (the cells behind it), and a remark if its order is uncertain."""
+    """Return each reason's text, its cells, and a remark on its order."""
     shown, listed = cells(one.explanation), []
     for r, player in enumerate(one.players[0]):
         if player < 0:

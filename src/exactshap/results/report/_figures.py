@@ -28,7 +28,7 @@ def shades(numbers: np.ndarray) -> np.ndarray:
 
 
 def beeswarm(values: np.ndarray, numbers: np.ndarray | None, names: Sequence[str], *, label: str) -> str:
-    """Draw one dot per row and feature at its value, coloured by the feature's number or grey."""
+    """Draw one dot per row and feature, coloured by the cell."""
     left, width, top = label_room(names), 590.0, 8.0
     height = top + _ROW * len(names)
     scale = svg.Scale.over(values, left, width - 12, include=0.0)
@@ -126,7 +126,7 @@ def _category_offsets(x: np.ndarray, values: np.ndarray, room: float) -> np.ndar
 
 
 def row_bars(row: Row, *, label: str) -> str:
-    """Draw a row's path from baseline to prediction, or bars around zero if the values do not add up."""
+    """Draw a row's path from baseline to prediction. Bars start at zero if the values do not add up."""
     words = _row_words(row)
     left, step, top, width = max(label_room(row.labels), 90.0), 23.0, 4.0, 500.0
     height = top + step * (len(row.labels) + 2 * row.additive) + 4
@@ -182,7 +182,7 @@ def _end_mark(name: str, row: Row, value: float, y: float, step: float, scale: s
 
 
 def matrix(cells: np.ndarray, names: Sequence[str], *, label: str) -> str:
-    """Draw a symmetric matrix of magnitudes, coloured by strength, with uncoloured order-1 values on the diagonal."""
+    """Draw a symmetric matrix of magnitudes, with uncoloured values on the diagonal."""
     n, size, left = len(names), 46.0, label_room(names, length=24)
     top = left * 0.62 + 10
     limit = float(np.abs(cells - np.diag(np.diag(cells))).max(initial=0.0)) or 1.0

@@ -91,7 +91,7 @@ _STEP, _SAMPLES = 27.0, ("first", "second")
 
 
 def share_bars(bars: ShareBars) -> str:
-    """Draw shares as bars with whiskers, their running sum as a line and the total as a mark."""
+    """Draw shares as bars with whiskers, and their running sum."""
     left = label_room(bars.labels)
     width, top = 620.0, 4.0
     height = top + _STEP * len(bars.labels)

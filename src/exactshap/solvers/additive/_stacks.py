@@ -196,7 +196,7 @@ def _sample() -> Sample:
 
 @functools.lru_cache(maxsize=KEPT_QUESTIONS)
 def _local_sets(k: int, semivalue: Semivalue, order: int) -> Handle:
-    """Return the sets within a term of k players, and weights p_size(|S|) of the coalitions S of the others."""
+    """Return the sets within a term of k players, and their weights."""
     local = player_sets(k, min(order, k)) if k else ()
     members, weights = np.full((len(local), order), -1, np.int64), np.zeros((order + 1, 2**k))
     for s, players in enumerate(local):
@@ -287,7 +287,9 @@ def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Se
 def solve_linear_precisely(
     model: Linear, means: np.ndarray, rows: np.ndarray, n_players: int, semivalue: Semivalue, order: int
 ) -> Part:
-    """Solve a linear model in extended precision, with three more digits where large coefficients cancel.
+    """Solve a linear model in extended precision.
+
+    That leaves three more digits where large coefficients cancel.
 
     ``means`` (n_columns,) of the background's columns are long doubles.
     """

@@ -64,7 +64,9 @@ def bound(spread: float, n_nodes: int, mass: float = 1.0, slopes: float = 0.0) -
 
 
 def coarse_bound(spread: float, n_nodes: int, measure: Measure = UNIFORM) -> float:
-    """Return :func:`bound` of a measure at ``spread`` rounded up to a 16th, so that evaluations are shared.
+    """Return :func:`bound` at ``spread`` rounded up to a 16th.
+
+    Evaluations are shared.
 
     It is infinite where no bound is known for rules of lower degree.
     """
@@ -85,7 +87,7 @@ def _enough(quantised: int, n_exact: int, mass: float, slopes: float) -> int:
 
 
 def log_errors(n_nodes: int, measure: Measure, log_radii: np.ndarray) -> np.ndarray:
-    """Return logarithms of bounds for each ellipse, for an integrand of at most 1 on it."""
+    """Return logarithms of bounds for each ellipse. The integrand is at most 1 on it."""
     mass, slopes = _parts(measure)
     m, x, gap = 2 * n_nodes - 1, np.exp(-log_radii), -np.expm1(-log_radii)
     series = m * m * x / gap + 2.0 * m * x / gap**2 + x * (1.0 + x) / gap**3

@@ -79,7 +79,7 @@ def quadrature_cost(
 
 
 def folded_cost(n_rows: int, n_background: int, n_terms: int, n_players: int, n_outputs: int, order: int) -> Cost:
-    """Return the cost of folding the background once and of all rows, without that of the factors."""
+    """Return the cost of folding the background once and of all rows. That of the factors is left out."""
     once = _fold_units(n_players, n_background, n_terms) * seconds_per_unit("product folding", _fold_sample)
     row = _folded_row_units(n_players, n_terms, n_outputs, order) * seconds_per_unit("product coalitions", _tally_sample)
     sets = sum(math.comb(n_players, size) for size in set_sizes(order))

@@ -125,7 +125,7 @@ def _waves(scores: np.ndarray, rates: np.ndarray) -> np.ndarray:
 
 
 def _cliques(plan: Elimination, members: Sequence[tuple[int, ...]], waves: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the products (n_states, n_elements) of the factors of each clique, for its states in the order of their numbers."""
+    """Return the products (n_states, n_elements) of each clique's factors. States have the order of their numbers."""
     starts = np.cumsum([0, *(2 ** len(clique) for clique in plan.cliques)])
     products = np.ones((starts[-1], waves[0].shape[1] if waves else 1), complex)
     for players, wave, home in zip(members, waves, plan.home, strict=True):
@@ -156,7 +156,7 @@ class _PlanArrays(NamedTuple):
 
 
 class _Arrays(NamedTuple):
-    """Hold the same with the players that have weights in each state of a separator and of a parent."""
+    """Hold the same with the players that have weights in each state."""
 
     plan: _PlanArrays
     start: np.ndarray

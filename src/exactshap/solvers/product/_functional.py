@@ -25,7 +25,7 @@ class ExponentialTerms(NamedTuple):
 
 
 class GradedRules(NamedTuple):
-    """Hold rules as the kernel reads them, their numbers of nodes, and the largest relative error up to each."""
+    """Hold rules for the kernel, their numbers of nodes, and relative errors."""
 
     arrays: Handle
     sizes: np.ndarray
@@ -59,7 +59,7 @@ def functional_rules(semivalue: Semivalue, n_players: int) -> GradedRules:
 
 
 def _largest_spread(n_nodes: int, degree: int, measure: Measure) -> float:
-    """Return the largest spread, at most half the number of players, for which that many nodes are enough."""
+    """Return the largest spread for which that many nodes are enough. It is at most half the number of players."""
     # In sixteenths, as ``coarse_bound`` rounds spreads: 8 (degree + 1) of them are half the players
     low, high = 0, 8 * (degree + 1) + 1
     while high - low > 1:

@@ -83,7 +83,7 @@ def _differences(
     weights: np.ndarray,
     fixed: tuple[int, ...],
 ) -> np.ndarray:
-    """Return the values (n_players, n_outputs) of single players in the differences of the game in ``fixed`` ones."""
+    """Return single players' values (n_players, n_outputs) in differences of the game."""
     n_players = steps.shape[1]
     out = np.zeros((n_players, coefficients.shape[1]))
     others = [j for j in range(n_players) if j not in fixed]

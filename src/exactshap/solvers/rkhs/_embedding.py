@@ -176,7 +176,7 @@ def whitener(landmarks: np.ndarray) -> np.ndarray:
 
 
 class FeatureRidge:
-    r"""Solve ridge regression on explicit features c(z) of rows z with weights w, for low-rank embeddings.
+    r"""Solve ridge regression on features c(z) of weighted rows z.
 
     .. math:: E[g \mid x] \approx \Bigl[\sum_z w_z g(z) c(z)^\top\Bigr] \Bigl[\sum_z w_z c(z) c(z)^\top + \eta I\Bigr]^{-1} c(x)
     """

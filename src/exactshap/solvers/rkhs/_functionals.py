@@ -35,7 +35,7 @@ def player_functionals(
     weights: np.ndarray,
     players: Sequence[int],
 ) -> np.ndarray:
-    """Return Gamma (n_chosen, n_terms, n_rows) of some players, exact up to rounding, by the cheaper method.
+    """Return Gamma (n_chosen, n_terms, n_rows) of some players, by the cheaper method.
 
     ``inside`` (n_players, n_terms, n_rows) are k_j(X_ij, x_qj), ``outside`` (n_players, n_terms, n_background) k_j(X_ij, z_j); weights sum to one.
     """
@@ -65,7 +65,7 @@ def by_quadrature(
 def by_splitting(
     inside: np.ndarray, outside: np.ndarray, weights: np.ndarray, players: Sequence[int], semivalue: Semivalue
 ) -> np.ndarray:
-    """Enumerate both halves of the players, term by term, without BLAS threads, which would cost more than they save."""
+    """Enumerate both halves of the players, term by term. BLAS threads would cost more than they save."""
     d, n_terms, n_rows = inside.shape
     # Three products are enough for all players, one for each single one: hence up to three one by one
     combine = _for_all(d, semivalue) if len(players) > 3 else _for_some(d, players, semivalue)
@@ -78,7 +78,7 @@ def by_splitting(
 
 
 def splitting_pays(n_players: int, n_background: int, n_rows: int) -> bool:
-    """Say whether splitting is faster than quadrature for a block of rows, from measured costs per term."""
+    """Say whether splitting is faster than quadrature for some rows."""
     if n_players > MAX_SPLIT_PLAYERS:
         return False
     split = 1e-4 + 1e-10 * 2.0**n_players * (n_background + 3.0 * n_rows)
@@ -97,7 +97,7 @@ def _halves(inside: np.ndarray, outside: np.ndarray, weights: np.ndarray) -> tup
 
 
 def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
-    """Return the map from a term's halves to some players' values (n_chosen, n_rows), by one product each."""
+    """Return the map from a term's halves to some players' values."""
     coefficients = coalition_weights(d, players, semivalue).reshape(len(players), 2 ** (d - d // 2), 2 ** (d // 2))
 
     def combine(mean: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -107,7 +107,7 @@ def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
 
 
 def _for_all(d: int, semivalue: Semivalue) -> Combine:
-    """Return the map from a term's halves to all players' values (n_players, n_rows), by three products."""
+    """Return the map from a term's halves to all players' values."""
     half = d // 2
     sizes = _sizes(d - half)[:, None] + _sizes(half)
     p = np.concatenate([semivalue.weights(d), [0.0]])

@@ -71,7 +71,7 @@ class KernelFactors:
         return float(np.max(tops, axis=0).prod())
 
     def ends(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the prior variance (n_rows,) of f(x) - mean f(Z), and its covariances (n_rows, n_train) with training rows."""
+        """Return the prior variance of f(x) - mean f(Z), and its training covariances. They are (n_rows,) and (n_rows, n_train)."""
         between = weights @ self.background.prod(axis=1) @ weights
         # With BLAS the bits of a row would depend on its place among the others
         crossed = (self.rows.prod(axis=1) * weights).sum(axis=1)
@@ -135,7 +135,7 @@ def _n_nodes(measure: Measure, degree: int, spread: float) -> int:
 
 
 def _rule(measure: Measure, degree: int, n_nodes: int, spread: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return nodes, weights and the bound on one integral's relative error, 0.0 for the exact rule of ``n_nodes`` = 0."""
+    """Return nodes, weights and the bound on an integral's relative error. With ``n_nodes`` = 0 the rule is exact."""
     if n_nodes and isinstance(measure, Beta):
         nodes, node_weights = measure.gauss(n_nodes)
         return np.array(nodes), np.array(node_weights), 2.0 * coarse_bound(spread, n_nodes)

@@ -106,7 +106,7 @@ def _component_move(part: Component, change: np.ndarray, reach: np.ndarray) -> f
 
 
 def _power_change(powers: np.ndarray, change: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return bounds (n_monomials,) on each monomial's change and height, with any columns from the background.
+    r"""Return bounds (n_monomials,) on each monomial's change and height.
 
     .. math:: |m_S(x') - m_S(x)|\, |m_{\bar S}(z)| \le \sum_k (h_k - l_k) \prod_{j \ne k} t_j, \qquad
               |m_S(x')|\, |m_{\bar S}(z)| \le \prod_j t_j
@@ -154,7 +154,7 @@ def conditional_stability(
 
 
 def _conditioning_falls_to(components: Sequence[Component], change: np.ndarray, players: Sequence[Sequence[int]]) -> float:
-    """Return the smallest value of the conditioning kernel, for each player the mean of components by amplitude."""
+    """Return the smallest value of the conditioning kernel."""
     factors = [part.factors(np.zeros((1, len(change))), change[:, None])[0, :, 0] for part in components]
     total = sum(abs(part.amplitude) for part in components)
     means = [
@@ -186,7 +186,7 @@ def _checked_change(delta: ArrayLike, n_features: int) -> np.ndarray:
 
 
 def _falls_to(part: Component, change: np.ndarray) -> float:
-    """Return the smallest kernel value of two rows that differ by at most ``change`` in each column."""
+    """Return the smallest kernel value of two rows within ``change``."""
     if not part.is_normalised or part.amplitude < 0:
         raise UnsupportedStructureError(
             message(

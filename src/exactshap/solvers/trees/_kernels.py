@@ -42,7 +42,7 @@ class Structure(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """List each leaf's distinct players, ascending, and its edges from the root, in compressed rows."""
+    """List each leaf's players, ascending, and its edges from the root."""
 
     node: np.ndarray  # global node number
     start: np.ndarray  # slots of leaf l are start[l]:start[l + 1]
@@ -67,7 +67,7 @@ class LeafParts(NamedTuple):
 
 
 class LinearTables(NamedTuple):
-    """List the columns that the functions of each group's leaves read, and the start of the group's cells."""
+    """List each tabulated leaf's sets of players, and where its cells start."""
 
     start: np.ndarray
     column: np.ndarray
@@ -82,7 +82,7 @@ class Chosen(NamedTuple):
 
 
 class Patterns(NamedTuple):
-    """List the distinct sets of players that background rows fail at each leaf, with sums over the rows of each set."""
+    """List the sets of players that background rows fail at each leaf. Sums over the rows of each set come with them."""
 
     start: np.ndarray
     moment_start: np.ndarray

@@ -55,7 +55,9 @@ LEAF_CELL_COST = 0.6
 
 @dataclass(frozen=True, eq=False)
 class TableForecast:
-    """Forecast each tree's cost by tables at order 1, in look-ups of half a nanosecond and in bytes.
+    """Forecast each tree's cost by tables, in look-ups and in bytes.
+
+    A look-up takes half a nanosecond.
 
     ``is_root`` (n_nodes,) marks the groups; ``fits`` (n_trees,) is False where some path has more than ``MAX_BITS`` players.
     """
@@ -240,7 +242,7 @@ def routes_of(trees: FlatTrees, groups: Groups) -> Routes:
 
 
 def binomials_and_offsets(n_players: int, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return C(i, k) for i <= n_players, k <= order, and where the sets of each size start among all."""
+    """Return C(i, k), and where the sets of each size start. i <= n_players and k <= order."""
     table = np.zeros((n_players + 1, order + 1), np.int64)
     table[:, 0] = 1
     for i in range(1, n_players + 1):

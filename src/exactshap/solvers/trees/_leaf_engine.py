@@ -104,7 +104,7 @@ class LeafEngine:
         return f"patterns of {len(self.weights)} background rows, leaf by leaf"
 
     def _in_blocks(self, columns: np.ndarray, semivalue: Semivalue) -> Part:
-        """Add the values of blocks of background rows, so that rounding does not grow with their number."""
+        """Add the values of blocks of background rows. Rounding does not grow with their number."""
         blocks = row_blocks(len(self.weights), ROWS_IN_TURN)
         engines = [
             dataclasses.replace(self, background=np.ascontiguousarray(self.background[:, rows]), weights=self.weights[rows])

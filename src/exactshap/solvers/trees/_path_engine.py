@@ -111,7 +111,7 @@ class PathEngine:
         return Part(out.transpose(2, 0, 1), np.zeros_like(full), full, question.method, error_bound=error_bound, scale=scale)
 
     def question(self, semivalue: Semivalue, order: int) -> PathQuestion:
-        """Return the rules of an index and order, kept, as they take longer than one row's walk."""
+        """Return the rules of an index and order. They are kept, as they take longer than one row's walk."""
         question = "question", semivalue, order
         return self.cache.get(question) or self.cache.get_or_make(  # type: ignore[no-any-return]
             question, lambda: self._make_question(semivalue, order), keep=1
@@ -184,7 +184,7 @@ class PathEngine:
         sweep_path_pairs(columns, self.steps, player_of, nodes, n_lanes, out, self.n_players, singles, scale)
 
     def _lanes(self, nodes: np.ndarray, n_sums: int) -> int:
-        """Return the number of rows to sweep at once, whose products and sums stay in the second-level cache."""
+        """Return the rows to sweep at once, within the second-level cache."""
         n_levels = int(self.shape.depth.max(initial=1))
         return int(np.clip(WORK_BYTES // (24 * n_levels * (nodes.shape[1] + 1) + 8 * n_sums), 4, MAX_SWEPT_ROWS))
 
@@ -277,7 +277,7 @@ def walk_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndar
 
 
 def leaf_sums(trees: FlatTrees, columns: np.ndarray) -> np.ndarray:
-    """Return the sums of the reached leaves (n_rows, n_outputs) for rows in ``columns`` (n_features, n_rows)."""
+    """Return the sums (n_rows, n_outputs) of the leaves that rows reach. Rows are ``columns`` (n_features, n_rows)."""
     out = np.zeros((columns.shape[1], trees.n_outputs))
     sum_leaf_values(np.ascontiguousarray(columns.T), trees.routes, out)
     return out
@@ -349,7 +349,7 @@ def _ends_by_pairs(single: OfSize, pair_rule: Rule, degree: int) -> OfSize:
 
 
 def _add_pairs(pairs: np.ndarray, share: float, out: np.ndarray) -> None:
-    """Add ``share`` of all pairs' values (n_pairs, ...), in lexicographic order, to those of both players."""
+    """Add ``share`` of each pair's values to those of both players. Pairs are in lexicographic order."""
     place = 0
     # All pairs with first player i are next to each other: i's partners are exactly the players behind it
     for i in range(len(out) - 1):

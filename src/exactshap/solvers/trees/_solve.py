@@ -50,7 +50,7 @@ def _deep_engine(
 
 @dataclass(frozen=True, eq=False)
 class EachOutput:
-    """Solve trees that add to one output each output by output, as the cost of walks grows with the outputs."""
+    """Solve trees of one output each output by output. The cost of walks grows with the outputs."""
 
     trees: FlatTrees
     player_of_column: np.ndarray
@@ -111,7 +111,7 @@ class PreparedTrees:
     __getstate__ = copied_state
 
     def engines(self, order: int) -> tuple[TableEngine | Deep | LinearEngine, ...]:
-        """Return the engines of a request, which do not depend on the rows, so that blocks change no bit."""
+        """Return the engines of a request. They do not depend on the rows, so that blocks change no bit."""
         constant = self._constant_engines(order)
         return constant if self.linear is None else (*constant, self.linear)
 

@@ -57,7 +57,7 @@ BACKGROUND_BLOCK = 2**14
 
 @dataclass(frozen=True, eq=False)
 class BackgroundTable:
-    """Hold, for each leaf and set S of its players, the share of the background that passes the splits of all others.
+    """Hold, for each leaf and set S, the background that passes other splits.
 
     Both arrays are empty without a background: cover ratios are multiplied when a table is filled.
     """
@@ -131,7 +131,7 @@ class OrderTables(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TableEngine:
-    """Look up one table per group of leaves, filled once for a semivalue and kept if it fits ``limit`` bytes."""
+    """Look up one table per group of leaves. Tables are filled once for a semivalue and kept if they fit ``limit`` bytes."""
 
     trees: FlatTrees
     layout: TableLayout
@@ -183,7 +183,7 @@ class TableEngine:
         return self.questions.get(question) or self.questions.get_or_make(question, make, keep=1)  # type: ignore[no-any-return]
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
-        """Return the values of the rows in ``columns`` (n_features, n_rows), which may not be rounded yet."""
+        """Return the values of rows that may not be rounded yet. Rows are ``columns`` (n_features, n_rows)."""
         (tables, measure), n_rows = self.question(semivalue, order), columns.shape[1]
         out = np.zeros((n_rows, tables.n_results))
         if self._go_cell_by_cell(n_rows, tables.is_kept, order):
@@ -203,7 +203,7 @@ class TableEngine:
         return self.of_order(order).work
 
     def row_cost(self, order: int, n_rows: float) -> float:
-        """Return the cost of one of ``n_rows`` rows that share a filling, in look-ups of single players."""
+        """Return the cost of one of ``n_rows`` rows that share a filling. It is in look-ups of single players."""
         filled, look_ups, _ = self.work(order)
         return SET_LOOK_UP * look_ups + SET_FILLING * filled / n_rows
 
@@ -234,7 +234,7 @@ class TableEngine:
                 out[start : start + block] += total
 
     def _go_cell_by_cell(self, n_rows: int, is_kept: bool, order: int) -> bool:
-        """Say whether tables do not pay for so many rows, with earlier ones that were answered without tables."""
+        """Say whether tables do not pay for so many rows. Earlier rows without tables count as well."""
         if not is_kept:
             return n_rows <= self.one_by_one_rows(order)
         self.answered[0] += n_rows

@@ -162,7 +162,7 @@ def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
 
 
 def _laid(forest: RawForest, n_outputs: int, n_features: int) -> Laid:
-    """Return the reachable nodes by tree and level, with adjacent siblings and covers summed upwards."""
+    """Return the reachable nodes by tree and level. Siblings are adjacent, and covers summed upwards."""
     given = _given(forest, n_outputs)
     laid = _empty_layout(len(forest.sizes), len(given.left), n_outputs)
     n_reached, fault, q, place = lay_out(given, laid, n_features, MAX_DEPTH)

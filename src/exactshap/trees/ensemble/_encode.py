@@ -122,7 +122,7 @@ def _with_fixed_categories(table: TableLike, frame: TableLike) -> Any:
 
 
 def _with_plain_numbers(model: Columns, table: TableLike, columns: list[int]) -> Any:
-    """Return the table with float64 in place of numeric columns of a dtype that the library refuses."""
+    """Return the table with float64 where the library refuses a dtype."""
     if columns:
         named = _named_categories(model, table)
         columns = [j for j in columns if j not in named]

@@ -145,7 +145,9 @@ class FlatTrees:
 
 
 def _packed(trees: FlatTrees) -> np.ndarray:
-    """Return thresholds next to columns and left children (n_nodes, 2), the latter two packed into one double.
+    """Return thresholds next to columns and left children, (n_nodes, 2).
+
+    The latter two are packed into one double.
 
     A column has bit 30 set where the rule takes more than the threshold.
     """

@@ -17,7 +17,7 @@ def offsets_of(counts: np.ndarray) -> np.ndarray:
 
 
 def taken(start: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the starts of some owners' items in compressed rows, and the old positions of these items."""
+    """Return some owners' starts in compressed rows, and their items' old positions."""
     counts = np.diff(start)[chosen]
     new = offsets_of(counts)
     # Number the new items, and shift each owner's by the distance between its starts

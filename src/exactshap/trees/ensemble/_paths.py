@@ -35,7 +35,7 @@ class Paths:
 
 
 def parents(trees: FlatTrees) -> tuple[np.ndarray, np.ndarray]:
-    """Return each node's parent (n_nodes,), -1 at roots, and whether the node is on its left side.
+    """Return each node's parent, -1 at roots, and whether it is left.
 
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> from exactshap.trees import flatten, parents

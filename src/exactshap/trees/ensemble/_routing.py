@@ -55,7 +55,9 @@ def decisions(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
 
 def apply(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    """Return the leaf that each row reaches in each tree, (n_rows, n_trees), by global numbers of nodes.
+    """Return the leaf that each row reaches in each tree.
+
+    They are global numbers of nodes, (n_rows, n_trees).
 
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> from exactshap.trees import apply, flatten
@@ -69,7 +71,9 @@ def apply(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
 
 def margin(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    r"""Return the sum of the leaves that each row reaches and of their linear functions, (n_rows, n_outputs) in float64.
+    r"""Return the sum (n_rows, n_outputs) of the leaves that rows reach.
+
+    Linear functions of leaves are included, in float64.
 
     .. math:: f(x) = c + \sum_k v_{\mathrm{leaf}_k(x)}
 
@@ -164,7 +168,7 @@ class Hybrids:
         return self._kept if self._kept is not None else map(self._ways, self._parts())
 
     def moving(self, row: HybridRow) -> list[int]:
-        """Return the players at whose nodes or linear leaves the row differs from some background row."""
+        """Return the players that distinguish the row from some background row."""
         # All other players are dummies
         differs = np.zeros(len(row.ways), bool)
         for part in self._chunks():
@@ -189,7 +193,9 @@ class Hybrids:
         return out
 
     def all_margins(self, row: HybridRow, players: Sequence[int]) -> Iterator[np.ndarray]:
-        """Yield the margins (n_some, n_outputs, n_coalitions) of all hybrids, for some background rows at a time.
+        """Yield the margins of all hybrids, for some background rows at a time.
+
+        They are (n_some, n_outputs, n_coalitions).
 
         Bit k of the number of a coalition says whether it holds ``players[k]``, all players that are no dummies, at least two.
         """
@@ -207,7 +213,9 @@ class Hybrids:
                 yield out
 
     def along_orders(self, row: HybridRow, orders: np.ndarray, players: Sequence[int]) -> np.ndarray:
-        """Return the margins (n_background, n_outputs, n_orders, n + 1) of a row's hybrids along orders of n players.
+        """Return the margins of a row's hybrids along orders of players.
+
+        They are (n_background, n_outputs, n_orders, n + 1).
 
         ``orders`` (n_background, n_orders, n) are the place of each player in each order, of those that are no dummies.
         """

@@ -17,7 +17,7 @@ _NOT_A_HASH = 2**64 - 1
 
 
 class Split(NamedTuple):
-    """Describe a split by the ``border`` of a numeric ``column``, or a ``category`` (code) of it.
+    """Describe a split by a column's border or by a category's code.
 
     ``key`` is the number that the split compares with ``border``; for categories the outcome of the equality, 0 or 1.
     """

@@ -144,7 +144,7 @@ def number(document: Json, path: str) -> float:
 
 @functools.cache
 def always_fits(given: np.dtype, wanted: np.dtype) -> bool:
-    """Say whether every value of one dtype fits the other, so that nothing need be checked."""
+    """Say whether every value of one dtype fits the other."""
     return bool(np.can_cast(given, wanted, "safe"))
 
 

@@ -151,7 +151,7 @@ def _unknown_entry(document: dict) -> str | None:
 
 
 def check_objective(objective: str) -> None:
-    """Refuse an objective without a known link, which is needed to turn base_score into a margin."""
+    """Refuse an objective without a known link. It turns base_score into a margin."""
     if objective not in _OBJECTIVES:
         raise ModelFormatError(
             message(
@@ -199,7 +199,7 @@ def stages_of(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
 
 
 def check_order(blocks: Records) -> None:
-    """Refuse trees out of the order of their numbers, by which XGBoost assigns output, round and weight."""
+    """Refuse trees out of order. By their numbers XGBoost assigns output, round and weight."""
     if blocks.has("id") and (found := blocks.entries("id")) != list(range(len(blocks))):
         place = next(k for k, number in enumerate(found) if number != k)
         raise ModelFormatError(

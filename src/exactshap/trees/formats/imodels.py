@@ -34,7 +34,7 @@ def convert(model: Model) -> TreeModel:
 
 
 def _model_of(model: Model, raw: list[RawTree], constant: np.ndarray, *, less_equal: bool = True, **facts: Any) -> TreeModel:
-    """Return a model of trees that compare in double precision, with the names of the fit."""
+    """Return a model of trees that compare in double precision."""
     n_features = int(model.n_features_in_)
     names = getattr(model, "feature_names_in_", None)
     return TreeModel(

@@ -41,7 +41,7 @@ _UNITS = {  # unit of the raw score, by objective; "raw score" for other objecti
 
 
 def convert(model: Model) -> TreeModel:
-    """Return a live ``Booster`` or ``LGBMModel`` as :class:`TreeModel`, up to its best iteration like ``predict``."""
+    """Return a live model as :class:`TreeModel`, up to its best iteration."""
     if hasattr(model, "model_to_string"):
         return from_text(model.model_to_string(), name=type(model).__name__)
     from sklearn.utils.validation import check_is_fitted

@@ -362,7 +362,9 @@ def _roots(attributes: Attributes, n: int) -> np.ndarray:
 
 
 def _tree(inner: _Nodes, root: int, limit: int) -> list[tuple[int, int, int, int]]:
-    """Return the nodes under a root as (split or -1, leaf or -1, true child, false child), numbered within the tree.
+    """Return the nodes under a root, numbered within the tree.
+
+    Each is (split or -1, leaf or -1, true child, false child).
 
     A root with the same leaf on both sides stands for a tree that is one leaf.
     """

@@ -68,7 +68,7 @@ def model_of(model: Model, raw: list[RawTree], constant: Any, *, library: str = 
 
 
 def _average(model: Model, estimators: list[Any]) -> TreeModel:
-    """Convert decision trees and forests, the mean of the trees' leaf values or class probabilities."""
+    """Convert decision trees and forests, the mean of their leaf values."""
     # Leaves are divided by the number of trees, so that the trees add up to the prediction
     share = 1.0 / len(estimators)
     classes = getattr(model, "classes_", None)
@@ -180,7 +180,9 @@ def _initial_margin(model: Model, n_outputs: int) -> np.ndarray:
 
 
 def _isolation_forest(model: Model) -> TreeModel:
-    r"""Convert an isolation forest as its average path length, the part of the score that is a sum of trees.
+    r"""Convert an isolation forest as its average path length.
+
+    It is the part of the score that is a sum of trees.
 
     .. math:: h(x) = \frac1T \sum_k \mathrm{depth}_k(x) + c(n_{\mathrm{leaf}}), \quad \mathrm{score} = -2^{-h(x) / c(\psi)}
     """

@@ -102,7 +102,7 @@ def _leaf(node: dict[str, Any], shape: list[int], places: np.ndarray) -> np.ndar
 
 
 def _covers(nodes: list[dict[str, Any]]) -> np.ndarray:
-    """Return weights or numbers of training rows if the dump has them for all nodes, else none."""
+    """Return weights or numbers of training rows if all nodes have them."""
     for name in ("sum_hess", "data_count"):
         if all(name in node for node in nodes):
             return np.array([float(node[name]) for node in nodes])

@@ -209,7 +209,7 @@ def _leaf_values(
 
 
 def _category_sets(blocks: Records, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return the nodes of category splits, counted over all trees, and starts, lengths and words of their bit sets."""
+    """Return the nodes of category splits, and where their bit sets are."""
     if not blocks.has("categories_nodes"):
         return None
     nodes, counts = blocks.column("categories_nodes", np.int64)
@@ -237,7 +237,7 @@ def _category_sets(blocks: Records, sizes: np.ndarray) -> tuple[np.ndarray, np.n
 def _bit_sets(
     categories: np.ndarray, length: np.ndarray, tree: np.ndarray, nodes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return start and length of each set's 32-bit words, and the words, from ``length`` categories of each set."""
+    """Return start and length of each set's 32-bit words, and the words."""
     owner = np.repeat(np.arange(len(length)), length)
     bad = (categories < 0) | (categories // 32 >= MAX_SET_WORDS)
     if bad.any():

@@ -55,7 +55,7 @@ def convert(model: Model) -> TreeModel:
 
 
 def _leaf_of(model: Model, boosted: bool, n_trees: int, n_outputs: int) -> Any:
-    """Return a function from a leaf to what it adds to the output, or to each class of a forest."""
+    """Return a function from a leaf to what it adds to outputs."""
     if boosted or n_outputs == 1:
         share = 1.0 if boosted else 1.0 / n_trees
         return lambda value: share * value.value

@@ -71,7 +71,7 @@ class BoundMachine:
 
     @cached_property
     def swept_terms(self) -> float:
-        """Return the effective number of terms of quadrature, with one sweep for the Gaussians of a radial kernel."""
+        """Return the effective number of terms of quadrature. The Gaussians of a radial kernel need one sweep."""
         others = sum(block.coefficients.shape[1] for block in self.expansion.without_radial.blocks)
         return others + SWEPT_GAUSSIANS * self.n_radial
 
@@ -125,7 +125,7 @@ class BoundMachine:
         return result
 
     def distances(self, terms: RadialTerms, rows: np.ndarray) -> np.ndarray:
-        """Return the squared distances (n, n_players, n_terms) of rows from the points of a radial kernel, in each player."""
+        """Return squared distances of rows from a radial kernel's points, by player. They are (n, n_players, n_terms)."""
         columns = terms.kernel.distances(rows, terms.points)
         if not self.has_groups:
             return columns
@@ -202,7 +202,7 @@ class BoundMachine:
         )
 
     def mixture_error(self, values: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """Bound the error (n_rows,) of any v(S) from approximating radial kernels by mixtures of Gaussians.
+        """Bound the error (n_rows,) of any v(S) from mixtures of Gaussians.
 
         Gaussians, Laplacians and Cauchy factors are at most 1; powers and functions are as large as at the row or in ``rows``, by
         default the background.
@@ -221,7 +221,7 @@ class BoundMachine:
         return error
 
     def _heights(self, values: np.ndarray, component: Component, points: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
-        """Return the largest magnitude (n_rows, n_terms) of a product at any hybrid of a row."""
+        """Return a product's largest magnitude (n_rows, n_terms) at any hybrid."""
         own = np.abs(component.factors(values, points))
         absent: Any = 1.0
         if self.replaces_columns and rows is not None:

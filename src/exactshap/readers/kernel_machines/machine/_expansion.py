@@ -96,7 +96,7 @@ class Expansion:
 
     @cached_property
     def lost(self) -> float:
-        """Return the largest squared norm of a point, in units of its exponent, which is off by eps times it between equal rows."""
+        """Return the largest squared norm of a point. Between equal rows the exponent is off by eps times it."""
         if not self.cancels:
             return 0.0
         gaussians = [(part.component.squared, part.points) for part in self.parts]
@@ -114,7 +114,7 @@ class Expansion:
 
     @cached_property
     def radial(self) -> tuple[RadialTerms, ...]:
-        """Return the radial kernels that are multiplied by constants only, with weights of Gaussians that sum to 1."""
+        """Return the radial kernels that only constants multiply. The weights of their Gaussians sum to 1."""
         members: dict[tuple[int, int], list[ExpansionPart]] = {}
         for part in self.parts:
             if part.component.member_of is not None and part.points is not None:

@@ -16,7 +16,7 @@ from exactshap.solvers.rkhs import Stability, machine_stability
 
 
 class Strategy(ABC):
-    """Solve the games of a bound machine in one way, chosen when the model is read.
+    """Solve the games of a bound machine in one way.
 
     Rows come as ``values`` (n_rows, n_columns), checked. The methods without a docstring are those of ``Reader``.
     """

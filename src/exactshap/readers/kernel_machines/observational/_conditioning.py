@@ -31,7 +31,9 @@ def conditioning_rows(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
 
 
 def conditioning(machine: BoundMachine, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return one-player factors (n_players, n, m) of the conditioning kernel, a measure of closeness of the known columns.
+    """Return one-player factors (n_players, n, m) of the conditioning kernel.
+
+    They measure how close the known columns are.
 
     One component: its own factors, as in the paper. Several: their mean weighted by amplitude, so that every column that any
     component looks at is conditioned on. Only monomials: Gaussians of median bandwidth.

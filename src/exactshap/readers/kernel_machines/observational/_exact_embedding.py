@@ -83,7 +83,9 @@ class AnyRows:
 
 
 class TrainingRows:
-    r"""Solve coalitions of all training rows, if these are also conditioned on, with one component and one output.
+    r"""Solve coalitions of all training rows that are also conditioned on.
+
+    There is one component and one output.
 
     With :math:`A_S = (K_S + \Lambda)^{-1}` the weights are :math:`A_S K_S = I - A_S \Lambda`, so that
 

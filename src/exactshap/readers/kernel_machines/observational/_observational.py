@@ -109,7 +109,7 @@ class ConditionalGames(Strategy):
         return replace(found, part=part, approximation_error=self._approximation_error(game, values))
 
     def _mixture_error(self, values: np.ndarray) -> np.ndarray:
-        r"""Return how far any v(S) is off (n_rows,) because radial kernels are mixtures of Gaussians.
+        r"""Return the error (n_rows,) of any v(S) from mixtures of Gaussians.
 
         An embedding's weights :math:`(K + \Lambda)^{-1} k` of n rows add up in magnitude to at most
         :math:`\sqrt{n / \min \Lambda}`, for a kernel that is 1 at x = x'.

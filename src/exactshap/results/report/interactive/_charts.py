@@ -108,7 +108,7 @@ def _features(alt: ModuleType) -> Any:
 
 
 def _row(alt: ModuleType) -> Any:
-    """Draw the path from baseline to prediction, one bar per feature, with standard errors as whiskers."""
+    """Draw the path from baseline to prediction, one bar per feature."""
     sign = "datum.end ? 'end' : datum.stop < datum.start ? 'down' : 'up'"
     base = (
         alt.Chart(alt.NamedData(name="row"))

@@ -91,7 +91,7 @@ def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) 
 
 
 def _first(explanation: ExplanationData, error: np.ndarray | None) -> tuple[int, str]:
-    """Return the row with the largest known error, else of the median prediction, and why."""
+    """Return the row with the largest error or median prediction, and why."""
     n = explanation.n_rows
 
     def largest(numbers: np.ndarray) -> int:
@@ -215,7 +215,7 @@ def _strength(explanation: ExplanationData) -> list[list[float]]:
 
 
 def _block(info: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
-    """Return one block, with bytes grouped by their position in a number, which compresses better."""
+    """Return one block of bytes, grouped by their position in a number. That compresses better."""
     offset, places, pieces = 0, {}, []
     for name, array in arrays.items():
         size = 8 if name in _FACTS else 4
@@ -248,7 +248,7 @@ def rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
 
 
 def is_rounded(numbers: np.ndarray) -> bool:
-    """Say whether :func:`rounded` changes a column, so that bounds of filters must be rounded as well."""
+    """Say whether :func:`rounded` changes a column. Bounds of filters are then rounded as well."""
     with np.errstate(over="ignore", under="ignore"):
         single = np.asarray(numbers).astype(np.float32)
     return not np.array_equal(single.astype(float), numbers, equal_nan=True)
