@@ -1,6 +1,6 @@
 """Files in, files out: what streaming adds to pure computing, and the memory it takes.
 
-``ROWS=5000000 python benchmarks/run.py scale`` runs the full size.
+``ROWS=5000000 python benchmarks/run.py scale`` runs the full size, ``COLUMNS=100`` more columns than 20.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 from timing import row
 
 ROWS = int(os.environ.get("ROWS", "400000"))
-COLUMNS, BATCH, POINTS = 20, 50_000, 1000
+COLUMNS, BATCH, POINTS = int(os.environ.get("COLUMNS", "20")), 50_000, 1000
 MODELS = ("trees", "svr")
 
 RUN = "import sys; sys.path.insert(0, {here!r}); import bench_scale; bench_scale.streamed({model!r}, {source!r}, {out!r})"

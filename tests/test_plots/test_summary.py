@@ -175,3 +175,22 @@ def test_patches_and_words_stand_where_they_are():
     assert len(set(lines)) == 2
     with pytest.raises(InputError, match="one word for each player"):
         explanation.plot.text(1, words[:2])
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-300])
+@pytest.mark.parametrize("kind", ["heatmap", "violin", "bar", "beeswarm", "waterfall", "decision"])
+def test_pictures_of_huge_and_tiny_values_are_those_of_others_in_another_unit(kind, size):
+    # squares of such values overflow or vanish, which densities and distances between rows are made of
+    plain = rows(n=30, d=4)
+    unit = 2.0 ** np.round(np.log2(size))
+    names = ("values", "baseline", "prediction", "residual")
+    other = replace(plain, tolerance=plain.tolerance * unit, **{name: getattr(plain, name) * unit for name in names})
+    ours, theirs = (getattr(source.plot, kind)() for source in (other, plain))
+    for ax in (ours, theirs):
+        ax.figure.canvas.draw()
+    if kind == "heatmap":
+        np.testing.assert_array_equal(ours.images[0].get_array(), theirs.images[0].get_array() * unit)
+    if kind == "violin":
+        for one, two in zip(ours.collections, theirs.collections, strict=True):
+            for path, same in zip(one.get_paths(), two.get_paths(), strict=True):
+                np.testing.assert_allclose(path.vertices, same.vertices * [unit, 1.0], rtol=1e-12)

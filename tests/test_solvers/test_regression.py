@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from exactshap import Explainer
 from exactshap.errors import BudgetError, ExplanationWarning, InputError, InputTypeError, UnknownNameError
 from exactshap.games import AdditiveGame, OracleGame, ProductGame
 from exactshap.semivalues import beta
@@ -410,6 +411,18 @@ def test_bad_input(settings, error, match):
             method="regression",
             **{"budget": 100, **settings},
         )
+
+
+@pytest.mark.parametrize("tol", [-1.0, 0.0, np.nan, np.inf, "1e-3", True, [1e-3]], ids=str)
+@pytest.mark.parametrize("n_players", [4, 14])
+def test_a_tolerance_that_is_none_is_refused_also_where_all_coalitions_are_visited(tol, n_players):
+    rows, said = np.ones((3, n_players)), r"'tol' parameter must be a finite float > 0\. Got "
+    with pytest.raises(InputError, match=said):
+        solve(oracle(smooth_game(n_players)), tol=tol)
+    with pytest.raises(InputError, match=said):
+        solve(smooth_game(n_players), tol=tol)  # a product game, which is never sampled
+    with pytest.raises(InputError, match=said):
+        Explainer(lambda X: X.sum(axis=1), rows, tol=tol)(2.0 * rows[:1])
 
 
 def test_a_batch_of_games_is_refused():

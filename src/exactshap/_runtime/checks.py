@@ -40,6 +40,12 @@ def check_memory_limit(memory_limit: Any) -> None:
         raise InputError(message("The 'memory_limit' parameter must be a positive number of bytes", f"Got {memory_limit!r}"))
 
 
+def check_tolerance(tol: object) -> None:
+    """Refuse a tolerance of standard errors that is none, also where all coalitions are visited and it has no use."""
+    if tol is not None and not is_number(tol, above=True):
+        raise InputError(message("The 'tol' parameter must be a finite float > 0", f"Got {tol!r}"))
+
+
 def check_jobs(n_jobs: object) -> None:
     """Refuse all but a whole number of threads other than 0, or None."""
     if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.calibration import Sample, seconds_per_unit
+from exactshap._runtime.checks import check_tolerance
 from exactshap._runtime.types import RandomState
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, n_coalitions
@@ -123,6 +124,7 @@ def _solve(
     settings: dict[str, Any],
 ) -> Solution:
     """Pass a game to the solver that a method names."""
+    check_tolerance(tol)
     if isinstance(question, Hierarchy):
         # Groups and stages are no measure over sizes of coalitions: the methods below do not apply
         from exactshap.solvers.hierarchy import solve_hierarchy
@@ -357,6 +359,7 @@ def _regression(game: Game, semivalue: Semivalue, order: int, budget: int | None
 
 def n_calls(n_players: int, budget: int | None, method: str, tol: float | None = None) -> float:
     """Return the largest number of calls of an oracle."""
+    check_tolerance(tol)
     if method == "enumeration":
         return n_coalitions(n_players)
     from exactshap.solvers.sampled import most_calls

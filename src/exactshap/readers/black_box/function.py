@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.calibration import Sample, clocked_waiting, seconds_by_size, seconds_per_unit
+from exactshap._runtime.checks import check_tolerance
 from exactshap._runtime.progress import Asks, count_coalitions, fewer_coalitions
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import (
@@ -308,6 +309,7 @@ def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
     options.setdefault("deterministic", "warn")
     options.setdefault("output_names", None)
     options.pop("exact_owner", None)
+    check_tolerance(options.get("tol"))
     known = ("warn", "raise", "skip")
     if options["deterministic"] not in known:
         raise UnknownNameError(

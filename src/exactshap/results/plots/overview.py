@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.results.data import ExplanationData
-from exactshap.results.plots._columns import Shown
+from exactshap.results.plots._columns import Shown, near_one
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, name_lines, new_axes
 
@@ -48,7 +48,7 @@ def _similar_rows(values: np.ndarray, prediction: np.ndarray) -> np.ndarray:
         return np.argsort(prediction, kind="stable")
     from scipy.cluster.hierarchy import leaves_list, linkage
 
-    order = leaves_list(linkage(values, method="ward", optimal_ordering=len(values) <= 500))
+    order = leaves_list(linkage(near_one(values)[0], method="ward", optimal_ordering=len(values) <= 500))
     return order if prediction[order[0]] <= prediction[order[-1]] else order[::-1]
 
 
@@ -111,6 +111,7 @@ def _outline(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the grid and values of a kernel density estimate, scaled to a maximum of 0.4."""
     from scipy.stats import gaussian_kde
 
-    grid = np.linspace(column.min(), column.max(), 200)
-    density = gaussian_kde(column)(grid)
-    return grid, 0.4 * density / density.max()
+    cells, exponent = near_one(column)
+    grid = np.linspace(cells.min(), cells.max(), 200)
+    density = gaussian_kde(cells)(grid)
+    return np.ldexp(grid, exponent), 0.4 * density / density.max()

@@ -12,6 +12,7 @@ from exactshap._runtime.types import Axes, TableLike
 from exactshap.errors import InputError, message
 from exactshap.frames import as_table
 from exactshap.results.data import cell_text
+from exactshap.results.plots._columns import near_one
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import CATEGORY_WIDTH, escape, in_lines, new_axes, shortened, without_frame
 
@@ -88,12 +89,14 @@ def _densities(samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return a common grid, three bandwidths beyond both samples, and their kernel density estimates."""
     from scipy.stats import gaussian_kde
 
+    _, exponent = near_one(np.concatenate(samples))
+    samples = [np.ldexp(sample, -exponent) for sample in samples]
     estimates = [gaussian_kde(sample) for sample in samples]
     widths = [float(np.sqrt(estimate.covariance[0, 0])) for estimate in estimates]
     low = min(float(sample.min()) - 3 * width for sample, width in zip(samples, widths, strict=True))
     high = max(float(sample.max()) + 3 * width for sample, width in zip(samples, widths, strict=True))
     x = np.linspace(low, high, _POINTS)
-    return x, np.stack([estimate(x) for estimate in estimates])
+    return np.ldexp(x, exponent), np.ldexp(np.stack([estimate(x) for estimate in estimates]), -exponent)
 
 
 def _frequencies(samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:

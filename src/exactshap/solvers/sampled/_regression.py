@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.checks import checked_generator
+from exactshap._runtime.checks import check_tolerance, checked_generator
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.games import Game
@@ -165,9 +165,7 @@ def _check_used(settings: dict[str, Any], estimator: str, fixed: dict[str, Any])
 
 def most_calls(n_players: int, budget: int | None, tol: float | None) -> int:
     """Return the largest number of calls; refuse invalid budgets and tolerances."""
-    is_number = isinstance(tol, (int, float, np.number)) and not isinstance(tol, bool)
-    if tol is not None and not (is_number and np.isfinite(tol) and tol > 0):
-        raise InputError(message("The 'tol' parameter must be a finite float > 0", f"Got {tol!r}"))
+    check_tolerance(tol)
     everything = 2**n_players
     if budget is None:
         return min(everything, 2 * n_players + DEFAULT_CALLS if tol is None else TOLERANCE_CALLS)
