@@ -310,7 +310,7 @@ def test_plan_tells_before_running():
     assert forecast.exact
     assert forecast.method == explain(MODEL, X, X[:50]).method
     assert 0 < forecast.seconds < 60
-    assert forecast.result == 8 * 300 * 6
+    assert forecast.result == 8 * 300 * (6 + 5)  # values; baseline, prediction, residual, tolerance and error bound
     assert "working memory" in str(forecast)
 
 

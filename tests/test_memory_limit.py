@@ -102,6 +102,26 @@ def test_rows_that_repeat_are_read_in_blocks():
     assert np.all(explanation.values == explanation.values[0])
 
 
+@pytest.mark.parametrize("background", [None, X[:20]], ids=["covers", "background"])
+@pytest.mark.parametrize("make", [lambda: Ridge(), lambda: HistGradientBoostingRegressor(max_iter=3)], ids=["linear", "trees"])
+def test_many_rows_take_the_result_and_what_the_forecast_says(make, background):
+    # three numbers of each row besides the result: v(D), the magnitude for the tolerance, and what is compared with it
+    model = make().fit(X, Y)
+    if background is None and isinstance(model, Ridge):
+        background = X[:1]
+    explainer, rows = Explainer(model, background, memory_limit=2**22), np.tile(X, (1000, 1))
+    explainer(rows[:5000])
+    tracemalloc.start()
+    found = explainer(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    result = sum(array.nbytes for array in vars(found).values() if isinstance(array, np.ndarray) and array is not found.data)
+    assert explainer.plan(rows).result == result
+    three = 3.0 * 8.0 * len(rows)
+    assert explainer.plan(rows).memory >= three
+    assert peak - result <= three + 2**22 + INTERPRETER
+
+
 def test_many_rows_are_verified_in_blocks():
     model = Ridge().fit(X, Y)
     rows = np.broadcast_to(X[0], (50_000, 8)).copy()

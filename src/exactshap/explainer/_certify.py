@@ -57,6 +57,7 @@ RANDOM_SETS = 16
 ROWS_BETWEEN_QUESTIONS = 5000
 QUESTIONS = 16  # indices and orders that are remembered as compared
 REASON_LENGTH = 300
+COMPARED_ROWS = 2**16  # at a time
 
 
 class Check(NamedTuple):
@@ -81,6 +82,12 @@ def worst_of(residual: np.ndarray, tolerance: np.ndarray | float) -> tuple[float
 
     A residual above its tolerance is worse than one that overflows with its tolerance, and that is worse than one within.
     """
+    if len(residual) > COMPARED_ROWS:
+        # The worst of the worst of some rows each: of millions of rows each array in between counts
+        blocks = [slice(start, start + COMPARED_ROWS) for start in range(0, len(residual), COMPARED_ROWS)]
+        limits = (tolerance[block] if isinstance(tolerance, np.ndarray) else tolerance for block in blocks)
+        parts = [worst_of(residual[block], limit) for block, limit in zip(blocks, limits, strict=True)]
+        residual, tolerance = np.array(parts).T
     size = np.abs(residual).max(axis=tuple(range(1, residual.ndim)), initial=0.0)
     # A NaN of the model is an infinite difference; as NaN it would look like an overflow below.
     size = np.where(np.isnan(size), np.inf, size)
@@ -478,16 +485,25 @@ def _compared_sets(
 def residual_of(reader: Reader, solution: Solution, own: np.ndarray, *, efficient: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return a solution's residual to the model's own predictions, and its tolerance (n_rows,)."""
     part = solution.part
-    ours = part.empty + sum_of_sets(part.values) if efficient else part.full
-    return own - ours, tolerance_of(reader, own, solution)
+    residual = sum_of_sets(part.values) if efficient else np.array(part.full)
+    # In place, as below: of millions of rows each array counts
+    if efficient:
+        residual += part.empty
+    return np.subtract(own, residual, out=residual), tolerance_of(reader, own, solution)
 
 
 def tolerance_of(reader: Reader, prediction: np.ndarray, solution: Solution) -> np.ndarray:
     """Return the largest residual (n_rows,) that rounding and error bounds explain."""
-    size = np.abs(prediction).max(axis=tuple(range(1, prediction.ndim)), initial=0.0)
-    part = solution.part
-    tolerance = reader.traits.relative_rounding * (part.scale + reader.traits.rounding.floor + size) + part.error_bound
-    return np.full(len(prediction), tolerance)
+    part, tolerance = solution.part, np.empty(len(prediction))
+    np.add(part.scale, reader.traits.rounding.floor, out=tolerance)
+    tolerance += (
+        np.abs(prediction).max(axis=tuple(range(1, prediction.ndim)), initial=0.0)
+        if prediction.ndim > 1
+        else np.abs(prediction)
+    )
+    tolerance *= reader.traits.relative_rounding
+    tolerance += part.error_bound
+    return tolerance
 
 
 def sum_of_sets(values: np.ndarray) -> np.ndarray:

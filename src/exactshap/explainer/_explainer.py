@@ -64,7 +64,8 @@ class Explainer:
         Threads, with joblib's conventions: -1 is one for each core. Results are the same bits for every value. None: blocks of
         rows go to the workers of ``joblib.parallel_config(backend=..., n_jobs=...)`` where one is active, else one thread.
     memory_limit : float, default=2**30
-        Bytes of working memory; rows stream in blocks under it. A request that cannot fit is refused.
+        Bytes of working memory of a block; rows stream in blocks under it. A request that cannot fit is refused. The result, and three
+        numbers for each row and output while it is checked, come on top: :func:`exactshap.scale.explain_dataset` streams those, too.
     on_inexact : {"raise", "warn"}, default="raise"
         What happens when a residual is above its derived tolerance.
     progress : bool, callable or None, default=None

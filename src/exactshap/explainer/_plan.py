@@ -104,7 +104,8 @@ def forecast(reader: Reader, certifier: Certifier, table: Table, semivalue: Semi
     # Rows of the certificate are predicted as well, and its hybrids are solved.
     n_others, comparing = certifier.cost(few, n_rows, semivalue, order)
     cost = reader.cost(few, n_rows, semivalue, order, block) + _predictions(reader, few, n_rows + n_others, -(-n_rows // block))
-    answers = result if n_rows > block else 0.0  # blocks are held until they are joined
+    # v(D), the magnitude for the tolerance, and what compares predictions with them
+    answers = 8.0 * n_rows * (2.0 * len(reader.traits.output_names) + 1.0)
     overhead = _seconds_around(count_sets(reader.traits.n_players, order), n_rows * reader.traits.n_outputs) + comparing.seconds
     asks = reader.traits.asks
     advice = "" if asks is None else asks.advice
@@ -220,13 +221,14 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
 
 
 def result_bytes(reader: Reader, n_rows: int, order: int) -> float:
-    """Return the bytes of the values."""
-    return 8.0 * n_rows * count_sets(len(reader.traits.players), order) * len(reader.traits.output_names)
+    """Return the bytes of values, and of baseline, prediction, residual, tolerance and error bound of each row."""
+    n_outputs = len(reader.traits.output_names)
+    return 8.0 * n_rows * ((count_sets(len(reader.traits.players), order) + 3.0) * n_outputs + 2.0)
 
 
 def check_result(reader: Reader, n_rows: int, order: int) -> None:
-    """Refuse a result that this machine cannot hold: values, and baseline, prediction, residual and tolerance of each row."""
-    result = result_bytes(reader, n_rows, order) + 8.0 * 4 * n_rows * len(reader.traits.output_names)
+    """Refuse a result that this machine cannot hold."""
+    result = result_bytes(reader, n_rows, order)
     if result > 0.8 * physical_memory():
         n_sets = count_sets(reader.traits.n_players, order)
         raise BudgetError(

@@ -46,7 +46,7 @@ def wrap(
         unit=reader.traits.unit,
         method=part.method,
         model_name=reader.traits.model_name,
-        error_bound=np.full(table.n_rows, part.error_bound),
+        error_bound=part.error_bound if np.ndim(part.error_bound) else np.full(table.n_rows, part.error_bound),
         n_evaluations=solution.n_evaluations,
         approximation_error=certified.approximation_error,
         background_size=None if background is None else background.n_rows,

@@ -46,7 +46,9 @@ def solve_rows(
     """
     if not cut.blocks:
         return _nothing(reader, order)
-    rows, predictions = Rows(table.n_rows), []
+    rows = Rows(table.n_rows)
+    # One array for all blocks: of many rows each further one counts
+    predictions = np.empty(0)
     # Only prepared here: it is timed if the first block takes long enough for a line of progress.
     ahead = _seconds_ahead(reader, table, cut, semivalue, order)
     try:
@@ -56,12 +58,15 @@ def solve_rows(
             ):
                 for start, part in parts:
                     rows.put(start, part)
-                predictions.append(prediction)
+                if block.start == 0:
+                    n_others = 0 if others is None else others.n_rows
+                    predictions = np.empty((table.n_rows + n_others, *prediction.shape[1:]))
+                predictions[block.start : block.start + len(prediction)] = prediction
                 report(block.stop)
     except InputError as error:
         error.count_from(0, functools.partial(_named, table))
         raise
-    return rows.solution(), predictions[0] if len(predictions) == 1 else np.concatenate(predictions)
+    return rows.solution(), predictions
 
 
 # Terms x background rows x rows from which on a request may take a minute: then its time is forecast if the first block takes long.
