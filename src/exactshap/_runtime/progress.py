@@ -25,7 +25,7 @@ logger = logging.getLogger("exactshap")
 
 
 @dataclass(frozen=True)
-class Asks:
+class Calls:
     """State the calls that a row needs: a sentence, the coalitions (None if unknown), how to need fewer."""
 
     sentence: str
@@ -54,9 +54,9 @@ def count_coalitions(coalitions: int) -> None:
 
 
 def progress_rows(
-    progress: Progress, total: int, asks: Asks | None = None, ahead: Callable[[], float] | None = None
+    progress: Progress, total: int, calls: Calls | None = None, ahead: Callable[[], float] | None = None
 ) -> AbstractContextManager[Callable[[int], None]]:
-    """Give a function of the rows done so far; where a row asks much of a model, what it ``asks`` shows within it.
+    """Give a function of the rows done so far; where a row needs many ``calls``, these show within it.
 
     ``ahead`` forecasts the seconds of a large request, for one that has no row after :data:`PATIENCE` seconds.
     """
@@ -65,38 +65,38 @@ def progress_rows(
     if progress is False:
         return _UNWATCHED
     if progress is None and not is_watched():
-        return _logged_rows(total, asks, ahead)
-    return _shown_rows(progress, total, asks)
+        return _logged_rows(total, calls, ahead)
+    return _shown_rows(progress, total, calls)
 
 
 @contextmanager
-def _logged_rows(total: int, asks: Asks | None, ahead: Callable[[], float] | None) -> Iterator[Callable[[int], None]]:
+def _logged_rows(total: int, calls: Calls | None, ahead: Callable[[], float] | None) -> Iterator[Callable[[int], None]]:
     """Log the forecast of a long request, where no terminal shows its progress."""
-    forecast = _Forecast(total, asks)
+    forecast = _Forecast(total, calls)
     timer = None if ahead is None else threading.Timer(PATIENCE, forecast.look_ahead, (ahead,))
     if timer is not None:
         timer.daemon = True
         timer.start()
-    if asks is not None:
+    if calls is not None:
         _forecasts.append(forecast)
     try:
         yield forecast.reached
     finally:
-        if asks is not None:
+        if calls is not None:
             _forecasts.remove(forecast)
         if timer is not None:
             timer.cancel()
 
 
 @contextmanager
-def _shown_rows(progress: Progress, total: int, asks: Asks | None) -> Iterator[Callable[[int], None]]:
+def _shown_rows(progress: Progress, total: int, calls: Calls | None) -> Iterator[Callable[[int], None]]:
     """Show the rows done so far on standard error."""
     before = _n_evaluated
 
     def text(done: int, seconds: float) -> str:
-        return _rows_text(done, total, seconds, *(() if asks is None else (_n_evaluated - before, asks.coalitions)))
+        return _rows_text(done, total, seconds, *(() if calls is None else (_n_evaluated - before, calls.coalitions)))
 
-    first = "" if asks is None else "; ".join(filter(None, (asks.sentence, asks.advice)))
+    first = "" if calls is None else "; ".join(filter(None, (calls.sentence, calls.advice)))
     with progress_text(progress, text, first) as line:
         yield line.reached
 
@@ -111,8 +111,8 @@ _UNWATCHED = nullcontext(_nowhere)
 class _Forecast:
     """Log once how long a long request takes, where no terminal shows its progress."""
 
-    def __init__(self, total: int, asks: Asks | None = None) -> None:
-        self.total, self.asks, self.done = total, asks, 0
+    def __init__(self, total: int, calls: Calls | None = None) -> None:
+        self.total, self.calls, self.done = total, calls, 0
         self.started, self.evaluated, self.waits = time.perf_counter(), _n_evaluated, True
 
     def reached(self, done: int) -> None:
@@ -123,7 +123,7 @@ class _Forecast:
     def look(self) -> None:
         """Forecast from the rows and coalitions done so far."""
         seconds = time.perf_counter() - self.started
-        share = _share_done(self.done, self.total, _n_evaluated - self.evaluated, self.asks)
+        share = _share_done(self.done, self.total, _n_evaluated - self.evaluated, self.calls)
         if seconds >= PATIENCE and 0.0 < share < 1.0:
             self.say(seconds / share)
 
@@ -151,9 +151,9 @@ class _Forecast:
             )
 
 
-def _share_done(done: int, total: int, coalitions: int, asks: Asks | None) -> float:
+def _share_done(done: int, total: int, coalitions: int, calls: Calls | None) -> float:
     """Return the fraction that is done, the larger one of rows and coalitions."""
-    within = 0.0 if asks is None or asks.coalitions is None else min(coalitions / (asks.coalitions * total), 1.0)
+    within = 0.0 if calls is None or calls.coalitions is None else min(coalitions / (calls.coalitions * total), 1.0)
     return max(done / max(total, 1), within)
 
 
@@ -224,7 +224,7 @@ def _rows_text(done: int, total: int, seconds: float, coalitions: int = 0, of_ea
     >>> _rows_text(0, 3, 20.0, 1024, 2048)
     'explained 0 of 3 rows in 20 s (1,024 of 6,144 coalitions), about 100 s left'
     """
-    share = _share_done(done, total, coalitions, Asks("", of_each))
+    share = _share_done(done, total, coalitions, Calls("", of_each))
     left = f", about {duration(seconds * (1.0 - share) / share)} left" if 0.0 < share < 1.0 else ""
     of = "" if of_each is None else f" of {of_each * total:,.0f}"
     within = f" ({coalitions:,}{of} coalitions)" if coalitions else ""

@@ -48,7 +48,7 @@ OWN_CALL = 1024
 # Explained rows from which hybrids are compared each time, and tables that do not combine have separate calls.
 SEPARATE_CALLS = 10
 ROWS_BETWEEN = 50  # explained rows between two comparisons, on average, where each request has fewer
-MAX_COALITIONS = 4  # coalitions of frames of several dtypes, whose rows must share columns
+MAX_COALITIONS = 4  # coalitions of frames of several dtypes: their rows must share columns
 QUESTION_VALUES = 2**24  # numbers of the solutions of its hybrids at a time: 128 MiB
 # Coalitions of an index or order, of a row each: one sees two swapped sets with a chance of a third to a half.
 RANDOM_SETS = 16
@@ -92,7 +92,7 @@ def worst_of(residual: np.ndarray, tolerance: np.ndarray | float) -> tuple[float
     # A NaN of the model is an infinite difference; as NaN it would look like an overflow below.
     size = np.where(np.isnan(size), np.inf, size)
     with np.errstate(invalid="ignore"):
-        # Infinity less infinity is NaN here, which is how a row is recognised whose tolerance overflows as well.
+        # Infinity less infinity is NaN here, which is how a row is recognised in which the tolerance overflows as well.
         over = size - tolerance
     overflows = np.isnan(over)
     # 0 is above all that is within (negative), and below all that is not (positive).
@@ -192,7 +192,7 @@ class Certifier:
 
     def _n_hybrids(self, n_rows: int) -> int:
         """Return the number of hybrids to compare; small requests, which take less time, are compared by chance."""
-        if not self._has_hybrids or self._reader.traits.asks is not None:
+        if not self._has_hybrids or self._reader.traits.calls is not None:
             return 0
         assert self._reader.traits.background is not None
         # Other rows of the background were compared with it before the first explanation, if there are any.
@@ -213,7 +213,7 @@ class Certifier:
         if background is None:
             return 0, Cost()
         others = n_predicted_again(background.n_rows, n_rows)
-        if not self._has_hybrids or reader.traits.asks is not None:
+        if not self._has_hybrids or reader.traits.calls is not None:
             return others, Cost()
         reference, n_hybrids, cost = background.take([self._place]), most_hybrids(n_rows), Cost()
         # Binding is timed as it happens: it is paid again only for a question, which has a reference row of its own.
@@ -313,7 +313,7 @@ class Certifier:
         with without_warnings, np.errstate(all="ignore"):  # warnings about the background were given when it was read
             prediction, check = predict(reader, background), Check()
             if self._has_hybrids and background.n_rows > 1:
-                check_rows = None if reader.traits.asks is not None else self._mixed(background, FIRST, 1)
+                check_rows = None if reader.traits.calls is not None else self._mixed(background, FIRST, 1)
                 try:
                     if check_rows is not None and check_rows.has_hybrids:
                         check = self._hybrids(check_rows, predict(reader, check_rows.table))._replace(rows=())
@@ -397,7 +397,7 @@ class Certifier:
         if isinstance(semivalue, Hierarchy):  # values of nested groups are sums of no one derivative
             return Check()
         compared = self._kept.get(("question", semivalue, order))
-        if not self._has_hybrids or self._reader.traits.asks is not None:
+        if not self._has_hybrids or self._reader.traits.calls is not None:
             return Check()
         # As for hybrids, by chance: a request of n rows is compared with probability n / ROWS_BETWEEN_QUESTIONS.
         if compared and self._rng.random() * ROWS_BETWEEN_QUESTIONS > table.n_rows:
@@ -438,7 +438,7 @@ class Certifier:
             return Check(reason=f"{reader.traits.model_name} has no rows to be masked by hand")
         magnitude = float(np.abs(by_hand).max(initial=0.0))
         allowed = 16.0 * reader.traits.relative_rounding * magnitude
-        if reader.traits.asks is None:  # terms may cancel in a prediction; a function that is called has none
+        if reader.traits.calls is None:  # terms may cancel in a prediction; a function that is called has none
             allowed += float(tolerance_of(reader, by_hand[0], reader.solve(row, find("shapley"), 1))[0])
         difference, _ = worst_of(np.asarray(reader.game(row).value(masks))[0] - by_hand[0], allowed)
         return Check(difference, allowed, len(masks), (place,))

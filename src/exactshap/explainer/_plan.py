@@ -107,8 +107,8 @@ def forecast(reader: Reader, certifier: Certifier, table: Table, semivalue: Semi
     # v(D), the magnitude for the tolerance, and what compares predictions with them
     answers = 8.0 * n_rows * (2.0 * len(reader.traits.output_names) + 1.0)
     overhead = _seconds_around(count_sets(reader.traits.n_players, order), n_rows * reader.traits.n_outputs) + comparing.seconds
-    asks = reader.traits.asks
-    advice = "" if asks is None else asks.advice
+    calls = reader.traits.calls
+    advice = "" if calls is None else calls.advice
     # Names of sets are Python tuples, nine times as large as their values; comparing a question makes them a second time.
     tuples = BYTES_OF_A_SET * count_sets(reader.traits.n_players, order) * (2 if comparing.bytes else 1) if order > 1 else 0.0
     memory = max(cost.bytes, comparing.bytes) + answers + tuples
@@ -147,7 +147,7 @@ def _odd_cells(rows: Table) -> np.ndarray:
 def _predictions(reader: Reader, few: Table, n_rows: int, n_calls: int) -> Cost:
     """Return the cost of the model's own predictions."""
     # A function may wait for a server, which takes no processor time.
-    timed = clocked if reader.traits.asks is None else clocked_waiting
+    timed = clocked if reader.traits.calls is None else clocked_waiting
     one, each = seconds_by_size(
         lambda n: reader.predict(few.take(np.arange(n) % few.n_rows)), n_rows, patience=PATIENCE, n_units=n_rows, timed=timed
     )
@@ -191,7 +191,7 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
     step = block_size(reader, n_rows, order, limit)
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     # A reader with threads of its own takes them in ``solve``: with these there would be more than ``n_jobs``.
-    jobs = 1 if reader.traits.threads_inside or n_rows < 2 else worker_count(n_jobs)
+    jobs = 1 if reader.traits.uses_threads or n_rows < 2 else worker_count(n_jobs)
     if jobs == 1:
         return Cut(blocks, step, 1)
     piece = min(step, max(-(-n_rows // (PIECES * jobs)), reader.traits.block_rows // SMALLEST, 1))
@@ -215,7 +215,7 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
         message(
             f"Explaining one row at order {order} does not fit in memory_limit",
             f"It would need {memory_needed(reader.memory(1, order), limit)}",
-            reader.traits.memory_advice,
+            reader.traits.advice_on_memory,
         )
     )
 

@@ -52,7 +52,7 @@ def solve_rows(
     # Only prepared here: it is timed if the first block takes long enough for a line of progress.
     ahead = _seconds_ahead(reader, table, cut, semivalue, order)
     try:
-        with progress_rows(progress, table.n_rows, reader.traits.asks, ahead) as report:
+        with progress_rows(progress, table.n_rows, reader.traits.calls, ahead) as report:
             for block, (parts, prediction) in zip(
                 cut.blocks, _answers(reader, table, cut, semivalue, order, others), strict=True
             ):
@@ -78,7 +78,7 @@ def _seconds_ahead(reader: Reader, table: Table, cut: Cut, semivalue: Semivalue,
     """Return a forecast of a large request; functions say by their calls how far they are."""
     n_background = 1 if reader.traits.background is None else reader.traits.background.n_rows
     n_products = table.n_rows * reader.traits.rounding.n_terms * n_background * reader.traits.n_players ** (order - 1)
-    if reader.traits.asks is not None or n_products < LARGE:
+    if reader.traits.calls is not None or n_products < LARGE:
         return None
 
     def ahead() -> float:

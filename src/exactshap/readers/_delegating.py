@@ -92,7 +92,7 @@ class HierarchicalReader(DelegatingReader):
         if isinstance(semivalue, Semivalue):
             return self.inner.solve(X, semivalue, order)
         # Only functions that are called have a budget.
-        budget = self.options.get("budget") or DEFAULT_CALLS if self.traits.asks is not None else None
+        budget = self.options.get("budget") or DEFAULT_CALLS if self.traits.calls is not None else None
         game = self.inner.game(X)
         found = solve(game, semivalue, order, budget=budget)
         if (replicates := getattr(game, "replicates", 1)) > 1:  # of a sampled conditional mean
@@ -100,7 +100,7 @@ class HierarchicalReader(DelegatingReader):
 
             found = averaged(found, replicates, self.traits.single_output)
         scale = (
-            self.inner.solve(X, find("shapley"), 1).scale if self.traits.asks is None else found.scale
+            self.inner.solve(X, find("shapley"), 1).scale if self.traits.calls is None else found.scale
         )  # the sum of magnitudes in its own arithmetic
         return replace(found, part=replace(found.part, scale=np.maximum(found.scale, scale)))
 

@@ -111,7 +111,7 @@ def _names_in(code: CodeType) -> set[str]:
 def gives_labels(model: Model) -> bool:
     """Say whether ``predict`` returns labels, as for classifiers and outlier detectors."""
     classes = getattr(model, "classes_", None)
-    # A regressor of Perpetual, whose predict_proba returns ones.
+    # A regressor of Perpetual: its predict_proba returns ones.
     if isinstance(classes, np.ndarray) and not classes.size:
         return False
     # Regressors of imodels have a predict_proba, too.

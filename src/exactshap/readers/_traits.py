@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.progress import Asks
+from exactshap._runtime.progress import Calls
 from exactshap._runtime.types import Foreign, Model, TableLike
 from exactshap.errors import InputTypeError, message
 from exactshap.frames import Table, check_columns, with_unique_index
@@ -164,13 +164,13 @@ class Traits:
         Value of cells that a sparse matrix does not store.
     block_rows : int
         Largest number of rows of a block, which one thread solves and which is a step of progress.
-    threads_inside : bool
+    uses_threads : bool
         Whether ``solve`` uses threads itself, so that blocks are solved one after the other.
     second_reading : callable
         Returns the difference to a second, independent reading of the model, such as the library's own dump of trees.
-    asks : Asks or None
+    calls : Calls or None
         Calls that a row needs of a model that is called for each coalition.
-    memory_advice : str
+    advice_on_memory : str
         What to do where a row does not fit.
 
     Examples
@@ -199,10 +199,10 @@ class Traits:
     offset_note: str = ""
     absent: float = 0.0
     block_rows: int = 256
-    threads_inside: bool = False
+    uses_threads: bool = False
     second_reading: Callable[[], SecondReading] = SecondReading
-    asks: Asks | None = None
-    memory_advice: str = "Raise memory_limit=, lower the order, or group columns with groups="
+    calls: Calls | None = None
+    advice_on_memory: str = "Raise memory_limit=, lower the order, or group columns with groups="
     n_features: int = field(init=False)
     n_players: int = field(init=False)
     n_outputs: int = field(init=False)

@@ -134,7 +134,7 @@ def _of_terms(game: AdditiveGame, y: np.ndarray, weights: np.ndarray) -> _Sums:
     member = np.zeros((len(sets), game.n_players), bool)
     for u, members in enumerate(sets):
         member[u, list(members)] = True
-    # A product of indicators of U is the unanimity game of U, whose value 1 / |U| goes to each member.
+    # A product of indicators of U is the unanimity game of U: its value 1 / |U| goes to each member.
     shares -= 2.0 * (linear / member.sum(axis=1)) @ member
     # A union of one set with each other one: O(terms^2 players).
     for u in range(len(sets)):

@@ -48,7 +48,7 @@ class SubsetDistribution(ABC):
         return masses
 
     def check(self, n_features: int) -> None:
-        """Refuse a distribution whose first subsets do not fit ``n_features`` columns."""
+        """Refuse a distribution if its first subsets do not fit ``n_features`` columns."""
         first = itertools.islice(self.support(n_features), 1000)
         bad = [subset for subset in first if not all(0 <= j < n_features for j in subset)]
         if bad:

@@ -199,7 +199,7 @@ class AdditiveReader(Reader):
         return replace(part, error_bound=2.0**order * self._errors(X))
 
     def _piece_rows(self, n_rows: int) -> int:
-        """Return the number of rows whose coalition values fit a core's caches."""
+        """Return the number of rows with coalition values that fit a core's caches."""
         if self._streams or not self._widths:
             return n_rows
         return max(MIN_PIECE_ROWS, int(CACHED_VALUES / (self.traits.n_outputs * sum(2.0**width for width in self._widths))))

@@ -60,7 +60,7 @@ class TermFactors:
             return absent[:, l]
         chosen = np.zeros(len(self._owner), bool)
         chosen[:] = inside.all()
-        if not inside.all():  # whole players, whose terms share hybrids
+        if not inside.all():  # whole players: their terms share hybrids
             players = {self._owner[j] for j, is_inside in zip(columns, inside, strict=True) if is_inside}
             chosen[:] = [owner in players for owner in self._owner]
         key = chosen.tobytes()

@@ -151,7 +151,7 @@ def _fitted_names(model: Model) -> tuple[str, ...] | None:
 
 def _twin(model: Model, shapes: list[tuple[int, ...]]) -> Any:
     twin = copy.copy(model)
-    # A copy with numbers of cells as scores, whose own prediction gives the cell of a row.
+    # A copy with numbers of cells as scores: its own prediction gives the cell of a row.
     twin.term_scores_ = [np.arange(np.prod(shape), dtype=float).reshape(shape) for shape in shapes]
     twin.intercept_ = 0.0
     return twin

@@ -14,7 +14,7 @@ import numpy as np
 
 from exactshap._runtime.calibration import Sample, clocked_waiting, seconds_by_size, seconds_per_unit
 from exactshap._runtime.checks import check_tolerance
-from exactshap._runtime.progress import Asks, count_coalitions, fewer_coalitions
+from exactshap._runtime.progress import Calls, count_coalitions, fewer_coalitions
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import (
     RAISED,
@@ -133,7 +133,7 @@ class BlackBox(Reader):
         self.traits, self._outputs = self._of_first_call(traits, request.output)
         # After the first call, which shows the precision of the answers.
         self.traits = self.traits.with_rounding(relative=BATCH_ROUNDINGS * self.traits.relative_rounding)
-        self.traits = replace(self.traits, asks=calls_forecast(self))
+        self.traits = replace(self.traits, calls=calls_forecast(self))
 
     def _of_first_call(self, traits: Traits, output: Any) -> tuple[Traits, list[int] | None]:
         """Call a few background rows twice, for the number of outputs, the precision and whether other batches change answers."""
@@ -207,7 +207,7 @@ class BlackBox(Reader):
 
         def solve_row(i: int) -> Solution:
             row = X.take(slice(i, i + 1))
-            # A player whose columns are the same in the row and in all background rows gets exactly 0, and costs no call.
+            # A player with columns that are the same in the row and in all background rows gets exactly 0, and costs no call.
             moving = moving_players(self.traits.players, self._fixed, row)
             return solve_moving(self.row_game(row, i), moving, semivalue, order, **settings).as_batch()
 
@@ -426,16 +426,16 @@ def _row() -> Sample:
     return 1.0, lambda: reader.solve(row, find("shapley"), 1)
 
 
-def calls_forecast(reader: Reader) -> Asks:
+def calls_forecast(reader: Reader) -> Calls:
     """Return the coalitions of a row and, unless the user chose their number, advice on fewer."""
     assert reader.traits.background is not None
     coalitions, method = _coalitions(reader)
     options, fewer = reader.options, fewer_coalitions(reader.traits.n_players)  # type: ignore[attr-defined]
     if options.get("tol") is not None:
-        return Asks(f"{reader.traits.model_name} is called until standard errors are below tol={options['tol']}", None)
+        return Calls(f"{reader.traits.model_name} is called until standard errors are below tol={options['tol']}", None)
     sentence = f"{method}: {coalitions:,.0f} coalitions for each row, {reader.traits.background.n_rows:,} background rows for each of them"
     chosen = options.get("budget") is not None or fewer >= coalitions or method == "enumeration"
-    return Asks(sentence, coalitions, "" if chosen else _advice(reader.traits.n_players, coalitions, fewer))
+    return Calls(sentence, coalitions, "" if chosen else _advice(reader.traits.n_players, coalitions, fewer))
 
 
 def _advice(n_players: int, coalitions: float, fewer: int) -> str:

@@ -65,9 +65,9 @@ class ConditionalReader(DelegatingReader):
             background=request.background,
             weights=request.weights,
             block_rows=4096,
-            threads_inside=True,
-            asks=None,
-            memory_advice="Raise memory_limit=, or pass fewer rows as background=",
+            uses_threads=True,
+            calls=None,
+            advice_on_memory="Raise memory_limit=, or pass fewer rows as background=",
         )
         self.coalitions = Coalitions.of(inner.traits.n_players, settings)
         rows, weights = request.background.take(np.flatnonzero(weights > 0)), weights[weights > 0]

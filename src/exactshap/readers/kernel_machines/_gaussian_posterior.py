@@ -230,7 +230,7 @@ class WithPosterior(Strategy):
         work = n_rows * self.operations(order) + n_blocks * FACTOR_OPERATIONS * shared
         return mean + Cost(covariance_seconds(order) * work, method="with the posterior covariance of each row")
 
-    def memory_advice(self) -> str:
+    def advice_on_memory(self) -> str:
         return "Raise memory_limit=, pass fewer rows as background=, or uncertainty=False for the mean only"
 
     def _refusal(self, order: int) -> Exception:

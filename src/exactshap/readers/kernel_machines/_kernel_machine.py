@@ -82,8 +82,8 @@ class KernelReader(Reader):
         self.strategy = self._strategy(request, posterior)
         self.traits = replace(
             traits.with_rounding(n_terms=_n_terms(self.strategy.machine)),
-            memory_advice=self.strategy.memory_advice() or traits.memory_advice,
-            threads_inside=self.strategy.threads_inside,
+            advice_on_memory=self.strategy.advice_on_memory() or traits.advice_on_memory,
+            uses_threads=self.strategy.uses_threads,
             block_rows=self.strategy.block_rows or traits.block_rows,
         )
 

@@ -4,7 +4,7 @@ r"""Sample Shapley values along orders of the players, with other orders for eac
 
 for a link g and scores f. A value v(S) holds one coalition against all background rows, so that its errors are those of few coalitions; here each
 background row z has K random orders of its own, each used forwards and backwards [1]_ [2]_. With :math:`M_{jz}` the same differences of the
-scores themselves, whose mean is the exact :math:`\phi_j(m)`,
+scores themselves, with the exact mean :math:`\phi_j(m)`,
 
 .. math:: \hat\phi_j = B\, \phi_j(m) + \sum_z w_z \frac1K \sum_k (D_{jzk} - B M_{jzk}), \qquad
     \hat V_j = \sum_z w_z^2 \frac{1}{K (K - 1)} \sum_k (R_{jzk} - \bar R_{jz})^2, \quad R = D - B M
@@ -156,7 +156,7 @@ def _slopes(moved: np.ndarray, moved_scores: np.ndarray, weights: np.ndarray) ->
     a, b = (w * (part - part.mean(axis=2, keepdims=True)) for part in (moved_scores, moved))
     n_scores, n_outputs = a.shape[1], b.shape[1]
     a, b = np.moveaxis(a, 1, -1).reshape(-1, n_scores), np.moveaxis(b, 1, -1).reshape(-1, n_outputs)
-    # Not "@", whose bits depend on the threads that BLAS has
+    # Not "@": its bits depend on the threads that BLAS has
     squares, products = np.einsum("nk,nl->kl", a, a), np.einsum("nk,no->ko", a, b)
     # A score without interactions varies by rounding alone, which has no slope
     ridge = RIDGE * float(((w * moved_scores) ** 2).sum()) / n_scores * np.eye(n_scores)

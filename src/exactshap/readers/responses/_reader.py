@@ -28,7 +28,7 @@ class LinkedReader(Reader):
             own_call=response.call,
             offset=None,  # it would change the slope of the link
             block_rows=block_rows,
-            threads_inside=False,
+            uses_threads=False,
             second_reading=SecondReading,
         )
         self._link, self._slope, self._shift, self._rows = str(response.link), response.slope, response.shift, response.rows

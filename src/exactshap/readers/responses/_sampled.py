@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from exactshap._runtime.calibration import clocked
-from exactshap._runtime.progress import Asks, count_coalitions
+from exactshap._runtime.progress import Calls, count_coalitions
 from exactshap.errors import ExactnessError, ExplanationWarning, InputError, message
 from exactshap.frames import Table
 from exactshap.games import OracleGame, normalised_weights
@@ -94,7 +94,7 @@ class SampledResponse(LinkedReader):
         sentence = (
             f"{method}: {coalitions:,.0f} coalitions for each row, {inner.traits.background.n_rows:,} background rows for each"
         )
-        self.traits = replace(self.traits, asks=Asks(sentence, None if "tol" in self.options else coalitions))
+        self.traits = replace(self.traits, calls=Calls(sentence, None if "tol" in self.options else coalitions))
         self._check_link()
 
     def _check_link(self) -> None:

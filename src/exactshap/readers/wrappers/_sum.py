@@ -199,7 +199,7 @@ class SumReader(Reader):
             rounding=self._rounding(),
             offset_note=next(filter(None, (part.offset_note for part in parts)), ""),
             block_rows=min(MAX_BLOCK_ROWS, *(part.block_rows for part in parts)),
-            threads_inside=any(part.threads_inside for part in parts),
+            uses_threads=any(part.uses_threads for part in parts),
             second_reading=functools.partial(_all_gaps, parts),
         )
 

@@ -105,7 +105,7 @@ def n_columns_of(model: Model) -> int:
 
 
 def _regressor(inner: Model, request: Request, model: Model, columns: tuple[int, ...] | None = None) -> Reader:
-    """Read one regressor whose values add up to its prediction."""
+    """Read one regressor with values that add up to its prediction."""
     owner = type(model).__name__
     reader = read_member(inner, request, owner, columns)
     if not is_of_target(reader.traits.unit):

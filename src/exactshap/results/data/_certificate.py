@@ -27,7 +27,7 @@ class Certificate:
     exact : bool
         Whether the values are exact up to rounding; False if they were sampled (see ``std_error``) or the game was approximated.
     checks : str
-        The sum whose remainder is the residual.
+        The sum that leaves the residual.
     kind : str
         "exact", "sampled" or "approximate".
     mask_difference, mask_tolerance : float or None

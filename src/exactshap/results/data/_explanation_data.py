@@ -235,7 +235,7 @@ class ExplanationData:
 
     @property
     def residual_meaning(self) -> str:
-        """Return the sum whose remainder is ``residual``, in words."""
+        """Return the sum that leaves ``residual``, in words."""
         if self.additive:
             return "prediction - baseline - sum of values"
         if self.sets_add_up:

@@ -57,7 +57,7 @@ def quadrature_units(n_players: int, semivalue: Semivalue, order: int) -> float:
 
 
 def _fold_units(n_players: int, n_background: int, n_terms: int) -> float:
-    # The tables are new memory, whose pages take as long as some sixteen background rows
+    # The tables are new memory: its pages take as long as some sixteen background rows
     return n_terms * (n_background * (35.0 + 0.06 * 2.0**n_players) + 2.0**n_players)
 
 

@@ -3,7 +3,7 @@ r"""Solve games of rectified sums exactly, by meeting in the middle.
 .. math:: v(S) = \sum_k c_k \max\Bigl(0,\; \beta_k + \sum_{j \in S} s_{i(k) j}\Bigr)
 
 A kink has no short sum of exponentials. The coalitions of either half of the players are sorted by their sums instead:
-for each coalition of one half the sum is positive for a tail of the other list, whose weights are added up by size as it grows.
+for each coalition of one half the sum is positive for a tail of the other list; its weights are added up by size as it grows.
 A sum of d players costs some d 2^(d / 2) operations instead of 2^d, and sums that are positive, or negative, for every coalition cost d.
 """
 

@@ -256,7 +256,7 @@ def _known(problem: RegressionProblem) -> np.ndarray:
 
 
 def _check_all_sizes_weigh(problem: RegressionProblem) -> None:
-    """Refuse atoms at 0 and 1, whose few coalitions are hardly ever drawn, so that standard errors would be invalid."""
+    """Refuse atoms at 0 and 1. Their few coalitions are hardly ever drawn, so that standard errors would be invalid."""
     for size in set_sizes(problem.order):
         weights = problem.semivalue.weights(min(problem.n_players, MAX_UNDERFLOWN), size, problem.order)
         if np.any(weights == 0.0):

@@ -211,7 +211,7 @@ def _uncut(table: TableLike, j: int, known: tuple[Any, ...]) -> tuple[Any, ...]:
     It cuts the UTF-8 bytes of all names of a pandas column at lengths that count characters, when it is fitted and when it
     predicts: names keep their codes if all categories have the order of the fit, and others' codes if not.
     """
-    # Other libraries' columns go to XGBoost as Arrow's, whose names stay whole.
+    # Other libraries' columns go to XGBoost as Arrow's, where names stay whole.
     is_pandas = table.is_frame and type(table.native).__module__.startswith("pandas")
     own = _own_categories(table, j) if is_pandas and j in _categorical_columns(table) else ()
     if own and own != known and all(isinstance(name, str) for name in own):

@@ -80,7 +80,7 @@ class Features:
         return Split((column, int(code[0])), 0.5, column, True, int(code[0]))
 
     def _check_place(self, entry: dict, what: tuple[str, int, float], where: str) -> None:
-        """Refuse a split whose number contradicts its description, as the library uses the number."""
+        """Refuse a split with a number that contradicts its description. The library uses the number."""
         place = _whole(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
         if self.places.get(what) != place:
             raise ModelFormatError(message(f"{where}: split_index {place} is not that of {what[0]} {what[1]} with {what[2]}"))

@@ -80,7 +80,7 @@ def read_ubj(data: bytes) -> Any:
         # The scan counts all values even without room for them: now the number is known
         rows = _rows(n)
         scan(codes, *rows)
-    return _made(_Tape(data, codes, *(column[:n] for column in rows)), 0)
+    return _value_at(_Tape(data, codes, *(column[:n] for column in rows)), 0)
 
 
 def _fault(data: bytes, position: int) -> str:
@@ -95,14 +95,14 @@ def _rows(n: int) -> tuple[np.ndarray, ...]:
     return np.empty(n, np.uint8), *(np.empty(n, np.int64) for _ in range(5))
 
 
-def _made(tape: _Tape, row: int) -> Any:
+def _value_at(tape: _Tape, row: int) -> Any:
     """Return the value of a row."""
     kind, start, n = tape.marker.item(row), tape.start.item(row), tape.size.item(row)
     if kind == ord("{"):
-        return _made_object(tape, row, n)
+        return _object_at(tape, row, n)
     if kind == ord("["):
         alike = _alike_numbers(tape, row, n)
-        return [_made(tape, child) for child in _children(tape, row)] if alike is None else alike
+        return [_value_at(tape, child) for child in _children(tape, row)] if alike is None else alike
     if kind == ord("S"):
         return _text(tape, start, n)
     if kind == ord("C"):
@@ -124,12 +124,12 @@ def _alike_numbers(tape: _Tape, row: int, n: int) -> list[Any] | None:
     return np.ndarray(n, _DTYPE[marker], tape.data, tape.start.item(row + 1), (apart,)).tolist()
 
 
-def _made_object(tape: _Tape, row: int, n: int) -> dict[str, Any]:
+def _object_at(tape: _Tape, row: int, n: int) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for child in _children(tape, row):
         key = _text(tape, tape.key_start.item(child), tape.key_length.item(child))
         scanned = _scanned(tape, child) if key == "trees" else None
-        made[key] = _made(tape, child) if scanned is None else scanned
+        made[key] = _value_at(tape, child) if scanned is None else scanned
     if len(made) < n:
         raise ModelFormatError(message(f"Malformed UBJSON at byte {tape.start[row]}", "a key occurs twice"))
     return made
@@ -177,13 +177,13 @@ class Scanned(Records):
         return len(self.rows)
 
     def __getitem__(self, k: Any) -> Any:
-        return _made(self.tape, int(self.rows[k]))
+        return _value_at(self.tape, int(self.rows[k]))
 
     def take(self, kept: np.ndarray) -> Scanned:
         return Scanned(self.tape, self.rows[np.asarray(kept, np.int64)])
 
     def entries(self, name: str) -> list[Any]:
-        return [None if row < 0 else _made(self.tape, row) for row in self._find(name).rows.tolist()]
+        return [None if row < 0 else _value_at(self.tape, row) for row in self._find(name).rows.tolist()]
 
     def names(self) -> set[str]:
         tape = self.tape
@@ -197,7 +197,7 @@ class Scanned(Records):
 
     def distinct(self, name: str) -> set[Any]:
         rows, _, _, same = self._find(name)
-        return {_made(self.tape, rows.item(0))} if same else super().distinct(name)
+        return {_value_at(self.tape, rows.item(0))} if same else super().distinct(name)
 
     def inner(self, name: str) -> Scanned | None:
         rows, kind, _, _ = self._find(name)
@@ -210,7 +210,7 @@ class Scanned(Records):
     def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         rows, kind, total, _ = self._find(name)
         if kind not in _OF_TYPED:
-            return chained([None if row < 0 else _made(self.tape, row) for row in rows.tolist()], name, dtype, counts)
+            return chained([None if row < 0 else _value_at(self.tape, row) for row in rows.tolist()], name, dtype, counts)
         sizes = self.tape.size[rows]
         if counts is not None and (sizes != counts).any():
             k = int(np.argmax(sizes != counts))

@@ -23,7 +23,7 @@ class Strategy(ABC):
 
     machine: BoundMachine
     block_rows: int | None = None  # rows of one block at most; None: as the reader says
-    threads_inside: bool = False
+    uses_threads: bool = False
 
     def game(self, values: np.ndarray) -> Any:
         return self.machine.game(values)
@@ -38,7 +38,7 @@ class Strategy(ABC):
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
         """Return the seconds, the method and whether it is exact; pieces of the work are timed on ``few`` of the rows."""
 
-    def memory_advice(self) -> str | None:
+    def advice_on_memory(self) -> str | None:
         """Return specific advice for a row that does not fit in memory, or None."""
         return None
 

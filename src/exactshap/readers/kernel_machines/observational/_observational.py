@@ -72,7 +72,7 @@ class ConditionalGames(Strategy):
     """Solve the games of ``value_function="observational"``: enumerated, or sampled for many players."""
 
     block_rows = 4096  # all rows of a block share the factorisations of a coalition
-    threads_inside = True
+    uses_threads = True
 
     machine: BoundMachine
     embedding: Any
@@ -153,7 +153,7 @@ class ConditionalGames(Strategy):
         held = 0.5 if self.embedding.name == ExactEmbedding.name else 1.0
         return coalitions + 8.0 * n_rows * (held * width * (machine.n_players + 4.0) + table)
 
-    def memory_advice(self) -> str:
+    def advice_on_memory(self) -> str:
         """Say what to do if ``memory_limit`` is too small."""
         b = self.routes.landmarks()
         return f"Raise memory_limit=, pass n_landmarks={max(2, b)} for the Nystroem form, or fewer rows as background="
