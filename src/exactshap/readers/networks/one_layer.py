@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from exactshap._runtime.calibration import clocked
@@ -142,10 +143,10 @@ class OneLayerNetwork:
 
     def __init__(
         self,
-        weights: Any,
-        bias: Any,
-        out_weights: Any,
-        out_bias: Any = 0.0,
+        weights: ArrayLike,
+        bias: ArrayLike,
+        out_weights: ArrayLike,
+        out_bias: ArrayLike = 0.0,
         *,
         activation: str = "tanh",
         predict: Any = None,

@@ -231,7 +231,9 @@ def _read(file: BinaryIO, kind: type[Kind], allowance: _Allowance) -> Kind:
     return _assembled(kind, metadata, arrays, data, path)
 
 
-def _assembled(kind: type[Kind], metadata: dict[str, Any], arrays: dict[str, np.ndarray], data: TableLike, path: Any) -> Kind:
+def _assembled(
+    kind: type[Kind], metadata: dict[str, Any], arrays: dict[str, np.ndarray], data: TableLike, path: str | Path
+) -> Kind:
     known = {field.name for field in fields(kind)}
     unknown = (set(metadata) - known.difference(_NOT_SAVED)) | (set(arrays) - known.difference(("data", "stability_bound")))
     if unknown:
@@ -299,7 +301,7 @@ def _json(archive: zipfile.ZipFile, name: str, allowance: _Allowance) -> Any:
         raise _damaged(allowance.path, f"{name}: {error}") from None
 
 
-def _array(content: bytes, name: str, path: Any) -> np.ndarray:
+def _array(content: bytes, name: str, path: str | Path) -> np.ndarray:
     """Read one array, once its header announces the bytes that are there."""
     stream = io.BytesIO(content)
     try:
@@ -377,7 +379,7 @@ def _read_arrow(content: bytes, n_rows: int, allowance: _Allowance) -> Any:
     return table.cast(schema)
 
 
-def _damaged(path: Any, got: str) -> ModelFormatError:
+def _damaged(path: str | Path, got: str) -> ModelFormatError:
     return ModelFormatError(message(f"{path} is not a complete saved Explanation", got, "Save it again"))
 
 
