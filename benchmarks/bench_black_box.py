@@ -94,7 +94,7 @@ def overhead(d: int, budget: int, target: float, **settings) -> dict:
 
     ``placing`` is paid once in a process for each number of players and calls: coalitions are placed, whatever the game.
     """
-    from exactshap.solvers.sampled._sampling import _designed
+    from exactshap.solvers.sampled._placement import _designed
 
     value = fast_value(smooth_game(d))
     spent = [0.0]

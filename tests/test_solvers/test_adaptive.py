@@ -10,10 +10,11 @@ import pytest
 from exactshap.games import OracleGame
 from exactshap.semivalues import Atom, Semivalue, find
 from exactshap.solvers import solve
-from exactshap.solvers.core import player_sets, sets_by_size
-from exactshap.solvers.sampled import _adaptive, _estimators, _surrogate
-from exactshap.solvers.sampled._sampling import draw, place_pairs, shares_of, strata
-from exactshap.solvers.sampled.process import _relevance, fit_process, needs_even
+from exactshap.solvers.core import player_sets
+from exactshap.solvers.sampled import _adaptive, _estimators, _placement, _surrogate
+from exactshap.solvers.sampled._placement import place
+from exactshap.solvers.sampled._sampling import draw, shares_of, strata
+from exactshap.solvers.sampled.process import Question, _relevance, fit_process, needs_even
 from exactshap.solvers.sampled.process._evidence import JITTER, FittedHalf, Half
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
 
@@ -24,101 +25,114 @@ def smooth(d, seed=0):
     return lambda masks: np.tanh(masks @ weights) * (1.0 + np.cos(masks @ others))
 
 
-def shapley_of(d):
-    return find("shapley"), 1, player_sets(d, 1)
-
-
 def process_and_candidates(d=9, *, even=False):
     rng = np.random.default_rng(3)
     value, pairs = smooth(d), draw(d, 140, rng, strata(d, paired=True), paired=True)
     points = 2.0 * np.concatenate([np.ones((1, d), bool), pairs[::3]]) - 1.0
     inside, outside = (value(side > 0)[:, None] for side in (points, -points))
     process = fit_process(points, inside, outside, even=even, relevance_rows=99, max_iterations=25, rng=rng)
-    return process, np.delete(pairs, np.s_[::3], axis=0)
+    return process, 2.0 * np.delete(pairs, np.s_[::3], axis=0) - 1.0
 
 
-def test_one_at_a_time_they_are_those_of_the_design(monkeypatch):
-    """The reference picks one pair after the other, all sums in double precision and from the start."""
-    process, masks = process_and_candidates()
-    known = process.points > 0
-    expected = place_pairs(known, masks, 30, process.theta, process.white)
-    # In batches the best of a short list, here of all, are the best
-    for batch, double_rows in itertools.product((1, 8), (9, 128)):
-        monkeypatch.setattr(_adaptive, "BATCH", batch)
-        monkeypatch.setattr(_adaptive, "DOUBLE_ROWS", double_rows)
-        monkeypatch.setattr(_adaptive, "SHORTLIST", len(masks))
-        chosen = _adaptive.Candidates.of(process, 2.0 * masks - 1.0, 30, shapley_of(9)).choose(30)
-        np.testing.assert_array_equal(chosen, expected)
+def placed(process, points, n, question):
+    noise = process.white + _placement.TRUSTED
+    return place(process.points, points, n, process.prior, noise, process.scales(), question)
 
 
-@pytest.mark.parametrize(("batch", "n_left"), [(64, 53), (5, 10)])
-def test_the_variance_that_is_left_is_that_of_the_posterior(monkeypatch, batch, n_left):
-    """Of the candidates that are left: what the last short list leaves."""
-    monkeypatch.setattr(_adaptive, "BLOCK", 30)  # of 93 candidates
-    monkeypatch.setattr(_adaptive, "BATCH", batch)
-    process, masks = process_and_candidates()
-    candidates = _adaptive.Candidates.of(process, 2.0 * masks - 1.0, 40, shapley_of(9))
-    chosen = candidates.choose(40)
-    points = np.concatenate([process.points, 2.0 * masks[chosen] - 1.0])
-    white = np.where(np.arange(len(points)) < len(process.points), process.white + JITTER, process.white + _adaptive.TRUSTED)
-    gram = _adaptive.covariance(points, points, process.theta, -1) + np.diag(white)
-    beside = _adaptive.covariance(points, candidates.points, process.theta, -1)
-    prior = _adaptive.covariance(points[:1], points[:1], process.theta, -1)[0, 0] + white[-1]
-    left = prior - (beside * np.linalg.solve(gram, beside)).sum(axis=0)
-    # Later batches see the covariances, at most the prior one, with earlier picks in single precision
-    single = 40 * np.finfo(np.float32).eps * prior if batch < 40 else 0.0
-    np.testing.assert_allclose(candidates.halves[0].variance, left, rtol=0.0, atol=conditioned(1.0 / process.white) + single)
-    assert len({*chosen.tolist(), *candidates.names.tolist()}) == 40 + n_left == 40 + len(candidates.names)
-    np.testing.assert_array_equal(candidates.points, 2.0 * masks[candidates.names] - 1.0)
+def test_batches_change_little_of_what_single_places_choose(monkeypatch):
+    """Of what is left of the variance of the values; called points are conditioned on in parts."""
+    process, points = process_and_candidates()
+    question, left = Question(find("shapley"), 1, player_sets(9, 1)), []
+    for batch, at_once in ((1, 99), (8, 99), (64, 7)):
+        monkeypatch.setattr(_placement, "BATCH", batch)
+        monkeypatch.setattr(_placement, "KNOWN_FOR_EACH", 1)
+        monkeypatch.setattr(_placement, "KNOWN_AT_ONCE", at_once)
+        chosen = placed(process, points, 30, question)
+        assert len(set(chosen.tolist())) == 30
+        left.append(variance_left(process, np.vstack([process.points, points[chosen]]), question))
+    drawn = variance_left(process, np.vstack([process.points, points[:30]]), question)
+    assert max(left[1:]) <= left[0] + 0.1 * (drawn - left[0])
+
+
+@pytest.mark.parametrize("n_parts", [1, 6])
+def test_the_variance_that_is_left_is_that_of_the_posterior(n_parts):
+    """Of each half, of the points and of their covariances with the values."""
+    process, points = process_and_candidates(even=True)
+    question, noise = Question(find("k-sii"), 2, player_sets(9, 2)), process.white + _placement.TRUSTED
+    every = np.concatenate([process.points, points])
+    called = [*np.array_split(np.arange(len(process.points)), n_parts), np.array([60, 70, 80])]
+    seen, rest = np.concatenate(called), np.setdiff1d(np.arange(len(every)), np.concatenate(called))
+    for sign, scale in process.scales():
+        side = _placement.Side.of(sign, scale, process.prior, noise, every, question)
+        for some in called:
+            side.condition(some)
+        gram = _placement.covariance(every, every, process.theta, sign)
+        cross = scale * process.prior.covariances(sign, every, question)
+        solved = np.linalg.solve(gram[np.ix_(seen, seen)] + noise * np.eye(len(seen)), np.hstack([gram[seen], cross[seen]]))
+        # Of blocks in single precision, before they are solved for the last three
+        close = conditioned(1.0 / noise) + len(seen) * np.finfo(np.float32).eps * gram[0, 0]
+        left = gram[0, 0] + noise - (gram[seen] * solved[:, : len(every)]).sum(axis=0)
+        np.testing.assert_allclose(side.variance[rest], left[rest], rtol=0.0, atol=close)
+        gain = cross - gram[:, seen] @ solved[:, len(every) :]
+        np.testing.assert_allclose(side.gain[rest], gain[rest], rtol=0.0, atol=close / noise)
+        few = side.kept(rest[:5])
+        np.testing.assert_array_equal(few.variance, side.variance[rest[:5]])
+        np.testing.assert_allclose(few.left(slice(None), np.arange(5)), side.left(rest[:5], rest[:5]), rtol=0.0, atol=close)
+
+
+def test_candidates_are_dropped_only_where_few_places_are_left(monkeypatch):
+    """Of 93 candidates for 40 places, a list of three is enough for the last: the best of them are chosen all the same."""
+    process, points = process_and_candidates()
+    question = Question(find("shapley"), 1, player_sets(9, 1))
+    monkeypatch.setattr(_placement, "BATCH", 1)
+    few = placed(process, points, 40, question)
+    monkeypatch.setattr(_placement, "CROWDED", 0.0)
+    every = placed(process, points, 40, question)
+    np.testing.assert_array_equal(few[:20], every[:20])
+    left = [variance_left(process, np.vstack([process.points, points[chosen]]), question) for chosen in (few, every)]
+    assert left[0] <= 1.1 * left[1]
 
 
 def variance_left(process, points, question):
     """Return the summed variance of the values, each half's in units of the larger one, given calls of ``points`` alone."""
-    sizes, total = [fitted.half.scale * np.sqrt(fitted.variance) for fitted in process.halves], 0.0
-    for fitted, size in zip(process.halves, sizes, strict=True):
+    total = 0.0
+    for fitted, (_, scale) in zip(process.halves, process.scales(), strict=True):
         half = replace(fitted.half, target=np.zeros((len(points), 1)))
         seen = FittedHalf.at(points, half, process.theta, process.white)
         there = replace(process, points=points, order=np.arange(len(points)), halves=(seen,))
-        total += float((size / max(sizes))[0]) ** 2 * there.half_posteriors(*question)[0].left.sum()
+        total += scale**2 * there.half_posteriors(question)[0].left.sum()
     return total
 
 
 @pytest.mark.parametrize(("index", "order"), [("k-sii", 2), ("fsii", 2), ("banzhaf", 1), (Semivalue("optimist", Atom(0.9)), 1)])
 def test_what_a_call_tells_is_what_it_takes_from_the_variance_of_the_values(monkeypatch, index, order):
     """Of any index, of both halves of the game; batches take the best of what those before have left."""
-    monkeypatch.setattr(_adaptive, "TRUSTED", JITTER)
-    monkeypatch.setattr(_adaptive, "BATCH", 2)
-    monkeypatch.setattr(_adaptive, "SHORTLIST", 99)
+    monkeypatch.setattr(_placement, "TRUSTED", JITTER)
+    monkeypatch.setattr(_placement, "BATCH", 2)
+    monkeypatch.setattr(_placement, "KNOWN_FOR_EACH", 1)
+    monkeypatch.setattr(_placement, "SHORTLIST", 99)
     d = 6
-    question = find(index), order, player_sets(d, order)
-    process, masks = process_and_candidates(d, even=needs_even(question[0], d, order))
-    points, known = 2.0 * masks - 1.0, process.points
-    candidates = _adaptive.Candidates.of(process, points, 5, question)
-    before = variance_left(process, known, question)
-    taken = np.array([before - variance_left(process, np.vstack([known, point]), question) for point in points])
-    np.testing.assert_allclose(
-        _adaptive._reductions(candidates.halves), taken, rtol=HALF_THE_DIGITS, atol=conditioned(1.0 / process.white) * before
-    )
-    chosen = candidates.choose(5)
-    for place in range(5):
-        rows = [np.vstack([known, points[chosen[:place]], point]) for point in points]
+    question = Question(find(index), order, player_sets(d, order))
+    process, points = process_and_candidates(d, even=needs_even(question.semivalue, d, order))
+    before = variance_left(process, process.points, question)
+    chosen = placed(process, points, 5, question)
+    for k in range(5):
+        rows = [np.vstack([process.points, points[chosen[:k]], point]) for point in points]
         left = np.array([variance_left(process, some, question) for some in rows])
-        left[chosen[:place]] = np.inf
-        assert left[chosen[place]] <= left.min() + conditioned(1.0 / process.white) * before
+        left[chosen[:k]] = np.inf
+        assert left[chosen[k]] <= left.min() + conditioned(1.0 / process.white) * before
 
 
 def test_of_many_sets_those_that_vary_most_decide(monkeypatch):
-    process, masks = process_and_candidates(6, even=True)
-    question, points = (find("k-sii"), 2, player_sets(6, 2)), 2.0 * masks - 1.0
-    halves = process.half_posteriors(*question)
-    for half in halves:
+    process, points = process_and_candidates(6, even=True)
+    question = Question(find("k-sii"), 2, player_sets(6, 2))
+    for half in process.half_posteriors(question):
         sign = half.fitted.half.sign
-        prior = np.concatenate([process._prior(sign, some, *question[:2]) for some in sets_by_size(question[2], 2)])
-        found = process.covariances(sign, process.points, *question, most=7)
-        kept = np.sort(np.argsort(-prior, kind="stable")[:7])
+        found = process.prior.covariances(sign, process.points, question, most=7)
+        kept = np.sort(np.argsort(-process.prior.variances(sign, question), kind="stable")[:7])
         np.testing.assert_allclose(found, half.cross[:, kept], rtol=HALF_THE_DIGITS, atol=roundings(20))
-    monkeypatch.setattr(_adaptive, "MOST_SETS", 7)
-    assert [half.gain.shape for half in _adaptive.Candidates.of(process, points, 3, question).halves] == [(len(points), 7)] * 2
+    monkeypatch.setattr(_placement, "MOST_SETS", 7)
+    assert _placement.Side.of(-1, 1.0, process.prior, 0.1, points, question).gain.shape == (len(points), 7)
 
 
 def solved(d, calls, seed=1, **settings):

@@ -15,12 +15,12 @@ from exactshap.solvers.sampled._correction import Correction, corrected, correct
 from exactshap.solvers.sampled._frontier import additive_frontier, character_columns
 from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
 from exactshap.solvers.sampled._sampling import draw, strata
-from exactshap.solvers.sampled.process import _hypercube, covariance, fit_process
+from exactshap.solvers.sampled.process import Prior, Question, _hypercube, covariance, fit_process
 from exactshap.solvers.sampled.process._evidence import JITTER, FittedHalf
 from tolerances import conditioned
 
 D, PAIRS = 8, 90
-SHAPLEY = find("shapley"), 1, tuple((j,) for j in range(D))
+SHAPLEY = Question(find("shapley"), 1, tuple((j,) for j in range(D)))
 
 
 def observed(rng):
@@ -90,10 +90,10 @@ def test_correction_written_out():
     np.testing.assert_allclose(found.share, np.maximum(1.0 - chance / squares, 0.0), **close)
     believed = np.minimum(expected.sum(axis=0), chance)
     np.testing.assert_allclose(found.doubt, np.maximum(1.0 - believed / squares, few), **close)
-    values, std_error = corrected(fit, process, *SHAPLEY)
-    own = process.posterior(*SHAPLEY)[1]
+    values, std_error = corrected(fit, process, SHAPLEY)
+    own = process.posterior(SHAPLEY)[1]
     unit, doubt = process.unit, found.doubt
-    np.testing.assert_allclose(values, process.solve(*SHAPLEY)[0] + unit * found.share * missed, **close)
+    np.testing.assert_allclose(values, process.solve(SHAPLEY)[0] + unit * found.share * missed, **close)
     np.testing.assert_allclose(std_error, unit * np.sqrt((1.0 - doubt) * own + doubt * variance), **close)
 
 
@@ -116,8 +116,8 @@ def split(rng, n_fitted):
 def test_all_other_pairs_make_the_values_exact():
     process, others, target, value = split(np.random.default_rng(5), 50)
     exact = solve(OracleGame(value, D), method="enumeration").values
-    assert np.abs(process.posterior(*SHAPLEY)[0] - exact).max() > 1e-3
-    values, std_error = corrected_by_others(others, target, process, *SHAPLEY)
+    assert np.abs(process.posterior(SHAPLEY)[0] - exact).max() > 1e-3
+    values, std_error = corrected_by_others(others, target, process, SHAPLEY)
     values += (exact.sum(axis=0) - values.sum(axis=0)) / D
     # The jitter keeps the process from passing through the answers that it was fitted to
     passed_by = JITTER * np.abs(process.halves[0].dual * process.unit).sum()
@@ -130,13 +130,13 @@ def test_some_other_pairs_estimate_what_the_process_misses():
     rng = np.random.default_rng(6)
     process, others, target, value = split(rng, 50)
     exact = solve(OracleGame(value, D), method="enumeration").values
-    base, own = process.posterior(*SHAPLEY)
-    object.__setattr__(process, "posterior", lambda *question: (base, 1e12 * own))
+    base, own = process.posterior(SHAPLEY)
+    object.__setattr__(process, "posterior", lambda question: (base, 1e12 * own))
     sizes, found = np.minimum(others.sum(axis=1), D - others.sum(axis=1)), []
     for _ in range(400):
         order = rng.permutation(len(others))
         some = np.concatenate([order[sizes[order] == size][: [0, 9, 9, 12, 12][size]] for size in range(1, D // 2 + 1)])
-        found.append(corrected_by_others(others[some], target[some], process, *SHAPLEY))
+        found.append(corrected_by_others(others[some], target[some], process, SHAPLEY))
     errors = np.array([values + (exact.sum(axis=0) - values.sum(axis=0)) / D - exact for values, _ in found])
     chance = errors.std(axis=0)
     assert np.all(np.abs(errors.mean(axis=0)) <= 3.0 * chance / np.sqrt(len(errors)) + conditioned(1e5))
@@ -151,7 +151,7 @@ def test_a_process_that_claims_to_know_nothing_is_corrected():
     theta = np.full(D, 1e-12)
     white = FittedHalf.at(process.points, process.halves[0].half, theta, 1.0)
     white = replace(white, variance=1e6 * white.variance)
-    found = Correction.of(replace(process, theta=theta, white=1.0, halves=(white,)), fit)
+    found = Correction.of(replace(process, prior=Prior(theta, 1.0), halves=(white,)), fit)
     assert np.all(found.share > 0.5)
     assert np.all(found.doubt >= found.share)
 
@@ -194,12 +194,12 @@ def test_correction_of_any_belief_is_right_on_average():
             rng=rng,
         )
         believing = FittedHalf.at(process.points, process.halves[0].half, np.full(D, 1e-12), 1.0)
-        process = replace(process, theta=np.full(D, 1e-12), white=1.0, halves=(believing,))
+        process = replace(process, prior=Prior(np.full(D, 1e-12), 1.0), halves=(believing,))
         sets = additive_frontier(D, 1, odd=True)
         target = (value(whole) - value(~whole))[:, None] / 2.0 / process.unit
         columns = character_columns(masks, sets)
         fit = fit_polynomial(columns, target[1:], target[0], masks, odd_shares(D, sets), paired=True)
-        found, base = Correction.of(process, fit), process.posterior(*SHAPLEY)[0]
+        found, base = Correction.of(process, fit), process.posterior(SHAPLEY)[0]
         values = base + process.unit * found.missed
         values += (1.0 * (value(whole[:1]) - value(~whole[:1])) - values.sum(axis=0)) / D
         errors.append(values[:, 0] - exact)

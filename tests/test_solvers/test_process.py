@@ -15,7 +15,16 @@ from exactshap.solvers import solve
 from exactshap.solvers.core import player_sets
 from exactshap.solvers.sampled._sampling import draw, strata
 from exactshap.solvers.sampled._surrogate import SURROGATES, game_values
-from exactshap.solvers.sampled.process import _evidence, _hypercube, covariance, fit_process, functionals, white_functionals
+from exactshap.solvers.sampled.process import (
+    Prior,
+    Question,
+    _evidence,
+    _hypercube,
+    covariance,
+    fit_process,
+    functionals,
+    white_functionals,
+)
 from exactshap.solvers.sampled.process._evidence import (
     COUNTED_OUTPUTS,
     JITTER,
@@ -26,7 +35,7 @@ from exactshap.solvers.sampled.process._evidence import (
     factorise,
     fill_weighted,
 )
-from exactshap.solvers.sampled.process._hypercube import HEAVY_TAILS, prior_variance, white_variance
+from exactshap.solvers.sampled.process._hypercube import HEAVY_TAILS
 from exactshap.solvers.sampled.process._relevance import (
     BETWEEN,
     FIRST,
@@ -37,6 +46,7 @@ from exactshap.solvers.sampled.process._relevance import (
     evenly_spaced,
     find_relevances,
 )
+from exactshap.solvers.sampled.process._values import prior_variance, white_variance
 from tolerances import DIFFERENCES, HALF_THE_DIGITS, assert_regression_close, conditioned, printed, roundings
 
 RNG = np.random.default_rng(0)
@@ -302,7 +312,7 @@ def test_the_process_against_the_textbook(paired):
     masks, inside, outside = observed(d, 9, paired)
     process = fit_process(2.0 * masks - 1, inside, outside, even=True, relevance_rows=200, max_iterations=5, rng=RNG)
     every = 2.0 * all_masks(d) - 1
-    sets = tuple((j,) for j in range(d))
+    question = Question(find("shapley"), 1, player_sets(d, 1))
     linear = white_functionals(every, np.arange(d)[:, None], find("shapley").weights(d)).T
     mean, variance = 0.0, 0.0
     for fitted in process.halves:
@@ -315,7 +325,7 @@ def test_the_process_against_the_textbook(paired):
         posterior = full - cross @ np.linalg.solve(gram, cross.T)
         spread = np.einsum("ts,sr,tr->t", linear, posterior, linear)
         variance = variance + spread[:, None] * fitted.variance * fitted.half.scale**2 * surprise(gram, linear @ cross, fitted)
-    values, std_error = process.solve(find("shapley"), 1, sets)
+    values, std_error = process.solve(question)
     assert_regression_close(values, linear @ mean, 1.0)
     assert_regression_close(game_values(process.game(), find("shapley"), 1), linear @ mean, 1.0)
     np.testing.assert_allclose(std_error**2, variance, rtol=HALF_THE_DIGITS, atol=conditioned(1e5))
@@ -355,17 +365,18 @@ def test_few_nodes_are_enough_for_many_players(index):
     masks = np.concatenate([np.ones((1, d), bool), draw(d, 60, rng, strata(d, paired=True), paired=True)])
     inside, outside = rng.normal(size=(2, 61, 1))
     process = fit_process(2.0 * masks - 1, inside, outside, even=False, relevance_rows=200, max_iterations=3, rng=rng)
-    strong = replace(process, theta=np.linspace(0.01, 1.5, d))
+    strong = replace(process, prior=Prior(np.linspace(0.01, 1.5, d), process.white))
     semivalue, players = find(index), np.arange(d)[:, None]
-    cross, prior = strong._cross(-1, strong.points, players, semivalue, 1), strong._prior(-1, players, semivalue, 1)
+    question = Question(semivalue, 1, player_sets(d, 1))
+    cross, prior = strong.prior.covariances(-1, strong.points, question), strong.prior.variances(-1, question)
     nodes, weights = semivalue.rule(degree=d - 1)
     exact = semivalue.weights(d)
-    sides = [functionals(side, strong.rho, players, nodes, weights) for side in (strong.points, -strong.points)]
+    sides = [functionals(side, strong.prior.rho, players, nodes, weights) for side in (strong.points, -strong.points)]
     white = [white_functionals(side, players, exact) for side in (strong.points, -strong.points)]
     np.testing.assert_allclose(
         cross, (sides[0] - sides[1]) / 2 + strong.white * (white[0] - white[1]), rtol=roundings(50_000), atol=roundings(5)
     )
-    expected = prior_variance(strong.rho, players, nodes, weights, -1) + strong.white * white_variance(d, 1, exact, -1)
+    expected = prior_variance(strong.prior.rho, players, nodes, weights, -1) + strong.white * white_variance(d, 1, exact, -1)
     np.testing.assert_allclose(prior, expected, rtol=roundings(50_000))
 
 
@@ -381,10 +392,11 @@ def test_errors_of_many_rows_are_judged_by_some_of_them(monkeypatch):
     np.testing.assert_array_equal(process.order[-11:], rows)
     np.testing.assert_array_equal(process.points, 2.0 * masks[process.order] - 1)
     np.testing.assert_allclose(process.left_out(), whole.left_out(), rtol=HALF_THE_DIGITS, atol=conditioned(1e6))
-    joint = process._cross(-1, process.points, np.arange(7)[:, None], find("shapley"), 1)
-    _, some = process.solve(find("shapley"), 1, sets)
+    question = Question(find("shapley"), 1, sets)
+    joint = process.prior.covariances(-1, process.points, question)
+    _, some = process.solve(question)
     monkeypatch.setattr(_hypercube, "MAX_CHECKED", 200)
-    _, every = replace(process).solve(find("shapley"), 1, sets)
+    _, every = replace(process).solve(question)
     gram = covariance(process.points, process.points, process.theta, -1) + process.white * np.eye(41)
     inverse = np.linalg.inv(gram)
     z2 = fitted.dual**2 / np.diag(inverse)[:, None] / fitted.variance
@@ -414,9 +426,9 @@ def test_players_whom_rows_could_overlook_have_errors():
     weights = np.array([1.0, 0.0, -0.7, 0.9, 0.0, 0.8, 1.2])
     inside, outside = (np.tanh(side @ weights)[:, None] for side in (masks, ~masks))
     process = fit_process(2.0 * masks - 1, inside, outside, even=True, relevance_rows=200, max_iterations=25, rng=rng)
-    question = find("k-sii"), 2, player_sets(d, 2)
-    errors, careful = process.solve(*question)[1][:, 0], process.wary().solve(*question)[1][:, 0]
-    idle = np.array([not {1, 4}.isdisjoint(players) for players in question[2]])
+    question = Question(find("k-sii"), 2, player_sets(d, 2))
+    errors, careful = process.solve(question)[1][:, 0], process.wary().solve(question)[1][:, 0]
+    idle = np.array([not {1, 4}.isdisjoint(players) for players in question.sets])
     assert process.theta[1] < 1e-4 > process.theta[4]
     np.testing.assert_array_equal(process.wary().theta, np.maximum(process.theta, 0.3 / d))
     assert np.all(careful[idle] > 3.0 * errors[idle])

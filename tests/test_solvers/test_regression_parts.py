@@ -5,23 +5,22 @@ import pytest
 
 from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
-from exactshap.solvers.core import Calls
+from exactshap.solvers.core import Calls, player_sets
 from exactshap.solvers.sampled._frontier import additive_frontier, partial_frontier, unanimity_columns
+from exactshap.solvers.sampled._placement import design, place
 from exactshap.solvers.sampled._polynomial import fit_polynomial, unanimity_shares
 from exactshap.solvers.sampled._problem import RegressionProblem, SamplingSettings
 from exactshap.solvers.sampled._sampling import (
-    design,
     draw,
     draw_independent,
     kernel_weights,
     leverage_scores,
-    place_pairs,
     quotas,
     shares_of,
     strata,
     stratum_weights,
 )
-from exactshap.solvers.sampled.process import covariance, functionals, white_functionals
+from exactshap.solvers.sampled.process import Prior, Question, covariance, functionals, white_functionals
 from tolerances import chance, conditioned, printed, roundings
 
 RNG = np.random.default_rng(0)
@@ -171,7 +170,9 @@ def test_placed_coalitions_lower_the_variance_most(sign, of_each_size):
     candidates = draw(d, 24, np.random.default_rng(1), strata(d, paired=sign < 0), paired=sign < 0)
     theta = np.array([0.2, 1.5, 0.6, 0.1, 0.9, 0.4])
     known = np.array([[True] * d, [False] * d][: 2 + sign])
-    chosen = place_pairs(known, candidates, 10, theta, white, sign, np.full(d + 1, of_each_size))
+    prior, question = Prior(theta, white if sign else 0.0), Question(find("shapley"), 1, player_sets(d, 1))
+    points = [2.0 * masks - 1.0 for masks in (known, candidates)]
+    chosen = place(*points, 10, prior, white, [(sign, 1.0)], question, np.full(d + 1, of_each_size)).tolist()
     assert len(set(chosen)) == 10
     sizes = np.minimum(candidates.sum(axis=1), d - candidates.sum(axis=1))
 

@@ -1,6 +1,6 @@
 r"""Estimate the values of games that can only be called.
 
-1. *Which coalitions* (``_sampling``, ``_adaptive``). Pairs of complements, as Shapley values see the odd half
+1. *Which coalitions* (``_sampling``, ``_placement``, ``_adaptive``). Pairs of complements, as Shapley values see the odd half
    :math:`g(x) = (v(S) - v(D \setminus S)) / 2` of a game only. Each is placed where it lowers the summed variance of the values most,
 
    .. math:: \max_x \sum_T \mathrm{cov}(\phi_T, g(x))^2 / \mathrm{var}(g(x)),

@@ -35,10 +35,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.semivalues import Semivalue
-from exactshap.solvers.sampled._polynomial import PolynomialFit, alike
+from exactshap.solvers.sampled._polynomial import PolynomialFit, by_luck, surprises
 from exactshap.solvers.sampled._sampling import strata
-from exactshap.solvers.sampled.process import CubeProcess, white_functionals
+from exactshap.solvers.sampled.process import CubeProcess, Question, white_functionals
 
 TINIEST = 1e-300
 # Pairs a player up to which relevances are not trusted
@@ -46,11 +45,9 @@ FITTED = 8.0
 BLOCK = 1000  # pairs that are predicted at once
 
 
-def corrected(
-    kernelshap: PolynomialFit, process: CubeProcess, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]
-) -> tuple[np.ndarray, np.ndarray]:
+def corrected(kernelshap: PolynomialFit, process: CubeProcess, question: Question) -> tuple[np.ndarray, np.ndarray]:
     """Return corrected Shapley values and their errors (n_players, n_outputs); ``kernelshap`` is the fit of the process' pairs."""
-    values, own = process.posterior(semivalue, order, sets)
+    values, own = process.posterior(question)
     correction = Correction.of(process, kernelshap)
     variance = (1.0 - correction.doubt) * own + correction.doubt * correction.variance
     return values + process.unit * correction.share * correction.missed, process.unit * np.sqrt(variance)
@@ -60,9 +57,7 @@ def corrected_by_others(
     masks: np.ndarray,
     target: np.ndarray,
     process: CubeProcess,
-    semivalue: Semivalue,
-    order: int,
-    sets: tuple[tuple[int, ...], ...],
+    question: Question,
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Return values corrected by pairs ``masks`` that the process does not know, and their errors: (n_players, n_outputs).
 
@@ -77,13 +72,13 @@ def corrected_by_others(
     m what the process misses, by its own variances or by what is beyond chance. The squared error is
     :math:`(1 - \lambda)^2 \sigma_j^2\, m / \sum_j \sigma_j^2 + \lambda^2 V_j`.
     """
-    values, own = process.posterior(semivalue, order, sets)
+    values, own = process.posterior(question)
     n_players, points = masks.shape[1], 2.0 * masks - 1.0
     groups, sizes, fitted = strata(n_players, paired=True), Sizes.of(points), Sizes.of(process.points)
     n_fitted = np.bincount(fitted.sizes, minlength=n_players + 1)[groups.sizes]
     n_left, n_drawn = (groups.counts - n_fitted)[sizes.sizes - 1][:, None], sizes.counts[:, None]
     weights, fitted_weights = (
-        white_functionals(some, np.arange(n_players)[:, None], semivalue.weights(n_players), -1)
+        white_functionals(some, np.arange(n_players)[:, None], question.semivalue.weights(n_players), -1)
         for some in (points, process.points)
     )
     means = sizes.centres.astype(int)  # one of the pairs of a size is spent on its mean
@@ -129,20 +124,15 @@ class Correction:
         left = sizes.centred(np.where(is_pair, residuals, 0.0))
         missed = every * (unseen * moves).T @ left
         missed -= missed.mean(axis=0)  # their sum is known, so it is not corrected
-        surprises = _luck(process, n_pairs / n_players) / (sizes.counts[:, None] + 1.0)
-        variance = every * (unseen * moves**2 * is_pair).T @ (sizes.spread * left**2 + surprises)
+        answers = process.halves[0].half.target[process.order > 0]
+        guesses = surprises(by_luck(answers, n_pairs / n_players), answers, sizes.counts)
+        variance = every * (unseen * moves**2 * is_pair).T @ (sizes.spread * left**2 + guesses)
         weights = np.where(is_pair, sizes.centred(every * unseen * moves), 0.0)
         squares = np.maximum((missed**2).sum(axis=0), TINIEST)
         chance = variance.sum(axis=0)
         expected = np.minimum(process.variance_of_left_out(weights).sum(axis=0), chance)
         few = min(FITTED * n_players / n_pairs, 1.0)
         return cls(missed, variance, np.maximum(1.0 - chance / squares, 0.0), np.maximum(1.0 - expected / squares, few))
-
-
-def _luck(process: CubeProcess, pairs_a_player: float) -> np.ndarray:
-    """Return the probability (n_outputs,) t^(n / d - 1) that answers were predicted by luck."""
-    answers = process.halves[0].half.target[process.order > 0]
-    return np.asarray(alike(answers) ** max(pairs_a_player - 1.0, 0.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,14 @@ from exactshap.solvers.sampled._frontier import (
     partial_frontier,
     unanimity_columns,
 )
-from exactshap.solvers.sampled._polynomial import PolynomialFit, fit_polynomial, odd_shares, unanimity_shares
+from exactshap.solvers.sampled._polynomial import (
+    PolynomialFit,
+    by_luck,
+    fit_polynomial,
+    odd_shares,
+    surprises,
+    unanimity_shares,
+)
 from exactshap.solvers.sampled._problem import COMPARED_COLUMNS, RegressionProblem
 from exactshap.solvers.sampled._sampling import row_weights, scaled_weights, size_exponents, stratum_weights
 from exactshap.solvers.sampled._surrogate import SURROGATES, posterior
@@ -43,17 +50,16 @@ def by_process(problem: RegressionProblem) -> Part:
 
 
 def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: PolynomialFit | None) -> Part:
-    question = problem.semivalue, problem.order, problem.sets
-    n = problem.n_fitted
+    question, n = problem.question, problem.n_fitted
     if n < len(problem.masks):
         target = (problem.inside[n:] - problem.outside[n:]) / 2.0
-        result = corrected_by_others(problem.masks[n:], target, process, *question)
+        result = corrected_by_others(problem.masks[n:], target, process, question)
     elif kernelshap is None:
-        values, std_error = process.solve(*question)
+        values, std_error = process.solve(question)
         wary = process.wary()
-        result = values, std_error if wary is process else np.maximum(std_error, wary.solve(*question)[1])
+        result = values, std_error if wary is process else np.maximum(std_error, wary.solve(question)[1])
     else:
-        result = corrected(kernelshap, process, *question)
+        result = corrected(kernelshap, process, question)
     return _above_rounding(problem, *result, "Gaussian process over coalitions")
 
 
@@ -157,7 +163,7 @@ def _screened(problem: RegressionProblem) -> tuple[PolynomialFit, str]:
     Interactions are ranked by the product of their players' relevances under the process, which all calls help to estimate. Pairs of
     calls need triples only: sets of two players do not change the odd half of a game.
     """
-    rho = posterior(problem).rho
+    rho = posterior(problem).prior.rho
     fit, sizes = (_fit_characters, (3,)) if problem.paired else (_fit_unanimity, (2, 3))
     singles = additive_frontier(problem.n_players, 1)
     strongest = np.argsort(-rho)[: min(problem.n_players, 40)]
@@ -278,13 +284,18 @@ def _one_fold(problem: RegressionProblem, held: np.ndarray) -> tuple[np.ndarray,
     known = _known(problem)
     base = surrogate.values(problem.semivalue, problem.order)
     base = base + _coefficients(problem, known).T @ (problem.calls(known) - surrogate.predict(known))
-    terms = np.zeros((1, 1, 1))
+    terms, squares = np.zeros((1, 1, 1)), np.zeros((1, 1))
     chance = problem.draws.probability[masks[held].sum(axis=1)]
     for side in (masks[held], ~masks[held]):
         scaled = _coefficients(problem, side) / (2.0 * chance)[:, None]
         terms = terms + scaled[:, :, None] * (problem.calls(side) - surrogate.predict(side))[:, None, :]
-    n = int(held.sum())
-    return base + terms.mean(axis=0), terms.var(axis=0, ddof=1) / n if n > 1 else np.full(base.shape, np.inf)
+        squares = squares + scaled**2
+    n, answers = int(held.sum()), problem.calls(np.concatenate([rest, ~rest]))
+    if n == 1:
+        return base + terms[0], np.full(base.shape, np.inf)
+    # Few draws may agree, or be predicted, by luck
+    guesses = surprises(by_luck(answers, len(rest) / problem.n_players), answers - answers.mean(axis=0), np.array([n]))
+    return base + terms.mean(axis=0), (terms.var(axis=0, ddof=1) + squares.mean(axis=0)[:, None] * guesses) / n
 
 
 def _coefficients(problem: RegressionProblem, masks: np.ndarray) -> np.ndarray:

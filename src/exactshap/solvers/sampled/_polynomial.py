@@ -111,10 +111,10 @@ def fit_polynomial(
             unseen = 1.0 - 1.0 / np.maximum(inverse_rates, 1.0)[:, None]  # of each row's stratum, 1 - n_s / C(d, s)
             left_out = _left_out(q, residual)
             variance = _jackknife(left_out, np.sqrt(unseen) * moves, mirrored=mirrored)
-            luck = alike(targets) ** max(n / width - 1.0, 0.0)
+            luck, sizes = by_luck(targets, n / width), sizes_of(masks, paired=paired)
             if n < 2 * width - 1:  # so few rows are fitted exactly by many games
                 luck = np.where((np.abs(left_out / root) <= FITTED * np.abs(targets).max(axis=0)).all(axis=0), 1.0, luck)
-            variance += (unseen * moves**2).T @ (root**2 * _surprises(luck, targets, masks, paired=paired))
+            variance += (unseen * moves**2).T @ (root**2 * surprises(luck, targets, np.bincount(sizes)[sizes]))
             errors = (left_out**2).sum(axis=0) / n
             # Divided by the root of the weights, residuals are in units of the target again
             worst = np.abs(left_out / root).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), 1e-300)
@@ -154,21 +154,23 @@ def _jackknife(left_out: np.ndarray, moves: np.ndarray, *, mirrored: bool) -> np
     return np.asarray((moved**2).sum(axis=0))
 
 
-def alike(answers: np.ndarray) -> np.ndarray:
-    """Return the probability (n_outputs,) that two of the answers (n_rows, n_outputs) are the same."""
+def by_luck(answers: np.ndarray, n_rows_for_each: float) -> np.ndarray:
+    r"""Return the probability (n_outputs,) that rows were predicted by luck, of ``answers`` (n_rows, n_outputs).
+
+    .. math:: t^{n / p - 1}
+
+    where two answers are the same with probability t, and n / p rows are there for each coefficient or relevance, one of which fixes it.
+    """
+    n = len(answers)
     rounded = np.round(answers / np.maximum(np.abs(answers).max(axis=0), TINIEST), ALIKE_DIGITS)
     times = [np.unique(column, return_counts=True)[1] for column in rounded.T]
-    n = len(answers)
-    return np.array([(some * (some - 1)).sum() / max(n * (n - 1), 1) for some in times])
+    alike = np.array([(some * (some - 1)).sum() / max(n * (n - 1), 1) for some in times])
+    return np.asarray(alike ** max(n_rows_for_each - 1.0, 0.0))
 
 
-def _surprises(luck: np.ndarray, targets: np.ndarray, masks: np.ndarray, *, paired: bool) -> np.ndarray:
-    """Return the squared error (n_rows, n_outputs) of rows that were predicted by luck, with the probability ``luck``.
-
-    See ``_correction``, with the coefficients in place of the relevances.
-    """
-    sizes = sizes_of(masks, paired=paired)
-    return np.asarray(luck * (targets**2).mean(axis=0) / (np.bincount(sizes)[sizes][:, None] + 1.0))
+def surprises(luck: np.ndarray, answers: np.ndarray, n_alike: np.ndarray) -> np.ndarray:
+    """Return the squared error (n_rows, n_outputs) of rows predicted by ``luck``: each a guess once in ``n_alike`` (n_rows,) and one more."""
+    return np.asarray(luck * (answers**2).mean(axis=0) / (n_alike[:, None] + 1.0))
 
 
 def odd_shares(n_players: int, sets: Sets) -> np.ndarray:

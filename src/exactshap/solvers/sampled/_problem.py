@@ -11,8 +11,9 @@ import numpy as np
 
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Calls, Part, keys_of
-from exactshap.solvers.sampled._sampling import Draws, design, draw, leverage_scores, sizes_of, strata
-from exactshap.solvers.sampled.process import level_start, needs_even
+from exactshap.solvers.sampled._placement import design
+from exactshap.solvers.sampled._sampling import Draws, draw, leverage_scores, sizes_of, strata
+from exactshap.solvers.sampled.process import Question, level_start, needs_even
 
 # Players up to which KernelSHAP and the process' other corrections apply
 COMPARED_COLUMNS = 600
@@ -85,6 +86,10 @@ class RegressionProblem:
     def draws(self) -> Draws:
         """Return the coalitions of the unbiased estimator."""
         return Draws(self.n_players)
+
+    @property
+    def question(self) -> Question:
+        return Question(self.semivalue, self.order, self.sets)
 
     @property
     def independent(self) -> bool:

@@ -1,4 +1,4 @@
-r"""Choose coalitions to call: stratified by size, in pairs with their complements, never twice; small samples are placed.
+r"""Draw coalitions to call: stratified by size, in pairs with their complements, never twice.
 
 :math:`C(d, s)` leaves the range of floats beyond 1020 players, and :math:`1 / C(d, s)` with it. Estimates depend on
 products of the two only, so a size with a number of more than 1015 bits is counted in units of :math:`2^{e_s}`: its number is
@@ -15,11 +15,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from exactshap._runtime.process_settings import single_threaded_blas
-from exactshap.semivalues import Semivalue, find
+from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import keys_of
 from exactshap.solvers.sampled._frontier import additive_frontier, unanimity_columns
-from exactshap.solvers.sampled.process import functionals, white_functionals
 
 # Bits of the largest C(d, s) of 1020 players; (d - 1) C(d - 2, s - 1) needs the rest of a float's 1024
 MOST_BITS = 1015
@@ -28,15 +26,6 @@ KEPT_BITS = 1000  # of larger ones
 BLOCK = 2**20
 # Coalitions of one size that are listed rather than drawn until distinct
 MAX_LISTED = 200_000
-# Pairs that are placed one by one; the work grows with the cube of their number
-MAX_DESIGNED = 800
-# White part that designs assume, for interactions that no kernel of low order explains (tuned)
-DESIGN_WHITE = {True: 3e-3, False: 0.1}
-# Pairs up to which there are four candidates for each place, two beyond
-PAIRS_OF_FOUR_CANDIDATES = 400
-# Pairs a player that a design places where it likes. Of the others, at least this share is where draws by size would be: a design alone
-# leaves out sizes between 1 and half of the players, where a game that jumps may do anything
-FREE_PAIRS, BY_SIZE = 2, 0.75
 DRAWS_AT_ONCE = 8  # at least
 
 
@@ -244,35 +233,6 @@ def row_weights(masks: np.ndarray, inverse_rates: np.ndarray) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=64)
-def _designed(n_players: int, n: int, paired: bool, every_size: bool) -> np.ndarray:
-    rng = np.random.default_rng(0)
-    n_candidates = max((4 if n <= PAIRS_OF_FOUR_CANDIDATES else 2) * n, 300)
-    groups = strata(n_players, paired=paired)
-    candidates = draw(n_players, n_candidates, rng, groups, paired=paired)
-    least = np.zeros(n_players + 1, int)
-    if every_size:
-        least[groups.sizes] = np.ceil(BY_SIZE * shares_of(groups, max(n - FREE_PAIRS * n_players, 0))[0])
-    known = np.array([[True] * n_players] if paired else [[True] * n_players, [False] * n_players])
-    theta = np.full(n_players, 2.0 / n_players)
-    with single_threaded_blas():
-        chosen = place_pairs(known, candidates, n, theta, DESIGN_WHITE[paired], -1 if paired else 0, least)
-    result = candidates[chosen]
-    result.setflags(write=False)
-    return result
-
-
-def design(n_players: int, n: int, rng: np.random.Generator, *, paired: bool, every_size: bool = False) -> np.ndarray:
-    """Return coalitions for a process: small samples placed one by one where most informative, larger ones drawn by size.
-
-    The design does not depend on the game, so that all rows of a seed share it. With ``every_size`` pairs of every size are
-    placed, so that the model of each size is checked by calls.
-    """
-    if n > MAX_DESIGNED:
-        return draw(n_players, n, rng, strata(n_players, paired=paired), paired=paired)
-    return np.ascontiguousarray(_designed(n_players, n, paired, every_size)[:, rng.permutation(n_players)])
-
-
-@functools.lru_cache(maxsize=64)
 def leverage_scores(n_players: int, order: int) -> np.ndarray:
     r"""Return the probability of each size 1..d-1 under the leverage scores of the order-k problem, of shape (d - 1,).
 
@@ -301,81 +261,6 @@ def leverage_scores(n_players: int, order: int) -> np.ndarray:
     scores = scores / scores.sum()
     scores.setflags(write=False)
     return scores
-
-
-def place_pairs(
-    known: np.ndarray,
-    candidates: np.ndarray,
-    n_pairs: int,
-    theta: np.ndarray,
-    white: float,
-    sign: int = -1,
-    least: np.ndarray | None = None,
-) -> np.ndarray:
-    r"""Return the rows of ``candidates`` (n_candidates, n_players) to call next, greedily.
-
-    Under the process with relevances ``theta``, calling x lowers the summed variance of the Shapley values by
-
-    .. math:: \sum_i \mathrm{cov}(\phi_i, g(x))^2 / \mathrm{var}(g(x)),
-
-    where g holds the white part of pairs too, given the pairs (``sign`` -1) or coalitions (0) ``known`` (n_known, n_players) and
-    those placed before; the largest is called next. The last places are kept for sizes (of the smaller of two complements) that have
-    fewer than ``least`` (n_players + 1,) by then, where there are as many candidates. Cost O((n_known + n_pairs)^2 n_candidates).
-    """
-    n_known = len(known)
-    points = 2.0 * np.concatenate([known, candidates]) - 1.0
-    gain = _value_covariances(points, theta, white, sign)
-    variance = np.full(len(points), _covariances_with(points[:1], 0, theta, sign)[0] + white)
-    n_steps = n_known + min(n_pairs, len(candidates))
-    explained, chosen = np.empty((n_steps, len(points))), np.arange(n_steps)
-    work = np.empty_like(gain)  # with many players these passes are bound by memory, even more by fresh memory
-    is_open = np.arange(len(points)) >= n_known
-    sizes = sizes_of(np.concatenate([known, candidates]), paired=True)
-    owed = np.bincount(sizes[n_known:], minlength=known.shape[1] + 1)
-    owed = np.minimum(owed, 0 if least is None else least)  # pairs of each size that are still to be placed
-    for step in range(n_steps):
-        # The first steps only condition on earlier calls
-        if step >= n_known:
-            reductions = np.square(gain, out=work).sum(axis=1) / variance
-            # Once the missing pairs fill all places left, only sizes that lack pairs are allowed
-            free = is_open & (owed[sizes] > 0) if owed.sum() >= n_steps - step else is_open
-            chosen[step] = np.where(free, reductions, -1.0).argmax()
-            owed[sizes[chosen[step]]] -= owed[sizes[chosen[step]]] > 0
-        row = chosen[step]
-        is_open[row] = False
-        column = _covariances_with(points, row, theta, sign)
-        column[row] += white
-        column -= explained[:step].T @ explained[:step, row]
-        column /= np.sqrt(variance[row])
-        explained[step] = column
-        gain -= np.outer(column, gain[row] / np.sqrt(variance[row]), out=work)
-        variance = np.maximum(variance - column**2, 1e-12)
-    return chosen[n_known:] - n_known
-
-
-def _covariances_with(points: np.ndarray, row: int, theta: np.ndarray, sign: int) -> np.ndarray:
-    """Return the covariances (n_points,) with one row, by two exponentials.
-
-    With equal relevances many coalitions are equally informative, and rounding decides between them: another formula, such as
-    that of ``covariance``, would place others.
-    """
-    gram, total = ((points * theta) @ points[row : row + 1].T)[:, 0], theta.sum()
-    column = np.exp(0.5 * (gram - total))
-    if sign:
-        column = (column + sign * np.exp(-0.5 * (gram + total))) * 0.5
-    return column + 1.0 if sign >= 0 else column
-
-
-def _value_covariances(points: np.ndarray, theta: np.ndarray, white: float, sign: int) -> np.ndarray:
-    """Return the covariances (n_points, n_players) of pairs (``sign`` -1) or coalitions (0) with the Shapley values."""
-    n_players = points.shape[1]
-    nodes, weights = find("shapley").rule(degree=min(n_players - 1, 31))
-    players = np.arange(n_players)[:, None]
-    covariances = functionals(points, np.tanh(theta / 2.0), players, nodes, weights)
-    if sign:  # single coalitions are too few to learn a white part, which would put all of them on the border
-        exact = find("shapley").weights(n_players)
-        covariances += white * white_functionals(points, players, exact, sign)
-    return covariances
 
 
 @dataclass

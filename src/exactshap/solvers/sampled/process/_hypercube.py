@@ -25,10 +25,9 @@ import numpy as np
 from exactshap._runtime.linear_algebra import solve_lower
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.games import ProductGame
-from exactshap.semivalues import Beta, Semivalue
-from exactshap.solvers.core import enough_nodes, sets_by_size
-from exactshap.solvers.sampled.process._evidence import FittedHalf, Half, covariance, fill_singles
+from exactshap.solvers.sampled.process._evidence import FittedHalf, Half, covariance
 from exactshap.solvers.sampled.process._relevance import evenly_spaced, find_relevances
+from exactshap.solvers.sampled.process._values import Prior, Question
 
 # Rows that are left out to estimate errors: inverting their block takes as long as factorising it
 MAX_CHECKED = 2000
@@ -58,14 +57,17 @@ class CubeProcess:
 
     points: np.ndarray
     order: np.ndarray  # (n_pairs,), where each of them stood among those given
-    theta: np.ndarray
-    white: float
+    prior: Prior
     halves: tuple[FittedHalf, ...]
     even: Half | None = None  # of pairs, in the order of the points, whether the values see it or not
 
-    @functools.cached_property
-    def rho(self) -> np.ndarray:
-        return np.tanh(self.theta / 2.0)
+    @property
+    def theta(self) -> np.ndarray:
+        return self.prior.theta
+
+    @property
+    def white(self) -> float:
+        return self.prior.white
 
     @property
     def logs(self) -> np.ndarray:
@@ -121,12 +123,12 @@ class CubeProcess:
         n = len(precision)
         return self.order[-n:], self.halves[0].dual[-n:] / precision[:, None]
 
-    def posterior(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> tuple[np.ndarray, np.ndarray]:
+    def posterior(self, question: Question) -> tuple[np.ndarray, np.ndarray]:
         """Return the values of the posterior mean of the odd half and, in squares of ``unit``, their variances: (n_sets, n_outputs).
 
         The variances have the scale of the left-out residuals if that is smaller, as a game that they recover is known.
         """
-        posterior = self.half_posteriors(semivalue, order, sets)[0]
+        posterior = self.half_posteriors(question)[0]
         fitted, precision = posterior.fitted, self._precisions[0]
         scale = (fitted.dual[-len(precision) :] ** 2 / precision[:, None]).mean(axis=0)
         values = (posterior.cross.T @ fitted.dual) * self.unit
@@ -155,26 +157,25 @@ class CubeProcess:
         if np.array_equal(theta, self.theta):
             return self
         halves = tuple(FittedHalf.at(self.points, fitted.half, theta, self.white) for fitted in self.halves)
-        return replace(self, theta=theta, halves=halves)
+        return replace(self, prior=Prior(theta, self.white), halves=halves)
 
-    def half_posteriors(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> list[HalfPosterior]:
+    def half_posteriors(self, question: Question) -> list[HalfPosterior]:
         """Return covariances of each half with the values of sets, which do not depend on the answers."""
-        by_size, posteriors = sets_by_size(sets, order), []
+        posteriors = []
         for fitted in self.halves:
             sign = fitted.half.sign
-            cross = np.concatenate([self._cross(sign, self.points, some, semivalue, order) for some in by_size], axis=1)
-            prior = np.concatenate([self._prior(sign, some, semivalue, order) for some in by_size])
+            cross = self.prior.covariances(sign, self.points, question)
             root = solve_lower(fitted.factor, cross.copy(order="F"))
-            left = np.maximum(prior - (root**2).sum(axis=0), 0.0)
+            left = np.maximum(self.prior.variances(sign, question) - (root**2).sum(axis=0), 0.0)
             posteriors.append(HalfPosterior(fitted, cross, left, solve_lower(fitted.factor, root, transposed=True)))
         return posteriors
 
-    def solve(self, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...]) -> tuple[np.ndarray, np.ndarray]:
+    def solve(self, question: Question) -> tuple[np.ndarray, np.ndarray]:
         r"""Return the exact values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs).
 
         Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`.
         """
-        posteriors = self.half_posteriors(semivalue, order, sets)
+        posteriors = self.half_posteriors(question)
         values = error = np.zeros(())
         for half, precision in zip(posteriors, self._precisions, strict=True):
             fitted = half.fitted
@@ -199,45 +200,11 @@ class CubeProcess:
         judged = np.maximum(np.maximum(squares.mean(axis=0), weighted), SMALLEST_RATIO)
         return HEAVY_TAILS * (judged + self.points.shape[1] / len(self.points))
 
-    def covariances(
-        self, sign: int, points: np.ndarray, semivalue: Semivalue, order: int, sets: tuple[tuple[int, ...], ...], most: int
-    ) -> np.ndarray:
-        """Return covariances (n_points, n_sets) of values with one half at any points, for the ``most`` most variable sets."""
-        by_size = sets_by_size(sets, order)
-        priors = [self._prior(sign, some, semivalue, order) for some in by_size]
-        chosen = np.zeros(len(sets), bool)
-        chosen[np.argsort(-np.concatenate(priors), kind="stable")[:most]] = True
-        kept_by_size = np.split(chosen, np.cumsum([len(some) for some in by_size])[:-1])
-        wanted = [some[kept] for some, kept in zip(by_size, kept_by_size, strict=True)]
-        return np.concatenate([self._cross(sign, points, some, semivalue, order) for some in wanted], axis=1)
-
-    def sizes(self) -> np.ndarray:
-        """Return the size of each half (n_halves,) relative to the larger one, in the mean square of outputs."""
-        sizes = np.array([fitted.half.scale * np.sqrt(fitted.variance) for fitted in self.halves])
-        return np.asarray(np.sqrt(np.mean((sizes / np.maximum(sizes.max(axis=0), 1e-300)) ** 2, axis=1)))
-
-    def _cross(self, sign: int, points: np.ndarray, sets: np.ndarray, semivalue: Semivalue, order: int) -> np.ndarray:
-        """Return covariances (n_points, n_sets) of values of one size with one half."""
-        nodes, weights = self._rule(semivalue, sets.shape[1], order)
-        cross = functionals(points, self.rho, sets, nodes, weights, sign)
-        cross *= 0.5 if sign else 1.0
-        exact = semivalue.weights(points.shape[1], sets.shape[1], order)
-        return np.asarray(cross + self.white * white_functionals(points, sets, exact, sign))
-
-    def _prior(self, sign: int, sets: np.ndarray, semivalue: Semivalue, order: int) -> np.ndarray:
-        """Return the variances (n_sets,) of values of one size before any call."""
-        d, size = self.points.shape[1], sets.shape[1]
-        exact = semivalue.weights(d, size, order)
-        smooth = prior_variance(self.rho, sets, *self._rule(semivalue, size, order), sign)
-        return np.asarray(smooth + self.white * white_variance(d, size, exact, sign))
-
-    def _rule(self, semivalue: Semivalue, size: int, order: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return as many nodes as the relevances need: factors (1 +- rho) / (1 + rho) spread by rho / (1 + rho) (``_nodes``)."""
-        degree = len(self.rho) - size
-        n_nodes, measure = enough_nodes(float((self.rho / (1.0 + self.rho)).sum()), degree), semivalue.of_size(size, order)
-        if isinstance(measure, Beta) and n_nodes < degree // 2 + 1:
-            return measure.gauss(n_nodes)
-        return measure.rule(degree)
+    def scales(self) -> list[tuple[int, float]]:
+        """Return the sign of each half, and its scale relative to the larger one, in the mean square of outputs."""
+        scales = np.array([fitted.half.scale * np.sqrt(fitted.variance) for fitted in self.halves])
+        scales = np.sqrt(np.mean((scales / np.maximum(scales.max(axis=0), 1e-300)) ** 2, axis=1))
+        return [(fitted.half.sign, float(scale)) for fitted, scale in zip(self.halves, scales, strict=True)]
 
 
 def fit_process(
@@ -272,7 +239,7 @@ def fit_process(
     points = points[order]
     fitted = tuple(FittedHalf.at(points, half.rows(order), theta, white) for half in wanted)
     mirrored = None if outside is None else Half.of(inside[order], outside[order], 1)
-    return CubeProcess(points, order, theta, white, fitted, mirrored)
+    return CubeProcess(points, order, Prior(theta, white), fitted, mirrored)
 
 
 def _checked_last(n_rows: int) -> np.ndarray:
@@ -285,94 +252,3 @@ def _checked_last(n_rows: int) -> np.ndarray:
 def _halves(inside: np.ndarray, outside: np.ndarray | None, *, even: bool) -> list[Half]:
     signs = (0,) if outside is None else (-1, 1) if even else (-1,)
     return [Half.of(inside, outside, sign) for sign in signs]
-
-
-def functionals(
-    points: np.ndarray, rho: np.ndarray, sets: np.ndarray, nodes: np.ndarray, weights: np.ndarray, sign: int = 0
-) -> np.ndarray:
-    r"""Return the index of k(., x) + sign k(., -x) for every row x and every set, of shape (n_rows, n_sets); sets all of one size.
-
-    .. math:: \phi_T\, k(\cdot, x) = \int \prod_{j \in T} 2 \rho_j x_j \prod_{k \notin T} (1 + u \rho_k x_k)\, \mathrm{d}\mu
-              \Big/ \prod_k (1 + \rho_k), \qquad u = 2 t - 1
-    """
-    if sets.shape[1] == 1 and np.array_equal(sets[:, 0], np.arange(points.shape[1])):
-        out = np.zeros((len(points), len(sets)))
-        fill_singles(np.ascontiguousarray(points), rho, np.array(nodes), np.array(weights), float(sign), out)
-        return out
-    if sign:
-        sides = [functionals(side, rho, sets, nodes, weights) for side in (points, -points)]
-        return sides[0] + sign * sides[1]
-    slopes, by_set = points * rho, np.zeros((len(sets), len(points)))  # rows of one set lie together
-    for u, weight in zip(2.0 * nodes - 1.0, weights, strict=True):
-        factors = (1.0 + u * slopes) / (1.0 + rho)
-        ratio = np.ascontiguousarray((2.0 * slopes / (1.0 + rho) / factors).T)  # factors > 0: rho < 1
-        product = ratio[sets[:, 0]]
-        for players in sets.T[1:]:
-            product *= ratio[players]
-        by_set += np.multiply(product, weight * factors.prod(axis=1), out=product)
-    return by_set.T
-
-
-def white_functionals(points: np.ndarray, sets: np.ndarray, weights: np.ndarray, sign: int = 0) -> np.ndarray:
-    r"""Return the index of the indicator of every row's coalition S, plus sign times that of its complement.
-
-    .. math:: (-1)^{|T| - |T \cap S|}\, p(|S - T|)
-    """
-    if sign:
-        return white_functionals(points, sets, weights) + sign * white_functionals(-points, sets, weights)
-    inside = points > 0
-    overlaps = np.arange(sets.shape[1] + 1)  # all possible |T n S|
-    # Overlaps larger than the coalition cannot occur: their positions are clipped, and never read
-    outside = np.clip(inside.sum(axis=1)[:, None] - overlaps, 0, len(weights) - 1)
-    by_overlap = (-1.0) ** (sets.shape[1] - overlaps) * weights[outside]
-    if sets.shape[1] == 1:
-        return np.where(inside[:, sets[:, 0]], by_overlap[:, 1:], by_overlap[:, :1])
-    return np.take_along_axis(by_overlap, inside[:, sets].sum(axis=2), axis=1)
-
-
-def prior_variance(rho: np.ndarray, sets: np.ndarray, nodes: np.ndarray, weights: np.ndarray, sign: int) -> np.ndarray:
-    r"""Return the prior variance (n_sets,) of the index of one half, without the white part.
-
-    .. math:: \tfrac12 \prod_{j \in T} 4 \rho_j \iint \Bigl[\prod_{k \notin T} (1 + \rho_k u u') \pm (-1)^{|T|}
-              \prod_{k \notin T} (1 - \rho_k u u')\Bigr] \mathrm{d}\mu\, \mathrm{d}\mu' \Big/ \prod_k (1 + \rho_k)
-    """
-    u = 2.0 * nodes - 1.0
-    products, pair_weights = np.outer(u, u).ravel(), np.outer(weights, weights).ravel()
-    total = np.zeros(len(sets))
-    directions = [(1.0, 1.0)] + ([(-1.0, float(sign * (-1) ** sets.shape[1]))] if sign else [])
-    for direction, factor in directions:
-        # In logarithms, as a product over all players may underflow, and a factor may be 0 at rho = 1
-        factors = np.maximum((1.0 + direction * products[:, None] * rho) / (1.0 + rho), 1e-300)
-        whole = factor * pair_weights * np.exp(np.log(factors).sum(axis=1))
-        ratio = 4.0 * rho / (1.0 + rho) / factors
-        if sets.shape[1] == 1:
-            total += whole @ ratio[:, sets[:, 0]]
-        else:
-            total += sum(weight * row[sets].prod(axis=1) for weight, row in zip(whole, ratio, strict=True))
-    return (0.5 if sign else 1.0) * np.maximum(total, 0.0)
-
-
-def white_variance(n_players: int, size: int, weights: np.ndarray, sign: int) -> float:
-    r"""Return the prior variance of the index of one half's white part of unit variance.
-
-    .. math:: 2^{|T|} \sum_s C(d - |T|, s)\, \bigl[p(s)^2 \pm (-1)^{|T|} p(s)\, p(d - |T| - s)\bigr]
-    """
-    from scipy.special import gammaln
-
-    rest = n_players - size
-    s = np.arange(rest + 1)
-    logs = gammaln(rest + 1) - gammaln(s + 1) - gammaln(rest - s + 1)
-    root = np.exp(0.5 * np.minimum(logs, 1400.0))  # p is 0 long before it is cut off
-    p = root * weights
-    return float(2.0**size * (p @ p + sign * (-1) ** size * (p @ p[::-1])))
-
-
-def needs_even(semivalue: Semivalue, n_players: int, order: int) -> bool:
-    """Say whether an index depends on the even half: sizes above one and measures not symmetric about 1/2 do."""
-    return order > 1 or not _is_symmetric(semivalue, n_players)
-
-
-@functools.lru_cache(maxsize=64)
-def _is_symmetric(semivalue: Semivalue, n_players: int) -> bool:
-    weights = semivalue.weights(n_players, 1, 1)
-    return not bool(np.any(np.abs(weights - weights[::-1]) > 1e-9 * np.abs(weights) + 1e-14))
