@@ -64,7 +64,7 @@ def written_out(masks, process, linear, residuals):
     missed = linear @ (unseen[:, None] * left)
     answers = process.halves[0].half.target[process.order > 0]
     alike = [np.mean([one == other for one, other in itertools.combinations(column, 2)]) for column in np.round(answers, 9).T]
-    surprises = np.array(alike) ** (PAIRS / D - 1) / (np.bincount(sizes)[sizes] + 1)[:, None]
+    surprises = np.array(alike) ** (PAIRS / D - 1) * (answers**2).mean(axis=0) / (np.bincount(sizes)[sizes] + 1)[:, None]
     variance = linear**2 @ (unseen[:, None] * (spread[:, None] * left**2 + surprises))
     order = np.argsort(process.order)[1:]  # where each pair stands in the process
     points = process.points
