@@ -14,6 +14,8 @@ from exactshap.readers._base import columns_of as columns_of
 from exactshap.readers._base import is_of_target as is_of_target
 from exactshap.readers._base import warn_of_rounding as warn_of_rounding
 from exactshap.readers._delegating import DelegatingReader
+from exactshap.readers._delegating import TransformedReader as TransformedReader
+from exactshap.readers._delegating import of_transformed as of_transformed
 from exactshap.readers._delegating import reader_for as reader_for
 from exactshap.readers._identity import fitted_names as fitted_names
 from exactshap.readers._identity import is_own_method as is_own_method

@@ -12,6 +12,7 @@ from exactshap._runtime.calibration import clocked
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.readers._base import Reader
+from exactshap.readers._request import Request
 from exactshap.semivalues import Hierarchy, Question, Semivalue, find
 from exactshap.solvers import Cost, Solution, solve
 
@@ -78,6 +79,43 @@ class DelegatingReader(Reader):
         bound.inner = inner
         bound.traits = bound.traits.with_rounding(n_terms=traits.rounding.n_terms, relative=traits.relative_rounding)
         return bound
+
+
+class TransformedReader(DelegatingReader):
+    """Explain by a reader of transformed rows, with their columns grouped by input column."""
+
+    def memory(self, n_rows: int, order: int) -> float:
+        # What is made of the rows, with room for a few tables on the way.
+        return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.traits.n_features
+
+    def stability(self, X: Table) -> None:
+        """Return None: the inner bound is for moves of transformed columns."""
+
+    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
+        """Mask input columns by hand where they are replaced; other value functions are the inner reader's to mask."""
+        by_hand = Reader.masked_predictions(self, X, masks)
+        return super().masked_predictions(X, masks) if by_hand is None else by_hand
+
+
+def of_transformed(
+    request: Request,
+    background: Table | None,
+    names: tuple[str, ...],
+    players: tuple[tuple[int, ...], ...],
+    player_names: tuple[str, ...],
+    owners: np.ndarray,
+) -> Request:
+    """Return the request to the reader of transformed rows; ``owners`` are the input columns of theirs."""
+    # A player is a set of input columns; the model behind sees the transformed columns that these are made into.
+    transformed = tuple(
+        (name, tuple(int(place) for place in np.flatnonzero(np.isin(owners, columns))))
+        for name, columns in zip(player_names, players, strict=True)
+    )
+    # A column that becomes several (one-hot, splines) gives each of them its name and a number.
+    one_to_one = len(set(owners.tolist())) == len(owners)
+    inner = tuple(names[owner] + ("" if one_to_one else f" [{place}]") for place, owner in enumerate(owners))
+    # ``groups`` name input columns: players, which replace them, are made of transformed ones.
+    return replace(request, background=background, groups=None, players=transformed, feature_names=inner)
 
 
 class HierarchicalReader(DelegatingReader):

@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.types import Model
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
-from exactshap.readers import Request, select_outputs
+from exactshap.readers import OwnCall, Request, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._frame_call import FrameCall
 from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms
 
 MAX_COLUMNS_OF_TERM = 10  # most columns of an interaction, as all subsets are needed
@@ -34,6 +33,22 @@ _LEVEL = re.compile(
 def is_of_terms(names: Iterable[str]) -> bool:
     """Say whether names of parameters are terms of a formula, not columns."""
     return any(mark in name for name in names for mark in "[(:")
+
+
+@dataclass(frozen=True, eq=False)
+class FrameCall(OwnCall):
+    """Call a method on a pandas frame with the columns of the fit, or with all columns."""
+
+    names: tuple[str, ...] = ()
+
+    def __call__(self, model: Model, rows: TableLike) -> np.ndarray:
+        import pandas as pd
+
+        if not isinstance(rows, pd.DataFrame):
+            names = list(self.names or getattr(rows, "column_names", None) or rows.columns)
+            columns = {name: np.asarray(rows[name]) for name in names} if hasattr(rows, "columns") else np.asarray(rows)
+            rows = pd.DataFrame(columns, columns=names)
+        return super().__call__(model, rows)
 
 
 def read_formula(

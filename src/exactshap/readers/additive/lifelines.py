@@ -10,8 +10,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.readers import Request, raise_not_fitted
 from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive._formula import is_of_terms, read_formula
-from exactshap.readers.additive._frame_call import FrameCall
+from exactshap.readers.additive._formula import FrameCall, is_of_terms, read_formula
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 from exactshap.readers.responses import Response

@@ -11,7 +11,7 @@ from exactshap.errors import InputError, message
 from exactshap.frames import Table
 from exactshap.readers import Request, raise_not_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._frame_call import FrameCall
+from exactshap.readers.additive._formula import FrameCall
 from exactshap.readers.additive.terms import LinearTerms
 
 

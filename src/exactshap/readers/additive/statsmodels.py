@@ -12,8 +12,7 @@ from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.readers import OwnCall, Request, outputs_of, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive._formula import is_of_terms, read_formula
-from exactshap.readers.additive._frame_call import FrameCall
+from exactshap.readers.additive._formula import FrameCall, is_of_terms, read_formula
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 from exactshap.readers.responses import Response, no_response

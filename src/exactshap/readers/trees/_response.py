@@ -27,12 +27,17 @@ MOST_PLAYERS = 20  # bits of a coalition's number in the kernel
 Describe = Callable[[TreeModel], tuple[str, OwnCall, float] | None]
 
 
+def of_log_odds(ensemble: TreeModel, call: OwnCall | None = None) -> tuple[str, OwnCall, float] | None:
+    """Return the probability of log-odds, None for other units."""
+    return ("logistic", call or OwnCall("predict_proba"), 1.0) if ensemble.unit == "log-odds" else None
+
+
 def read_trees(
     model: Model,
     request: Request,
     ensemble: TreeModel,
     own_call: OwnCall,
-    describe: Describe,
+    describe: Describe = of_log_odds,
     refuse: Callable[[Table], None] | None = None,
     offset: Offset | None = None,
 ) -> Reader:

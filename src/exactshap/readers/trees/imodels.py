@@ -10,7 +10,7 @@ from exactshap._runtime.types import Model
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Reader, Request, finite_numbers
 from exactshap.readers.trees._response import read_trees
-from exactshap.trees import TreeModel, convert
+from exactshap.trees import convert
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -20,7 +20,7 @@ def read(model: Model, request: Request) -> Reader:
         call = OwnCall("predict")
     else:
         call = OwnCall("predict_proba") if ensemble.unit == "probability" else OwnCall("predict_proba", finish=_log_ratios)
-    return read_trees(model, request, ensemble, call, _response, functools.partial(_refuse_cells, ensemble.name))
+    return read_trees(model, request, ensemble, call, refuse=functools.partial(_refuse_cells, ensemble.name))
 
 
 def _refuse_cells(owner: str, X: Table) -> None:
@@ -31,7 +31,3 @@ def _log_ratios(shares: np.ndarray) -> np.ndarray:
     """Return the log-odds of each class against the first; of two classes, one column."""
     scores = np.log(shares[:, 1:]) - np.log(shares[:, :1])
     return scores[:, 0] if scores.shape[1] == 1 else scores
-
-
-def _response(ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
-    return ("logistic", OwnCall("predict_proba"), 1.0) if ensemble.unit == "log-odds" else None

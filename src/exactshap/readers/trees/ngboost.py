@@ -8,14 +8,15 @@ import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
 from exactshap.readers import OwnCall, Reader, Request
-from exactshap.readers.trees._response import read_trees
-from exactshap.trees import TreeModel, convert
+from exactshap.readers.trees._response import of_log_odds, read_trees
+from exactshap.trees import convert
 
 
 def read(model: Model, request: Request) -> Reader:
     """Read the parameters; those of a Normal are its mean and the logarithm of its standard deviation."""
     ensemble = convert(model)
-    return read_trees(model, request, ensemble, ArrayCall("pred_param", finish=_squeezed), functools.partial(_response, model))
+    response = functools.partial(of_log_odds, call=ArrayCall("predict_proba"))
+    return read_trees(model, request, ensemble, ArrayCall("pred_param", finish=_squeezed), response)
 
 
 class ArrayCall(OwnCall):
@@ -27,7 +28,3 @@ class ArrayCall(OwnCall):
 
 def _squeezed(values: np.ndarray) -> np.ndarray:
     return values[:, 0] if values.shape[1] == 1 else values
-
-
-def _response(model: Model, ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
-    return ("logistic", ArrayCall("predict_proba"), 1.0) if ensemble.unit == "log-odds" else None

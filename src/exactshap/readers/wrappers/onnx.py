@@ -12,7 +12,7 @@ from exactshap._graphs import OnnxFile, Parts, column_names, dtype_of, feeds_of,
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactnessError, InputError, message
 from exactshap.frames import Table, as_table, check_columns
-from exactshap.readers import DelegatingReader, Reader, Request, SecondReading, names_of, players_of
+from exactshap.readers import Reader, Request, SecondReading, TransformedReader, names_of, of_transformed, players_of
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._live_players import read_live
 from exactshap.semivalues import Semivalue
@@ -46,7 +46,7 @@ def _player_of(players: tuple[tuple[int, ...], ...], n_columns: int) -> list[int
     return owner
 
 
-class OnnxReader(DelegatingReader):
+class OnnxReader(TransformedReader):
     """Explain the scores of the model inside, its columns grouped by input column."""
 
     def __init__(
@@ -63,14 +63,8 @@ class OnnxReader(DelegatingReader):
         background = request.background
         if background is not None:
             background = check_columns(background, fitted, len(names), owner=file.name, what="background")
-        transformed = tuple(
-            (name, tuple(int(place) for place in np.flatnonzero(np.isin(parts.owners, columns))))
-            for name, columns in zip(player_names, players, strict=True)
-        )
-        one_to_one = len(set(parts.owners.tolist())) == len(parts.owners)
-        inner_names = tuple(names[owner] + ("" if one_to_one else f" [{p}]") for p, owner in enumerate(parts.owners))
         rows = None if background is None else self.rows(background)
-        inner = replace(request, background=rows, groups=None, players=transformed, feature_names=inner_names)
+        inner = of_transformed(request, rows, names, players, player_names, parts.owners)
         super().__init__(
             read_live(functools.partial(read_any, parts.core), inner),
             model=file,
@@ -111,17 +105,6 @@ class OnnxReader(DelegatingReader):
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         solution = super().solve(X, semivalue, order)
         return solution.renamed(f"{solution.method}; predictions by {self._runs}")
-
-    def memory(self, n_rows: int, order: int) -> float:
-        return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.traits.n_features
-
-    def stability(self, X: Table) -> None:
-        """Return None: the inner bound is for moves of the model's own columns."""
-
-    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
-        """Mask input columns by hand where they are replaced."""
-        by_hand = Reader.masked_predictions(self, X, masks)
-        return super().masked_predictions(X, masks) if by_hand is None else by_hand
 
     def _check_transform(self, rows: Table) -> None:
         """Compare outputs of the whole file with those of its parts. The score before its transform is explained."""

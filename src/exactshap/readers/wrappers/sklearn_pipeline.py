@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,12 @@ from exactshap.readers import (
     DelegatingReader,
     Reader,
     Request,
+    TransformedReader,
     fitted_names,
     joined_outputs,
     library_class,
     names_of,
+    of_transformed,
     players_of,
     replaced,
     require_fitted,
@@ -196,7 +197,7 @@ class OneStepReader(DelegatingReader):
         return self.inner.predict(X)
 
 
-class PipelineReader(DelegatingReader):
+class PipelineReader(TransformedReader):
     """Explain a pipeline by its inner reader, with transformed columns grouped by input column."""
 
     def __init__(self, model: Model, front: list[Any], tail: list[Any], request: Request) -> None:
@@ -208,17 +209,8 @@ class PipelineReader(DelegatingReader):
         players, player_names = players_of(request, feature_names)
         follow, owners, maps = self._owners(players, feature_names, request)
         self._owners_seen = owners if follow.seen else None
-        # A player is a set of input columns; the model behind sees the transformed columns that these are made into.
-        transformed = tuple(
-            (name, tuple(int(p) for p in np.flatnonzero(np.isin(owners, columns))))
-            for name, columns in zip(player_names, players, strict=True)
-        )
-        # A column that becomes several (one-hot, splines) gives each of them its name and a number.
-        one_to_one = len(set(owners)) == len(owners)
-        names = tuple(feature_names[owner] + ("" if one_to_one else f" [{p}]") for p, owner in enumerate(owners))
         background = None if request.background is None else self.rows(request.background)
-        # ``groups`` name input columns: players, which replace them, are made of transformed ones.
-        inner = replace(request, background=background, groups=None, players=transformed, feature_names=names)
+        inner = of_transformed(request, background, feature_names, players, player_names, owners)
         read_inner = read_live(functools.partial(_read_tail, [*maps, *tail]), inner)
         call = read_inner.traits.own_call
         super().__init__(
@@ -304,15 +296,3 @@ class PipelineReader(DelegatingReader):
             got = f"Its {method} answers otherwise than {type(self.tail[-1]).__name__}.{method} for its transformed rows"
             do = "Explain its last step: Explainer(pipeline[-1], pipeline[:-1].transform(background))"
             raise ExactnessError(message("The pipeline transforms rows otherwise inside its prediction", got, do))
-
-    def memory(self, n_rows: int, order: int) -> float:
-        # What the steps make of the rows, with room for a few tables on the way.
-        return super().memory(n_rows, order) + 8.0 * 4 * n_rows * self.inner.traits.n_features
-
-    def stability(self, X: Table) -> None:
-        """Return None: the inner bound is for moves of transformed columns."""
-
-    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
-        """Mask input columns by hand where they are replaced; other value functions are the inner reader's to mask."""
-        by_hand = Reader.masked_predictions(self, X, masks)
-        return super().masked_predictions(X, masks) if by_hand is None else by_hand
