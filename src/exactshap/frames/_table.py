@@ -55,7 +55,7 @@ class Table:
         # A copy, as other threads may add cached properties meanwhile
         return dict(self.__dict__)
 
-    @property
+    @functools.cached_property
     def is_frame(self) -> bool:
         return self.names is not None
 

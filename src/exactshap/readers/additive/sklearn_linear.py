@@ -34,6 +34,16 @@ if TYPE_CHECKING:
     from exactshap.readers.responses import Response
 
 
+# Steps that predict one product, with or without a link
+_LINEAR = (
+    "sklearn.linear_model.",
+    "sklearn.svm._classes.LinearSV",
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
+)
+# Machines that are linear where their kernel is.
+_MACHINES = tuple(f"sklearn.svm._classes.{name}" for name in ("SVR", "NuSVR", "SVC", "NuSVC"))
+
+
 @dataclass(frozen=True, eq=False)
 class LinearParts:
     """Hold a linear model, f(x) = intercept + coefficients . x, and its own call.
@@ -216,3 +226,26 @@ def _has_log_link(model: Model) -> bool:
     if name == "TweedieRegressor":
         return model.link == "log" or (model.link == "auto" and model.power > 0)
     return name in ("PoissonRegressor", "GammaRegressor")
+
+
+def linear_step(model: Model) -> Any:
+    """Return a linear step's parts if it predicts without a link, else None.
+
+    >>> from sklearn.linear_model import PoissonRegressor, Ridge
+    >>> linear_step(Ridge().fit([[0.0], [2.0]], [1.0, 1.0])).intercept
+    array([1.])
+    >>> linear_step(PoissonRegressor().fit([[0.0], [2.0]], [1.0, 1.0]))
+    """
+    known = known_class(model)
+    if known is None or replaced(model, known):
+        return None
+    name = f"{known.__module__}.{known.__qualname__}"
+    if not name.startswith(_LINEAR) and not (name in _MACHINES and _has_one_product(model)):
+        return None
+    parts = linear_parts(model)
+    return parts if parts.link is None else None
+
+
+def _has_one_product(machine: Model) -> bool:
+    """Say whether a kernel machine is linear and not a vote of several."""
+    return machine.kernel == "linear" and len(getattr(machine, "classes_", ())) <= 2

@@ -81,7 +81,10 @@ class FoldedBackground(Strategy):
         def make() -> Folded:
             return fold(machine.background_tiles(block), machine.n_players, block.coefficients.shape[1])
 
-        return self._cache.get_or_make(("folded", number), make, keep=n_blocks) if self.kept else make()
+        if not self.kept:
+            return make()
+        table = "folded", number
+        return self._cache.get(table) or self._cache.get_or_make(table, make, keep=n_blocks)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of tables, a background tile and all coalitions.

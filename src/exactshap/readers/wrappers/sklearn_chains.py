@@ -10,8 +10,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.readers import Reader, Request, fitted_names, sklearn_name
-from exactshap.readers.additive import LinearParts, read_parts
-from exactshap.readers.wrappers._linear import linear_step
+from exactshap.readers.additive import LinearParts, linear_step, read_parts
 
 
 def read(model: Model, request: Request) -> Reader:

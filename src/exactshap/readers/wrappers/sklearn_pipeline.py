@@ -28,9 +28,8 @@ from exactshap.readers import (
     writes_to_rows,
 )
 from exactshap.readers import read as read_any
-from exactshap.readers.additive import MapsSideBySide, is_projection, read_projection
+from exactshap.readers.additive import MapsSideBySide, is_projection, linear_step, read_projection
 from exactshap.readers.wrappers._columns import TRIED_ROWS, ColumnOwners, require_apart, same_cells, takes_texts, unfrozen
-from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._live_players import read_live
 from exactshap.readers.wrappers._side_by_side import BeforeMaps, maps_side_by_side
 from exactshap.semivalues import Semivalue

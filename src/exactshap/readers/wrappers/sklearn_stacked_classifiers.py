@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, select_outputs
-from exactshap.readers.wrappers._linear import linear_step
+from exactshap.readers.additive import linear_step
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 from exactshap.readers.wrappers.sklearn_probabilities import member_of_probabilities
 from exactshap.readers.wrappers.sklearn_sums import n_columns_of, request_of_sum, rows_themselves

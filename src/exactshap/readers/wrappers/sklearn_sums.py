@@ -13,8 +13,8 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
 from exactshap.readers import Reader, Request, fitted_names, is_of_target, names_of, players_of, select_outputs
+from exactshap.readers.additive import linear_step
 from exactshap.readers.wrappers._columns import readable, reads_texts
-from exactshap.readers.wrappers._linear import linear_step
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +86,7 @@ class TreeModel:
         names = ", ".join(map(repr, self.output_names[:3])) + more  # repr: names come from files
         return f"<TreeModel {self.name!r} of {self.library}: {self.trees!r}, {names} ({self.unit})>"
 
-    @property
+    @functools.cached_property
     def absent(self) -> float:
         """Return the value of cells that a sparse matrix does not store."""
         return self.missing_value if self.library == "xgboost" else 0.0
