@@ -410,6 +410,7 @@ BAD = [
     ({"budgett": 3}, UnknownNameError, r"no setting 'budgett'\. Did you mean 'budget'\?"),
     ({"deterministic": "maybe"}, UnknownNameError, r"Unknown deterministic='maybe'"),
     ({"random_state": np.random.default_rng(0)}, InputError, r"'random_state' parameter must be None or an int >= 0 here"),
+    ({"rows_together": 0}, InputError, r"'rows_together' parameter must be None or an int >= 1\. Got 0"),
     ({"batch_size": 0}, InputError, r"'batch_size' parameter must be None or an int >= 1\. Got 0"),
     ({"value_function": "functional"}, UnknownNameError, r"no value function 'functional'"),
     ({"value_function": "baseline"}, InputError, r"needs exactly one reference row\. Got 9"),
@@ -439,3 +440,45 @@ def test_rows_and_background_of_two_libraries_are_refused():
     explainer = Explainer(lambda frame: np.asarray(frame["a"]) * 2.0, pl.DataFrame(rows))
     with pytest.raises(InputTypeError, match=r"must be tables of one kind.*Got pandas and polars"):
         explainer.reader.solve(as_table(pd.DataFrame(rows)), find("shapley"), 1)
+
+
+def waves(rows):
+    return np.sin(rows[:, 0] * rows[:, 1]) + np.tanh(rows[:, 2:5].sum(axis=1)) + 0.3 * rows[:, 5:].sum(axis=1)
+
+
+MANY = np.random.default_rng(1).normal(size=(60, 12)) * np.linspace(1.5, 0.1, 12)
+
+
+@pytest.mark.parametrize(
+    ("function", "gained"),
+    [(waves, 0.7), (lambda rows: np.stack([waves(rows), 2.0 * waves(-rows)], axis=1), 0.9)],
+    ids=["one output", "two outputs"],
+)
+def test_rows_that_are_estimated_together_share_what_matters(function, gained):
+    """Means of magnitudes with 20 coalitions a row; each row adds up, has errors that hold and is the same for every number of threads."""
+    rows, background = MANY[:48], MANY[50:54]
+    exact = explain(function, rows, background)
+    alone, together = (
+        explain(function, rows, background, method="regression", budget=20, rows_together=size) for size in (None, 12)
+    )
+    error = [np.abs(np.abs(found.values).mean(axis=0) - np.abs(exact.values).mean(axis=0)).max() for found in (alone, together)]
+    assert error[1] < gained * error[0]
+    assert np.mean(np.abs(together.values - exact.values) <= 2.0 * together.std_error) >= 0.92
+    assert "12 rows together" in together.method
+    assert together.values.shape == exact.values.shape
+    np.testing.assert_allclose(together.residual, 0.0, atol=roundings(200))
+    threads = explain(function, rows, background, method="regression", budget=20, rows_together=12, n_jobs=2)
+    np.testing.assert_array_equal(threads.values, together.values)
+    first = explain(function, rows[:12], background, method="regression", budget=20, rows_together=12)
+    np.testing.assert_array_equal(first.values, together.values[:12])
+
+
+def test_rows_together_keep_interactions_groups_and_columns_that_do_not_differ():
+    rows, background = MANY[:6].copy(), MANY[50:54].copy()
+    rows[:, 7] = background[:, 7] = 0.5
+    settings = {"groups": {"pair": [0, 1]}, "method": "regression", "budget": 60, "rows_together": 3}
+    found = explain(waves, rows, background, index="k-sii", order=2, **settings)
+    exact = explain(waves, rows, background, index="k-sii", order=2, groups={"pair": [0, 1]}, method="enumeration")
+    assert found.interactions.shape == exact.interactions.shape
+    assert np.abs(found.values - exact.values).max() < 0.1 * np.abs(exact.values).max()
+    assert not np.any(found.values[:, found.feature_names.index(exact.feature_names[6])])

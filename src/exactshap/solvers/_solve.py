@@ -371,7 +371,10 @@ def seconds_besides_calls(calls: float, method: str, n_players: int, order: int)
     """Return the seconds of the solver of an oracle without calls: regressions on sampled coalitions."""
     if method == "enumeration":
         return 0.0
-    work = calls**2
+    from exactshap.solvers.sampled import MAX_FITTED, MAX_ROWS
+
+    # Pairs beyond are not fitted
+    work = min(calls, 2.0 * (MAX_FITTED if order == 1 else MAX_ROWS)) ** 2
     if order > 1:
         work = SQUARES_OVER_SINGLES * work + CALLS_OF_A_SET * calls * _n_sets(n_players, order)
     return work * seconds_per_unit("sampled calls, squared", _sampled_game)

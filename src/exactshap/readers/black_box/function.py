@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import math
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -64,6 +65,7 @@ OPTIONS = (
     "sampling",
     "exact_owner",
     "output_names",
+    "rows_together",
 )
 SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
 # Cells of one batch of rows: 64 MiB.
@@ -106,7 +108,8 @@ class BlackBox(Reader):
 
     ``function`` takes tables of the kind that the background is (read-only arrays, or fresh frames) and returns (n_rows,),
     (n_rows, 1) or (n_rows, n_outputs) real numbers. Options: ``budget`` and ``tol`` count coalitions per row, each of them one call
-    per background row; see :func:`exactshap.solvers.solve` for the rest. The seed defaults to 0 and is the same for every row.
+    per background row; ``rows_together`` rows at a time share coalitions and relevances; see :func:`exactshap.solvers.solve` for the rest.
+    The seed defaults to 0 and is the same for every row.
     """
 
     def __init__(self, function: Callable[..., Any], request: Request) -> None:
@@ -128,7 +131,9 @@ class BlackBox(Reader):
             value_functions=value_functions,
             unit="probability" if name.endswith(".predict_proba") else "output of the function",
             # A row needs many calls: small blocks for progress and for threads
-            block_rows=4,
+            block_rows=self.options["rows_together"] or 4,
+            # Rows that are estimated together are a block, whatever the number of threads
+            uses_threads=self.options["rows_together"] is not None,
         )
         self.traits, self._outputs = self._of_first_call(traits, request.output)
         # After the first call, which shows the precision of the answers.
@@ -202,8 +207,10 @@ class BlackBox(Reader):
         settings = {
             key: value
             for key, value in self.options.items()
-            if key not in ("deterministic", "exact_owner", "batch_size", "output_names")
+            if key not in ("deterministic", "exact_owner", "batch_size", "output_names", "rows_together")
         }
+        if self.options["rows_together"] is not None:
+            return self._solve_together(X, semivalue, order, settings)
 
         def solve_row(i: int) -> Solution:
             row = X.take(slice(i, i + 1))
@@ -212,6 +219,35 @@ class BlackBox(Reader):
             return solve_moving(self.row_game(row, i), moving, semivalue, order, **settings).as_batch()
 
         return Solution.join(map(solve_row, range(X.n_rows)), X.n_rows)
+
+    def _solve_together(self, X: Table, semivalue: Semivalue, order: int, settings: dict[str, Any]) -> Solution:
+        """Estimate all rows from the same coalitions, as outputs of one game with the same relevances.
+
+        Other rows get other coalitions, so that errors of means over rows average out: the seed and the rows' cells decide.
+        """
+        if settings["random_state"] is not None:
+            cells = repr([np.asarray(X.column(j)).tolist() for j in range(X.n_columns)])
+            settings = {**settings, "random_state": [settings["random_state"], zlib.crc32(cells.encode())]}
+        rows = [X.take(slice(i, i + 1)) for i in range(X.n_rows)]
+        games = [self.row_game(row, i) for i, row in enumerate(rows)]
+        moving = sorted({j for row in rows for j in moving_players(self.traits.players, self._fixed, row)})
+        game = OracleGame(
+            lambda masks: np.stack([game.value(masks) for game in games], axis=1).reshape(len(masks), -1), self.traits.n_players
+        )
+        found = solve_moving(game, moving, semivalue, order, **settings)
+
+        def of_row(i: int) -> Solution:
+            outputs = slice(i * self.traits.n_outputs, (i + 1) * self.traits.n_outputs)
+            some = {
+                name: getattr(found.part, name)[..., outputs]
+                for name in ("values", "empty", "full", "std_error")
+                if getattr(found.part, name) is not None
+            }
+            part = replace(found.part, method=f"{found.method}, {X.n_rows} rows together", **some)
+            axes = {"single_output": self.traits.single_output, "n_evaluations": found.n_evaluations}
+            return part.finish(self.traits.n_players, semivalue, order, **axes).as_batch()
+
+        return Solution.join(map(of_row, range(X.n_rows)), X.n_rows)
 
     def _like_background(self, X: Table) -> Table:
         """Return rows in the background's dtypes; refuse rows of another library, which cannot be mixed."""
@@ -308,6 +344,7 @@ def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
     options.setdefault("batch_size", None)
     options.setdefault("deterministic", "warn")
     options.setdefault("output_names", None)
+    options.setdefault("rows_together", None)
     options.pop("exact_owner", None)
     check_tolerance(options.get("tol"))
     known = ("warn", "raise", "skip")
@@ -317,11 +354,13 @@ def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
                 f"Unknown deterministic={options['deterministic']!r}", do=did_you_mean(str(options["deterministic"]), known)
             )
         )
-    seed, size = options["random_state"], options["batch_size"]
+    seed = options["random_state"]
     if isinstance(seed, bool) or not (seed is None or (isinstance(seed, (int, np.integer)) and seed >= 0)):
         raise InputError(message("The 'random_state' parameter must be None or an int >= 0 here", f"Got {seed!r}"))
-    if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
-        raise InputError(message("The 'batch_size' parameter must be None or an int >= 1", f"Got {size!r}"))
+    for name in ("batch_size", "rows_together"):
+        size = options[name]
+        if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
+            raise InputError(message(f"The {name!r} parameter must be None or an int >= 1", f"Got {size!r}"))
     return options
 
 

@@ -19,6 +19,7 @@ r"""Estimate the values of games that can only be called.
 
 from __future__ import annotations
 
+from exactshap.solvers.sampled._problem import MAX_FITTED as MAX_FITTED
 from exactshap.solvers.sampled._regression import most_calls as most_calls
 from exactshap.solvers.sampled._regression import solve_regression as solve_regression
 from exactshap.solvers.sampled.process import MAX_ROWS as MAX_ROWS

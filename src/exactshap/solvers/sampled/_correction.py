@@ -131,7 +131,7 @@ class Correction:
         squares = np.maximum((missed**2).sum(axis=0), TINIEST)
         chance = variance.sum(axis=0)
         expected = np.minimum(process.variance_of_left_out(weights).sum(axis=0), chance)
-        few = min(FITTED * n_players / n_pairs, 1.0)
+        few = min(FITTED * n_players / process.n_answers, 1.0)
         return cls(missed, variance, np.maximum(1.0 - chance / squares, 0.0), np.maximum(1.0 - expected / squares, few))
 
 

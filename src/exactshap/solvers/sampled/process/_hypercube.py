@@ -39,6 +39,7 @@ SMALLEST_RATIO = 1e-4
 BOTH_ROWS = 150
 # relevance, over d, that m rows hardly distinguish from none: the least of any player in errors; tuned
 FAINT, FAINTEST = 2.0, 0.3  # over sqrt(m), and at most
+TINIEST = 1e-300
 MAX_ROWS = 12_000  # pairs in one dense factorisation (1.1 GiB)
 
 
@@ -82,6 +83,16 @@ class CubeProcess:
     def unit(self) -> np.ndarray:
         """Return the root mean square (n_outputs,) of the odd half's values, without overflow of squares."""
         return self.halves[0].half.scale
+
+    @functools.cached_property
+    def n_answers(self) -> float:
+        r"""Return how many independent numbers the relevances were fitted to: rows times outputs, fewer where outputs are alike.
+
+        .. math:: m\, \frac{(\operatorname{tr} C)^2}{\operatorname{tr} C^2}, \qquad C = y^\top y
+        """
+        target = self.halves[0].half.target
+        between = np.asarray(target.T @ target)
+        return len(target) * float(between.trace()) ** 2 / max(float((between**2).sum()), TINIEST)
 
     def game(self) -> ProductGame:
         """Return the posterior mean, up to its constant, as a product game of four terms per pair."""
@@ -152,8 +163,7 @@ class CubeProcess:
 
     def wary(self) -> CubeProcess:
         """Return the process with a least relevance for each player, so that invisible players have an error, too."""
-        n_rows, n_players = self.points.shape
-        theta = np.maximum(self.theta, min(FAINT / np.sqrt(n_rows), FAINTEST) / n_players)
+        theta = np.maximum(self.theta, min(FAINT / np.sqrt(self.n_answers), FAINTEST) / self.points.shape[1])
         if np.array_equal(theta, self.theta):
             return self
         halves = tuple(FittedHalf.at(self.points, fitted.half, theta, self.white) for fitted in self.halves)
@@ -194,16 +204,16 @@ class CubeProcess:
         of the value of T with the rows. d / m stands for the d relevances that were fitted to m rows, ``c`` (HEAVY_TAILS) for games that are rougher between the rows than at them.
         """
         fitted, checked = posterior.fitted, slice(-len(precision), None)
-        squares = fitted.dual[checked] ** 2 / precision[:, None] / np.maximum(fitted.variance, 1e-300)
+        squares = fitted.dual[checked] ** 2 / precision[:, None] / np.maximum(fitted.variance, TINIEST)
         weights = (posterior.influence[checked] ** 2).sum(axis=1) / precision
-        weighted = weights @ squares / max(float(weights.sum()), 1e-300)
+        weighted = weights @ squares / max(float(weights.sum()), TINIEST)
         judged = np.maximum(np.maximum(squares.mean(axis=0), weighted), SMALLEST_RATIO)
-        return HEAVY_TAILS * (judged + self.points.shape[1] / len(self.points))
+        return HEAVY_TAILS * (judged + self.points.shape[1] / self.n_answers)
 
     def scales(self) -> list[tuple[int, float]]:
         """Return the sign of each half, and its scale relative to the larger one, in the mean square of outputs."""
         scales = np.array([fitted.half.scale * np.sqrt(fitted.variance) for fitted in self.halves])
-        scales = np.sqrt(np.mean((scales / np.maximum(scales.max(axis=0), 1e-300)) ** 2, axis=1))
+        scales = np.sqrt(np.mean((scales / np.maximum(scales.max(axis=0), TINIEST)) ** 2, axis=1))
         return [(fitted.half.sign, float(scale)) for fitted, scale in zip(self.halves, scales, strict=True)]
 
 
