@@ -184,6 +184,7 @@ ARRAYS_OF_SETS = 8.5
 # The work of a regression is the square of its calls; for sets of players so many squares, and so many calls' worth for each set and call.
 # From 100 to 8,000 calls of 16 and 60 players this is within a factor of two.
 SQUARES_OVER_SINGLES, CALLS_OF_A_SET = 3.0, 14.0
+ALL_DECIDE = 2000.0  # calls up to which all of them decide the relevances
 
 
 @dataclass(frozen=True)
@@ -373,8 +374,9 @@ def seconds_besides_calls(calls: float, method: str, n_players: int, order: int)
         return 0.0
     from exactshap.solvers.sampled import MAX_FITTED, MAX_ROWS
 
-    # Pairs beyond are not fitted
-    work = min(calls, 2.0 * (MAX_FITTED if order == 1 else MAX_ROWS)) ** 2
+    # Pairs beyond are not fitted; relevances of more pairs are found from a part of them, so that seconds grow with a power of 5/3 only
+    fitted = min(calls, 2.0 * (MAX_FITTED if order == 1 else MAX_ROWS))
+    work = fitted**2 * min(ALL_DECIDE / fitted, 1.0) ** (1 / 3)
     if order > 1:
         work = SQUARES_OVER_SINGLES * work + CALLS_OF_A_SET * calls * _n_sets(n_players, order)
     return work * seconds_per_unit("sampled calls, squared", _sampled_game)
