@@ -244,8 +244,8 @@ class BlackBox(Reader):
                 if getattr(found.part, name) is not None
             }
             part = replace(found.part, method=f"{found.method}, {X.n_rows} rows together", **some)
-            axes = {"single_output": self.traits.single_output, "n_evaluations": found.n_evaluations}
-            return part.finish(self.traits.n_players, semivalue, order, **axes).as_batch()
+            single, calls = self.traits.single_output, found.n_evaluations
+            return part.finish(self.traits.n_players, semivalue, order, single_output=single, n_evaluations=calls).as_batch()
 
         return Solution.join(map(of_row, range(X.n_rows)), X.n_rows)
 
