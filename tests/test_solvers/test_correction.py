@@ -17,7 +17,7 @@ from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
 from exactshap.solvers.sampled._sampling import draw, strata
 from exactshap.solvers.sampled.process import Prior, Question, _hypercube, covariance, fit_process
 from exactshap.solvers.sampled.process._evidence import JITTER, FittedHalf
-from tolerances import conditioned
+from tolerances import conditioned, roundings
 
 D, PAIRS = 8, 90
 SHAPLEY = Question(find("shapley"), 1, tuple((j,) for j in range(D)))
@@ -85,7 +85,7 @@ def test_correction_written_out():
     close = {"rtol": conditioned(1e7), "atol": conditioned(1e5)}
     np.testing.assert_allclose(found.missed, missed, **close)
     np.testing.assert_allclose(found.variance, variance, **close)
-    squares, few = (missed**2).sum(axis=0), min(8.0 * D / PAIRS, 1.0)
+    squares, few = (missed**2).sum(axis=0), min(8.0 * D / process.n_answers, 1.0)
     chance = variance.sum(axis=0)
     np.testing.assert_allclose(found.share, np.maximum(1.0 - chance / squares, 0.0), **close)
     believed = np.minimum(expected.sum(axis=0), chance)
@@ -95,6 +95,20 @@ def test_correction_written_out():
     unit, doubt = process.unit, found.doubt
     np.testing.assert_allclose(values, process.solve(SHAPLEY)[0] + unit * found.share * missed, **close)
     np.testing.assert_allclose(std_error, unit * np.sqrt((1.0 - doubt) * own + doubt * variance), **close)
+
+
+@pytest.mark.parametrize(("copies", "independent"), [(1, 1.0), (3, 1.0), (0, 2.0)])
+def test_outputs_that_are_alike_count_once(copies, independent):
+    """Numbers that relevances are fitted to: two orthogonal outputs are two, three multiples of one are one."""
+    masks = draw(D, PAIRS, np.random.default_rng(4), strata(D, paired=True), paired=True)
+    whole = np.concatenate([np.ones((1, D), bool), masks])
+    first = (2.0 * whole - 1.0) @ np.arange(1.0, D + 1)
+    other = np.where(whole[:, 0], 1.0, -1.0)
+    other -= first * (first @ other) / (first @ first)
+    target = np.outer(first, np.arange(1.0, copies + 1)) if copies else np.stack([first, other], axis=1)
+    settings = {"even": False, "relevance_rows": 9, "max_iterations": 1, "rng": np.random.default_rng(0)}
+    process = fit_process(2.0 * whole - 1.0, target, -target, **settings)
+    assert process.n_answers == pytest.approx(independent * (PAIRS + 1), rel=roundings(500))
 
 
 def split(rng, n_fitted):
