@@ -292,7 +292,7 @@ def observed(n_players, n, paired, seed=0):
     return masks, table[masks @ codes], table[~masks @ codes] if paired else None
 
 
-def surprise(gram, joint, fitted):
+def surprise(gram, joint, fitted, n_answers):
     """By how much refits without each row miss it, and move the values, beyond what the posterior expects of them."""
     m, d = len(gram), joint.shape[0]
     z2, weights = np.empty((m, fitted.dual.shape[1])), np.empty(m)
@@ -302,7 +302,7 @@ def surprise(gram, joint, fitted):
         spread = gram[row, row] - gram[row, rest] @ gain
         z2[row] = (fitted.half.target[row] - gain @ fitted.half.target[rest]) ** 2 / spread / fitted.variance
         weights[row] = ((joint[:, row] - joint[:, rest] @ gain) ** 2).sum() / spread
-    return HEAVY_TAILS * (np.maximum(z2.mean(axis=0), weights @ z2 / weights.sum()) + d / m)
+    return HEAVY_TAILS * (np.maximum(z2.mean(axis=0), weights @ z2 / weights.sum()) + d / n_answers)
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -324,7 +324,8 @@ def test_the_process_against_the_textbook(paired):
         mean = mean + cross @ np.linalg.solve(gram, fitted.half.target) * fitted.half.scale
         posterior = full - cross @ np.linalg.solve(gram, cross.T)
         spread = np.einsum("ts,sr,tr->t", linear, posterior, linear)
-        variance = variance + spread[:, None] * fitted.variance * fitted.half.scale**2 * surprise(gram, linear @ cross, fitted)
+        factor = surprise(gram, linear @ cross, fitted, process.n_answers)
+        variance = variance + spread[:, None] * fitted.variance * fitted.half.scale**2 * factor
     values, std_error = process.solve(question)
     assert_regression_close(values, linear @ mean, 1.0)
     assert_regression_close(game_values(process.game(), find("shapley"), 1), linear @ mean, 1.0)
@@ -404,7 +405,7 @@ def test_errors_of_many_rows_are_judged_by_some_of_them(monkeypatch):
 
     def factor(chosen):
         weighted = moved[chosen] @ z2[chosen] / moved[chosen].sum()
-        return np.maximum(z2[chosen].mean(axis=0), weighted) + 7 / 41
+        return np.maximum(z2[chosen].mean(axis=0), weighted) + 7 / process.n_answers
 
     last, all_rows = np.arange(30, 41), np.arange(41)
     np.testing.assert_allclose((some / every) ** 2, np.tile(factor(last) / factor(all_rows), (7, 1)), rtol=HALF_THE_DIGITS)
