@@ -92,7 +92,7 @@ class CubeProcess:
         """
         target = self.halves[0].half.target
         between = np.asarray(target.T @ target)
-        return len(target) * float(between.trace()) ** 2 / max(float((between**2).sum()), TINIEST)
+        return len(target) * max(float(between.trace()) ** 2 / max(float((between**2).sum()), TINIEST), 1.0)
 
     def game(self) -> ProductGame:
         """Return the posterior mean, up to its constant, as a product game of four terms per pair."""
