@@ -406,3 +406,10 @@ def test_too_many_sets_are_refused():
     X, Z = samples(3, 3, 100)
     with pytest.raises(BudgetError, match="order=3 over 100 columns has too many sets"):
         decompose_mmd(X, Z, order=3)
+
+
+def test_progress_counts_the_pairs_within_and_between_the_samples():
+    seen = []
+    decompose_mmd(*samples(300, 250, 2), settings=PairwiseSettings(progress=lambda done, total: seen.append((done, total))))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1] == (550 * 551 // 2, 550 * 551 // 2)

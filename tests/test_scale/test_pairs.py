@@ -30,10 +30,11 @@ def samples():
     return X, Z
 
 
-def test_pairs_of_blocks_are_all_pairs():
-    for n_rows, boundary in ((1, None), (64, None), (200, None), (200, 70), (200, 128)):
+@pytest.mark.parametrize("whole", [False, True])
+def test_pairs_of_blocks_are_all_pairs(whole):
+    for n_rows, boundary in ((1, 0), (64, 0), (200, 0), (200, 70), (200, 128)):
         met = np.zeros((n_rows, n_rows), int)
-        for pair in panels.block_pairs(n_rows, boundary):
+        for pair in panels.block_pairs(n_rows, boundary, whole=whole):
             rows, begin = pair.rows, pair.begin
             if begin:
                 met[np.ix_(rows[:begin], rows[begin:])] += 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
@@ -13,27 +11,14 @@ from exactshap.decompose.pairwise._kernels import PanelBlock, add_distances
 _ROWS = 128  # of one task
 
 
-def direct_mmd(factors: Factors, n_first: int, estimator: str, n_jobs: int | None = None) -> float:
-    r"""Return the squared MMD of the first ``n_first`` rows and the rest.
+def mmd_of_sums(pairs: np.ndarray, n: int, m: int, estimator: str) -> float:
+    r"""Return the squared MMD from kernel sums (2, 2) over pairs i < i', within and between the samples.
 
     .. math:: \frac{\sum_{i \ne i'} k(x_i, x_{i'})}{n (n-1)} + \frac{\sum_{i \ne i'} k(z_i, z_{i'})}{m (m-1)}
               - \frac{2 \sum_{i, i'} k(x_i, z_{i'})}{n m}
 
     unbiased; the biased estimator keeps the pairs i = i' and divides by n^2 and m^2.
     """
-    label = np.zeros((factors.n_rows, 2))
-    label[:n_first, 0] = label[n_first:, 1] = 1.0
-
-    def part(start: int) -> np.ndarray:
-        rows, others, kernel = _kernel_block(factors, 0, start)
-        return np.asarray(label[rows].T @ (kernel @ label[others]))
-
-    sums = functools.reduce(np.add, map_in_threads(part, range(0, factors.n_rows, _ROWS), n_jobs))
-    return mmd_of_sums(sums, n_first, factors.n_rows - n_first, estimator)
-
-
-def mmd_of_sums(pairs: np.ndarray, n: int, m: int, estimator: str) -> float:
-    """Return the squared MMD from kernel sums (2, 2) over pairs i < i'."""
     sums = pairs + pairs.T
     within = np.diag(sums) / (np.array([n - 1.0, m - 1.0]) * [n, m])
     if estimator == "biased":
@@ -53,9 +38,13 @@ def direct_hsic(x: Factors, y: Factors, estimator: str, n_jobs: int | None = Non
     return hsic_of_sums(direct_sums(x, y, n_jobs=n_jobs), estimator)
 
 
-def kernel_sum(factors: Factors, begin: int) -> float:
+def kernel_sum(factors: Factors, begin: int, n_jobs: int | None) -> float:
     """Return the sum of the kernel over pairs i < i'; with ``begin``, only over pairs i < begin <= i'."""
-    return float(sum(_kernel_block(factors, begin, start)[2].sum() for start in range(0, begin or factors.n_rows, _ROWS)))
+
+    def part(start: int) -> float:
+        return float(_kernel_block(factors, begin, start)[2].sum())
+
+    return sum(map_in_threads(part, range(0, begin or factors.n_rows, _ROWS), n_jobs))
 
 
 def direct_sums(x: Factors, y: Factors, begin: int = 0, n_jobs: int | None = None) -> tuple[float, np.ndarray, np.ndarray]:

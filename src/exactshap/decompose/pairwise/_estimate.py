@@ -259,9 +259,7 @@ def residual_of(direct: float, values: np.ndarray, joint_values: np.ndarray, que
     return direct - float(values[-1])
 
 
-def joint_values(
-    factors: Factors, weights: Weights, boundary: int | None, question: Question, n_sets: int, begin: int = 0
-) -> tuple[np.ndarray, float]:
+def joint_values(factors: Factors, weights: Weights, question: Question, n_sets: int, begin: int) -> tuple[np.ndarray, float]:
     r"""Return the values (n_sets,) of all sets of 2..order players, and their truncation.
 
     Sets are ordered by size, then lexicographically.
@@ -275,17 +273,17 @@ def joint_values(
         return np.zeros(0), 0.0
     # A radial kernel is a mixture of Gaussians, each a product over the columns, and every sum is linear in the kernel.
     if factors.radial is not None:
-        parts = [(w, joint_values(one, weights, boundary, question, n_sets, begin)) for w, one in factors.gaussians]
+        parts = [(w, joint_values(one, weights, question, n_sets, begin)) for w, one in factors.gaussians]
         return np.sum([w * values for w, (values, _) in parts], axis=0), max(truncation for _, (_, truncation) in parts)
 
     def panel_values(panel: tuple[int, int]) -> tuple[np.ndarray, float]:
         out, truncation = np.zeros(n_sets), 0.0
-        for block in blocks_of(panel, factors.n_rows, factors.n_players, boundary, begin):
+        for block in blocks_of(panel, factors.n_rows, factors.n_players, begin):
             values, relative = _block_values(factors, block, weights(block), question, n_sets)
             out, truncation = out + values, max(truncation, relative)
         return out, truncation
 
-    panels = panels_of(begin or factors.n_rows, boundary)
+    panels = panels_of(begin or factors.n_rows)
     parts, truncations = zip(*map_in_threads(panel_values, panels, question.n_jobs), strict=True)
     # Pairs i < i' were visited, and w is symmetric.
     return 2.0 * np.sum(parts, axis=0), max(truncations)

@@ -25,8 +25,8 @@ from exactshap.decompose.pairwise._kernels import (
     fill_products,
 )
 from exactshap.decompose.pairwise._panels import (
-    BlockPair,
     Rules,
+    Run,
     Sweep,
     block_pairs,
     blocks_of,
@@ -135,7 +135,6 @@ def row_sums_of(y: Factors, n_jobs: int | None, begin: int = 0) -> np.ndarray:
 
 # Permutations that are weighted together: a block of them stays in cache.
 _PERMUTATIONS_AT_ONCE = 32
-Run = Callable[..., Iterable[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +159,7 @@ def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run 
     """
     x, y, question, orders = task
     n, d, rules = x.n_rows, x.n_players, rule_table(question.semivalue, x.n_players, question.order)
-    pairs = [BlockPair((0, n), (0, n))] if run is None else block_pairs(n)
+    pairs = block_pairs(n, whole=run is None)
     # Workers of the user's map take no threads of their own.
     of_task = question if run is None else replace(question, n_jobs=None)
 
@@ -224,7 +223,7 @@ def _contributions(task: _Task) -> tuple[_PairSums, np.ndarray, float]:
     target = CentredKernel(task.y, task.vectors[0], task.question.estimator)
     sums = _pair_sums(task.x, task.rules, target, task.orders, task.question.n_jobs, task.begin)
     n_sets = len(task.question.sets(task.x.n_players)) - task.x.n_players
-    return (sums, *joint_values(task.x, target.block, None, task.question, n_sets, task.begin))
+    return (sums, *joint_values(task.x, target.block, task.question, n_sets, task.begin))
 
 
 def _products(task: _Task) -> np.ndarray:
@@ -260,8 +259,7 @@ def _pair_sums(
         sums = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
         # Only permutations need single pairs: without them one compiled pass adds up what the other branch stores.
         if not len(orders) and target.factors.radial is None:
-            for block in sweep.whole(panel):
-                target.add_weighted(sweep, block, sums.weighted, sums.plain)
+            target.add_weighted(sweep, sweep.whole(panel), sums.weighted, sums.plain)
             return sums
         for block, values in sweep.blocks(panel):
             weights = target.block(block)
@@ -276,7 +274,7 @@ def _pair_sums(
 
     total = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
     panels = sweep.panels()
-    for sums in followed(map_in_threads(panel_sums, panels, n_jobs), panels, x.n_rows):
+    for sums in followed(map_in_threads(panel_sums, panels, n_jobs), panels, x.n_rows, begin):
         for name in ("weighted", "plain", "permuted"):
             getattr(total, name)[...] += getattr(sums, name)
     return replace(total, weighted=total.weighted[:, : x.n_rows], plain=total.plain[:, : x.n_rows])

@@ -12,7 +12,7 @@ from exactshap._runtime.types import PerColumn, RandomState, TableLike
 from exactshap.decompose.pairwise._columns import pooled_names
 from exactshap.decompose.pairwise._estimate import PairwiseSettings, Question, average, choose_method, fields_of, rows_of_blocks
 from exactshap.decompose.pairwise._factors import read_factors
-from exactshap.decompose.pairwise._mmd_estimate import estimate_by_tasks, estimate_mmd, permuted_labels
+from exactshap.decompose.pairwise._mmd_estimate import estimate_mmd, permuted_labels
 from exactshap.decompose.pairwise._panels import run_in_waves, showing
 from exactshap.errors import InputError, message, refused_beyond_memory
 from exactshap.frames import Table
@@ -131,7 +131,7 @@ def decompose_mmd(
         if settings.map is None or n_blocks > 1:
             estimate = average(run_in_waves(settings.map or map, estimate_mmd, tasks))
         else:
-            estimate = estimate_by_tasks(*next(tasks), settings.map)
+            estimate = estimate_mmd(next(tasks), settings.map)
     fields = fields_of(estimate, question, sets)
     details = factors.describe() | question.details(chosen, n_blocks, (first.n_rows, second.n_rows), estimate)
     return PairwiseDecomposition(

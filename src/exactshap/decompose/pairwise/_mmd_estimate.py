@@ -1,56 +1,53 @@
-"""Estimate MMD and its shares, in one sweep or as tasks over blocks of rows."""
+"""Estimate MMD and its shares, as tasks over pairs of blocks of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
-from exactshap.decompose.pairwise._direct import direct_mmd, kernel_sum, mmd_of_sums
+from exactshap.decompose.pairwise._direct import kernel_sum, mmd_of_sums
 from exactshap.decompose.pairwise._estimate import Estimate, Question, joint_values, residual_of
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._inference import check_room, jackknife_error
 from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_sides
-from exactshap.decompose.pairwise._panels import Rules, Sweep, block_pairs, followed, panels_of, rule_table, run_in_waves
+from exactshap.decompose.pairwise._panels import (
+    Rules,
+    Run,
+    Sweep,
+    block_pairs,
+    followed,
+    panels_of,
+    rule_table,
+    run_in_waves,
+)
 from exactshap.results.decomposition import check_residual, pair_tolerance
 
 
-def estimate_mmd(task: tuple[Factors, int, Question, np.ndarray]) -> Estimate:
-    """Return the shares of one pair of samples: pooled rows, the first ``n`` of which are the first sample."""
+def estimate_mmd(task: tuple[Factors, int, Question, np.ndarray], run: Run | None = None) -> Estimate:
+    """Return the shares of one pair of samples: pooled rows, the first ``n`` of which are the first sample.
+
+    Tasks are pairs of blocks of rows: with an ordered map they may run anywhere, without one the samples are the only blocks. The tasks
+    and the order in which they are added up depend on the numbers of rows only.
+    """
     factors, n, question, labels = task
     rules = rule_table(question.semivalue, factors.n_players, question.order)
     scale = _PairMeans(n, factors.n_rows - n, question.estimator)
-    sums, within = _pair_sums(factors, rules, n, labels, question.n_jobs)
-    joint = joint_values(factors, scale.weights, n, question, len(question.sets(factors.n_players)) - factors.n_players)
-    direct = direct_mmd(factors, n, question.estimator, question.n_jobs)
-    return _finished(factors, question, scale, rules, labels, (sums, within, *joint, direct))
-
-
-def estimate_by_tasks(
-    factors: Factors, n: int, question: Question, labels: np.ndarray, run: Callable[..., Iterable[Any]]
-) -> Estimate:
-    """Return the same shares from tasks, through any ordered map.
-
-    The tasks and the order in which they are added up depend on the numbers of rows only.
-    """
-    rules = rule_table(question.semivalue, factors.n_players, question.order)
-    scale = _PairMeans(n, factors.n_rows - n, question.estimator)
-    pairs = block_pairs(factors.n_rows, n)
+    pairs = block_pairs(factors.n_rows, n, whole=run is None)
     # No block crosses the boundary (see ``block_pairs``), so its first row tells its sample.
     samples = [(int(pair.first[0] >= n), int(pair.second[0] >= n)) for pair in pairs]
     # Workers of the user's map take no threads of their own.
-    alone = replace(question, n_jobs=None)
+    of_task = question if run is None else replace(question, n_jobs=None)
     tasks = (
-        _Task(factors.take(pair.rows), pair.begin, _rows_of(labels, pair.rows), scale.weight(*which), rules, alone)
+        _Task(factors.take(pair.rows), pair.begin, _rows_of(labels, pair.rows), scale.weight(*which), rules, of_task)
         for pair, which in zip(pairs, samples, strict=True)
     )
     sums = np.zeros((2, factors.n_players + 1, factors.n_rows))
     kernels = np.zeros((2, 2))
     within, joint, truncation = np.zeros((sums.shape[1], labels.shape[1])), np.zeros(_n_joint(factors, question)), 0.0
-    for pair, (own, other), part in zip(pairs, samples, run_in_waves(run, _part, tasks), strict=True):
+    for pair, (own, other), part in zip(pairs, samples, run_in_waves(run or map, _part, tasks), strict=True):
         height = pair.begin or len(pair.rows)
         sums[other][:, slice(*pair.first)] += part.sums[:, :height]
         if pair.begin:
@@ -87,16 +84,14 @@ class _Part:
 
 
 def _part(task: _Task) -> _Part:
-    factors, begin = task.factors, task.begin
-    both, within = _pair_sums(factors, task.rules, begin or factors.n_rows, task.labels, None, begin)
-    # Rows before ``begin`` were paired with those from it on, which count as the second sample here, and vice versa.
-    sums = both[0] if not begin else np.concatenate([both[1][:, :begin], both[0][:, begin:]], axis=1)
+    factors, begin, question = task.factors, task.begin, task.question
+    sums, within = _pair_sums(factors, task.rules, task.labels, question.n_jobs, begin)
 
     def weights(block: PanelBlock) -> np.ndarray:
         return np.full((block.height, block.padded), task.weight)
 
-    joint, truncation = joint_values(factors, weights, None, task.question, _n_joint(factors, task.question), begin)
-    return _Part(sums, within, joint, truncation, kernel_sum(factors, begin))
+    joint, truncation = joint_values(factors, weights, question, _n_joint(factors, question), begin)
+    return _Part(sums, within, joint, truncation, kernel_sum(factors, begin, question.n_jobs))
 
 
 def _n_joint(factors: Factors, question: Question) -> int:
@@ -132,40 +127,39 @@ def permuted_labels(n_rows: int, n: int, count: int, generator: np.random.Genera
 
 
 def _pair_sums(
-    factors: Factors, rules: Rules, n: int, labels: np.ndarray, n_jobs: int | None, begin: int = 0
+    factors: Factors, rules: Rules, labels: np.ndarray, n_jobs: int | None, begin: int
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the pair sums that all estimators and permutations are made of.
 
-    ``sums[s, j, i]`` is :math:`\sum_{i' \in s} G_j[i, i']` over sample s, of shape (2, n_players + 1, n_rows), and
+    ``sums[j, i]`` is :math:`\sum_{i'} G_j[i, i']` over the rows of the other block, of shape (n_players + 1, n_rows), and
     ``within[j, b]`` is :math:`p_b^\top G_j p_b` for the label vectors p, of shape (n_players + 1, n_permutations). The pair
     contributions G do not depend on the labels, so that all permutations of a block cost one matrix product.
     """
     if factors.radial is not None:
-        parts = [(w, _pair_sums(one, rules, n, labels, n_jobs, begin)) for w, one in factors.gaussians]
+        parts = [(w, _pair_sums(one, rules, labels, n_jobs, begin)) for w, one in factors.gaussians]
         return tuple(np.sum([w * part[i] for w, part in parts], axis=0) for i in range(2))  # type: ignore[return-value]
-    sweep = Sweep(factors, rules, n, begin)
-    shape = (2, factors.n_players + 1, factors.n_rows + LANES)
+    sweep = Sweep(factors, rules, begin)
+    shape = (factors.n_players + 1, factors.n_rows + LANES)
 
     def panel_sums(panel: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        sums, within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))
+        sums, within = np.zeros(shape), np.zeros((shape[0], labels.shape[1]))
         if not labels.shape[1]:
             # Only permutations need single pairs: without them the compiled pass stores none.
-            sweep.add(panel, lambda block: (sums[int(block.first >= n)], sums[int(block.start >= n)]))
+            sweep.add(panel, sums)
             return sums, within
         for block, values in sweep.blocks(panel):
-            own, other = int(block.start >= n), int(block.first >= n)
             rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
-            add_sides(values, np.ones(values.shape[1:]), sums[other], block.start, sums[own], block.first)
-            product = (values.reshape(-1, block.padded) @ labels[columns].astype(float)).reshape(shape[1], block.height, -1)
+            add_sides(values, np.ones(values.shape[1:]), sums, block.start, sums, block.first)
+            product = (values.reshape(-1, block.padded) @ labels[columns].astype(float)).reshape(shape[0], block.height, -1)
             within += 2.0 * np.einsum("jrb,rb->jb", product, labels[rows].astype(float))
         return sums, within
 
-    total, total_within = np.zeros(shape), np.zeros((shape[1], labels.shape[1]))
+    total, total_within = np.zeros(shape), np.zeros((shape[0], labels.shape[1]))
     panels = sweep.panels()
-    for sums, within in followed(map_in_threads(panel_sums, panels, n_jobs), panels, factors.n_rows):
+    for sums, within in followed(map_in_threads(panel_sums, panels, n_jobs), panels, factors.n_rows, begin):
         total += sums
         total_within += within
-    return total[:, :, : factors.n_rows], total_within
+    return total[:, : factors.n_rows], total_within
 
 
 def _split(sums: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -206,10 +200,6 @@ class _PairMeans:
         n, m = float(self.n if n is None else n), float(self.m if m is None else m)  # type: ignore[assignment]
         of_first, of_second = self._denominators(n, m)
         return first / of_first + second / of_second - 2.0 * between / (n * m)  # type: ignore[operator]
-
-    def weights(self, block: PanelBlock) -> np.ndarray:
-        """Return the weight of each ordered pair of a block."""
-        return np.full((block.height, block.padded), self.weight(int(block.start >= self.n), int(block.first >= self.n)))
 
     def weight(self, own: int, other: int) -> float:
         """Return the weight of an ordered pair of two samples' rows, 0 or 1."""

@@ -104,9 +104,9 @@ class BlockPair:
         return 0 if self.first == self.second else self.first[1] - self.first[0]
 
 
-def block_pairs(n_rows: int, boundary: int | None = None) -> list[BlockPair]:
-    """Cut all pairs of rows into tasks for any number of workers; no block crosses ``boundary``."""
-    cuts = sorted({*range(0, n_rows, TASK_ROWS), n_rows, *([] if boundary is None else [boundary])})
+def block_pairs(n_rows: int, boundary: int = 0, *, whole: bool = False) -> list[BlockPair]:
+    """Cut all pairs of rows into tasks for any number of workers, or by samples if ``whole``; no block crosses ``boundary``."""
+    cuts = sorted({*range(0, n_rows, n_rows if whole else TASK_ROWS), n_rows, boundary})
     blocks = list(itertools.pairwise(cuts))
     return [BlockPair(one, other) for place, one in enumerate(blocks) for other in blocks[place:]]
 
@@ -122,30 +122,19 @@ def run_in_waves(run: Callable[..., Iterable[Any]], function: Callable[[Any], An
         yield from run(function, wave)
 
 
-def panels_of(n_rows: int, boundary: int | None = None) -> list[tuple[int, int]]:
-    """Return the row ranges of the tasks; none crosses ``boundary`` (the first row of the second sample)."""
-    cuts = sorted({*range(0, n_rows, PANEL_ROWS), n_rows, *([] if boundary is None else [boundary])})
-    return list(itertools.pairwise(cuts))
+def panels_of(n_rows: int) -> list[tuple[int, int]]:
+    """Return the row ranges that threads share."""
+    return list(itertools.pairwise([*range(0, n_rows, PANEL_ROWS), n_rows]))
 
 
-def blocks_of(
-    panel: tuple[int, int], n_rows: int, n_players: int, boundary: int | None = None, begin: int = 0
-) -> Iterator[PanelBlock]:
-    """Cut a panel's pairs with later rows into blocks that fit the cache.
-
-    The later rows are those from ``begin`` on; no block crosses ``boundary``.
-    """
+def blocks_of(panel: tuple[int, int], n_rows: int, n_players: int, begin: int = 0) -> Iterator[PanelBlock]:
+    """Cut a panel's pairs with later rows, those from ``begin`` on, into blocks that fit the cache."""
     width = LANES * (8 if n_players < 2 else 2 if n_players < 64 else 1)
     height = min(PANEL_ROWS, max(4, _BLOCK_BYTES // (8 * width * (n_players + 1))))
     start, stop = panel
-    # Separate blocks for pairs within the first sample and pairs across the boundary.
     for top in range(start, stop, height):
-        cuts = [n_rows] if boundary is None or top >= boundary else [boundary, n_rows]
-        first = max(top, begin)
-        for cut in cuts:
-            for left in range(first, cut, width):
-                yield PanelBlock(top, min(top + height, stop), left, min(left + width, cut))
-            first = cut
+        for left in range(max(top, begin), n_rows, width):
+            yield PanelBlock(top, min(top + height, stop), left, min(left + width, n_rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,17 +143,16 @@ class Sweep:
 
     factors: Factors
     rules: Rules
-    boundary: int | None = None
     begin: int = 0  # only pairs of rows on both sides of it; 0: all pairs
 
     def panels(self) -> list[tuple[int, int]]:
-        return panels_of(self.begin or self.factors.n_rows, self.boundary)
+        return panels_of(self.begin or self.factors.n_rows)
 
     def blocks(self, panel: tuple[int, int]) -> Iterator[tuple[PanelBlock, np.ndarray]]:
         """Yield blocks with contributions (n_players + 1, height, padded), valid until the next one."""
         one, rules = self.factors, self.rules.arrays
         buffer = np.empty(0)
-        for block in blocks_of(panel, one.n_rows, one.n_players, self.boundary, self.begin):
+        for block in blocks_of(panel, one.n_rows, one.n_players, self.begin):
             shape = (one.n_players + 1, block.height, block.padded)
             size = int(np.prod(shape))
             # One buffer for all blocks, as each is valid until the next one only.
@@ -173,22 +161,18 @@ class Sweep:
             fill_contributions(one.arrays, rules, block, out)
             yield block, out
 
-    def whole(self, panel: tuple[int, int]) -> Iterator[PanelBlock]:
-        """Yield a panel's pairs in few blocks, for kernels that store none."""
-        (start, stop), n_rows = panel, self.factors.n_rows
-        first = max(start, self.begin)
-        for cut in [n_rows] if self.boundary is None or start >= self.boundary else [self.boundary, n_rows]:
-            if first < cut:
-                yield PanelBlock(start, stop, first, cut)
-            first = cut
+    def whole(self, panel: tuple[int, int]) -> PanelBlock:
+        """Return a panel's pairs as one block, for kernels that store none."""
+        start, stop = panel
+        return PanelBlock(start, stop, max(start, self.begin), self.factors.n_rows)
 
-    def add(self, panel: tuple[int, int], sides: Callable[[PanelBlock], tuple[np.ndarray, np.ndarray]]) -> None:
+    def add(self, panel: tuple[int, int], sums: np.ndarray) -> None:
         """Add each pair's contributions to the sums of both rows."""
-        for block in self.whole(panel):
-            add_contributions(self.factors.arrays, self.rules.arrays, block, *sides(block))
+        add_contributions(self.factors.arrays, self.rules.arrays, self.whole(panel), sums, sums)
 
 
 Result = TypeVar("Result")
+Run = Callable[..., Iterable[Any]]  # an ordered map
 
 _SWEEP: ContextVar[_Sweep | None] = ContextVar("sweep", default=None)
 
@@ -227,10 +211,11 @@ def showing(
             _SWEEP.reset(token)
 
 
-def followed(results: Iterable[Result], panels: list[tuple[int, int]], n_rows: int) -> Iterator[Result]:
+def followed(results: Iterable[Result], panels: list[tuple[int, int]], n_rows: int, begin: int) -> Iterator[Result]:
     """Yield the results of row panels and report the pairs that are done."""
     sweep: Any = _SWEEP.get()
     for (start, stop), result in zip(panels, results, strict=True):
         yield result
         if sweep is not None:
-            sweep.add((stop - start) * (2 * n_rows - start - stop + 1) // 2)
+            height = stop - start
+            sweep.add(height * (n_rows - begin) if begin else height * (2 * n_rows - start - stop + 1) // 2)
