@@ -1,6 +1,7 @@
 """How time grows with one size while all others stay: every jump of more than three times where work doubles is named.
 
-``python benchmarks/growth.py [words]`` prints the curves whose name holds all words, and ends with 1 where there is a jump. Times
+``python benchmarks/growth.py [words]`` prints the curves whose name holds all words, and ends with 1 where there is a jump; without
+words it writes ``benchmarks/RESULTS_growth.md``. Times
 are of the processor, on one thread, the best of several runs: of a new explainer's first call ("first"), or of a later one ("again").
 Work is what the size counts: rows, trees, classes, background rows; of a depth, the splits of the model. A jump is measured again,
 as other programs take time, too.
@@ -14,6 +15,7 @@ import itertools
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -238,15 +240,20 @@ def measured(points, again):
 
 def main(words):
     """Print the curves and name their jumps."""
-    every = []
+    every, lines = [], []
     for family in FAMILIES:
         for name, again, points in family():
             if not all(word in name for word in words):
                 continue
             curve = measured(points, again)
-            print(name, "|", ", ".join(f"{size}: {1e3 * seconds:.3g} ms" for size, _, seconds in curve), flush=True)
+            lines.append(f"| {name} | {', '.join(f'{size}: {1e3 * seconds:.3g}' for size, _, seconds in curve)} |")
+            print(lines[-1], flush=True)
             every += [f"{name}: {jump}" for jump in jumps(curve)]
-    print("\n".join(["jumps:", *every]) if every else "no jumps")
+    ending = "\n".join(["Jumps:", "", *(f"- {jump}" for jump in every)]) if every else "No jumps."
+    print(ending)
+    if not words:
+        text = ["# Growth", "", " ".join(__doc__.split()), "", "| curve | size: ms |", "|---|---|", *lines, "", ending, ""]
+        Path(__file__).with_name("RESULTS_growth.md").write_text("\n".join(text), encoding="utf-8")
     return bool(every)
 
 
