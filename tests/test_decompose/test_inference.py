@@ -18,23 +18,14 @@ def uniform(p_values, n_permutations):
     return kstest(np.asarray(p_values) - jitter, "uniform").pvalue
 
 
-def test_null_p_values_of_mmd_are_uniform():
+@pytest.mark.parametrize(("decompose", "shape"), [(decompose_mmd, (20, 2)), (decompose_hsic, 15)])
+def test_null_p_values_are_uniform(decompose, shape):
     found = []
     for seed in range(300):
         rng = np.random.default_rng(seed)
-        shares = decompose_mmd(rng.normal(size=(15, 2)), rng.normal(size=(20, 2)), n_permutations=39, random_state=seed)
+        shares = decompose(rng.normal(size=(15, 2)), rng.normal(size=shape), n_permutations=39, random_state=seed)
         found.append([shares.p_value, *shares.p_values])
     for p_values in np.transpose(found):  # three tests of a true hypothesis
-        assert uniform(p_values, 39) > 1e-3
-
-
-def test_null_p_values_of_hsic_are_uniform():
-    found = []
-    for seed in range(300):
-        rng = np.random.default_rng(seed)
-        shares = decompose_hsic(rng.normal(size=(15, 2)), rng.normal(size=15), n_permutations=39, random_state=seed)
-        found.append([shares.p_value, *shares.p_values])
-    for p_values in np.transpose(found):
         assert uniform(p_values, 39) > 1e-3
 
 

@@ -241,31 +241,22 @@ def test_residuals_that_are_held_at_once_are_forecast(most, monkeypatch):
     assert max(held) <= min(known)
 
 
-def test_only_the_residual_game_depends_on_the_order_of_the_trees():
+@pytest.mark.parametrize(("name", "game"), [("boosting", "ensemble"), ("boosting", "residual"), ("forest", "residual")])
+def test_only_the_residual_game_of_boosted_trees_depends_on_their_order(name, game):
     from dataclasses import replace
 
     from exactshap.trees import take_trees
 
-    model, X, y = SKLEARN["boosting"]
+    model, X, y = SKLEARN[name]
     ensemble = convert(model)
-    turned = replace(ensemble, trees=take_trees(ensemble.trees, np.arange(5)[::-1]))
-    one, other = (decompose_r2(m, X, y, game="ensemble") for m in (ensemble, turned))
-    assert_close_r2(one.values, other.values)
-    one, other = (decompose_r2(m, X, y) for m in (ensemble, turned))
-    assert np.abs(one.values - other.values).max() > 1e-3
-
-
-def test_forest_shares_do_not_depend_on_the_order_of_the_trees():
-    from dataclasses import replace
-
-    from exactshap.trees import take_trees
-
-    model, X, y = SKLEARN["forest"]
-    ensemble = convert(model)
-    turned = replace(ensemble, trees=take_trees(ensemble.trees, np.array([2, 0, 3, 1])))
-    one, other = (decompose_r2(m, X, y) for m in (ensemble, turned))
-    assert_close_r2(one.values, other.values)
-    assert one.details["order"] == "averaged"
+    order = [2, 0, 3, 1] if name == "forest" else [4, 3, 2, 1, 0]
+    turned = replace(ensemble, trees=take_trees(ensemble.trees, np.array(order)))
+    one, other = (decompose_r2(m, X, y, game=game) for m in (ensemble, turned))
+    assert one.details["order"] == ("averaged" if name == "forest" else "given")
+    if (name, game) == ("boosting", "residual"):
+        assert np.abs(one.values - other.values).max() > 1e-3
+    else:
+        assert_close_r2(one.values, other.values)
 
 
 def test_drift_is_zero_only_where_the_trees_are_centred_on_y():

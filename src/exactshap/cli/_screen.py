@@ -13,8 +13,10 @@ from exactshap.results.data import counted, readable, without_noise
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
 
+_SHOWN = 10  # features of a table
 
-def console(*, stderr: bool = False) -> Any:
+
+def console() -> Any:
     """Return a rich console that prints text literally. Names of columns may hold markup or escape characters."""
     from rich.console import Console
 
@@ -24,10 +26,10 @@ def console(*, stderr: bool = False) -> Any:
             for segment in super().render(*arguments, **settings):
                 yield segment if segment.control else segment._replace(text=printable(segment.text))
 
-    return Screen(stderr=stderr, markup=False, highlight=False, soft_wrap=True)
+    return Screen(markup=False, highlight=False, soft_wrap=True)
 
 
-def show_explanation(explanation: Explanation, *, max_display: int = 10) -> None:
+def show_explanation(explanation: Explanation) -> None:
     """Print a summary and a table of the strongest features."""
     screen = console()
     screen.print(repr(explanation))
@@ -37,12 +39,12 @@ def show_explanation(explanation: Explanation, *, max_display: int = 10) -> None
     for name, view in views:
         if view.n_rows:
             screen.print()
-            screen.print(_table(view, name, max_display))
-        if view.n_players > max_display:
-            screen.print(f"{counted(view.n_players - max_display, 'feature')} with smaller values not shown")
+            screen.print(_table(view, name))
+        if view.n_players > _SHOWN:
+            screen.print(f"{counted(view.n_players - _SHOWN, 'feature')} with smaller values not shown")
 
 
-def _table(view: Explanation, name: str, max_display: int) -> Any:
+def _table(view: Explanation, name: str) -> Any:
     from rich.table import Table
 
     table = Table(title=f"values of {view.n_players} features{name}", title_justify="left")
@@ -52,7 +54,7 @@ def _table(view: Explanation, name: str, max_display: int) -> Any:
     largest = view.tolerance.max()
     view = readable(view)
     strength = np.abs(view.values).mean(axis=0)
-    for j in np.argsort(-strength, kind="stable")[:max_display]:
+    for j in np.argsort(-strength, kind="stable")[:_SHOWN]:
         values = view.values[:, j]
         numbers = without_noise(np.array([strength[j], values.mean(), values.min(), values.max()]), largest)
         table.add_row(view.feature_names[j], *(f"{number:.4g}" for number in numbers))

@@ -115,7 +115,7 @@ def _drift(comparison: Any, shown: np.ndarray, names: list[str]) -> str:
     return difference_bars(comparison.drift.values[players], ends, None, names, label=label)
 
 
-def _panels(comparison: Any, found: np.ndarray, most: int = 6) -> list[str]:
+def _panels(comparison: Any, found: np.ndarray) -> list[str]:
     """Return pictures of the columns that changed or moved most in both groups' data."""
     d = len(comparison.feature_names)
     if comparison.data is None or any(isinstance(one, np.ndarray) and one.shape[1:] != (d,) for one in comparison.data):
@@ -124,7 +124,7 @@ def _panels(comparison: Any, found: np.ndarray, most: int = 6) -> list[str]:
     moved = np.zeros(len(changed)) if comparison.drift is None else comparison.drift.values
     order = np.lexsort((-moved, ~changed))
     panels = []
-    for j in order[:most]:
+    for j in order[:6]:
         name = comparison.feature_names[j]
         # An array has no names; its columns are the players unless some are in groups.
         column = f"x{j}" if isinstance(comparison.data[0], np.ndarray) else name

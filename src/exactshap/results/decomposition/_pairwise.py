@@ -139,10 +139,8 @@ def rows_of(shares: Decomposition, noun: str = "column") -> tuple[list[str], lis
     return list(columns), [[column[j] for column in columns.values()] for j in order]
 
 
-def strongest_marginals(shares: PairwiseDecomposition, samples: tuple[Any, Any], *, most: int = 4) -> tuple[Marginal, ...]:
-    """Return both samples' distributions of the columns with the largest shares, with these shares."""
-    strongest = sorted(range(len(shares.values)), key=lambda j: -shares.values[j])[
-        :most
-    ]  # stable: ties keep the columns' order
+def strongest_marginals(shares: PairwiseDecomposition, samples: tuple[Any, Any]) -> tuple[Marginal, ...]:
+    """Return both samples' distributions of the four columns with the largest shares, with these shares."""
+    strongest = np.argsort(-shares.values, kind="stable")[:4]
     captions = [f"contribution {shares.values[j]:.3g}" for j in strongest]
     return prepare_marginals(*samples, [shares.feature_names[j] for j in strongest], captions)
