@@ -69,10 +69,10 @@ def checked_generator(random_state: Any) -> np.random.Generator:
     )
 
 
-def check_share(name: str, value: Any) -> None:
-    """Refuse all but numbers between 0 and 1, such as a level."""
-    if not is_number(value, above=True) or value >= 1:
-        raise InputError(message(f"The {name!r} parameter must be a float in (0, 1)", f"Got {value!r}"))
+def check_level(level: Any) -> None:
+    """Refuse a level of confidence that is not between 0 and 1."""
+    if not is_number(level, above=True) or level >= 1:
+        raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
 
 
 def check_parameters(model: Model, checks: list[tuple[str, bool, str]]) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.calibration import clocked
+from exactshap._runtime.checks import check_count
 from exactshap._runtime.threads import asked_jobs, coalitions_in_threads, worker_count
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import InputTypeError, message
 from exactshap.games import OracleGame, check_masks
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets, solve
@@ -38,11 +39,10 @@ class Coalitions:
     def of(cls, n_players: int, settings: Mapping[str, Any]) -> Coalitions:
         """Return the choice for the settings ``budget`` and ``random_state``, checked."""
         budget, random_state = settings.get("budget"), settings.get("random_state", 0)
-        if budget is not None and (not isinstance(budget, (int, np.integer)) or budget < 2):
-            raise InputError(message("The 'budget' parameter must be an int >= 2", f"Got {budget!r}"))
+        budget = None if budget is None else check_count("budget", budget, 2)
         if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool):
             raise InputTypeError(message("The 'random_state' parameter must be an int", f"Got {random_state!r}"))
-        return cls(n_players, None if budget is None else int(budget), int(random_state))
+        return cls(n_players, budget, int(random_state))
 
     @property
     def enumerated(self) -> bool:

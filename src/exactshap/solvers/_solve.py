@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.calibration import Sample, seconds_per_unit
-from exactshap._runtime.checks import check_tolerance
+from exactshap._runtime.checks import check_count, check_tolerance
 from exactshap._runtime.types import RandomState
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, n_coalitions
@@ -278,9 +277,8 @@ def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | N
             )
         )
     set_sizes(order)
-    # ``True`` is an int in Python, but no budget
-    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, Integral) or budget < 1):
-        raise InputError(message("The 'budget' parameter must be an int >= 1", f"Got {budget!r}"))
+    if budget is not None:
+        check_count("budget", budget)
     if method == "auto":
         return _automatic(game, budget, index, order)
     if method not in METHODS:

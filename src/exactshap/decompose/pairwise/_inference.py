@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exactshap._runtime.checks import check_count, check_share, checked_generator
+from exactshap._runtime.checks import check_count, check_level, checked_generator
 from exactshap._runtime.memory import physical_memory
 from exactshap.errors import BudgetError, ExplanationWarning, UnknownNameError, did_you_mean, message, warn
 
@@ -16,7 +16,7 @@ def check_inference(n_permutations: int, correction: str, level: float) -> None:
     check_count("n_permutations", n_permutations, 0)
     if correction not in CORRECTIONS:
         raise UnknownNameError(message(f"Unknown `correction` {correction!r}", do=did_you_mean(str(correction), CORRECTIONS)))
-    check_share("level", level)
+    check_level(level)
 
 
 def check_reach(n_permutations: int, correction: str, n_values: int, level: float) -> None:

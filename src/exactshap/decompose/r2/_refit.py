@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from exactshap._native import kernel
-from exactshap._runtime.checks import check_count, check_share, checked_generator
+from exactshap._runtime.checks import check_count, check_level, checked_generator
 from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._input import target_of, weights_of
@@ -56,7 +56,7 @@ class Resampling:
             # Two pairs of an order and its reverse have a standard error.
             check_count("n_orders", self.n_orders, 4)
         check_count("n_bootstrap", self.n_bootstrap, 0)
-        check_share("level", self.level)
+        check_level(self.level)
 
 
 @dataclass(frozen=True, eq=False)

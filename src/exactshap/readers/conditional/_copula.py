@@ -9,10 +9,9 @@ a cell of the background: :math:`F_j^{-1}` is not interpolated.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.frames import Table
 from exactshap.readers import Reader, columns_of
@@ -35,9 +34,8 @@ class GaussianCopula:
 
     replicates = REPLICATES
 
-    def __init__(self, reader: Reader, background: Table, weights: np.ndarray, n_samples: Any, random_state: int) -> None:
-        if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)) or n_samples < REPLICATES:
-            raise InputError(message(f"The 'n_samples' parameter must be an int >= {REPLICATES}", f"Got {n_samples!r}"))
+    def __init__(self, reader: Reader, background: Table, weights: np.ndarray, n_samples: object, random_state: int) -> None:
+        n_samples = check_count("n_samples", n_samples, REPLICATES)
         self.reader, self.background, self.weights = reader, background, weights
         self.power = int(np.ceil(np.log2(n_samples / REPLICATES)))
         self.random_state = random_state

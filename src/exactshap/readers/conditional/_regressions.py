@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ExactshapError, InputError, message
+from exactshap._runtime.checks import check_count
+from exactshap.errors import ExactshapError
 from exactshap.frames import Table
 from exactshap.solvers.rkhs import check_eta
 
@@ -159,10 +160,12 @@ class ForestRegression:
 
     name = "random forests"
 
-    def __init__(self, n_trees: Any, random_state: int) -> None:
-        if isinstance(n_trees, bool) or not isinstance(n_trees, (int, np.integer)) or n_trees < 20:
-            raise InputError(message("The 'n_trees' parameter must be an int >= 20", f"Got {n_trees!r}"))
-        self.settings = {"n_estimators": int(n_trees), "min_samples_leaf": LEAF_ROWS, "random_state": random_state}
+    def __init__(self, n_trees: object, random_state: int) -> None:
+        self.settings = {
+            "n_estimators": check_count("n_trees", n_trees, 20),
+            "min_samples_leaf": LEAF_ROWS,
+            "random_state": random_state,
+        }
 
     def fit(self, known: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Fit:
         from sklearn.ensemble import RandomForestRegressor

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.checks import check_count, check_share, checked_generator
+from exactshap._runtime.checks import check_count, check_level, checked_generator
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable, more_than
 from exactshap.errors import InputError, InputTypeError, message
@@ -279,5 +279,5 @@ def _check(first: ExplanationData, second: Any, level: float, n_bootstrap: int) 
             raise InputError(message(f"Two explanations are compared with {question}", f"Got {one!r} and {other!r}"))
     if not first.n_rows or not second.n_rows:
         raise InputError(message("A mean needs at least one row", f"Got {first.n_rows} and {second.n_rows} rows"))
-    check_share("level", level)
+    check_level(level)
     check_count("n_bootstrap", n_bootstrap, 0)

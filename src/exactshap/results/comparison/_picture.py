@@ -6,18 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 from exactshap.results.data import place_of
-from exactshap.results.plots import current_palette, displayed, escape, name_lines, new_axes, without_frame
+from exactshap.results.plots import current_palette, escape, name_lines, new_axes, without_frame
 
 
 def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_display: int) -> Any:
     """Draw the largest differences; see :meth:`Comparison.plot`."""
     k = _output(comparison.output_names, output)
     difference, intervals = (array if k is None else array[:, k] for array in (comparison.difference, comparison.intervals))
-    order = np.argsort(-np.abs(difference), kind="stable")[: displayed(max_display)]
+    order = np.argsort(-np.abs(difference), kind="stable")[: check_count("max_display", max_display)]
     drift_axes = None
     if ax is None:
         panels = 1 if comparison.drift is None else 2
@@ -59,7 +60,7 @@ def draw_cohorts(cohorts: Any, ax: Axes, *, output: int | str | None, max_displa
     first = next(iter(cohorts.values()))
     k = _output(first.output_names, output)
     means, intervals = (array if k is None else array[:, :, k] for array in (cohorts.means, cohorts.mean_intervals))
-    order = np.argsort(-np.ptp(means, axis=0), kind="stable")[: displayed(max_display)]
+    order = np.argsort(-np.ptp(means, axis=0), kind="stable")[: check_count("max_display", max_display)]
     ax = new_axes(7.0, 0.5 * len(order) + 1.8) if ax is None else ax
     colours = require("matplotlib", "plots", purpose="Plotting").colormaps["cividis"](np.linspace(0.0, 0.9, len(cohorts)))
     # The marks of a player stand closer together than two players

@@ -11,7 +11,6 @@ from exactshap.results.plots._columns import Shown as Shown
 from exactshap.results.plots._palette import Palette, palette
 from exactshap.results.plots._palette import current_palette as current_palette
 from exactshap.results.plots._palette import dark_palette as dark_palette
-from exactshap.results.plots._pyplot import displayed as displayed
 from exactshap.results.plots._pyplot import escape as escape
 from exactshap.results.plots._pyplot import name_lines as name_lines
 from exactshap.results.plots._pyplot import new_axes as new_axes

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap.results.data import ExplanationData, as_days, cells, counted
-from exactshap.results.plots._pyplot import displayed, shortened
+from exactshap.results.plots._pyplot import shortened
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,7 @@ class Shown:
         >>> shown.single, shown.rest, shown.labels(["a", "b", "c"])
         (array([1]), array([2, 0]), ('b', '2 other features'))
         """
-        order, most = np.argsort(-strength, kind="stable"), displayed(max_display)
+        order, most = np.argsort(-strength, kind="stable"), check_count("max_display", max_display)
         n_single = len(order) if len(order) <= most else most - 1
         return cls(order[:n_single], order[n_single:])
 

@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 
@@ -45,15 +44,6 @@ def shortened(text: str, length: int) -> str:
     'Passenge… ber 17'
     """
     return text if len(text) <= length else f"{text[: length // 2]}… {text[len(text) - length // 2 + 2 :]}"
-
-
-def displayed(max_display: Any) -> int:
-    """Return the largest number of bars or rows to show, or refuse an invalid one.
-
-    >>> displayed(10)
-    10
-    """
-    return check_count("max_display", max_display)
 
 
 def escape(text: str) -> str:

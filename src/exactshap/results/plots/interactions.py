@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 from exactshap.results.data import ExplanationData, counted, game_title, row_name
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import displayed, escape, in_lines, new_axes
+from exactshap.results.plots._pyplot import escape, in_lines, new_axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, 
         raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
     pairs = explanation.interactions if i is None else explanation[i].interactions
     matrix = np.abs(pairs).mean(axis=0) if i is None else pairs[0]
-    order = np.argsort(-np.abs(matrix).sum(axis=1), kind="stable")[: displayed(max_display)]
+    order = np.argsort(-np.abs(matrix).sum(axis=1), kind="stable")[: check_count("max_display", max_display)]
     rows = f"mean magnitude over {counted(explanation.n_rows, 'row')}" if i is None else row_name(explanation, i)
     return InteractionMatrix(
         names=tuple(explanation.feature_names[j] for j in order),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.checks import check_share
+from exactshap._runtime.checks import check_level
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, message
 from exactshap.results.data import ExplanationData, game_title, index_title, normal_reach
@@ -47,7 +47,7 @@ def prepare_intervals(
 
     The interval of "others" adds up entries of the covariance. For sampled values, ``std_error`` replaces ``std``.
     """
-    check_share("level", level)
+    check_level(level)
     if explanation.n_rows == 0:
         raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
     rows = explanation if i is None else explanation[i]

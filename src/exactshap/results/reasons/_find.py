@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.checks import check_count, check_share, checked_generator
+from exactshap._runtime.checks import check_count, check_level, checked_generator
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.results.data import ExplanationData, checked_background_values, normal_reach
 from exactshap.results.reasons._reasons import Reasons
@@ -79,7 +79,7 @@ def _checked(rows: ExplanationData, k: int, adverse: str, level: float) -> float
         do = '"positive": what raises the output speaks against the row (a risk); "negative": what lowers it does (a score)'
         raise InputError(message("The 'adverse' parameter must be 'positive' or 'negative'", f"Got {adverse!r}", do))
     check_count("k", k)
-    check_share("level", level)
+    check_level(level)
     return _SIGNS[adverse]
 
 
