@@ -11,9 +11,10 @@ from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
-from exactshap import Explainer, explain
+from exactshap import Explainer, explain, kernels
 from exactshap.errors import BudgetError, ExactnessError, ExactshapError, InputError, UnsupportedStructureError
 from exactshap.readers import OneLayerNetwork
+from exactshap.readers.kernel_machines.machine import expand
 from oracles import interventional_values
 from tolerances import RESPONSE
 
@@ -89,6 +90,26 @@ def test_exact(name):
     own = interventional_values(lambda cells: function(cells.to_numpy()), *frames)
     size = max(1.0, np.abs(own).max())
     assert np.abs(explanation.values - own).max() <= max(100.0 * RESPONSE * size, explanation.tolerance.max())
+
+
+@pytest.mark.parametrize("nu", [0.5, 0.8, 1.5])
+def test_kernels_of_differences_keep_their_digits_at_training_rows(nu):
+    """scikit-learn's processes take distances by differences: the largest Gaussians of a Matern kernel lose none."""
+    model = KernelRidge(kernel=Matern(nu=nu), alpha=0.1).fit(X[:40], X[:40, 0])
+    explanation = explain(model, X[:2], X[10:20])
+    assert explanation.exact
+    own = interventional_values(lambda cells: model.predict(cells.to_numpy()), pd.DataFrame(X[:2]), pd.DataFrame(X[10:20]))
+    assert np.abs(explanation.values - own).max() <= explanation.tolerance.max() < 1e-9
+
+
+def test_what_a_mixture_loses_between_equal_rows():
+    """The mean over its Gaussians is what the kernel itself changes by over the rounding of a squared distance."""
+    expansion = expand(kernels.Matern(nu=0.5), X[:5], np.ones((5, 1)), cancels=True)
+    off = np.finfo(float).eps * (X[:5] ** 2).sum(axis=1).max()
+    assert 0.5 < expansion.lost(np.finfo(float).eps) / np.sqrt(off) < 2.0
+    narrow = expand(kernels.RBF(1e-9), X[:5], np.ones((5, 1)), cancels=True)
+    assert narrow.lost(np.finfo(float).eps) == 1.0
+    assert expand(kernels.RBF(1e-9), X[:5], np.ones((5, 1))).lost(np.finfo(float).eps) == 0.0
 
 
 REFUSED = {

@@ -17,6 +17,7 @@ from exactshap.kernels._dot_product import Linear, Polynomial
 from exactshap.kernels._radial import Matern, RationalQuadratic
 from exactshap.kernels._radial import Radial as Radial
 from exactshap.kernels._sklearn import from_pairwise, from_sklearn
+from exactshap.kernels._sklearn import takes_differences as takes_differences
 
 __all__ = [
     "RBF",

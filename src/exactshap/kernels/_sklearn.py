@@ -157,10 +157,10 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
     >>> from_pairwise("rbf", 2, gamma=0.5)
     RBF(bandwidth=1.0)
     """
-    if hasattr(name, "k1") or type(name).__module__.startswith("sklearn.gaussian_process"):
-        return from_sklearn(name, n_features)
     if isinstance(name, Kernel):
         return name
+    if takes_differences(name):
+        return from_sklearn(name, n_features)
     if callable(name):
         name = _BY_FUNCTION.get(getattr(name, "__name__", ""), name)
         # scikit-learn's function has another default than the same kernel by name
@@ -189,6 +189,12 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
             ROUTE,
         )
     )
+
+
+def takes_differences(kernel: Foreign) -> bool:
+    """Say whether a kernel takes distances as differences; ``rbf_kernel`` takes |x|^2 + |y|^2 - 2 x.y, whose digits cancel."""
+    of_processes = hasattr(kernel, "k1") or type(kernel).__module__.startswith("sklearn.gaussian_process")
+    return isinstance(kernel, Kernel) or of_processes
 
 
 def _whole(degree: float) -> int:

@@ -125,7 +125,7 @@ class KernelReader(Reader):
                 )
             )
 
-        off = self.traits.rounding.precision * self.expansion.lost
+        off = self.expansion.lost(self.traits.rounding.precision)
         if off >= LOST:
             raise UnsupportedStructureError(
                 message(

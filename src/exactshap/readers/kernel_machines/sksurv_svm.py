@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.kernels import from_pairwise
+from exactshap.kernels import from_pairwise, takes_differences
 from exactshap.readers import OwnCall, Reader, Request, fitted_names, require_fitted, select_outputs
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
@@ -28,7 +28,7 @@ def read(model: Model, request: Request) -> Reader:
     return KernelReader(
         model,
         request,
-        expand(kernel, points, sign * np.ravel(model.coef_)[:, None], intercept, cancels=True),
+        expand(kernel, points, sign * np.ravel(model.coef_)[:, None], intercept, cancels=not takes_differences(model.kernel)),
         functools.partial(call.of_table, model),
         own_call=call,
         feature_names=fitted_names(model),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -94,18 +95,24 @@ class Expansion:
         """Return the least magnitude that rounding is relative to: that of all parts and of the intercept."""
         return float(sum(part.magnitude for part in self.parts) + np.abs(self.intercept).max(initial=0.0))
 
-    @cached_property
-    def lost(self) -> float:
-        """Return the largest squared norm of a point. Between equal rows the exponent is off by eps times it."""
+    def lost(self, precision: float) -> float:
+        """Return what a kernel between equal rows is off by, at most, in units of the kernel.
+
+        Their squared distance is rounding of the squared norms, so that a Gaussian is off by 1 - exp(-eps |x|^2); of a mixture of
+        Gaussians, the largest of which see any distance, by the mean of that.
+        """
         if not self.cancels:
             return 0.0
-        gaussians = [(part.component.squared, part.points) for part in self.parts]
-        norms = [
-            (rate[:, None] * points**2).sum(axis=0).max(initial=0.0)
-            for rate, points in gaussians
-            if rate is not None and points is not None
-        ]
-        return float(max(norms, default=0.0))
+        lost, magnitudes = defaultdict[int, float](float), defaultdict[int, float](float)
+        for part in self.parts:
+            rate = part.component.squared
+            if rate is None or part.points is None:
+                continue
+            kernel = id(part.points) if part.component.relative_error > 0.0 else id(part)
+            norm = float((rate[:, None] * part.points**2).sum(axis=0).max(initial=0.0))
+            lost[kernel] += part.magnitude * min(precision * norm, 1.0)
+            magnitudes[kernel] += part.magnitude
+        return max((lost[kernel] / size for kernel, size in magnitudes.items() if size > 0.0), default=0.0)
 
     @cached_property
     def is_mixture(self) -> bool:
