@@ -276,33 +276,25 @@ def test_where_nothing_changes(monkeypatch, d, calls, settings):
     solve(game, settings.pop("index", "shapley"), budget=calls, random_state=0, relevance_rows=None, **settings)
 
 
-def test_players_that_few_rows_made_invisible_are_seen_again(monkeypatch):
-    """The last of many searches starts where every player can be seen, those before and searches of few rows where they may."""
-    d, starts, promised = 5, [], []
-    dead = np.full(d + 1, -11.0)
+def test_what_few_rows_gave_is_where_the_search_of_all_rows_starts(monkeypatch):
+    """Searches of more and more rows hand on; given the result of fewer rows, there is but the search of all."""
+    d, starts, ends = 5, [], iter(range(99))
 
-    def search(posterior, start, bounds, max_steps, enough):
-        starts.append(start.copy())
-        promised.append(enough)
-        return dead.copy()
+    def search(posterior, start, bounds, max_steps):
+        starts.append((len(posterior.points), start.copy()))
+        return np.full(d + 1, -float(next(ends)))
 
     monkeypatch.setattr(_relevance, "search", search)
     points = 2.0 * (np.random.default_rng(5).random((800, d)) < 0.5) - 1
-    halves = {n_rows: [Half.of(points[:n_rows, :1], -points[:n_rows, :1], -1)] for n_rows in (800, 799)}
-    for n_rows, half in halves.items():
-        _relevance.find_relevances(points[:n_rows], half, 25)
-    n_levels = len(starts) // 2
-    assert all(np.array_equal(start, dead) for start in [*starts[1 : n_levels - 1], *starts[n_levels + 1 :]])
-    np.testing.assert_allclose(starts[n_levels - 1], np.append(np.full(d, np.log(0.1 / d)), dead[-1]), rtol=roundings(4))
-    for n_rows, cold in (
-        (800, n_levels - 1),
-        (799, 2 * n_levels - 1),
-    ):  # from what fewer rows gave there is but the last of the searches
-        searched = len(starts)
-        _relevance.find_relevances(points[:n_rows], halves[n_rows], 25, dead)
-        assert len(starts) == searched + 1
-        np.testing.assert_array_equal(starts[-1], starts[:searched][cold])
-        assert promised[-1] == _relevance.AGAIN
+    halves = [Half.of(points[:, :1], -points[:, :1], -1)]
+    _relevance.find_relevances(points, halves, 25)
+    assert [n_rows for n_rows, _ in starts] == _relevance._sizes(800)
+    for before, (_, start) in enumerate(starts[1:]):
+        np.testing.assert_array_equal(start, -float(before))
+    starts.clear()
+    _relevance.find_relevances(points, halves, 25, np.full(d + 1, 2.5))
+    assert [n_rows for n_rows, _ in starts] == [800]
+    np.testing.assert_array_equal(starts[0][1], 2.5)
 
 
 def test_each_fit_goes_on_from_the_relevances_that_placed_the_last_calls(monkeypatch):

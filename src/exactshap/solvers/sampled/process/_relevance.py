@@ -15,16 +15,8 @@ WHITE = (-18.0, 2.0)  # bounds of log tau
 COARSE_ROWS = 80
 # Rows of each search over those of the one before
 GROWTH = 1.7
-# nats of the posterior that a step must promise to be evaluated: in the only search, in the first of several, in those that follow,
-ONLY, FIRST, BETWEEN = 0.5, 4.0, 12.0
-# and in the last one, at the number of rows where it is most
-LAST, DEAREST = 30.0, 350
-# Nats, likewise, in the search that continues from the result of fewer rows
-AGAIN = 5.0
-MOST_EXACT = 1000  # rows from which on they stay
-# Rows from which on the last search starts with no player invisible: theta is at least ``REVIVED`` / d
-REVIVED_ROWS = 800
-REVIVED = 0.1  # over d
+# Nats of the posterior that a step must promise to be evaluated
+ENOUGH = 4.0
 # tau at the start of searches that are given one relevance for all players
 LEVEL_WHITE = 1.5e-3
 LONGEST = 2.0  # of a step, in any coordinate
@@ -41,45 +33,25 @@ Function = Callable[[np.ndarray], tuple[float, Slopes]]
 def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int, start: np.ndarray | None = None) -> np.ndarray:
     """Return log theta (d,) and log tau, the posterior's maximum.
 
-    From coarse to fine: few rows start from the main effects (from one relevance for all players, if they are all), more rows from the
-    relevances that some of them give, which makes the search on all rows short. A player that few rows made invisible would stay
-    so, as its slope in log theta vanishes with theta: searches of many rows restart from visible relevances.
-    ``start`` is the result of fewer rows, from which all rows continue.
+    From coarse to fine: few rows start from the main effects (from equal relevances, if they are all), more rows from the
+    relevances that some of them give, which makes the search on all rows short. ``start`` is the result of fewer rows, from which all rows
+    continue.
     """
     bounds = np.array([RELEVANCE] * points.shape[1] + [WHITE]).T
     sizes = _sizes(len(points)) if start is None else [len(points)]
-    chosen = [evenly_spaced(len(points), size) for size in sizes]  # the full coalition is always among them
-    promised = [_enough(level, sizes) for level in range(len(sizes))] if start is None else [AGAIN]
-    posteriors = [Posterior.of(points, halves, rows) for rows in chosen]
+    # The full coalition is always among them
+    posteriors = [Posterior.of(points, halves, evenly_spaced(len(points), size)) for size in sizes]
     if start is None:
-        start = _by_main_effects(posteriors[0]) if len(sizes) > 1 else _shared(posteriors[0])
+        start = _by_main_effects(posteriors[0]) if len(sizes) > 1 else posteriors[0].typical
     here = start.copy()
-    for level, (posterior, enough) in enumerate(zip(posteriors, promised, strict=True)):
-        if level == len(sizes) - 1 and len(points) >= REVIVED_ROWS:
-            here[:-1] = np.maximum(here[:-1], np.log(REVIVED / points.shape[1]))
-        here = search(posterior, here, bounds, max_iterations, enough)
+    for posterior in posteriors:
+        here = search(posterior, here, bounds, max_iterations)
     return here
 
 
 def level_start(n_players: int, total: float) -> np.ndarray:
     """Return the start of a search for a given sum of relevances: the same theta for all players."""
     return np.log(np.append(np.full(n_players, total / n_players), LEVEL_WHITE))
-
-
-def _enough(level: int, sizes: list[int]) -> float:
-    """Return the nats of the posterior that a step must promise to be evaluated."""
-    if level == 0:
-        return FIRST if len(sizes) > 1 else ONLY
-    return BETWEEN if level < len(sizes) - 1 else _enough_at_last(sizes[-1])
-
-
-def _enough_at_last(n_rows: int) -> float:
-    """Return those nats in the last of several searches, in proportion to its cost, the cube of the rows.
-
-    Beyond 350 rows, where an early stop would affect the errors (by a factor of two at 600), they fall as fast.
-    """
-    size = min(n_rows, MOST_EXACT)
-    return LAST * min(size / DEAREST, DEAREST / size) ** 3
 
 
 def _sizes(n_rows: int) -> list[int]:
@@ -97,30 +69,13 @@ def _by_main_effects(posterior: Posterior) -> np.ndarray:
     return posterior.typical + np.append(logs - logs.mean(), 0.0)
 
 
-def _shared(posterior: Posterior) -> np.ndarray:
-    """Return the maximum with one relevance for all players."""
-    spread = np.zeros((len(posterior.typical), 2))  # from (level, white) to all logs
-    spread[:-1, 0] = spread[-1, 1] = 1.0
-
-    def function(logs: np.ndarray) -> tuple[float, Slopes]:
-        value, slopes = posterior(spread @ logs)
-
-        def few_slopes() -> tuple[np.ndarray, np.ndarray]:
-            gradient, curvature = slopes()
-            return gradient @ spread, spread.T @ curvature @ spread
-
-        return value, few_slopes
-
-    return spread @ search(function, posterior.typical[-2:], np.array([RELEVANCE, WHITE]).T, 15, ONLY)
-
-
 def evenly_spaced(n_rows: int, wanted: int) -> np.ndarray:
     """Return at most ``wanted`` of the rows 0..n_rows - 1, the first and the last among them."""
     n = min(n_rows, wanted)
     return np.rint(np.arange(n) * ((n_rows - 1) / max(n - 1, 1))).astype(int)
 
 
-def search(function: Function, start: np.ndarray, bounds: np.ndarray, max_steps: int, enough: float) -> np.ndarray:
+def search(function: Function, start: np.ndarray, bounds: np.ndarray, max_steps: int, enough: float = ENOUGH) -> np.ndarray:
     """Minimise ``function(x) -> (value, slopes)`` within ``bounds`` (2, n); return the point (n,).
 
     ``slopes() -> (gradient, curvature)``, (n,) and (n, n), is called at accepted points only, before the next is tried. Newton steps
