@@ -38,7 +38,6 @@ from exactshap.solvers.sampled.process._evidence import (
 from exactshap.solvers.sampled.process._hypercube import HEAVY_TAILS
 from exactshap.solvers.sampled.process._relevance import (
     ENOUGH,
-    _by_main_effects,
     _sizes,
     evenly_spaced,
     find_relevances,
@@ -210,17 +209,6 @@ def test_searches_of_ever_more_rows_end_where_one_long_search_ends():
 
     long = minimize(function, found + 0.5, jac=True, method="L-BFGS-B", options={"maxiter": 500})
     assert posterior(found)[0] - long.fun <= ENOUGH / 2  # the last step, not evaluated, gains most of its promise
-
-
-def test_searches_start_where_the_main_effects_point():
-    """Shares of squared regression coefficients, one at a time, with a unit of noise; their geometric mean stays."""
-    posterior = some_posterior((-1, 1))
-    found, target = _by_main_effects(posterior), posterior.halves[0].target
-    squares = [np.mean([(posterior.points[:, j] @ target[:, k] / 12) ** 2 for k in (0, 1)]) + 1 / 12 for j in range(5)]
-    ratios = np.exp(found[:-1] - found[0])
-    np.testing.assert_allclose(ratios, np.array(squares) / squares[0], rtol=roundings(5_000))
-    assert found[:-1].mean() == pytest.approx(np.log(0.1))
-    assert found[-1] == posterior.typical[-1]
 
 
 def test_searches_go_from_few_rows_to_all():

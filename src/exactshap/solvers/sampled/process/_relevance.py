@@ -33,17 +33,14 @@ Function = Callable[[np.ndarray], tuple[float, Slopes]]
 def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int, start: np.ndarray | None = None) -> np.ndarray:
     """Return log theta (d,) and log tau, the posterior's maximum.
 
-    From coarse to fine: few rows start from the main effects (from equal relevances, if they are all), more rows from the
-    relevances that some of them give, which makes the search on all rows short. ``start`` is the result of fewer rows, from which all rows
-    continue.
+    From coarse to fine: few rows start from equal relevances, more rows from those that some of them give, which makes the search on all
+    rows short. ``start`` is the result of fewer rows, from which all rows continue.
     """
     bounds = np.array([RELEVANCE] * points.shape[1] + [WHITE]).T
     sizes = _sizes(len(points)) if start is None else [len(points)]
     # The full coalition is always among them
     posteriors = [Posterior.of(points, halves, evenly_spaced(len(points), size)) for size in sizes]
-    if start is None:
-        start = _by_main_effects(posteriors[0]) if len(sizes) > 1 else posteriors[0].typical
-    here = start.copy()
+    here = posteriors[0].typical if start is None else start
     for posterior in posteriors:
         here = search(posterior, here, bounds, max_iterations)
     return here
@@ -60,13 +57,6 @@ def _sizes(n_rows: int) -> list[int]:
     while sizes[0] > 1.5 * COARSE_ROWS:
         sizes.insert(0, max(COARSE_ROWS, round(sizes[0] / GROWTH)))
     return sizes
-
-
-def _by_main_effects(posterior: Posterior) -> np.ndarray:
-    r"""Return relevances in proportion to the squares of the main effects :math:`\beta_j = x_j^\top y / m`, which have them as prior variances."""
-    points, target = posterior.points, posterior.halves[0].target
-    logs = np.log(((points.T @ target / len(points)) ** 2).mean(axis=1) + 1.0 / len(points))
-    return posterior.typical + np.append(logs - logs.mean(), 0.0)
 
 
 def evenly_spaced(n_rows: int, wanted: int) -> np.ndarray:
