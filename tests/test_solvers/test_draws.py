@@ -7,7 +7,7 @@ import pytest
 
 from exactshap.games import AdditiveGame, OracleGame, ProductGame
 from exactshap.solvers import solve
-from exactshap.solvers.sampled._sampling import Draws, _first_places
+from exactshap.solvers.sampled._sampling import Draws, _first_places, _named
 from tolerances import VARIANCE_RATIO, assert_regression_close, chance, roundings
 
 
@@ -64,7 +64,7 @@ def test_means_are_unbiased_and_those_that_end_with_the_last_call_are_not():
         sizes = draws.masks.sum(axis=1)
         terms = (np.minimum(sizes, d - sizes)[:, None] == [1, 2]) / (2.0 * draws.probability[sizes])[:, None]
         right[seed], variance[seed] = terms.mean(axis=0), terms.var(axis=0, ddof=1) / len(terms)
-        wrong[seed] = terms[: _first_places(draws.masks)[-1] + 1].mean(axis=0)
+        wrong[seed] = terms[: _first_places(_named(draws.masks))[-1] + 1].mean(axis=0)
     z_right, z_wrong = ((found.mean(axis=0) - exact) / found.std(axis=0) * np.sqrt(n_seeds) for found in (right, wrong))
     assert np.abs(z_right).max() < 4.0
     assert np.abs(z_wrong).max() > 6.0

@@ -15,7 +15,7 @@ share w of what is beyond it is what the process is wrong about:
 .. math:: \lambda = \max\Bigl\{1 - \frac{\sum_j V_j}{\sum_j c_j^2},\; 0\Bigr\}, \qquad
           w = \max\Bigl\{1 - \frac{\min\{\sum_j C_j,\, \sum_j V_j\}}{\sum_j c_j^2},\; h\Bigr\}, \qquad h = \min\{8 d / n, 1\}.
 
-h stands for the d relevances that were fitted to the n pairs. The values and the squares of their errors are
+h stands for the d relevances that were fitted to the n pairs (of several outputs: to :attr:`CubeProcess.n_answers`). The values and the squares of their errors are
 
 .. math:: \phi_j(m) + \lambda c_j, \qquad (1 - w)\, \sigma_j^2 + w V_j.
 

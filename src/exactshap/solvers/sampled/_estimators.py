@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 
-from exactshap.errors import InputError, message
+from exactshap.errors import ExplanationWarning, InputError, message
 from exactshap.solvers.core import Part, set_sizes, sets_by_size
 from exactshap.solvers.sampled._correction import corrected, corrected_by_others
 from exactshap.solvers.sampled._frontier import (
@@ -182,10 +183,6 @@ def _screened(problem: RegressionProblem) -> tuple[PolynomialFit, str]:
 
 def _warn_unknown(fit: PolynomialFit) -> None:
     """Warn that the errors of a polynomial are infinite."""
-    import warnings
-
-    from exactshap.errors import ExplanationWarning
-
     text = (
         message(
             "The sampled coalitions do not determine the polynomial",

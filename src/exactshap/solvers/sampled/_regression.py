@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,15 @@ import numpy as np
 
 from exactshap._runtime.checks import check_tolerance, checked_generator
 from exactshap._runtime.process_settings import single_threaded_blas
-from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.errors import (
+    BudgetError,
+    ExplanationWarning,
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    did_you_mean,
+    message,
+)
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, Solution, checked_calls, player_sets, positive
@@ -185,10 +194,6 @@ def _within_reach(limit: int, estimator: str, budget: int | None) -> int:
     if limit <= most or estimator not in ("auto", "process"):
         return limit
     if budget is not None:
-        import warnings
-
-        from exactshap.errors import ExplanationWarning
-
         text = message(
             f"estimator={estimator!r} calls at most {most} coalitions",
             f"Got budget={budget}",
@@ -216,10 +221,6 @@ def _until(problem: RegressionProblem, limit: int, tol: float | None) -> Part:
 
 
 def _warn_tolerance(reached: float, tol: float, limit: int) -> None:
-    import warnings
-
-    from exactshap.errors import ExplanationWarning
-
     text = message(
         f"The tolerance was not reached within {limit} calls",
         f"Largest standard error {reached:.3g}, tol={tol:.3g}",
@@ -244,10 +245,6 @@ def _are_alike(problem: RegressionProblem) -> bool:
     answers = problem.calls.table()
     if len(answers) == 2**problem.n_players or np.any(answers != answers[0]):
         return False
-    import warnings
-
-    from exactshap.errors import ExplanationWarning
-
     text = message(
         "All sampled coalitions had the same answer, so that values and standard errors are 0",
         f"Got {len(answers)} calls of {problem.n_players} players",

@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import keys_of
 from exactshap.solvers.sampled._frontier import additive_frontier, unanimity_columns
 
-# Bits of the largest C(d, s) of 1020 players; (d - 1) C(d - 2, s - 1) needs the rest of a float's 1024
+# Bits of the largest C(d, s) of 1020 players, whose products with weights are floats
 MOST_BITS = 1015
 KEPT_BITS = 1000  # of larger ones
 # Numbers of sizes times nodes in memory at a time
@@ -38,14 +37,12 @@ def _exact_counts(n_players: int) -> list[int]:
 
 
 @functools.lru_cache(maxsize=16)
-def _sizes(n_players: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return scaled numbers of coalitions (d + 1,), their exponents (d + 1,) and the scaled Shapley kernel (d - 1,)."""
+def _sizes(n_players: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return scaled numbers of coalitions (d + 1,) and their exponents (d + 1,)."""
     exact = _exact_counts(n_players)
     exponents = [count.bit_length() - KEPT_BITS if count.bit_length() > MOST_BITS else 0 for count in exact]
     counts = [float(count >> e) for count, e in zip(exact, exponents, strict=True)]
-    among = _exact_counts(n_players - 2) if n_players > 1 else []
-    kernel = [1.0 / ((n_players - 1) * float(count >> e)) for count, e in zip(among, exponents[1:-1], strict=True)]
-    result = np.array(counts), np.array(exponents), np.array(kernel)
+    result = np.array(counts), np.array(exponents)
     for array in result:
         array.setflags(write=False)
     return result
@@ -64,9 +61,10 @@ def size_exponents(n_players: int) -> np.ndarray:
 def kernel_weights(n_players: int) -> np.ndarray:
     r"""Return the Shapley kernel of one coalition of each size 1..d-1, of shape (d - 1,), up to a constant and scaled.
 
-    .. math:: \mu(s) = \frac{2^{e_s}}{(d - 1)\, C(d - 2, s - 1)}
+    .. math:: \mu(s) = \frac{2^{e_s}}{(d - 1)\, C(d - 2, s - 1)} = \frac{d}{s\, (d - s)} \frac{2^{e_s}}{C(d, s)}
     """
-    return _sizes(n_players)[2]
+    s = np.arange(1, n_players)
+    return np.asarray(n_players / (s * (n_players - s)) / size_counts(n_players)[1:-1])
 
 
 def scaled_weights(semivalue: Semivalue, n_players: int, size: int, order: int) -> np.ndarray:
@@ -175,12 +173,9 @@ def _of_size(n_players: int, size: int, count: int, rng: np.random.Generator, *,
         block = _uniform(n_players, np.full(2 * (count - len(distinct)), size), rng)
         if halved:
             # The half of each pair with player 0: coalitions without it become their complements
-            block ^= ~block[:, :1]
+            block = _named(block)
         distinct = np.concatenate([distinct, block])
-        last_first = np.arange(len(distinct))[::-1]
-        # A dict keeps the last of equal keys: in reverse order, the first draw
-        first = dict(zip(keys_of(distinct[last_first]), last_first.tolist(), strict=True))  # of those that are equal
-        distinct = distinct[sorted(first.values())[:count]]
+        distinct = distinct[_first_places(distinct)[:count]]
     return distinct
 
 
@@ -308,13 +303,13 @@ class Draws:
         self.is_drawn = ~np.isin(np.arange(self.n_players + 1), [*sizes, *(self.n_players - sizes)])
         self.stream = self.stream[self.is_drawn[self.stream.sum(axis=1)]]
         self.n_certain = 0 if self.complete else n_pairs - len(self.listed)
-        first = _first_places(self.stream)
+        first = _first_places(_named(self.stream))
         while not self.complete and len(first) <= self.n_certain:
             # Growing blocks, as ever fewer of the next draws are new
             n_more = max(self.n_certain - len(first), len(self.stream) // 4, DRAWS_AT_ONCE)
             more = draw_independent(self.n_players, n_more, rng, self.is_drawn[1:-1])[0]
             self.stream = np.concatenate([self.stream, more])
-            first = _first_places(self.stream)
+            first = _first_places(_named(self.stream))
         # Up to the draw that brings one pair too many, and without it
         self.masks = self.stream[: 0 if self.complete else first[self.n_certain]]
 
@@ -326,6 +321,11 @@ def _pairs_of(n_players: int, size: int) -> np.ndarray:
 
 
 def _first_places(masks: np.ndarray) -> np.ndarray:
-    """Return the first position of each pair, ascending."""
-    names = np.packbits(masks ^ ~masks[:, :1], axis=1)  # a pair by its half that holds player 0
+    """Return the first position of each coalition, ascending."""
+    names = np.packbits(masks, axis=1)
     return np.sort(np.unique(names.view(np.dtype((np.void, names.shape[1]))), return_index=True)[1])
+
+
+def _named(masks: np.ndarray) -> np.ndarray:
+    """Return each pair by its half that holds player 0."""
+    return masks ^ ~masks[:, :1]

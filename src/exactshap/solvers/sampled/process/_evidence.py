@@ -42,8 +42,8 @@ def covariance(points: np.ndarray, others: np.ndarray, theta: np.ndarray, sign: 
         scale = share * np.exp(-0.5 * spread)
         fill_sums(scale, sign * scale, constant, np.exp(matrix, out=matrix))
         return matrix
-    mirrored = sign * share * np.exp(-matrix - 0.5 * spread)
-    return np.asarray(share * np.exp(matrix - 0.5 * spread) + mirrored + constant)
+    same, mirrored = _of_long_spread(matrix, spread, share, sign)
+    return np.asarray(same + mirrored + constant)
 
 
 def covariance_and_slopes(
@@ -60,13 +60,15 @@ def covariance_and_slopes(
         scale = share * np.exp(-0.5 * spread)
         fill_covariance(scale, sign * scale, constant, diagonal, np.exp(matrix, out=matrix), difference)
     else:
-        mirrored = sign * share * np.exp(-matrix - 0.5 * spread)
-        matrix[:] = share * np.exp(matrix - 0.5 * spread)
-        np.subtract(matrix, mirrored, out=difference)
-        matrix += mirrored
-        matrix += constant
-        np.fill_diagonal(matrix, matrix.diagonal() + diagonal)
+        same, mirrored = _of_long_spread(matrix, spread, share, sign)
+        difference[:] = same - mirrored
+        matrix[:] = same + mirrored + constant + diagonal * np.eye(len(points))
     return matrix, difference
+
+
+def _of_long_spread(matrix: np.ndarray, spread: float, share: float, sign: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return K_s and K_m, by an exponential each, where one over the other is no float."""
+    return share * np.exp(matrix - 0.5 * spread), sign * share * np.exp(-matrix - 0.5 * spread)
 
 
 def _half_of_covariance(points: np.ndarray, theta: np.ndarray, sign: int, white: float) -> np.ndarray:
