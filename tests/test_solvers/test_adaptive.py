@@ -278,9 +278,10 @@ def test_where_nothing_changes(monkeypatch, d, calls, settings):
 
 def test_what_few_rows_gave_is_where_the_search_of_all_rows_starts(monkeypatch):
     """Searches of more and more rows hand on; given the result of fewer rows, there is but the search of all."""
-    d, starts, ends = 5, [], iter(range(99))
+    d, starts, promised, ends = 5, [], [], iter(range(99))
 
-    def search(posterior, start, bounds, max_steps):
+    def search(posterior, start, bounds, max_steps, enough):
+        promised.append(enough)
         starts.append((len(posterior.points), start.copy()))
         return np.full(d + 1, -float(next(ends)))
 
@@ -295,6 +296,10 @@ def test_what_few_rows_gave_is_where_the_search_of_all_rows_starts(monkeypatch):
     _relevance.find_relevances(points, halves, 25, np.full(d + 1, 2.5))
     assert [n_rows for n_rows, _ in starts] == [800]
     np.testing.assert_array_equal(starts[0][1], 2.5)
+    assert set(promised) == {_relevance.ENOUGH}
+    few = Half.of(points[:120, :1], -points[:120, :1], -1)
+    _relevance.find_relevances(points[:120], [few], 25)
+    assert promised[-1] == _relevance.ENOUGH_OF_FEW
 
 
 def test_each_fit_goes_on_from_the_relevances_that_placed_the_last_calls(monkeypatch):

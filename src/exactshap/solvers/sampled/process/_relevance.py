@@ -15,8 +15,8 @@ WHITE = (-18.0, 2.0)  # bounds of log tau
 COARSE_ROWS = 80
 # Rows of each search over those of the one before
 GROWTH = 1.7
-# Nats of the posterior that a step must promise to be evaluated
-ENOUGH = 4.0
+# Nats of the posterior that a step must promise to be evaluated: in one of several searches, and in the only one, of few rows
+ENOUGH, ENOUGH_OF_FEW = 4.0, 0.5
 # tau at the start of searches that are given one relevance for all players
 LEVEL_WHITE = 1.5e-3
 LONGEST = 2.0  # of a step, in any coordinate
@@ -40,9 +40,10 @@ def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int,
     sizes = _sizes(len(points)) if start is None else [len(points)]
     # The full coalition is always among them
     posteriors = [Posterior.of(points, halves, evenly_spaced(len(points), size)) for size in sizes]
+    enough = ENOUGH_OF_FEW if start is None and len(sizes) == 1 else ENOUGH
     here = posteriors[0].typical if start is None else start
     for posterior in posteriors:
-        here = search(posterior, here, bounds, max_iterations)
+        here = search(posterior, here, bounds, max_iterations, enough)
     return here
 
 
@@ -65,7 +66,7 @@ def evenly_spaced(n_rows: int, wanted: int) -> np.ndarray:
     return np.rint(np.arange(n) * ((n_rows - 1) / max(n - 1, 1))).astype(int)
 
 
-def search(function: Function, start: np.ndarray, bounds: np.ndarray, max_steps: int, enough: float = ENOUGH) -> np.ndarray:
+def search(function: Function, start: np.ndarray, bounds: np.ndarray, max_steps: int, enough: float) -> np.ndarray:
     """Minimise ``function(x) -> (value, slopes)`` within ``bounds`` (2, n); return the point (n,).
 
     ``slopes() -> (gradient, curvature)``, (n,) and (n, n), is called at accepted points only, before the next is tried. Newton steps
