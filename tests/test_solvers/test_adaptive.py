@@ -299,7 +299,7 @@ def test_what_few_rows_gave_is_where_the_search_of_all_rows_starts(monkeypatch):
     assert set(promised) == {_relevance.ENOUGH}
     few = Half.of(points[:120, :1], -points[:120, :1], -1)
     _relevance.find_relevances(points[:120], [few], 25)
-    assert promised[-1] == _relevance.ENOUGH_OF_FEW
+    assert promised[-1] == _relevance.ENOUGH_ALONE
 
 
 def test_each_fit_goes_on_from_the_relevances_that_placed_the_last_calls(monkeypatch):

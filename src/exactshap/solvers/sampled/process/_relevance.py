@@ -16,7 +16,7 @@ COARSE_ROWS = 80
 # Rows of each search over those of the one before
 GROWTH = 1.7
 # Nats of the posterior that a step must promise to be evaluated: in one of several searches, and in the only one, of few rows
-ENOUGH, ENOUGH_OF_FEW = 4.0, 0.5
+ENOUGH, ENOUGH_ALONE = 4.0, 0.5
 # tau at the start of searches that are given one relevance for all players
 LEVEL_WHITE = 1.5e-3
 LONGEST = 2.0  # of a step, in any coordinate
@@ -40,7 +40,7 @@ def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int,
     sizes = _sizes(len(points)) if start is None else [len(points)]
     # The full coalition is always among them
     posteriors = [Posterior.of(points, halves, evenly_spaced(len(points), size)) for size in sizes]
-    enough = ENOUGH_OF_FEW if start is None and len(sizes) == 1 else ENOUGH
+    enough = ENOUGH_ALONE if start is None and len(sizes) == 1 else ENOUGH
     here = posteriors[0].typical if start is None else start
     for posterior in posteriors:
         here = search(posterior, here, bounds, max_iterations, enough)
