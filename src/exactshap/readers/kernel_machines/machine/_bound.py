@@ -21,7 +21,7 @@ TILE_BYTES, TABLE_BYTES = (
     2**27,
 )  # of a tile of the background and of the tables of its sums: where memory_limit allows them
 # A sweep of a mixture takes as long as that many single Gaussians (benchmarks/bench_radial.py).
-SWEPT_GAUSSIANS = 30.0
+SWEPT_GAUSSIANS = 25.0
 
 
 @dataclass(frozen=True, eq=False)
