@@ -18,19 +18,19 @@ from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import (
     Bound,
+    BoundFunctions,
     Coalitions,
     FunctionTerm,
     FunctionTerms,
     Growth,
     Interpolant,
     Reference,
-    by_size,
     coalitions,
+    distinct,
     interpolate,
     weighted_mean,
 )
 from exactshap.readers.responses import Response, probability
-from exactshap.solvers.additive import Stack
 
 # An interpolant is built if its evaluations cost at most as much as explaining this many rows directly.
 PAID_ROWS = 64
@@ -171,9 +171,7 @@ class HomogeneousTerms:
 
 
 def _bind(term: SmoothTerm, reference: Reference, owner: Sequence[int]) -> _BoundSmooth:
-    """Keep the distinct background rows of a term, with their added weights."""
-    rows, index = np.unique(reference.rows[:, term.columns], axis=0, return_inverse=True)
-    merged = Reference(rows, np.bincount(index.reshape(-1), reference.weights, minlength=len(rows)))
+    merged = distinct(reference, term.columns)
     mean = weighted_mean(lambda values: term.direct(values)[:, None], merged, 1)
     return _BoundSmooth(term, coalitions(term.columns, owner), merged, float(mean[0]))
 
@@ -215,18 +213,9 @@ class _BoundSmooth:
 
 
 @dataclass(frozen=True, eq=False)
-class _BoundTerms:
+class _BoundTerms(BoundFunctions):
     terms: tuple[_BoundSmooth, ...]
-
-    @property
-    def row_calls(self) -> float:
-        return float(sum((len(term.own.inside) - 2) * len(term.reference.rows) + 1 for term in self.terms))
 
     def errors(self, rows: np.ndarray) -> np.ndarray:
         """Return a bound (n_rows,) on the error of a coalition's value."""
         return np.sum([term.errors(rows) for term in self.terms], axis=0)
-
-    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
-        for chosen in by_size(term.own.players for term in self.terms):
-            tables = [self.terms[l].table(rows) for l in chosen]
-            yield Stack(tuple(self.terms[l].own.players for l in chosen), np.stack(tables))

@@ -18,7 +18,6 @@ from exactshap.readers import (
     fitted_names,
     library_class,
     nameless,
-    replaced,
     require_fitted,
     select_outputs,
     sklearn_name,
@@ -68,12 +67,12 @@ def _product(steps: Sequence[Any], width: int) -> tuple[np.ndarray, np.ndarray]:
 
 def is_map(step: Model) -> bool:
     """Say whether a step is a linear map of its columns, such as principal components."""
-    return isinstance(step, MapsSideBySide) or (sklearn_name(step) in _MAPS and _is_own(step))
+    return isinstance(step, MapsSideBySide) or sklearn_name(step) in _MAPS
 
 
 def is_affine(step: Model) -> bool:
     """Say whether a step is a linear map or scales each column."""
-    return is_map(step) or (sklearn_name(step) in _SCALERS and _is_own(step) and not getattr(step, "clip", False))
+    return is_map(step) or (sklearn_name(step) in _SCALERS and not getattr(step, "clip", False))
 
 
 def is_projection(steps: Sequence[Any]) -> bool:
@@ -81,13 +80,9 @@ def is_projection(steps: Sequence[Any]) -> bool:
     if len(steps) < 2 or not is_map(steps[0]) or not all(map(is_affine, steps[1:-1])):
         return False
     known = library_class(steps[-1], "sklearn")
-    return known is not None and f"{known.__module__}.{known.__qualname__}".startswith(_LINEAR) and _is_own(steps[-1])
-
-
-def _is_own(step: Model) -> bool:
-    """Say whether a step behaves as a class of scikit-learn."""
-    known = library_class(step, "sklearn")
-    return known is not None and not replaced(step, known)
+    return (
+        known is not None and f"{known.__module__}.{known.__qualname__}".startswith(_LINEAR) and sklearn_name(steps[-1]) != ""
+    )
 
 
 def read_projection(steps: Sequence[Any], request: Request, model: Model) -> Reader:

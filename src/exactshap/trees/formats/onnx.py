@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._graphs import Attributes, OnnxFile, TreeCore, refused
 from exactshap.errors import ModelFormatError, message
 from exactshap.trees.ensemble import MAX_CELLS, MAX_NODES, RawForest, TreeModel, build, largest_sum
-from exactshap.trees.formats._document import MAX_OUTPUTS, guarded
+from exactshap.trees.formats._document import MAX_OUTPUTS, guarded, names_of_outputs
 
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 _STRICT, _TURNED = (False, True, True, False), (False, False, True, True)
@@ -226,15 +226,11 @@ def _outputs(attributes: Attributes, nodes: _Nodes) -> tuple[_Leaves, tuple[str,
         raise ModelFormatError(message("post_transform is unknown", f"Got {post!r}"))
     if attributes.kind == "TreeEnsembleRegressor":
         n_outputs = attributes.integer("n_targets", 1)
-        return _added(attributes, nodes, "target", n_outputs), _target_names(n_outputs), post
+        return _added(attributes, nodes, "target", n_outputs), names_of_outputs(n_outputs, "target"), post
     labels = attributes.texts("classlabels_strings") or tuple(map(str, attributes.integers("classlabels_int64s")))
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise refused("A classifier has one label, or one twice", f"Got {labels!r:.80}")
     return _of_classes(attributes, nodes, labels, post)
-
-
-def _target_names(n_outputs: int) -> tuple[str, ...]:
-    return ("output",) if n_outputs == 1 else tuple(f"target {o}" for o in range(n_outputs))
 
 
 def _of_classes(
@@ -330,7 +326,7 @@ def _ensemble(attributes: Attributes) -> tuple[_Nodes, _Leaves, tuple[str, ...],
         false=np.where(is_leaf, -1, false + offset),
         missing_true=inner.missing_true[node] & ~is_leaf,
     )
-    return nodes, _Leaves(value, given), _target_names(n_outputs), _TRANSFORMS[place]
+    return nodes, _Leaves(value, given), names_of_outputs(n_outputs, "target"), _TRANSFORMS[place]
 
 
 def _inner_nodes(attributes: Attributes, n_leaves: int) -> _Nodes:

@@ -24,10 +24,12 @@ from exactshap.readers.additive.terms._blocks import weighted_mean as weighted_m
 if TYPE_CHECKING:
     from exactshap.readers.additive.terms._binned import BinnedTerms as BinnedTerms
     from exactshap.readers.additive.terms._binned import numeric_bins as numeric_bins
+    from exactshap.readers.additive.terms._functions import BoundFunctions as BoundFunctions
     from exactshap.readers.additive.terms._functions import FunctionTerm as FunctionTerm
     from exactshap.readers.additive.terms._functions import FunctionTerms as FunctionTerms
     from exactshap.readers.additive.terms._functions import ProductTerm as ProductTerm
     from exactshap.readers.additive.terms._functions import ProductTerms as ProductTerms
+    from exactshap.readers.additive.terms._functions import distinct as distinct
     from exactshap.readers.additive.terms._homogeneous import Growth as Growth
     from exactshap.readers.additive.terms._homogeneous import Interpolant as Interpolant
     from exactshap.readers.additive.terms._homogeneous import interpolate as interpolate
@@ -37,7 +39,7 @@ __getattr__ = on_first_use(
     __name__,
     {
         "_binned": "BinnedTerms numeric_bins",
-        "_functions": "FunctionTerm FunctionTerms ProductTerm ProductTerms",
+        "_functions": "BoundFunctions FunctionTerm FunctionTerms ProductTerm ProductTerms distinct",
         "_homogeneous": "Growth Interpolant interpolate",
         "_monomials": "MonomialTerms",
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -177,7 +177,7 @@ class FunctionTerms:
 
     def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
         assert reference is not None
-        return _BoundFunctions(tuple(_bind_function(term, reference, owner) for term in self.terms))
+        return BoundFunctions(tuple(_bind_function(term, reference, owner) for term in self.terms))
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,16 +222,32 @@ def _mean_over_background(term: FunctionTerm, values: np.ndarray, inside: np.nda
 
 
 def _bind_function(term: FunctionTerm, reference: Reference, owner: Sequence[int]) -> _BoundFunction:
-    """Keep the distinct background rows of a term, with their added weights."""
-    own = coalitions(term.columns, owner)
-    rows, index = np.unique(reference.rows[:, term.columns], axis=0, return_inverse=True)
-    merged = Reference(rows, np.bincount(index.reshape(-1), reference.weights, minlength=len(rows)))
-    return _BoundFunction(term, own, merged, hybrid_means(term, rows[:1], own.inside[:1], merged)[0, 0])
+    own, merged = coalitions(term.columns, owner), distinct(reference, term.columns)
+    return _BoundFunction(term, own, merged, hybrid_means(term, merged.rows[:1], own.inside[:1], merged)[0, 0])
+
+
+def distinct(reference: Reference, columns: tuple[int, ...]) -> Reference:
+    """Return the distinct background rows of some columns, with their added weights."""
+    rows, index = np.unique(reference.rows[:, columns], axis=0, return_inverse=True)
+    return Reference(rows, np.bincount(index.reshape(-1), reference.weights, minlength=len(rows)))
+
+
+class BoundFunction(Protocol):
+    """Give one term's coalition values, which need calls on hybrids."""
+
+    @property
+    def own(self) -> Coalitions: ...
+    @property
+    def reference(self) -> Reference: ...
+    def table(self, rows: np.ndarray) -> np.ndarray:
+        """Return all coalition values (n_rows, 2^k, n_outputs)."""
 
 
 @dataclass(frozen=True, eq=False)
-class _BoundFunctions:
-    terms: tuple[_BoundFunction, ...]
+class BoundFunctions:
+    """Hold terms that are evaluated on hybrids of the rows and the background."""
+
+    terms: tuple[BoundFunction, ...]
 
     @property
     def row_calls(self) -> float:
