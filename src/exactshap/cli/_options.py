@@ -170,27 +170,27 @@ def dropped(target: str | None, drop: list[str] | None) -> tuple[str, ...]:
 
 def read_groups(path: Path | None) -> dict[str, list[str]] | None:
     """Return the groups of a TOML file: a list of columns for each name."""
-    if path is None:
-        return None
-    groups = read_toml(path)
-    wrong = next((name for name, columns in groups.items() if not isinstance(columns, list)), None)
-    if wrong is not None:
-        raise InputError(message(f"Group {wrong!r} of {path} is not a list", do='Write it as blood = ["s1", "s2"]'))
-    return groups
+    return read_toml(path, list, "Group {} of {} is not a list", 'blood = ["s1", "s2"]')
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Return the content of a TOML file."""
+def read_toml(path: Path | None, kind: type, wrong: str, example: str) -> dict[str, Any] | None:
+    """Return the content of a TOML file, values of one kind; refuse others."""
     import tomllib
 
     from exactshap._runtime.files import read_bounded
 
+    if path is None:
+        return None
     try:
-        return tomllib.loads(read_bounded(path, _MAX_TOML).decode())
+        content = tomllib.loads(read_bounded(path, _MAX_TOML).decode())
     except ModelFormatError:  # too large, or no regular file
         raise
     except ValueError as error:  # of TOML and of text
         raise InputError(message(f"{path} cannot be read as TOML", f"{error}")) from None
+    for name, value in content.items():
+        if not isinstance(value, kind):
+            raise InputError(message(wrong.format(repr(name), path), do=f"Write it as {example}"))
+    return content
 
 
 def row_choice(text: str | None) -> slice | list[int] | str | None:

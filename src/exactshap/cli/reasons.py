@@ -58,13 +58,7 @@ def command(
 
 def read_codes(path: Path | None) -> dict[str, str] | None:
     """Return the codes of a TOML file: a text for each column."""
-    if path is None:
-        return None
-    codes = options.read_toml(path)
-    wrong = next((name for name, text in codes.items() if not isinstance(text, str)), None)
-    if wrong is not None:
-        raise InputError(message(f"The code of {wrong!r} in {path} is not text", do='Write it as income = "R01: income"'))
-    return codes
+    return options.read_toml(path, str, "The code of {} in {} is not text", 'income = "R01: income"')
 
 
 def file_digest(path: Path) -> str:
