@@ -473,6 +473,17 @@ def test_rows_that_are_estimated_together_share_what_matters(function, gained):
     np.testing.assert_array_equal(first.values, together.values[:12])
 
 
+@pytest.mark.parametrize("n_rows", [0, 1, 4])
+def test_a_last_block_of_one_row_and_no_row_are_answered_together_too(n_rows):
+    rng = np.random.default_rng(1)
+    background, rows = rng.normal(size=(5, 15)), rng.normal(size=(4, 15))
+    settings = {"method": "regression", "budget": 60, "rows_together": 3}
+    found = explain(lambda cells: np.tanh(cells).sum(axis=1), rows[:n_rows], background, **settings)
+    assert found.values.shape == (n_rows, 15)
+    assert (found.std_error is None) == (n_rows == 0)
+    np.testing.assert_allclose(found.residual, 0.0, atol=roundings(200))
+
+
 def test_rows_together_keep_interactions_groups_and_columns_that_do_not_differ():
     rows, background = MANY[:6].copy(), MANY[50:54].copy()
     rows[:, 7] = background[:, 7] = 0.5

@@ -209,7 +209,7 @@ class BlackBox(Reader):
             for key, value in self.options.items()
             if key not in ("deterministic", "exact_owner", "batch_size", "output_names", "rows_together")
         }
-        if self.options["rows_together"] is not None:
+        if self.options["rows_together"] is not None and X.n_rows:
             return self._solve_together(X, semivalue, order, settings)
 
         def solve_row(i: int) -> Solution:
@@ -238,11 +238,11 @@ class BlackBox(Reader):
 
         def of_row(i: int) -> Solution:
             outputs = slice(i * self.traits.n_outputs, (i + 1) * self.traits.n_outputs)
-            some = {
-                name: getattr(found.part, name)[..., outputs]
-                for name in ("values", "empty", "full", "std_error")
-                if getattr(found.part, name) is not None
-            }
+            some: dict[str, Any] = {}
+            for name, n_axes in (("values", 1), ("empty", 0), ("full", 0), ("std_error", 1)):
+                if (found_of := getattr(found.part, name)) is not None:
+                    # A game of one output has no axis for it
+                    some[name] = np.reshape(found_of, (*np.shape(found_of)[:n_axes], -1))[..., outputs]
             part = replace(found.part, method=f"{found.method}, {X.n_rows} rows together", **some)
             single, calls = self.traits.single_output, found.n_evaluations
             return part.finish(self.traits.n_players, semivalue, order, single_output=single, n_evaluations=calls).as_batch()
