@@ -178,13 +178,17 @@ def test_boosters_answer_as_their_estimators():
     )
 
 
-@pytest.mark.parametrize("missing", [False, True])
-def test_margins_of_hybrids_are_those_of_mixed_rows(missing):
-    """The reference implementation: mixed rows, routed one by one."""
+def three_classes(missing):
     table = X.to_numpy().copy()
     if missing:
         table[RNG.random(table.shape) < 0.2] = np.nan
-    trees = flatten(HistGradientBoostingClassifier(max_iter=5).fit(table, THREE))
+    return table, flatten(HistGradientBoostingClassifier(max_iter=5).fit(table, THREE))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_margins_of_hybrids_are_those_of_mixed_rows(missing):
+    """The reference implementation: mixed rows, routed one by one."""
+    table, trees = three_classes(missing)
     player = np.array([0, 1, 1, 0, 2], np.int32)
     output = np.array([0, 1, 2] * 5, np.int32)
     masks = RNG.random((300, 3)) < 0.5
@@ -202,10 +206,7 @@ def test_margins_of_hybrids_are_those_of_mixed_rows(missing):
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_margins_along_orders_are_those_of_each_coalition(missing):
-    table = X.to_numpy().copy()
-    if missing:
-        table[RNG.random(table.shape) < 0.2] = np.nan
-    trees = flatten(HistGradientBoostingClassifier(max_iter=5).fit(table, THREE))
+    table, trees = three_classes(missing)
     player, players = np.array([0, 1, 1, 0, 2], np.int32), [0, 1, 2]
     for outputs in (np.array([0, 1, 2] * 5, np.int32), np.full(15, -1, np.int32)):
         hybrids = Hybrids(trees, player[np.maximum(trees.feature, 0)], 3, table[:9], outputs)

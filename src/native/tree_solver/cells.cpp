@@ -103,7 +103,7 @@ Status fill_single_tables(Tables tables, TableRows rows, Measure measure, int64_
   auto values = context.empty<double>(most, n_cells);
   auto bit_of_node = context.zeros<int16_t>(tables.forest.value.size[0]);
   auto position = context.zeros<int64_t>(n_players);
-  auto table = context.empty<double>(most_cells(first_group, last_group, rows));
+  auto table = context.empty<double>(most_cells(first_group, last_group, rows.table_start));
   if (context.failed()) return Status::no_memory;
   const Scratch scratch{one.data, two.data, nullptr};
   for (int64_t g = first_group; g < last_group; g++) {

@@ -129,16 +129,11 @@ Status fill_linear_tables(Tables tables, TableRows rows, LinearTables linear, Le
   const int64_t first_leaf = groups.leaf_start[first_group], n_leaves = groups.leaf_start[last_group] - first_leaf;
   EXACTSHAP_REQUIRE(parts.offset.size[0] == n_leaves && patterns.start.size[0] == n_leaves + 1 && lie_within(parts.column, n_features));
   for (int64_t k = 0; k < parts.bit.size[0]; k++) EXACTSHAP_REQUIRE(parts.bit[k] != 0);
-  int64_t most_numbers = 0;
-  for (int64_t g = first_group; g < last_group; g++) {
-    const int64_t n_numbers = linear.table_start[g + 1] - linear.table_start[g];
-    most_numbers = n_numbers > most_numbers ? n_numbers : most_numbers;
-  }
   auto scratch = context.empty<double>(int64_t(5), int64_t(1) << most);
   auto every_code = context.empty<int64_t>(int64_t(1) << most_bits(groups));
   auto bit_of_node = context.zeros<int16_t>(tables.forest.value.size[0]);
   auto place_of_set = context.zeros<int64_t>(rows.offsets[order + 1]), place_of_column = context.zeros<int64_t>(n_features);
-  auto table = context.empty<double>(most_numbers);
+  auto table = context.empty<double>(most_cells(first_group, last_group, linear.table_start));
   if (context.failed()) return Status::no_memory;
   const Room room{scratch[0].data, scratch[1].data, scratch[2].data, scratch[3].data, scratch[4].data};
   for (int64_t g = first_group; g < last_group; g++) {

@@ -93,7 +93,7 @@ Status fill_tables(Tables tables, TableRows rows, In<double, 3> weights, int64_t
   auto passing = context.empty<double>(int64_t(1) << most), values = context.empty<double>(int64_t(1) << most);
   auto bit_of_node = context.zeros<int16_t>(tables.forest.value.size[0]);
   auto position = context.zeros<int64_t>(rows.offsets[order + 1] + 1);  // where each set's rows start in the group's table
-  auto table = context.empty<double>(most_cells(first_group, last_group, rows));
+  auto table = context.empty<double>(most_cells(first_group, last_group, rows.table_start));
   if (context.failed()) return Status::no_memory;
   for (int64_t g = first_group; g < last_group; g++) {
     const auto codes = every_code.slice(0, int64_t(1) << groups.n_bits[g]);

@@ -127,11 +127,11 @@ inline void fill_leaf_codes(int64_t g, int64_t l, const Groups& groups, const Le
   }
 }
 
-/// The most cells of a group.
-EXACTSHAP_INLINE int64_t most_cells(int64_t first_group, int64_t last_group, const TableRows& rows) {
+/// The most cells of a group whose tables begin at `start (n_groups + 1,)`.
+EXACTSHAP_INLINE int64_t most_cells(int64_t first_group, int64_t last_group, In<int64_t, 1> start) {
   int64_t most = 0;
   for (int64_t g = first_group; g < last_group; g++) {
-    const int64_t n_cells = rows.table_start[g + 1] - rows.table_start[g];
+    const int64_t n_cells = start[g + 1] - start[g];
     most = n_cells > most ? n_cells : most;
   }
   return most;

@@ -37,7 +37,9 @@ __all__ = [
     "outputs_of_trees",
     "products_above",
     "routes_of",
+    "runs_of",
     "small_groups",
+    "smallest_first",
     "sorted_leaves",
     "structure",
     "sum_by_tree",
@@ -212,6 +214,25 @@ def lay_rows(layout: TableLayout, n_players: int, order: int, n_outputs: int) ->
     if masks.size:
         np.bitwise_or.at(masks, (group, columns // 8), (1 << columns % 8).astype(np.uint8))
     return TableRows(column_start, columns, table_start, masks, binomials, offsets)
+
+
+def smallest_first(needed: np.ndarray, wanted: np.ndarray, limit: float) -> np.ndarray:
+    """Return which of the wanted ones fit into ``limit`` bytes, the smallest first."""
+    order = np.argsort(np.where(wanted, needed, np.inf), kind="stable")
+    fits = np.zeros(len(needed), bool)
+    fits[order] = np.cumsum(np.where(wanted, needed, 0.0)[order]) <= limit
+    return fits & wanted
+
+
+def runs_of(place: np.ndarray, size: float) -> list[tuple[int, int]]:
+    """Cut items, each at a place in bytes, into runs of about ``size`` bytes.
+
+    >>> runs_of(np.array([0.0, 3.0, 7.0, 12.0]), 6.0)
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    # An item belongs to one run as a whole
+    firsts = [0, *(np.flatnonzero(np.diff(place // size)) + 1).tolist()]
+    return list(zip(firsts, [*firsts[1:], len(place)], strict=True)) if len(place) else []
 
 
 def routes_of(trees: FlatTrees, groups: Groups) -> Routes:

@@ -43,7 +43,9 @@ from exactshap.solvers.trees._layout import (
     cut,
     lay_rows,
     routes_of,
+    runs_of,
     small_groups,
+    smallest_first,
     sorted_leaves,
     structure,
 )
@@ -267,11 +269,8 @@ class LinearEngine:
                 owner = np.repeat(np.arange(len(root)), np.diff(groups.leaf_start))
                 root = np.delete(root, owner[groups.leaf >= 0])
             tabled = TabledLeaves.of(self.trees, self.shape, root, given, self.n_players, order)
-            # The smallest tables first, so that the most leaves fit
-            needed = tabled.bytes_of_groups
-            by_size = np.argsort(needed, kind="stable")
-            fits = np.zeros(len(needed), bool)
-            fits[by_size] = np.cumsum(needed[by_size]) <= min(self.limit, TABLE_BYTES) / len(self.outputs)
+            limit = min(self.limit, TABLE_BYTES) / len(self.outputs)
+            fits = smallest_first(tabled.bytes_of_groups, np.ones(len(root), bool), limit)  # so that the most leaves fit
             if not fits.all():
                 tabled = TabledLeaves.of(self.trees, self.shape, root[fits], given, self.n_players, order)
             return tabled, given.take(np.flatnonzero(~np.isin(given.leaves.node, tabled.given.leaves.node)))
@@ -287,9 +286,7 @@ class LinearEngine:
             cells = np.zeros(int(table_start[-1]))
             # Whole groups go into a chunk of patterns: nobody reads these again
             needed = np.cumsum(tabled.given.pattern_bytes * tabled.given.bounds(len(self.weights)))
-            chunk = np.append(0.0, needed)[groups.leaf_start[:-1]] // CHUNK_BYTES
-            firsts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist()]
-            for first, last in zip(firsts, [*firsts[1:], len(tabled.root)], strict=True):
+            for first, last in runs_of(np.append(0.0, needed)[groups.leaf_start[:-1]], CHUNK_BYTES):
                 some = tabled.given.take(np.arange(groups.leaf_start[first], groups.leaf_start[last]))
                 part = cells[table_start[first] : table_start[last]]
                 fill_linear_tables(*tabled.packed, some.parts, self._patterns(some), weights, first, last, part)
@@ -347,16 +344,13 @@ class LinearEngine:
         self, given: FunctionLeaves, key: tuple[object, ...] | None
     ) -> Iterator[tuple[FunctionLeaves, Handle | Patterns]]:
         """Yield leaves with the background's patterns at them, kept under ``key`` if there is room."""
-        n_leaves = len(given.leaves.node)
-        if not n_leaves:
+        if not len(given.leaves.node):
             return
         if key is not None and self._kept_bytes(given):
             yield given, self.cache.get_or_make(key, lambda: Handle(self._patterns(given)), keep=2 * len(self.outputs))
             return
         # Whole leaves go into a chunk; the bound on a leaf's patterns stands in for their number, which only a pass would tell
-        chunk = np.cumsum(given.pattern_bytes * given.bounds(len(self.weights))) // CHUNK_BYTES
-        firsts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist()]
-        for first, last in zip(firsts, [*firsts[1:], n_leaves], strict=True):
+        for first, last in runs_of(np.cumsum(given.pattern_bytes * given.bounds(len(self.weights))), CHUNK_BYTES):
             some = given.take(np.arange(first, last))
             yield some, self._patterns(some)
 

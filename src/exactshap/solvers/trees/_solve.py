@@ -23,6 +23,7 @@ from exactshap.solvers.trees._layout import (
     lay_out,
     outputs_of_trees,
     products_above,
+    smallest_first,
     structure,
 )
 from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
@@ -332,18 +333,10 @@ def choose_trees(tables: TableForecast, other_costs: np.ndarray, limit: float, *
     options = [(NOMINAL_ROWS, tables.table_bytes + background)] + [(REFILLED_ROWS, background)] * may_refill
     for n_rows, needed in options:
         costs = tables.cost(n_rows)
-        chosen = _fits(needed, costs < other_costs, limit)
+        chosen = smallest_first(needed, costs < other_costs, limit)
         choices.append(chosen)
         totals.append(np.where(chosen, costs, other_costs).sum())
     return choices[int(np.argmin(totals))]
-
-
-def _fits(needed: np.ndarray, wanted: np.ndarray, limit: float) -> np.ndarray:
-    """Return which of the wanted trees fit into ``limit`` bytes, the smallest first."""
-    order = np.argsort(np.where(wanted, needed, np.inf), kind="stable")
-    fits = np.zeros(len(needed), bool)
-    fits[order] = np.cumsum(np.where(wanted, needed, 0.0)[order]) <= limit
-    return fits & wanted
 
 
 DEPTH, N_TREES, N_FEATURES, N_BACKGROUND = 8, 8, 12, 100

@@ -26,7 +26,7 @@ from exactshap.solvers.trees._kernels import (
     sweep_few_rows,
     sweep_few_sets,
 )
-from exactshap.solvers.trees._layout import TableLayout, lay_rows, routes_of
+from exactshap.solvers.trees._layout import TableLayout, lay_rows, routes_of, runs_of
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks, whole_weights
 from exactshap.trees import FlatTrees
 from exactshap.trees import prepared as rounded
@@ -165,7 +165,8 @@ class TableEngine:
             n_results = (n_sets + 1) * self.trees.n_outputs + 1
             block = int(max(16, min(BLOCK_ROWS, BLOCK_BYTES // (8 * n_results))))
             unsolved = replace(Part.zeros(0, n_sets, self.trees.n_outputs, method=method), error_bound=0.0)
-            runs, work = _runs(rows, self.layout.n_groups), self._work(order, len(rows.columns))
+            # The cut, and so the bits, do not depend on the rows explained
+            runs, work = runs_of(8 * rows.table_start[:-1], CHUNK_BYTES), self._work(order, len(rows.columns))
             return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, memory, work, unsolved)
 
         question = "order", order
@@ -283,11 +284,3 @@ class TableEngine:
             return room
         fill_tables(self.tables, rows, self._weights(semivalue, order), first, last, cells)
         return room
-
-
-def _runs(rows: TableRows, n_groups: int) -> list[tuple[int, int]]:
-    """Cut the groups into runs of about ``CHUNK_BYTES`` bytes; the cut, and so the bits, do not depend on the rows explained."""
-    # A group goes with the chunk in which it starts, so that none is cut
-    number = rows.table_start[:-1] * 8 // CHUNK_BYTES
-    firsts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist()]
-    return list(zip(firsts, [*firsts[1:], n_groups], strict=True)) if n_groups else []
