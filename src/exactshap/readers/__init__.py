@@ -62,10 +62,11 @@ __all__ = [
 if TYPE_CHECKING:
     from exactshap.readers._row_games import Coalitions as Coalitions
     from exactshap.readers._row_games import ConditionalGame as ConditionalGame
-    from exactshap.readers._row_games import RowGames as RowGames
     from exactshap.readers._row_games import averaged as averaged
     from exactshap.readers._row_games import solve_moving as solve_moving
     from exactshap.readers._row_games import some_coalitions as some_coalitions
+    from exactshap.readers._row_reader import RowGames as RowGames
+    from exactshap.readers._row_reader import RowReader as RowReader
     from exactshap.readers.additive import AdditiveModel, TermScores, explain_terms
     from exactshap.readers.kernel_machines import KernelMachine
     from exactshap.readers.networks import OneLayerNetwork
@@ -73,7 +74,8 @@ if TYPE_CHECKING:
 __getattr__ = on_first_use(
     __name__,
     {
-        "_row_games": "Coalitions ConditionalGame RowGames averaged solve_moving some_coalitions",
+        "_row_games": "Coalitions ConditionalGame averaged solve_moving some_coalitions",
+        "_row_reader": "RowGames RowReader",
         "additive": "AdditiveModel TermScores explain_terms",
         "kernel_machines": "KernelMachine",
         "networks": "OneLayerNetwork",

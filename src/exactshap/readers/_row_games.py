@@ -219,24 +219,6 @@ def averaged(found: Solution, replicates: int, single_output: bool) -> Solution:
     return replace(found, part=part, residual=mean(found.residual))
 
 
-@dataclass(frozen=True, eq=False)
-class RowGames:
-    """Hold the games of several rows, for value-by-value checks."""
-
-    games: tuple[OracleGame, ...]
-    n_players: int
-    n_outputs: int
-    single_output: bool
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.games)
-
-    def value(self, masks: np.ndarray) -> np.ndarray:
-        """Return v(S) of shape (n_rows, n_masks[, n_outputs])."""
-        return np.stack([game.value(masks) for game in self.games])
-
-
 def solve_moving(game: OracleGame, moving: list[int], semivalue: Semivalue, order: int, **settings: Any) -> Solution:
     """Solve a game in which only the ``moving`` players matter; the others get exactly zero."""
     d = game.n_players

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from exactshap.frames import Table
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.terms import BinnedTerms, TermBlock, coalitions
-from exactshap.readers.responses import Factor, HybridScores
+from exactshap.readers.responses import Factor, HybridScores, RowScores
 
 
 class TermFactors:
@@ -85,11 +84,11 @@ class TermHybrids(HybridScores):
     def __init__(self, factors: TermFactors) -> None:
         self._factors = factors
 
-    def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:
-        """Return the scores of one row's hybrids, and the players that change any of them."""
+    def row(self, X: Table) -> RowScores:
+        """Return the scores of one row's hybrids."""
         factors = self._factors.row(X)
         moving = {p for factor in factors for k, p in enumerate(factor.players) if _moves(factor.table, k)}
-        return partial(self._factors.scores, factors), sorted(moving)
+        return RowScores(partial(self._factors.scores, factors), sorted(moving))
 
 
 def _moves(table: np.ndarray, k: int) -> bool:

@@ -22,26 +22,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from exactshap._runtime.calibration import clocked
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnsupportedStructureError, message
 from exactshap.expansions import expand
 from exactshap.frames import Table, as_table
-from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, normalised_weights
+from exactshap.games import AdditiveGame, Game, ProductGame, normalised_weights
 from exactshap.readers import (
     OwnCall,
     Reader,
     Request,
     Rounding,
-    RowGames,
+    RowReader,
     Traits,
     finite_numbers,
     outputs_of,
     select_outputs,
 )
-from exactshap.readers.responses import HybridScores
+from exactshap.readers.responses import HybridScores, RowScores
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Part, Solution, player_sets, solve
+from exactshap.solvers import Cost, Part, Solution, solve
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_hinges, solve_terms
 
 _BLOCK_VALUES = 2**20  # of what players add to sums, at a time: 8 MiB
@@ -221,7 +220,7 @@ def read(model: OneLayerNetwork, request: Request) -> Reader:
     )
 
 
-class NetworkReader(Reader):
+class NetworkReader(RowReader[np.ndarray]):
     """Read a network of one hidden layer bound to a background.
 
     ``odds_rounding`` is what a prediction is off by for each unit of exp(prediction), where log-odds are worked out from probabilities.
@@ -260,11 +259,17 @@ class NetworkReader(Reader):
         rounding = Rounding(each * max(1, len(layer.bias)), float(np.finfo(precision).eps), floor=floor)
         weights = normalised_weights(request.weights, traits.background.n_rows)
         self.layer, self.traits = layer, replace(traits, rounding=rounding, weights=weights)
-        self._absent = self._sums(traits.background, "background")
+        meets = layer.activation == "relu"
+        self.is_enumerated = not meets and traits.n_players <= ENUMERATED
+        self.method = "meet in the middle" if meets else "quadrature"
+        self._keep_background(traits.background)
         self._odds_rounding = odds_rounding / self.traits.relative_rounding
         if odds_rounding:
             floor += self._odds_rounding * float(np.exp(np.maximum(self.predict(traits.background), 0.0)).max())
             self.traits = self.traits.with_rounding(floor=floor)
+
+    def _keep_background(self, rows: Table) -> None:
+        self._absent = self._sums(rows, "background")
 
     def _sums(self, X: Table, what: str = "X") -> np.ndarray:
         """Return what each player adds to each unit. The shape is (n_rows, n_players, n_units)."""
@@ -276,18 +281,13 @@ class NetworkReader(Reader):
                 sums[:, player] += rows[:, j, None] * self.layer.weights[j]
         return sums
 
-    def predict(self, X: Table) -> np.ndarray:
-        """Return the model's own prediction."""
-        assert self.traits.own_call is not None
-        return self.traits.own_call.of_table(self.traits.model, X)
-
     def game(self, X: Table) -> Game:
-        """Return the rows' games, by expansions that hold for all of them."""
+        """Return the rows' games: by expansions that hold for all of them, or by their definition."""
         sums = self._sums(X)
         if self.layer.activation == "identity":
             return self._linear_game(sums)
-        if self.layer.activation == "relu" or self.traits.n_players <= ENUMERATED:
-            return self._games_by_definition(sums)
+        if self.layer.activation == "relu" or self.is_enumerated:
+            return super().game(X)
         terms = self._terms(sums)
         inside, absent = (
             np.exp(np.take(one, terms.unit, axis=2) * terms.rates).transpose(0, 2, 1) for one in (sums, self._absent)
@@ -299,21 +299,17 @@ class NetworkReader(Reader):
     def _linear_game(self, sums: np.ndarray) -> AdditiveGame:
         """Return the games of a network without activation: each player adds its own part."""
         out = self.layer.out_weights
-        inside, outside = sums @ out, np.einsum("z,zju->ju", np.array(self.traits.weights), self._absent) @ out
-        tables = [
-            np.stack([np.broadcast_to(outside[j], inside[:, j].shape), inside[:, j]], axis=1)
-            for j in range(self.traits.n_players)
-        ]
-        constant = self.layer.out_bias + self.layer.bias @ out
+        inside, outside = sums @ out, np.einsum("z,zju->ju", self._weights, self._absent) @ out
+        players = range(self.traits.n_players)
+        tables = [np.stack([np.broadcast_to(outside[j], inside[:, j].shape), inside[:, j]], axis=1) for j in players]
         if self.traits.single_output:
-            return AdditiveGame(
-                self.traits.n_players, [(j,) for j in range(self.traits.n_players)], [t[:, :, 0] for t in tables], constant
-            )
-        return AdditiveGame(self.traits.n_players, [(j,) for j in range(self.traits.n_players)], tables, constant)
+            tables = [table[:, :, 0] for table in tables]
+        constant = self.layer.out_bias + self.layer.bias @ out
+        return AdditiveGame(self.traits.n_players, [(j,) for j in players], tables, constant)
 
-    def _games_by_definition(self, sums: np.ndarray) -> RowGames:
-        games = tuple(OracleGame(self._value(row), self.traits.n_players) for row in sums)
-        return RowGames(games, self.traits.n_players, self.traits.n_outputs, self.traits.single_output)
+    def _rows(self, X: Table) -> Iterator[tuple[np.ndarray, float]]:
+        for row in self._sums(X):
+            yield row, float(self._sizes(row[None])[0])
 
     def _value(self, row: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         units, constant = self._units(row), self.layer.out_bias
@@ -325,46 +321,30 @@ class NetworkReader(Reader):
 
     def _units(self, row: np.ndarray) -> Units:
         layer = self.layer
-        return Units(
-            row, self._absent, np.asarray(self.traits.weights), layer.bias, layer.out_weights, ACTIVATIONS[layer.activation]
-        )
+        return Units(row, self._absent, self._weights, layer.bias, layer.out_weights, ACTIVATIONS[layer.activation])
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Solve one row after the other, each with the expansions for its own sums."""
-        sums = self._sums(X)
         if self.layer.activation == "identity":
-            return solve(self._linear_game(sums), semivalue, order)
-        if not len(sums):
-            sets = player_sets(self.traits.n_players, order)
-            return Solution(Part.zeros(0, len(sets), *(() if self.traits.single_output else (self.traits.n_outputs,))), sets)
-        return Solution.join((self._row(row, semivalue, order) for row in sums), len(sums))
+            return solve(self._linear_game(self._sums(X)), semivalue, order)
+        return super().solve(X, semivalue, order)
 
-    def _row(self, row: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
-        """Solve one row: rectified units meet in the middle, of few players all coalitions are visited, else by expansions."""
-        if self.layer.activation == "relu":
-            part = self._units(row).meet_in_the_middle(semivalue, order, self.traits.model_name)
-            return self._finished(part, row[None], self.layer.out_bias, semivalue, order)
-        if self.traits.n_players > ENUMERATED:
-            return self._expanded(row[None], semivalue, order)
-        found = solve(OracleGame(self._value(row), self.traits.n_players), semivalue, order, method="enumeration")
-        # Sums inside the units round as well, before the coalition values that the solver sees.
-        part = replace(found.part, scale=found.scale + self._sizes(row[None])[0])
-        return replace(found, part=part).as_batch()
+    def _solutions(self, X: Table, semivalue: Semivalue, order: int) -> Iterator[Solution]:
+        """Yield the solutions of the rows: rectified units meet in the middle, others by expansions."""
+        for row, size in self._rows(X):
+            if self.layer.activation == "relu":
+                part = self._units(row).meet_in_the_middle(semivalue, order, self.traits.model_name)
+                yield self._rounded(part, size, self.layer.out_bias, semivalue, order)
+            else:
+                yield self._expanded(row[None], size, semivalue, order)
 
-    def _finished(self, part: Part, sums: np.ndarray, constant: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    def _rounded(self, part: Part, size: float, constant: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Return the values of one row with what rounds inside the units."""
         odds = np.exp(np.maximum(part.full[:, 0] + constant[0], 0.0)) if self._odds_rounding else 0.0
-        part = replace(part, scale=part.scale + self._sizes(sums) + self._odds_rounding * odds)
-        return part.finish(
-            self.traits.n_players,
-            semivalue,
-            order,
-            constant=constant,
-            single_output=self.traits.single_output,
-            with_residual=False,
-        )
+        part = replace(part, scale=part.scale + size + self._odds_rounding * odds)
+        return self._finished(part, constant, semivalue, order)
 
-    def _expanded(self, sums: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+    def _expanded(self, sums: np.ndarray, size: float, semivalue: Semivalue, order: int) -> Solution:
         """Add up blocks of terms of one row."""
         terms = self._terms(sums)
         n_background, d, _ = self._absent.shape
@@ -372,11 +352,11 @@ class NetworkReader(Reader):
         total = None
         for unit, rates, c in terms.blocks(width):
             inside, absent = (np.exp(np.take(one, unit, axis=2) * rates) for one in (sums, self._absent))
-            part = solve_terms(inside, absent, np.ascontiguousarray(c.T), np.array(self.traits.weights), semivalue, order)
+            part = solve_terms(inside, absent, np.ascontiguousarray(c.T), self._weights, semivalue, order)
             total = part if total is None else total + part
         assert total is not None
         bound = np.asarray(total.error_bound) + 2.0**order * terms.error
-        return self._finished(replace(total, error_bound=bound), sums, terms.constant, semivalue, order)
+        return self._rounded(replace(total, error_bound=bound), size, terms.constant, semivalue, order)
 
     def _terms(self, sums: np.ndarray) -> _Terms:
         """Return the waves of units that some hybrid does not saturate."""
@@ -431,21 +411,11 @@ class NetworkReader(Reader):
         """Return the units of one row."""
         return self._units(self._sums(X)[0])
 
-    def bind(self, row: Table) -> NetworkReader:
-        """Return this reading with one reference row."""
-        bound = self._rebound(row, np.ones(1))
-        bound._absent = self._sums(row, "background")
-        return bound
-
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        """Time one row with one background row, and multiply."""
-        meets = self.layer.activation == "relu"
-        if self.layer.activation == "identity" or (not meets and self.traits.n_players <= ENUMERATED):
-            return super().cost(few, n_rows, semivalue, order, block_rows)
-        assert self.traits.background is not None
-        row, bound = few.take(slice(0, 1)), self.bind(self.traits.background.take(slice(0, 1)))
-        seconds = clocked(lambda: bound.solve(row, semivalue, order)) * self.traits.background.n_rows
-        return Cost(n_rows * seconds, self.memory(block_rows, order), method="meet in the middle" if meets else "quadrature")
+        """Time one row with one background row, and multiply; games of small terms forecast themselves."""
+        if self.layer.activation == "identity":
+            return Reader.cost(self, few, n_rows, semivalue, order, block_rows)
+        return super().cost(few, n_rows, semivalue, order, block_rows)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of a block, and of the background's parts."""
@@ -466,8 +436,8 @@ class NetworkHybrids(HybridScores):
     def __init__(self, score: NetworkReader) -> None:
         self._score = score
 
-    def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:
-        """Return the scores of one row's hybrids, and the players that change any of them."""
+    def row(self, X: Table) -> RowScores:
+        """Return the scores of one row's hybrids."""
         units = self._score.units(X)
 
         def scores(masks: np.ndarray) -> np.ndarray:
@@ -475,7 +445,7 @@ class NetworkHybrids(HybridScores):
             return np.stack([units.scores(mask) + self._score.layer.out_bias for mask in masks], axis=2)
 
         moving = (units.row != units.absent).any(axis=(0, 2))
-        return scores, np.flatnonzero(moving).tolist()
+        return RowScores(scores, np.flatnonzero(moving).tolist())
 
 
 @dataclass(frozen=True, eq=False)

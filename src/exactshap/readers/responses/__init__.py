@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from exactshap.readers.responses._exact import PlayerScores as PlayerScores
 from exactshap.readers.responses._exact import ResponseReader as ResponseReader
 from exactshap.readers.responses._factors import MAX_WIDTH as MAX_WIDTH
 from exactshap.readers.responses._factors import Factor as Factor
@@ -16,13 +15,13 @@ from exactshap.readers.responses._links import needs_rows as needs_rows
 from exactshap.readers.responses._links import no_response as no_response
 from exactshap.readers.responses._links import probabilities as probabilities
 from exactshap.readers.responses._links import probability as probability
-from exactshap.readers.responses._orders import Along as Along
 from exactshap.readers.responses._orders import Orders as Orders
 from exactshap.readers.responses._orders import sample_orders as sample_orders
 from exactshap.readers.responses._piecewise import PiecewiseReader as PiecewiseReader
 from exactshap.readers.responses._reader import ALL_COALITIONS as ALL_COALITIONS
 from exactshap.readers.responses._sampled import OPTIONS as SAMPLING_OPTIONS
 from exactshap.readers.responses._sampled import HybridScores as HybridScores
+from exactshap.readers.responses._sampled import RowScores as RowScores
 from exactshap.readers.responses._sampled import SampledResponse as SampledResponse
 
 __all__ = ["SAMPLING_OPTIONS"]

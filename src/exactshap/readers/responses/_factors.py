@@ -8,21 +8,20 @@ players have two states (:func:`exactshap.solvers.product.solve_factors`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from exactshap._runtime.calibration import clocked
 from exactshap.expansions import expand
 from exactshap.frames import Table
-from exactshap.games import OracleGame, normalised_weights
-from exactshap.readers import Reader, RowGames
+from exactshap.readers import Reader
 from exactshap.readers.responses._links import Response, link_of, steepest
-from exactshap.readers.responses._reader import LinkedReader
+from exactshap.readers.responses._reader import LinkedReader, MeanResponse
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Part, Solution, player_sets
+from exactshap.solvers import Solution
 from exactshap.solvers.product import eliminate, solve_factors
 
 MAX_WIDTH = 12  # of the graph of factors: tables of 2^13 states for each wave and background row
@@ -53,92 +52,59 @@ class FactorScores(Protocol):
         """Return the magnitudes (n_rows,) that are added up in the score."""
 
 
-class FactorReader(LinkedReader):
+class FactorReader(LinkedReader[list[Factor]]):
     """Read an inverse link of a sum of factors with one output, bound to a background."""
+
+    timed_background = 16  # which take as long as one
 
     def __init__(self, inner: Reader, factors: FactorScores, response: Response) -> None:
         super().__init__(inner, response, block_rows=16)
-        assert inner.traits.background is not None
+        assert self.traits.background is not None
         self.factors = factors
-        self.traits = replace(self.traits, weights=normalised_weights(inner.traits.weights, inner.traits.background.n_rows))
-        members = [factor.players for factor in factors.row(inner.traits.background.take([0]))]
+        members = [factor.players for factor in factors.row(self.traits.background.take([0]))]
         plan = eliminate(self.traits.n_players, members)
-        self._width, self._n_states = plan.width, sum(2 ** len(clique) for clique in plan.cliques)
+        self.method = f"variable elimination of width {plan.width}"
+        self._n_states = sum(2 ** len(clique) for clique in plan.cliques)
 
-    def game(self, X: Table) -> RowGames:
-        """Return the games of the rows, by their definition."""
-        games = tuple(OracleGame(self._value(self.factors.row(X.take([i]))), self.traits.n_players) for i in range(X.n_rows))
-        return RowGames(games, self.traits.n_players, 1, True)
+    def _keep_background(self, rows: Table) -> None:
+        self.factors = self.factors.bound(rows)
 
-    def _value(self, factors: list[Factor]) -> _Value:
-        return _Value(self, factors)
+    def _rows(self, X: Table) -> Iterator[tuple[list[Factor], float]]:
+        for i, size in enumerate(self.factors.sizes(X).tolist()):
+            yield self.factors.row(X.take([i])), size
 
-    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        """Solve row by row; a row's own scores say how long its expansion is."""
-        sizes = self.factors.sizes(X)
-        rows = (self._row(self.factors.row(X.take([i])), float(sizes[i]), semivalue, order) for i in range(X.n_rows))
-        sets = player_sets(self.traits.n_players, order)
-        return Solution.join(rows, X.n_rows) if X.n_rows else Solution(Part.zeros(0, len(sets)), sets)
+    def _value(self, row: list[Factor]) -> MeanResponse:
+        return MeanResponse(partial(self._scores, row), link_of(self._link), self._weights)
 
-    def _row(self, factors: list[Factor], size: float, semivalue: Semivalue, order: int) -> Solution:
+    def _scores(self, factors: list[Factor], masks: np.ndarray) -> np.ndarray:
+        return np.asarray(self._shift + self._slope * self.factors.scores(factors, masks)[:, 0].T)
+
+    def _solutions(self, X: Table, semivalue: Semivalue, order: int) -> Iterator[Solution]:
+        for factors, size in self._rows(X):
+            yield self._solved(factors, size, semivalue, order)
+
+    def _solved(self, factors: list[Factor], size: float, semivalue: Semivalue, order: int) -> Solution:
+        """Solve one row; its own scores say how long its expansion is."""
         tables = [(factor.players, self._slope * factor.table[:, 0]) for factor in factors if factor.players]
         constant = self._slope * (float(self.factors.intercept[0]) + sum(f.table[:, 0, 0] for f in factors if not f.players))
         constant = constant + self._shift
         expansion = expand(self._link, _limit(constant, tables))
         if isinstance(constant, np.ndarray):  # terms without columns
             tables, constant = [*tables, ((0,), np.repeat(constant[:, None], 2, axis=1))], 0.0
-        coefficients, weights = expansion.coefficients * np.exp(expansion.rates * constant), np.asarray(self.traits.weights)
-        part = solve_factors(self.traits.n_players, tables, expansion.rates, coefficients, weights, semivalue, order)
+        coefficients = expansion.coefficients * np.exp(expansion.rates * constant)
+        part = solve_factors(self.traits.n_players, tables, expansion.rates, coefficients, self._weights, semivalue, order)
         steep = steepest(self._link)
         full = float(part.full[0, 0]) + expansion.constant
         size = abs(self._slope) * size * (abs(full) if steep is None else steep)
-        return replace(
-            part, error_bound=part.error_bound + 2.0**order * expansion.error, scale=part.scale + size, method=self._method
-        ).finish(
-            self.traits.n_players,
-            semivalue,
-            order,
-            constant=np.array([expansion.constant]),
-            single_output=True,
-            with_residual=False,
-        )
-
-    @property
-    def _method(self) -> str:
-        return f"variable elimination of width {self._width}"
-
-    def bind(self, row: Table) -> FactorReader:
-        bound = self._rebound(row, np.ones(1))
-        bound.factors = self.factors.bound(row)
-        return bound
+        bound = part.error_bound + 2.0**order * expansion.error
+        part = replace(part, error_bound=bound, scale=part.scale + size, method=self.method)
+        return self._finished(part, expansion.constant, semivalue, order)
 
     def memory(self, n_rows: int, order: int) -> float:
         assert self.traits.background is not None
         # four tables of complex numbers for at least one background row and 200 waves
         tables = 64.0 * max(2.0**17, 200.0 * self._n_states)
         return super().memory(n_rows, order) + tables + 8.0 * self.traits.background.n_rows * self.traits.n_players**2
-
-    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        """Time one row with one background row, and multiply."""
-        row = few.take(slice(0, 1))
-        assert self.traits.background is not None
-        bound = self.bind(self.traits.background.take(slice(0, 1)))
-        seconds = clocked(lambda: bound.solve(row, semivalue, order)) * max(1.0, self.traits.background.n_rows / 16.0)
-        return Cost(n_rows * seconds, self.memory(block_rows, order), method=self._method)
-
-
-class _Value:
-    """Evaluate v(S) of one row, by its definition."""
-
-    def __init__(self, reader: FactorReader, factors: list[Factor]) -> None:
-        self._reader, self._factors = reader, factors
-
-    def __call__(self, masks: np.ndarray) -> np.ndarray:
-        reader, means = self._reader, []
-        for start in range(0, len(masks), 256):
-            scores = reader._shift + reader._slope * reader.factors.scores(self._factors, masks[start : start + 256])
-            means.append(np.asarray(reader.traits.weights) @ link_of(reader._link)(scores)[:, 0])
-        return np.concatenate(means) if means else np.zeros(0)
 
 
 def _limit(constant: np.ndarray | float, tables: Sequence[tuple[tuple[int, ...], np.ndarray]]) -> float:

@@ -9,100 +9,54 @@ of a background row share one sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from exactshap._runtime.calibration import clocked
 from exactshap.errors import BudgetError, message
 from exactshap.frames import Table
-from exactshap.games import OracleGame, normalised_weights
-from exactshap.readers import Reader, RowGames
-from exactshap.readers.responses._exact import PlayerScores
+from exactshap.readers import Reader
 from exactshap.readers.responses._links import Isotonic, Response
-from exactshap.readers.responses._reader import CHUNK_VALUES, LinkedReader
+from exactshap.readers.responses._reader import MeanResponse, PlayerReader, PlayerScores
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Part, Solution, player_sets
+from exactshap.solvers import Solution
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_hinges
 
 
-class PiecewiseReader(LinkedReader):
+class PiecewiseReader(PlayerReader):
     """Read a piecewise linear function of a sum over players with one output, bound to a background."""
 
-    block_rows = 16
+    method = "meet in the middle"
 
     def __init__(self, inner: Reader, scores: PlayerScores, response: Response) -> None:
-        super().__init__(inner, response)
-        assert inner.traits.background is not None
+        super().__init__(inner, scores, response)
         assert response.pieces is not None
         self.pieces: Isotonic = response.pieces
         # knots, and coalitions of a half of the players; rounding grows with their root
         n_terms = len(self.pieces.knots) * 2.0 ** (min(self.traits.n_players, MAX_HINGE_PLAYERS) / 2)
-        traits = self.traits.with_rounding(n_terms=n_terms, relative=None, floor=1.0)
-        self.traits = replace(traits, weights=normalised_weights(inner.traits.weights, inner.traits.background.n_rows))
-        self.scores = scores
-        self._absent = scores.of(inner.traits.background, "background")
+        self.traits = self.traits.with_rounding(n_terms=n_terms, relative=None, floor=1.0)
 
-    def game(self, X: Table) -> RowGames:
-        """Return the rows' games, by their definition."""
-        games = tuple(OracleGame(self._value(row), self.traits.n_players) for row in self.scores.of(X))
-        return RowGames(games, self.traits.n_players, 1, True)
-
-    def _value(self, row: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        steps, base = row - self._absent, self.scores.intercept + self._absent.sum(axis=1)
-        step = max(1, CHUNK_VALUES // len(base))
-
-        def value(masks: np.ndarray) -> np.ndarray:
-            parts = (masks[start : start + step].astype(float) for start in range(0, max(len(masks), 1), step))
-            return np.concatenate([self.pieces(base + part @ steps.T) @ np.asarray(self.traits.weights) for part in parts])
-
-        return value
-
-    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        """Solve row by row."""
-        if not X.n_rows:
-            sets = player_sets(self.traits.n_players, order)
-            return Solution(Part.zeros(0, len(sets)), sets)
-        scores = self.scores.of(X)
+    def _rows(self, X: Table) -> Iterator[tuple[np.ndarray, float]]:
         sizes = np.abs(self.pieces.slopes).max() * self.scores.sizes(X)
-        return Solution.join(
-            (self._row(row, float(size), semivalue, order) for row, size in zip(scores, sizes, strict=True)), len(scores)
-        )
+        yield from zip(self._scores(X), sizes.tolist(), strict=True)
 
-    def _row(self, row: np.ndarray, size: float, semivalue: Semivalue, order: int) -> Solution:
-        steps = row - self._absent
-        hinges = _hinges(self.pieces, steps, self.scores.intercept + self._absent.sum(axis=1), np.asarray(self.traits.weights))
-        try:
-            part = solve_hinges(steps, hinges.starts, hinges.shifts, hinges.coefficients[:, None], semivalue, order)
-        except BudgetError as error:
-            got = f"More than {MAX_HINGE_PLAYERS} players move a score across a knot"
-            do = "Join columns with groups=, or sample: explain(model.predict_proba, X, background)"
-            raise BudgetError(
-                message(f"{self.traits.model_name} has too many players for its isotonic calibration", got, do)
-            ) from error
-        part = replace(part, scale=part.scale + size)
-        return part.finish(
-            self.traits.n_players,
-            semivalue,
-            order,
-            constant=np.array([hinges.constant]),
-            single_output=True,
-            with_residual=False,
-        )
+    def _value(self, row: np.ndarray) -> MeanResponse:
+        return self._mean_response(row, self.pieces)
 
-    def bind(self, row: Table) -> PiecewiseReader:
-        bound = self._rebound(row, np.ones(1))
-        bound._absent = self.scores.of(row, "background")
-        return bound
-
-    def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        """Time one row with one background row, and multiply."""
-        assert self.traits.background is not None
-        row, bound = few.take(slice(0, 1)), self.bind(self.traits.background.take(slice(0, 1)))
-        seconds = clocked(lambda: bound.solve(row, semivalue, order)) * self.traits.background.n_rows
-        return Cost(n_rows * seconds, self.memory(block_rows, order), method="meet in the middle")
+    def _solutions(self, X: Table, semivalue: Semivalue, order: int) -> Iterator[Solution]:
+        for row, size in self._rows(X):
+            steps = row - self._absent
+            hinges = _hinges(self.pieces, steps, self._intercept + self._absent.sum(axis=1), self._weights)
+            try:
+                part = solve_hinges(steps, hinges.starts, hinges.shifts, hinges.coefficients[:, None], semivalue, order)
+            except BudgetError as error:
+                got = f"More than {MAX_HINGE_PLAYERS} players move a score across a knot"
+                do = "Join columns with groups=, or sample: explain(model.predict_proba, X, background)"
+                what = f"{self.traits.model_name} has too many players for its isotonic calibration"
+                raise BudgetError(message(what, got, do)) from error
+            yield self._finished(replace(part, scale=part.scale + size), hinges.constant, semivalue, order)
 
 
 class _Hinges(NamedTuple):

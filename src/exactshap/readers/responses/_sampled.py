@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
@@ -22,8 +22,8 @@ from exactshap._runtime.calibration import clocked
 from exactshap._runtime.progress import Calls, count_coalitions
 from exactshap.errors import ExactnessError, ExplanationWarning, InputError, message
 from exactshap.frames import Table
-from exactshap.games import OracleGame, normalised_weights
-from exactshap.readers import Reader, Request, RowGames, solve_moving
+from exactshap.games import OracleGame
+from exactshap.readers import Reader, Request, solve_moving
 from exactshap.readers.responses._links import Response, link_of, steepest
 from exactshap.readers.responses._orders import CHUNK_SCORES, LEAST_PAIRS, Along, Orders, OrderSample, sample_orders
 from exactshap.readers.responses._reader import CHUNK_VALUES, LinkedReader
@@ -54,22 +54,19 @@ START_RELEVANCE, STARTED_CALLS = 2.5, 240
 ROUNDING = 64.0
 
 
-class HybridScores(ABC):
-    """Describe scores of rows that mix an explained row with every background row."""
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """Hold what is read once of a row: the scores of its hybrids with every background row."""
 
-    cheap_players: int = 0  # up to which all coalitions cost no more than a search from CHEAP_BUDGET of them
-    has_orders: bool = False  # whether all coalitions along an order cost far less than as many others
+    of: Callable[[np.ndarray], np.ndarray]  # of masks, as (n_background, n_outputs, n_masks)
+    players: list[int]  # those that change any of them
 
-    @abstractmethod
-    def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:
-        """Return ``scores(masks) -> (n_background, n_outputs, n_masks)`` of one row, and the players that change any of them."""
-
-    def along_orders(self, X: Table, players: list[int]) -> Along:
-        """Return the scores of one row's hybrids along orders of some players, where :attr:`has_orders`."""
+    def along(self, orders: np.ndarray) -> np.ndarray:
+        """Return the scores along orders of the players, as of ``Along``, where :attr:`HybridScores.has_orders`."""
         raise NotImplementedError
 
-    def every(self, X: Table, players: list[int]) -> tuple[list[int], Iterable[np.ndarray]] | None:
-        """Return the scores of one row's hybrids for all coalitions of some players; None where :meth:`row` is as fast.
+    def every(self) -> tuple[list[int], Iterable[np.ndarray]] | None:
+        """Return the scores for all coalitions of the players; None where :attr:`of` is as fast.
 
         They are the players, of which the k-th is in the coalitions with bit k, and ``scores (n_some, n_outputs, n_coalitions)`` of some
         background rows after others.
@@ -77,7 +74,18 @@ class HybridScores(ABC):
         return None
 
 
-class SampledResponse(LinkedReader):
+class HybridScores(ABC):
+    """Describe scores of rows that mix an explained row with every background row."""
+
+    cheap_players: int = 0  # up to which all coalitions cost no more than a search from CHEAP_BUDGET of them
+    has_orders: bool = False  # whether all coalitions along an order cost far less than as many others
+
+    @abstractmethod
+    def row(self, X: Table) -> RowScores:
+        """Return the scores of one row's hybrids."""
+
+
+class SampledResponse(LinkedReader[RowScores]):
     """Read an inverse link of scores with exact values, bound to a background.
 
     The options of the request are ``budget``, ``tol`` and ``random_state``; ``why`` is the reason why values are not exact, for ``method``.
@@ -89,8 +97,7 @@ class SampledResponse(LinkedReader):
         assert inner.traits.background is not None
         self.hybrids, self._why = hybrids, why
         self.options = {"random_state": 0, **request.options}
-        self._row_weights = normalised_weights(inner.traits.weights, inner.traits.background.n_rows)
-        coalitions, method = self._coalitions()
+        coalitions, method = self._coalitions(find("shapley"), 1)
         sentence = (
             f"{method}: {coalitions:,.0f} coalitions for each row, {inner.traits.background.n_rows:,} background rows for each"
         )
@@ -102,9 +109,8 @@ class SampledResponse(LinkedReader):
         assert self.traits.background is not None
         rows = self.traits.background.take(slice(0, min(8, self.traits.background.n_rows)))
         own = self.predict(rows).reshape(rows.n_rows, -1)
-        ours = np.stack(
-            [self._game(rows.take([i]))[0](np.ones((1, self.traits.n_players), bool))[0] for i in range(rows.n_rows)]
-        )
+        full = np.ones((1, self.traits.n_players), bool)
+        ours = np.stack([self._controlled(scores)(full)[0] for scores, _ in self._rows(rows)])
         # Rounding of a score of size s moves a response by about s eps, and the link itself rounds once.
         scores = np.abs(self.inner.predict(rows)).reshape(rows.n_rows, -1).max(axis=1, initial=1.0)
         allowed = ROUNDING * self.inner.traits.relative_rounding * (1.0 + scores) * np.abs(own).max(axis=1, initial=1e-300)
@@ -117,43 +123,44 @@ class SampledResponse(LinkedReader):
                 message(f"The {self.traits.unit} of {self.traits.model_name} is not the {self._link} of its score", got, do)
             )
 
-    def _game(self, row: Table) -> tuple[ControlledGame, list[int]]:
-        scores, live = self.hybrids.row(row)
-        assert self.traits.background is not None
-        step = int(np.clip(CHUNK_VALUES // (self.traits.background.n_rows * self.traits.n_outputs), 1, MOST_COALITIONS))
-        return ControlledGame(scores, self._respond, self._row_weights, step), live
+    def _rows(self, X: Table) -> Iterator[tuple[RowScores, float]]:
+        for i in range(X.n_rows):
+            yield self.hybrids.row(X.take([i])), 0.0
+
+    def _controlled(self, scores: RowScores) -> ControlledGame:
+        step = int(np.clip(CHUNK_VALUES // (len(self._weights) * self.traits.n_outputs), 1, MOST_COALITIONS))
+        return ControlledGame(scores.of, self._respond, self._weights, step)
 
     def _respond(self, scores: np.ndarray) -> np.ndarray:
         # Most links take the score as it is: no copy of all hybrids' scores is made then.
         is_plain = self._slope == 1.0 and self._shift == 0.0
         return link_of(self._link)(scores if is_plain else self._slope * scores + self._shift)
 
-    def game(self, X: Table) -> RowGames:
-        """Return the games of the rows, by their definition."""
-        games = tuple(OracleGame(self._output(self._game(X.take([i]))[0]), self.traits.n_players) for i in range(X.n_rows))
-        return RowGames(games, self.traits.n_players, self.traits.n_outputs, self.traits.single_output)
-
-    def _output(self, game: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    def _value(self, row: RowScores) -> Callable[[np.ndarray], np.ndarray]:
+        game = self._controlled(row)
         return (lambda masks: game(masks)[:, 0]) if self.traits.single_output else game
 
-    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+    def bind(self, row: Table) -> None:
+        """Return None: sampled values of hybrids say nothing of those of a row."""
+
+    def _keep_background(self, rows: Table) -> None:
+        raise NotImplementedError  # never bound
+
+    def _solutions(self, X: Table, semivalue: Semivalue, order: int) -> Iterator[Solution]:
         """Solve row by row what the exact values of the score leave over."""
-        if X.n_rows == 0:
-            shape = () if self.traits.single_output else (self.traits.n_outputs,)
-            sets = player_sets(self.traits.n_players, order)
-            return Solution(Part.zeros(0, len(sets), *shape), sets)
         # phi(m) of all rows at once, which is exact.
         score = self.inner.solve(X, semivalue, order)
         orders = Orders(self.options["random_state"])
-        return Solution.join((self._row(X.take([i]), score, i, semivalue, order, orders) for i in range(X.n_rows)), X.n_rows)
+        for i, (scores, _) in enumerate(self._rows(X)):
+            yield self._solved(scores, score, i, semivalue, order, orders)
 
-    def _row(self, row: Table, score: Solution, i: int, semivalue: Semivalue, order: int, orders: Orders) -> Solution:
-        controlled, live = self._game(row)
+    def _solved(self, scores: RowScores, score: Solution, i: int, semivalue: Semivalue, order: int, orders: Orders) -> Solution:
+        controlled, live = self._controlled(scores), scores.players
         settings = {name: value for name, value in self.options.items() if value is not None}
         if self.hybrids.has_orders and len(live) <= self._enumerated_players:
             settings.pop("tol", None)  # all coalitions are exact
-        if order == 1 and semivalue == find("shapley") and self._pairs(len(live)):
-            found = self._of_orders(row, controlled, live, score, i, orders)
+        if self._pairs(len(live), semivalue, order):
+            found = self._of_orders(scores, controlled, score, i, orders)
             if found is not None:
                 return found
             settings.pop("tol")
@@ -167,28 +174,29 @@ class SampledResponse(LinkedReader):
             # All coalitions are visited: there is no sampling noise for the score to take away.
             controlled.is_exact = enough <= settings["budget"]
             if controlled.is_exact:
-                game = self._all_coalitions(row, live) or controlled
+                game = self._all_coalitions(scores) or controlled
             elif settings["budget"] <= STARTED_CALLS:
                 settings["start_relevance"] = START_RELEVANCE
         found = solve_moving(OracleGame(game.residual, self.traits.n_players), live, semivalue, order, **settings)
         method = (
-            f"{found.method}; from scores of hybrids" if found.std_error is None else self._method(found.method, game.slopes)
+            f"{found.method}; from scores of hybrids"
+            if found.std_error is None
+            else self._sampled_method(found.method, game.slopes)
         )
         part = self._with_score(replace(found.part, method=method), game, game.slopes, score, i)
         return replace(found, part=part).as_batch()
 
-    def _of_orders(
-        self, row: Table, game: ControlledGame, live: list[int], score: Solution, i: int, orders: Orders
-    ) -> Solution | None:
+    def _of_orders(self, scores: RowScores, game: ControlledGame, score: Solution, i: int, orders: Orders) -> Solution | None:
         """Return the Shapley values of one row from orders of the players that matter; None if all coalitions are no more."""
-        sample, n_pairs = self._sample_orders(self.hybrids.along_orders(row, live), _of_scores(score, i)[live], orders)
+        live = scores.players
+        sample, n_pairs = self._sample_orders(scores.along, _of_scores(score, i)[live], orders)
         if sample is None:
             return None
-        n_background, shape = len(self._row_weights), (self.traits.n_players, self.traits.n_outputs)
+        n_background, shape = len(self._weights), (self.traits.n_players, self.traits.n_outputs)
         values, std_error = np.zeros(shape), np.zeros(shape)
         values[live], std_error[live] = sample.values, np.sqrt(sample.variance)
         axes = shape[:1] if self.traits.single_output else shape
-        method = self._method(
+        method = self._sampled_method(
             f"{2 * n_pairs:,} orders of {len(live)} players for each of {n_background:,} background rows", sample.slopes
         )
         ends = np.zeros(axes[1:])
@@ -204,7 +212,10 @@ class SampledResponse(LinkedReader):
     def _sample_orders(self, along: Along, exact: np.ndarray, orders: Orders) -> tuple[OrderSample | None, int]:
         """Return the sample, and the pairs for each background row; ``tol`` makes as many as it needs."""
         tol, n_players = self.options.get("tol"), len(exact)
-        n_pairs, calls = self._pairs(n_players), int(n_calls(n_players, self.options.get("budget"), "regression", tol))
+        n_pairs, calls = (
+            self._pairs(n_players, find("shapley"), 1),
+            int(n_calls(n_players, self.options.get("budget"), "regression", tol)),
+        )
         most = max(n_pairs, calls // (2 * n_players - 2))
         while True:
             sample = self._sample(along, exact, n_pairs, orders)
@@ -221,15 +232,14 @@ class SampledResponse(LinkedReader):
         return sample, n_pairs
 
     def _sample(self, along: Along, exact: np.ndarray, n_pairs: int, orders: Orders) -> OrderSample:
-        respond = partial(_answered, self._respond)
-        return sample_orders(along, respond, self._row_weights, exact, n_pairs, orders)
+        return sample_orders(along, partial(_answered, self._respond), self._weights, exact, n_pairs, orders)
 
-    def _pairs(self, n_players: int) -> int:
+    def _pairs(self, n_players: int, semivalue: Semivalue, order: int) -> int:
         """Return the pairs of an order and its reverse for each background row, 0 where another way has smaller errors."""
-        n_background, budget, tol = len(self._row_weights), self.options.get("budget"), self.options.get("tol")
-        if not self.hybrids.has_orders or n_players < 2:
+        n_background, budget, tol = len(self._weights), self.options.get("budget"), self.options.get("tol")
+        if not self.hybrids.has_orders or order > 1 or semivalue != find("shapley"):
             return 0
-        if n_players <= self._enumerated_players:
+        if n_players < 2 or n_players <= self._enumerated_players:
             return 0
         if tol is not None:
             return max(LEAST_PAIRS, -(-FEWEST_PAIRS // n_background))
@@ -261,22 +271,22 @@ class SampledResponse(LinkedReader):
             + float(np.abs(slopes).sum()) * float(np.broadcast_to(score.error_bound, rows)[i]),
         )
 
-    def _all_coalitions(self, row: Table, live: list[int]) -> AllCoalitions | None:
+    def _all_coalitions(self, row: RowScores) -> AllCoalitions | None:
         """Return the values of all coalitions of the players that matter, where the scores know a short way."""
-        every = self.hybrids.every(row, live)
+        every = row.every()
         if every is None:
             return None
         players, blocks = every
         values, start = np.zeros((2 ** len(players), self.traits.n_outputs)), 0
         for scores in blocks:
-            values += _mean(_answered(self._respond, scores), self._row_weights[start : start + len(scores)])
+            values += _mean(_answered(self._respond, scores), self._weights[start : start + len(scores)])
             start += len(scores)
         bits = np.zeros(self.traits.n_players, np.int64)
         # Players that change nothing have bit 0, so that they drop out of a coalition's number.
         bits[players] = 2 ** np.arange(len(players))
         return AllCoalitions(_finite(values), bits)
 
-    def _method(self, method: str, slopes: np.ndarray) -> str:
+    def _sampled_method(self, method: str, slopes: np.ndarray) -> str:
         return f"{method}: {self._why}{'; exact values of the score as control variate' if slopes.any() else ''}"
 
     @property
@@ -287,7 +297,7 @@ class SampledResponse(LinkedReader):
             return ENUMERATED
         return self.hybrids.cheap_players if isinstance(budget, (int, np.integer)) and budget >= CHEAP_BUDGET else 0
 
-    def _coalitions(self) -> tuple[float, str]:
+    def _coalitions(self, semivalue: Semivalue, order: int) -> tuple[float, str]:
         """Return how many coalitions of a row are visited at most, and the method."""
         (budget, tol), n_players = map(self.options.get, ("budget", "tol")), self.traits.n_players
         if tol is None and n_players <= self._enumerated_players:
@@ -295,16 +305,16 @@ class SampledResponse(LinkedReader):
         elif budget is None and tol is None:
             budget = DEFAULT_BUDGET
         method = "regression" if tol is not None else choose(OracleGame(len, n_players), budget=budget).method
-        coalitions, n_pairs = n_calls(n_players, budget, method, tol), self._pairs(n_players)
+        coalitions, n_pairs = n_calls(n_players, budget, method, tol), self._pairs(n_players, semivalue, order)
         if method == "regression" and n_pairs:
             return max(coalitions if tol is not None else 0.0, 2.0 * n_pairs * (n_players - 1) + 2.0), ORDERS
         return coalitions, method
 
     def memory(self, n_rows: int, order: int) -> float:
-        coalitions, method = self._coalitions()
+        coalitions, method = self._coalitions(find("shapley"), order)  # whose orders hold most
         held = self.inner.memory(n_rows, order) + super().memory(n_rows, order)
-        n_background, n_outputs = len(self._row_weights), self.traits.n_outputs
-        if method == ORDERS and order == 1:
+        n_background, n_outputs = len(self._weights), self.traits.n_outputs
+        if method == ORDERS:
             of_one_pair = 2.0 * n_background * (self.traits.n_players + 1.0) * n_outputs
             # Scores, responses, their differences, and places
             return held + 48.0 * min(max(CHUNK_SCORES, LEAST_PAIRS * of_one_pair), coalitions * of_one_pair)
@@ -316,15 +326,14 @@ class SampledResponse(LinkedReader):
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time the scores of a few coalitions or orders, and of one in addition."""
-        row = few.take(slice(0, 1))
-        (coalitions, method), (game, live) = self._coalitions(), self._game(row)
-        masks = np.random.default_rng(0).random((TIMED_COALITIONS, self.traits.n_players)) < 0.5
-        if method == ORDERS and order == 1 and semivalue == find("shapley") and len(live) > 1:
-            along, exact = self.hybrids.along_orders(row, live), np.zeros((len(live), self.inner.traits.n_outputs))
-            seconds = min(clocked(lambda: self._sample(along, exact, TIMED_PAIRS, Orders(0))) for _ in range(2))
+        (coalitions, method), row = self._coalitions(semivalue, order), self.hybrids.row(few.take(slice(0, 1)))
+        game, masks = self._controlled(row), np.random.default_rng(0).random((TIMED_COALITIONS, self.traits.n_players)) < 0.5
+        if method == ORDERS and len(row.players) > 1:
+            exact = np.zeros((len(row.players), self.inner.traits.n_outputs))
+            seconds = min(clocked(lambda: self._sample(row.along, exact, TIMED_PAIRS, Orders(0))) for _ in range(2))
             seconds *= coalitions / (2.0 * TIMED_PAIRS * (self.traits.n_players - 1.0))
-        elif method == "enumeration" and self.hybrids.every(row, live) is not None:
-            seconds = min(clocked(lambda: self._all_coalitions(row, live)) for _ in range(2))
+        elif method == "enumeration" and row.every() is not None:
+            seconds = min(clocked(lambda: self._all_coalitions(row)) for _ in range(2))
         else:
             seconds = min(clocked(lambda: game(masks)) for _ in range(2)) * coalitions / TIMED_COALITIONS
             seconds += seconds_besides_calls(coalitions, method, self.traits.n_players, order)

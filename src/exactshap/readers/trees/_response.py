@@ -8,7 +8,7 @@ coalitions through each tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,10 +17,10 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
 from exactshap.frames import Table
 from exactshap.readers import Offset, OwnCall, Reader, Request, choose_value_function, outputs_of
-from exactshap.readers.responses import Along, HybridScores, Response, ResponseReader, SampledResponse, no_response
+from exactshap.readers.responses import HybridScores, Response, ResponseReader, RowScores, SampledResponse, no_response
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import FlatTrees, TreeModel, apply
-from exactshap.trees.ensemble import Hybrids, encode, readable
+from exactshap.trees.ensemble import HybridRow, Hybrids, encode, readable
 
 MOST_PLAYERS = 20  # bits of a coalition's number in the kernel
 # Link, call and slope; None: no known response
@@ -156,22 +156,30 @@ class _TreeHybrids(HybridScores):
         players = _player_of_node(margin), margin.traits.n_players
         self._hybrids = Hybrids(ensemble.trees, *players, background, ensemble.tree_output, _player_of_column(margin))
 
-    def row(self, X: Table) -> tuple[Callable[[np.ndarray], np.ndarray], list[int]]:
-        """Return the margins of one row's hybrids, and the players that send it another way than some background row."""
+    def row(self, X: Table) -> _TreeRow:
+        """Return the margins of one row's hybrids; players matter that send it another way than some background row."""
         row = self._hybrids.row(encode(self._ensemble, X))
-        return partial(self._hybrids.margins, row), self._hybrids.moving(row)
+        return _TreeRow(partial(self._hybrids.margins, row), self._hybrids.moving(row), self._hybrids, row, self.has_orders)
 
-    def along_orders(self, X: Table, players: list[int]) -> Along:
+
+@dataclass(frozen=True, eq=False)
+class _TreeRow(RowScores):
+    """Compute margins of one row's hybrids."""
+
+    hybrids: Hybrids
+    row: HybridRow
+    has_paths: bool  # leaves are numbers, so that a walk knows all margins on its way
+
+    def along(self, orders: np.ndarray) -> np.ndarray:
         """Return the margins along orders: a walk through a tree has all prefixes of an order."""
-        row = self._hybrids.row(encode(self._ensemble, X))
-        return lambda orders: self._hybrids.along_orders(row, orders, players)
+        return self.hybrids.along_orders(self.row, orders, self.players)
 
-    def every(self, X: Table, players: list[int]) -> tuple[list[int], Iterable[np.ndarray]] | None:
+    def every(self) -> tuple[list[int], Iterable[np.ndarray]] | None:
         """Return the margins of all coalitions.
 
         Players with few nodes come first, so that most leaves hold all of these or none.
         """
-        if self._ensemble.trees.linear is not None or not 2 <= len(players) <= MOST_PLAYERS:
+        if not self.has_paths or not 2 <= len(self.players) <= MOST_PLAYERS:
             return None
-        players = self._hybrids.by_use(players)
-        return players, self._hybrids.all_margins(self._hybrids.row(encode(self._ensemble, X)), players)
+        players = self.hybrids.by_use(self.players)
+        return players, self.hybrids.all_margins(self.row, players)

@@ -31,6 +31,7 @@ from exactshap.trees.ensemble._paths import cover_shares as cover_shares
 from exactshap.trees.ensemble._paths import inside as inside
 from exactshap.trees.ensemble._paths import parents as parents
 from exactshap.trees.ensemble._paths import paths as paths
+from exactshap.trees.ensemble._routing import HybridRow as HybridRow
 from exactshap.trees.ensemble._routing import Hybrids as Hybrids
 from exactshap.trees.ensemble._routing import apply as apply
 from exactshap.trees.ensemble._routing import decisions as decisions
