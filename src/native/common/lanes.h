@@ -27,9 +27,14 @@ EXACTSHAP_INLINE Widest rounded(Widest product) {
   return product;
 }
 
-/// Read a vector from anywhere, and write one.
+/// Read a vector from anywhere, and write one. What is copied into an element of an array passes through a register of its own: in halves
+/// it would be written to the stack, and the whole be waited for there.
 template <class T, class Vector>
-EXACTSHAP_INLINE void load(const T* values, Vector& out) { __builtin_memcpy(&out, values, sizeof(out)); }
+EXACTSHAP_INLINE void load(const T* values, Vector& out) {
+  Vector value;
+  __builtin_memcpy(&value, values, sizeof(value));
+  out = value;
+}
 template <class T, class Vector>
 EXACTSHAP_INLINE void store(Vector vector, T* values) { __builtin_memcpy(values, &vector, sizeof(vector)); }
 
