@@ -192,7 +192,7 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
 
 
 def takes_differences(kernel: Foreign) -> bool:
-    """Say whether a kernel takes distances as differences; ``rbf_kernel`` takes |x|^2 + |y|^2 - 2 x.y, whose digits cancel."""
+    """Say whether a kernel takes distances as differences; ``rbf_kernel`` takes |x|^2 + |y|^2 - 2 x.y, in which digits cancel."""
     of_processes = hasattr(kernel, "k1") or type(kernel).__module__.startswith("sklearn.gaussian_process")
     return isinstance(kernel, Kernel) or of_processes
 

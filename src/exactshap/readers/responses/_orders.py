@@ -44,7 +44,7 @@ Along = Callable[[np.ndarray], np.ndarray]
 RIDGE = 1e-6  # of the squares of what players move: far less than their variance where the control variate helps
 TINIEST = 1e-300
 PRIOR_FREEDOM = 2.0  # of the variance that players have on average: little against the hundreds that a default sample has
-LEAST_PAIRS = 2  # of each background row: a variance needs two
+MIN_PAIRS = 2  # of each background row: a variance needs two
 CHUNK_SCORES = 2**20  # at a time: 8 MiB
 
 # src/native/responses/orders.cpp
@@ -95,7 +95,7 @@ def sample_orders(
     """
     n_players, n_scores = exact.shape
     # Of all background rows at a time, so that the slopes are those of all
-    step = max(LEAST_PAIRS, CHUNK_SCORES // (2 * len(weights) * n_scores * (n_players + 1)))
+    step = max(MIN_PAIRS, CHUNK_SCORES // (2 * len(weights) * n_scores * (n_players + 1)))
     left, fitted, sizes, slopes = _Means(n_pairs), _Means(n_pairs), np.zeros(()), None
     for forwards in orders.chunks(len(weights), n_pairs, n_players, step):
         scores = along(np.concatenate([forwards, n_players - 1 - forwards], axis=1))

@@ -25,7 +25,7 @@ from exactshap.frames import Table
 from exactshap.games import OracleGame
 from exactshap.readers import Reader, Request, solve_moving
 from exactshap.readers.responses._links import Response, link_of, steepest
-from exactshap.readers.responses._orders import CHUNK_SCORES, LEAST_PAIRS, Along, Orders, OrderSample, sample_orders
+from exactshap.readers.responses._orders import CHUNK_SCORES, MIN_PAIRS, Along, Orders, OrderSample, sample_orders
 from exactshap.readers.responses._reader import CHUNK_VALUES, LinkedReader
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Part, Solution, choose, n_calls, player_sets, seconds_besides_calls
@@ -38,7 +38,7 @@ DEFAULT_PAIRS = 6144
 ORDERS = "orders of the players"
 TIMED_PAIRS = 4  # of each background row
 # Pairs from which orders have smaller errors than a regression on the coalitions of as many scores (benchmarks/bench_probabilities.py)
-FEWEST_PAIRS = 200
+MIN_ORDERED_PAIRS = 200
 # Players up to which all coalitions are visited, as of any function, unless a budget says less
 ENUMERATED = 12
 MOST_COALITIONS = 256  # at a time: what the routing kernel takes at once
@@ -242,13 +242,13 @@ class SampledResponse(LinkedReader[RowScores]):
         if n_players < 2 or n_players <= self._enumerated_players:
             return 0
         if tol is not None:
-            return max(LEAST_PAIRS, -(-FEWEST_PAIRS // n_background))
+            return max(MIN_PAIRS, -(-MIN_ORDERED_PAIRS // n_background))
         if 2**n_players <= (budget or DEFAULT_BUDGET):
             return 0
         if budget is None:
-            return max(LEAST_PAIRS, -(-DEFAULT_PAIRS // n_background))
-        n_pairs = max(LEAST_PAIRS, int(budget) // (2 * n_players - 2))
-        return n_pairs if n_pairs * n_background >= FEWEST_PAIRS else 0
+            return max(MIN_PAIRS, -(-DEFAULT_PAIRS // n_background))
+        n_pairs = max(MIN_PAIRS, int(budget) // (2 * n_players - 2))
+        return n_pairs if n_pairs * n_background >= MIN_ORDERED_PAIRS else 0
 
     def _with_score(
         self, part: Part, game: ControlledGame | AllCoalitions, slopes: np.ndarray, score: Solution, i: int
@@ -311,13 +311,13 @@ class SampledResponse(LinkedReader[RowScores]):
         return coalitions, method
 
     def memory(self, n_rows: int, order: int) -> float:
-        coalitions, method = self._coalitions(find("shapley"), order)  # whose orders hold most
+        coalitions, method = self._coalitions(find("shapley"), order)  # orders hold most
         held = self.inner.memory(n_rows, order) + super().memory(n_rows, order)
         n_background, n_outputs = len(self._weights), self.traits.n_outputs
         if method == ORDERS:
             of_one_pair = 2.0 * n_background * (self.traits.n_players + 1.0) * n_outputs
             # Scores, responses, their differences, and places
-            return held + 48.0 * min(max(CHUNK_SCORES, LEAST_PAIRS * of_one_pair), coalitions * of_one_pair)
+            return held + 48.0 * min(max(CHUNK_SCORES, MIN_PAIRS * of_one_pair), coalitions * of_one_pair)
         return (
             held
             + 24.0 * min(CHUNK_VALUES, coalitions * n_background * n_outputs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from exactshap.solvers.core._enumeration import Calls as Calls
 from exactshap.solvers.core._enumeration import checked_calls as checked_calls
 from exactshap.solvers.core._enumeration import keys_of as keys_of
-from exactshap.solvers.core._enumeration import positive as positive
 from exactshap.solvers.core._enumeration import set_values as set_values
 from exactshap.solvers.core._enumeration import solve_enumerated as solve_enumerated
 from exactshap.solvers.core._nodes import RELATIVE_TRUNCATION as RELATIVE_TRUNCATION

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap.errors import InputError, InputTypeError, message
 from exactshap.games import Game, all_masks
 from exactshap.semivalues import Semivalue
@@ -110,17 +111,10 @@ def checked_calls(game: Game, batch_size: Any, progress: Any) -> Calls:
         text = "Coalitions are called in batches for one game at a time"
         raise InputError(message(text, f"Got a batch of {game.n_rows} games", "Solve the rows one by one, or exactly"))
     if batch_size is not None:
-        batch_size = positive("batch_size", batch_size)
+        batch_size = check_count("batch_size", batch_size)
     if progress is not None and not callable(progress):
         raise InputTypeError(message("The 'progress' parameter must be callable", f"Got {type(progress).__name__}"))
     return Calls(game, batch_size, progress)
-
-
-def positive(name: str, value: object) -> int:
-    """Return an int >= 1, or refuse the parameter by its name."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(message(f"The {name!r} parameter must be an int >= 1", f"Got {value!r}"))
-    return int(value)
 
 
 def keys_of(masks: np.ndarray) -> list[bytes]:

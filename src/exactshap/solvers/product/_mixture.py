@@ -146,7 +146,7 @@ def mixture_rules(semivalue: Semivalue, n_players: int) -> Handle:
 def sparse_rule(n_players: int, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the rule on [0, 1] that is exact for :math:`t^r (1 - t)^{d - 1 - r}`, r < 2 n_nodes, where n_nodes < d / 2.
 
-    With s = t / (1 - t) that is the Gauss rule of the density :math:`(1 + s)^{-d - 1}` of s > 0, whose polynomials are those of Jacobi
+    With s = t / (1 - t) that is the Gauss rule of the density :math:`(1 + s)^{-d - 1}` of s > 0; its polynomials are those of Jacobi
     with the exponents 0 and -d - 1 in x = 1 + 2 s. A product of many factors t a + 1 - t with small a is a short sum of these.
     """
     n, k = n_players + 1.0, np.arange(n_nodes)

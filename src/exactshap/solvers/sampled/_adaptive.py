@@ -15,7 +15,7 @@ import numpy as np
 
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.solvers.sampled._estimators import is_predicted
-from exactshap.solvers.sampled._placement import MAX_DESIGNED, TRUSTED, place
+from exactshap.solvers.sampled._placement import MAX_DESIGNED, TRUSTED, Belief, place
 from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled._surrogate import posterior
 
@@ -92,5 +92,5 @@ def _placed(problem: RegressionProblem, n: int, total: int = 0) -> np.ndarray:
         if problem.is_corrected and problem.n_fitted <= MOST_FITTED * total and process.white_share > MOSTLY_WHITE:
             problem.most_fitted = problem.n_fitted
             return masks[:0]
-        noise = process.white + TRUSTED
-        return masks[place(process.points, 2.0 * masks - 1.0, n, process.prior, noise, process.scales(), problem.question)]
+        belief = Belief(process.prior, process.white + TRUSTED, process.scales(), problem.question)
+        return masks[place(process.points, 2.0 * masks - 1.0, n, belief)]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +30,7 @@ MAX_DESIGNED = 800
 # White part that designs assume, for interactions that no kernel of low order explains (tuned)
 DESIGN_WHITE = {True: 3e-3, False: 0.1}
 # Candidates for a design, or two for each place
-LEAST_CANDIDATES = 1000
+MIN_CANDIDATES = 1000
 # Pairs a player that a design places where it likes. Of the others, at least this share is where draws by size would be: a design alone
 # leaves out sizes between 1 and half of the players, where a game that jumps may do anything
 FREE_PAIRS, BY_SIZE = 2, 0.75
@@ -41,6 +42,15 @@ SHORTLIST = 3  # candidates for each place of a batch
 # Sets that decide together: those with the most variable values before any call
 MOST_SETS = 500
 TRUSTED = 1e-6  # of the variance of a point, 1/2 before any call: what is below is rounding
+
+
+class Belief(NamedTuple):
+    """Hold what is known before any call: the process, and the values that it is called for."""
+
+    prior: Prior
+    noise: float  # variance that a call leaves open
+    halves: Sequence[tuple[int, float]]  # signs and scales of those that the values see
+    question: Question
 
 
 @dataclass(eq=False)
@@ -61,10 +71,11 @@ class Side:
     explained: tuple[np.ndarray, ...] = ()
 
     @classmethod
-    def of(cls, sign: int, scale: float, prior: Prior, noise: float, points: np.ndarray, question: Question) -> Side:
+    def of(cls, sign: int, scale: float, belief: Belief, points: np.ndarray) -> Side:
         """Return the side before any call."""
+        prior, noise = belief.prior, belief.noise
         own = covariance(points[:1], points[:1], prior.theta, sign)[0, 0] + noise
-        gain = scale * prior.covariances(sign, points, question, MOST_SETS)
+        gain = scale * prior.covariances(sign, points, belief.question, MOST_SETS)
         return cls(sign, prior.theta, noise, points, gain, np.full(len(points), own))
 
     def kept(self, rows: np.ndarray) -> Side:
@@ -96,23 +107,15 @@ class Side:
 
 
 def place(
-    known: np.ndarray,
-    candidates: np.ndarray,
-    n_places: int,
-    prior: Prior,
-    noise: float,
-    halves: Sequence[tuple[int, float]],
-    question: Question,
-    least: np.ndarray | None = None,
+    known: np.ndarray, candidates: np.ndarray, n_places: int, belief: Belief, least: np.ndarray | None = None
 ) -> np.ndarray:
     """Return which ``candidates`` (n_candidates, n_players) to call next, given the ``known`` points.
 
-    ``halves`` are the signs and scales of those that the values see, ``noise`` the variance that a call leaves open. The last places are
-    kept for sizes (of the smaller of two complements) of which fewer than ``least`` (n_players + 1,) would be placed.
+    The last places are kept for sizes (of the smaller of two complements) of which fewer than ``least`` (n_players + 1,) would be placed.
     """
     points = np.concatenate([known, candidates])
     n_known, n_places = len(known), min(n_places, len(candidates))
-    sides = [Side.of(sign, scale, prior, noise, points, question) for sign, scale in halves]
+    sides = [Side.of(sign, scale, belief, points) for sign, scale in belief.halves]
     names = np.arange(len(points))
     for called in np.array_split(names[:n_known], -(-n_known // KNOWN_AT_ONCE)):
         for side in sides:
@@ -173,7 +176,7 @@ def _squares(rows: np.ndarray) -> np.ndarray:
 @functools.lru_cache(maxsize=64)
 def _designed(n_players: int, n: int, paired: bool, every_size: bool) -> np.ndarray:
     rng = np.random.default_rng(0)
-    n_candidates = max(2 * n, LEAST_CANDIDATES)
+    n_candidates = max(2 * n, MIN_CANDIDATES)
     groups = strata(n_players, paired=paired)
     candidates = draw(n_players, n_candidates, rng, groups, paired=paired)
     least = np.zeros(n_players + 1, int)
@@ -181,13 +184,11 @@ def _designed(n_players: int, n: int, paired: bool, every_size: bool) -> np.ndar
         least[groups.sizes] = np.ceil(BY_SIZE * shares_of(groups, max(n - FREE_PAIRS * n_players, 0))[0])
     known = np.array([[1.0] * n_players, [-1.0] * n_players])[: 1 if paired else 2]
     # Single coalitions are too few to learn a white part, which would put all of them on the border
-    prior, halves = (
-        Prior(np.full(n_players, 2.0 / n_players), DESIGN_WHITE[True] if paired else 0.0),
-        [(-1 if paired else 0, 1.0)],
-    )
+    prior = Prior(np.full(n_players, 2.0 / n_players), DESIGN_WHITE[True] if paired else 0.0)
     question = Question(find("shapley"), 1, player_sets(n_players, 1))
+    belief = Belief(prior, DESIGN_WHITE[paired], [(-1 if paired else 0, 1.0)], question)
     with single_threaded_blas():
-        chosen = place(known, 2.0 * candidates - 1.0, n, prior, DESIGN_WHITE[paired], halves, question, least)
+        chosen = place(known, 2.0 * candidates - 1.0, n, belief, least)
     result = candidates[chosen]
     result.setflags(write=False)
     return result

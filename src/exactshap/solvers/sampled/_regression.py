@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.checks import check_tolerance, checked_generator
+from exactshap._runtime.checks import check_count, check_tolerance, checked_generator
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.errors import (
     BudgetError,
@@ -22,7 +22,7 @@ from exactshap.errors import (
 )
 from exactshap.games import Game
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import Part, Solution, checked_calls, player_sets, positive
+from exactshap.solvers.core import Part, Solution, checked_calls, player_sets
 from exactshap.solvers.sampled._adaptive import grow
 from exactshap.solvers.sampled._estimators import ESTIMATORS
 from exactshap.solvers.sampled._problem import NAMED, SAMPLINGS, RegressionProblem, SamplingSettings
@@ -139,16 +139,16 @@ def read_settings(settings: dict[str, Any]) -> SamplingSettings:
             raise UnknownNameError(message(f"Unknown {name} {value!r}", do=did_you_mean(str(value), known)))
     _check_used(settings, chosen.estimator, fixed)
     if chosen.polynomial_order is not None:
-        positive("polynomial_order", chosen.polynomial_order)
+        check_count("polynomial_order", chosen.polynomial_order)
     if not isinstance(chosen.pairing, (bool, np.bool_)):
         raise InputTypeError(message("The 'pairing' parameter must be True or False", f"Got {chosen.pairing!r}"))
     if chosen.relevance_rows is not None:
-        positive("relevance_rows", chosen.relevance_rows)
+        check_count("relevance_rows", chosen.relevance_rows)
     _check_start(chosen.start_relevance)
     if isinstance(chosen.frontier, str) and chosen.frontier != "screened":
         raise UnknownNameError(message(f"Unknown frontier {chosen.frontier!r}", do=did_you_mean(chosen.frontier, ["screened"])))
     if isinstance(chosen.frontier, (bool, int, float, np.number)):
-        positive("frontier", chosen.frontier)
+        check_count("frontier", chosen.frontier)
     return chosen
 
 
@@ -178,7 +178,7 @@ def most_calls(n_players: int, budget: int | None, tol: float | None) -> int:
     everything = 2**n_players
     if budget is None:
         return min(everything, 2 * n_players + DEFAULT_CALLS if tol is None else TOLERANCE_CALLS)
-    budget = positive("budget", budget)
+    budget = check_count("budget", budget)
     if budget < 2:
         raise BudgetError(
             message(

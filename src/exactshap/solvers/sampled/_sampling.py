@@ -18,7 +18,7 @@ import numpy as np
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._frontier import additive_frontier, unanimity_columns
 
-# Bits of the largest C(d, s) of 1020 players, whose products with weights are floats
+# Bits of the largest C(d, s) of 1020 players: its products with weights are floats
 MOST_BITS = 1015
 KEPT_BITS = 1000  # of larger ones
 # Numbers of sizes times nodes in memory at a time

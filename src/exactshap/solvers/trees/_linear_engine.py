@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import binom
@@ -65,7 +66,7 @@ MAX_TABLE_PLAYERS, MAX_GROUP_BITS, TABLE_BYTES = 12, 12, 2.0**28
 # Patterns of the background at a leaf, at most, below which a table would not be faster.
 MIN_PATTERNS = 4
 # Values of sets are padded to so many, and many of them to more, as in linear_tables.cpp.
-LANES, MANY_LANES = 4, 16
+LANES, WIDE_LANES = 4, 16
 # Of leaves that all rows meet.
 EVERY_ROW = Chosen(np.zeros(0, np.int64), np.zeros((0, 0), bool))
 # A part or a player of a pattern, in numbers of a table's cell (1 ns and 0.3 ns).
@@ -135,7 +136,7 @@ class TabledLeaves:
         keys = np.unique(np.repeat(of_part, np.diff(parts.term_start)) * trees.n_features + parts.column)
         start = np.searchsorted(keys, np.arange(n_groups + 1) * trees.n_features)
         n_values = np.diff(rows.column_start) - 1  # of sets and the scale
-        step = np.where(n_values > MANY_LANES, MANY_LANES, LANES)
+        step = np.where(n_values > WIDE_LANES, WIDE_LANES, LANES)
         width = (1 + np.diff(start)) * (-(-n_values // step) * step)
         linear = LinearTables(start, (keys % trees.n_features).astype(np.int32), offsets_of(width << groups.n_bits))
         routes = routes_of(trees, groups)
@@ -166,6 +167,14 @@ class TabledLeaves:
     def packed(self) -> tuple[Handle, Handle, Handle]:
         """The structures as the compiled kernels read them."""
         return Handle(self.tables), Handle(self.rows), Handle(self.linear)
+
+
+class _Question(NamedTuple):
+    """Name what is solved of an output."""
+
+    output: int
+    semivalue: Semivalue
+    order: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,26 +218,27 @@ class LinearEngine:
         _, offsets = binomials_and_offsets(self.n_players, order)
         values, scale = np.zeros((n_rows, int(offsets[-1]), n_outputs)), np.zeros((n_rows, n_outputs))
         for o in range(n_outputs):
-            values[:, :, o], scale[:, o] = self._solve_output(o, columns, semivalue, order)
+            values[:, :, o], scale[:, o] = self._solve_output(columns, _Question(o, semivalue, order))
         full = self._full(columns)
         largest = scale.max(axis=1, initial=0.0)
         return Part(values, np.zeros_like(full), full, self._method, error_bound=np.zeros(n_rows), scale=largest)
 
-    def _solve_output(self, o: int, columns: np.ndarray, semivalue: Semivalue, order: int) -> tuple[np.ndarray, np.ndarray]:
+    def _solve_output(self, columns: np.ndarray, question: _Question) -> tuple[np.ndarray, np.ndarray]:
+        o, _, order = question
         _, offsets = binomials_and_offsets(self.n_players, order)
         values, scale = np.zeros((columns.shape[1], int(offsets[-1]))), np.zeros(columns.shape[1])
         tabled, others = self._split(o, order)
         if len(tabled.root):
             missing = tabled.missing(columns)
-            sweep_linear_tables(columns, *tabled.packed, self._cells(o, semivalue, order), missing, values, scale)
+            sweep_linear_tables(columns, *tabled.packed, self._cells(question), missing, values, scale)
             if len(missing):
                 # A missing cell switches some leaves of a group off, which no code tells
                 key = ("missing", o, order) if self._has_gaps else None
                 patterns = self._patterns_of(tabled.given, key)
                 chosen = Chosen(tabled.groups_of_leaves, missing)
-                self._sweep_patterns(columns, patterns, chosen, o, semivalue, order, values, scale)
+                self._sweep_patterns(columns, patterns, chosen, question, values, scale)
         patterns = self._patterns_of(others, ("patterns", o, order))
-        self._sweep_patterns(columns, patterns, EVERY_ROW, o, semivalue, order, values, scale)
+        self._sweep_patterns(columns, patterns, EVERY_ROW, question, values, scale)
         _, unit = self._whole_weights
         return values * unit, scale * unit
 
@@ -237,14 +247,12 @@ class LinearEngine:
         columns: np.ndarray,
         patterns: Iterator[tuple[FunctionLeaves, Handle | Patterns]],
         chosen: Chosen,
-        o: int,
-        semivalue: Semivalue,
-        order: int,
+        question: _Question,
         values: np.ndarray,
         scale: np.ndarray,
     ) -> None:
         """Add the values of leaves without tables, pattern by pattern of the background."""
-        weights, first = self._weights(o, semivalue, order), 0
+        weights, order, first = self._weights(question), question.order, 0
         for some, of_some in patterns:
             group = chosen.group[first : first + len(some.leaves.node)]
             first += len(some.leaves.node)
@@ -277,9 +285,9 @@ class LinearEngine:
 
         return self.cache.get_or_make(("split", o, order), make, keep=3 * len(self.outputs))  # type: ignore[no-any-return]
 
-    def _cells(self, o: int, semivalue: Semivalue, order: int) -> np.ndarray:
+    def _cells(self, question: _Question) -> np.ndarray:
         """Return the tables of an output, filled once for a semivalue."""
-        tabled, weights = self._split(o, order)[0], self._weights(o, semivalue, order)
+        tabled, weights = self._split(question.output, question.order)[0], self._weights(question)
         groups, table_start = tabled.tables.groups, tabled.linear.table_start
 
         def make() -> np.ndarray:
@@ -292,8 +300,7 @@ class LinearEngine:
                 fill_linear_tables(*tabled.packed, some.parts, self._patterns(some), weights, first, last, part)
             return cells
 
-        key = "tables", o, semivalue, order
-        return self.cache.get_or_make(key, make, keep=len(self.outputs))  # type: ignore[no-any-return]
+        return self.cache.get_or_make(("tables", *question), make, keep=len(self.outputs))  # type: ignore[no-any-return]
 
     @property
     def _method(self) -> str:
@@ -307,10 +314,10 @@ class LinearEngine:
     def _whole_weights(self) -> tuple[np.ndarray, float]:
         return whole_weights(self.weights)
 
-    def _weights(self, o: int, semivalue: Semivalue, order: int) -> np.ndarray:
+    def _weights(self, question: _Question) -> np.ndarray:
+        o, semivalue, order = question
         largest = int(np.diff(self.outputs[o].leaves.start).max(initial=0)) + 1
-        key = "weights", o, semivalue, order
-        return self.cache.get_or_make(key, lambda: path_weights(semivalue, order, largest), keep=4)  # type: ignore[no-any-return]
+        return self.cache.get_or_make(("weights", *question), lambda: path_weights(semivalue, order, largest), keep=4)  # type: ignore[no-any-return]
 
     def _full(self, columns: np.ndarray) -> np.ndarray:
         """Return v(D) of the functions, (n_rows, n_outputs)."""
