@@ -35,8 +35,8 @@ def process_and_candidates(d=9, *, even=False):
 
 
 def placed(process, points, n, question):
-    noise = process.white + _placement.TRUSTED
-    return place(process.points, points, n, process.prior, noise, process.scales(), question)
+    belief = _placement.Belief(process.prior, process.white + _placement.TRUSTED, process.scales(), question)
+    return place(process.points, points, n, belief)
 
 
 def test_batches_change_little_of_what_single_places_choose(monkeypatch):

@@ -54,18 +54,24 @@ def count_coalitions(coalitions: int) -> None:
 
 
 def progress_rows(
-    progress: Progress, total: int, calls: Calls | None = None, ahead: Callable[[], float] | None = None
+    progress: Progress,
+    total: int,
+    calls: Calls | None = None,
+    ahead: Callable[[], float] | None = None,
+    *,
+    n_steps: int = 2,
 ) -> AbstractContextManager[Callable[[int], None]]:
     """Give a function of the rows done so far; where a row needs many ``calls``, these show within it.
 
-    ``ahead`` forecasts the seconds of a large request, for one that has no row after :data:`PATIENCE` seconds.
+    ``ahead`` forecasts the seconds of a large request, for one that has no row after :data:`PATIENCE` seconds. A request of one step has
+    nothing to forecast from besides these.
     """
     if callable(progress):
         return nullcontext(lambda done: progress(done, total))
     if progress is False:
         return _UNWATCHED
     if progress is None and not is_watched():
-        return _logged_rows(total, calls, ahead)
+        return _UNWATCHED if n_steps == 1 and calls is None and ahead is None else _logged_rows(total, calls, ahead)
     return _shown_rows(progress, total, calls)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
@@ -191,13 +193,13 @@ class Explainer:
         ExactnessError
             If a residual against the model's own prediction is above its tolerance.
         """
-        started = time.perf_counter()
+        started, order = time.perf_counter(), check_count("order", order)
         if offset is None and self.reader.traits.offset_note:
             warn(self.reader.traits.offset_note, ExplanationWarning)
         rows, offsets = (X, None) if offset is None else split_offset(X, offset, self.reader.traits.feature_names)
         table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
-        with using_jobs(self.n_jobs):
+        with nullcontext() if self.n_jobs is None else using_jobs(self.n_jobs):
             check_rows = self._certifier.check_rows(table)
             # Hybrids are predicted with the rows in one call, as each call has fixed costs.
             others = check_rows.table if check_rows is not None and joins_call(check_rows, cut) else None
@@ -216,7 +218,7 @@ class Explainer:
     def plan(self, X: TableLike, index: str | Question = "shapley", order: int = 1, *, offset: Any = None) -> Forecast:
         """Forecast method and cost on ``X`` without explaining a row. The arguments are those of a call."""
         rows, offsets = split_offset(X, offset, self.reader.traits.feature_names)
-        table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
+        table, (reader, semivalue), order = self._checked(rows), reader_for(self.reader, index), check_count("order", order)
         if offsets is not None:
             check_offsets(reader, table.n_rows, offsets)
         with using_jobs(self.n_jobs):
@@ -280,7 +282,7 @@ class Explainer:
         """
         from exactshap.explainer._verify import verify
 
-        question = find(index)
+        question, order = find(index), check_count("order", order)
         if not isinstance(question, Semivalue):
             raise InputError(
                 message(

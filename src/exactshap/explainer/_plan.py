@@ -25,6 +25,7 @@ from exactshap.solvers import Cost, count_sets
 LOOKED_AT, MOST_PATTERNS = 65_536, 16
 # Pieces of the rows for each thread: with fewer, some threads would wait for the last one.
 PIECES = 4
+SMALL_RESULT = 2.0**26  # bytes that every machine has
 # Pieces of a full block at most: smaller ones take longer to hand out than to solve
 SMALLEST = 16
 # Rows, players and order of the explanations that are timed for each set and for each cell of values
@@ -229,7 +230,7 @@ def result_bytes(reader: Reader, n_rows: int, order: int) -> float:
 def check_result(reader: Reader, n_rows: int, order: int) -> None:
     """Refuse a result that this machine cannot hold."""
     result = result_bytes(reader, n_rows, order)
-    if result > 0.8 * physical_memory():
+    if result > SMALL_RESULT and result > 0.8 * physical_memory():
         n_sets = count_sets(reader.traits.n_players, order)
         raise BudgetError(
             message(

@@ -46,27 +46,20 @@ def solve_rows(
     """
     if not cut.blocks:
         return _nothing(reader, order)
-    rows = Rows(table.n_rows)
-    # One array for all blocks: of many rows each further one counts
-    predictions = np.empty(0)
     # Only prepared here: it is timed if the first block takes long enough for a line of progress.
     ahead = _seconds_ahead(reader, table, cut, semivalue, order)
     try:
-        with progress_rows(progress, table.n_rows, reader.traits.calls, ahead) as report:
-            for block, (parts, prediction) in zip(
-                cut.blocks, _answers(reader, table, cut, semivalue, order, others), strict=True
-            ):
-                for start, part in parts:
-                    rows.put(start, part)
-                if block.start == 0:
-                    n_others = 0 if others is None else others.n_rows
-                    predictions = np.empty((table.n_rows + n_others, *prediction.shape[1:]))
-                predictions[block.start : block.start + len(prediction)] = prediction
-                report(block.stop)
+        with progress_rows(progress, table.n_rows, reader.traits.calls, ahead, n_steps=len(cut.blocks)) as report:
+            if len(cut.blocks) == 1 and cut.workers == 1:  # nothing to join
+                [(_, solution)], prediction = _answer(reader, table, semivalue, order, 0, others)
+                report(table.n_rows)
+                return solution, prediction
+            n_predicted = table.n_rows + (0 if others is None else others.n_rows)
+            answers = _answers(reader, table, cut, semivalue, order, others)
+            return _joined(cut, answers, table.n_rows, n_predicted, report)
     except InputError as error:
         error.count_from(0, functools.partial(_named, table))
         raise
-    return rows.solution(), predictions
 
 
 # Terms x background rows x rows from which on a request may take a minute: then its time is forecast if the first block takes long.
@@ -87,6 +80,23 @@ def _seconds_ahead(reader: Reader, table: Table, cut: Cut, semivalue: Semivalue,
             return reader.cost(few, table.n_rows, semivalue, order, cut.piece_rows).seconds / cut.workers
 
     return ahead
+
+
+def _joined(
+    cut: Cut, answers: Iterator[Answer], n_rows: int, n_predicted: int, report: Callable[[int], None]
+) -> tuple[Solution, np.ndarray]:
+    """Return the solutions of all blocks as one, and their predictions, those of other rows last."""
+    rows = Rows(n_rows)
+    # One array for all blocks: of many rows each further one counts
+    predictions = np.empty(0)
+    for block, (parts, prediction) in zip(cut.blocks, answers, strict=True):
+        for start, part in parts:
+            rows.put(start, part)
+        if block.start == 0:
+            predictions = np.empty((n_predicted, *prediction.shape[1:]))
+        predictions[block.start : block.start + len(prediction)] = prediction
+        report(block.stop)
+    return rows.solution(), predictions
 
 
 # of a block: its solutions by their first row, and the prediction of all of its rows

@@ -64,7 +64,9 @@ class OwnCall:
     def __call__(self, model: Model, rows: TableLike) -> np.ndarray:
         """Return the prediction of ``model``, or of a wrapper, for rows of the kind that it was fitted with."""
         try:
-            values = getattr(model, self.method)(with_unique_index(rows), **self.settings)
+            # Only frames have labels
+            rows = rows if isinstance(rows, np.ndarray) else with_unique_index(rows)
+            values = getattr(model, self.method)(rows, **self.settings)
         except (TypeError, ValueError) as error:
             if type(rows).__module__.startswith("scipy.sparse"):  # of a model that was fitted on dense rows
                 raise InputTypeError(

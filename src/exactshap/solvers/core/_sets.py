@@ -34,8 +34,11 @@ def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
     return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in set_sizes(order)))
 
 
+@functools.lru_cache(maxsize=256, typed=True)
 def count_sets(n_players: int, order: int) -> int:
     """Return the number of :func:`player_sets` without making them, with the same refusals.
+
+    A request counts them several times: to plan its memory, to allocate and to finish. Types count, as 1.0 is refused.
 
     >>> count_sets(3, 2)
     6
