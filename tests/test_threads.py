@@ -15,7 +15,7 @@ from at_once import PATIENCE, at_once
 from exactshap import Explainer
 from exactshap._native import _kernel
 from exactshap._native._kernel import Parameter
-from exactshap._runtime import calibration, process_settings
+from exactshap._runtime import machine, process_settings
 from exactshap._runtime.cache import STEP
 from exactshap._runtime.process_settings import single_threaded_blas, without_warnings
 from exactshap.errors import ExplanationWarning, warn
@@ -187,28 +187,26 @@ def test_reading_a_methods_owner_lets_other_threads_warn(monkeypatch):
 
 def test_all_threads_see_one_rate_and_none_hears_of_its_file(monkeypatch, tmp_path, hurried):
     both = threading.Barrier(2)
-    monkeypatch.setattr(calibration, "_RATES", {})
-    monkeypatch.setattr(calibration, "_file", lambda: tmp_path / "rates.json")
+    monkeypatch.setattr(machine, "_RATES", {})
+    monkeypatch.setattr(machine, "_file", lambda: tmp_path / "rates.json")
 
     def sample(work):
         both.wait(PATIENCE)  # neither has measured yet
         return work, lambda: sum(range(2000))
 
-    one, other = at_once(
-        *(lambda work=work: calibration.seconds_per_unit("units", lambda: sample(work)) for work in (1.0, 1e3))
-    )
-    assert one == other == calibration.seconds_per_unit("units", lambda: sample(1.0))
+    one, other = at_once(*(lambda work=work: machine.seconds_per_unit("units", lambda: sample(work)) for work in (1.0, 1e3)))
+    assert one == other == machine.seconds_per_unit("units", lambda: sample(1.0))
     stop = threading.Event()
 
     def keep():
         for _ in range(20):
-            calibration._keep()
+            machine._keep()
         stop.set()
 
     def measure():
         number = 0
         while not stop.is_set() and number < 20_000:
-            calibration._RATES[f"rate {number}"] = 0.5
+            machine._RATES[f"rate {number}"] = 0.5
             number += 1
 
     at_once(keep, measure)

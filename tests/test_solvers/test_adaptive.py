@@ -63,7 +63,7 @@ def test_the_variance_that_is_left_is_that_of_the_posterior(n_parts):
     called = [*np.array_split(np.arange(len(process.points)), n_parts), np.array([60, 70, 80])]
     seen, rest = np.concatenate(called), np.setdiff1d(np.arange(len(every)), np.concatenate(called))
     for sign, scale in process.scales():
-        side = _placement.Side.of(sign, scale, process.prior, noise, every, question)
+        side = _placement.Side.of(sign, scale, _placement.Belief(process.prior, noise, (), question), every)
         for some in called:
             side.condition(some)
         gram = _placement.covariance(every, every, process.theta, sign)
@@ -132,7 +132,10 @@ def test_of_many_sets_those_that_vary_most_decide(monkeypatch):
         kept = np.sort(np.argsort(-process.prior.variances(sign, question), kind="stable")[:7])
         np.testing.assert_allclose(found, half.cross[:, kept], rtol=HALF_THE_DIGITS, atol=roundings(20))
     monkeypatch.setattr(_placement, "MOST_SETS", 7)
-    assert _placement.Side.of(-1, 1.0, process.prior, 0.1, points, question).gain.shape == (len(points), 7)
+    assert _placement.Side.of(-1, 1.0, _placement.Belief(process.prior, 0.1, (), question), points).gain.shape == (
+        len(points),
+        7,
+    )
 
 
 def solved(d, calls, seed=1, **settings):

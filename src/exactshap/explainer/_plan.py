@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap._runtime.calibration import Sample, clocked, clocked_waiting, seconds_by_size, seconds_per_unit
-from exactshap._runtime.memory import physical_memory
+from exactshap._runtime.machine import Sample, clocked, clocked_waiting, physical_memory, seconds_by_size, seconds_per_unit
 from exactshap._runtime.progress import duration
 from exactshap._runtime.threads import worker_count
 from exactshap._runtime.words import fields_html

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from exactshap._runtime.cache import copied_state
-from exactshap._runtime.calibration import clocked
+from exactshap._runtime.machine import clocked
 from exactshap.errors import ExplanationWarning, message, warn
 from exactshap.frames import Table
 from exactshap.games import Game

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.calibration import clocked
+from exactshap._runtime.machine import clocked
 from exactshap.frames import Table
 from exactshap.games import Game
 from exactshap.readers._base import Reader

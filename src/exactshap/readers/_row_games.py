@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.calibration import clocked
 from exactshap._runtime.checks import check_count
+from exactshap._runtime.machine import clocked
 from exactshap._runtime.threads import asked_jobs, coalitions_in_threads, worker_count
 from exactshap.errors import InputTypeError, message
 from exactshap.games import OracleGame, check_masks

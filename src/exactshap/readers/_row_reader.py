@@ -10,7 +10,7 @@ from typing import Generic, Self, TypeVar
 
 import numpy as np
 
-from exactshap._runtime.calibration import clocked
+from exactshap._runtime.machine import clocked
 from exactshap.frames import Table
 from exactshap.games import Game, OracleGame
 from exactshap.readers._base import Reader

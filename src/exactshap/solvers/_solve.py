@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap._runtime.checks import check_count, check_tolerance
+from exactshap._runtime.machine import Sample, seconds_per_unit
 from exactshap._runtime.types import RandomState
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, n_coalitions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap._runtime.checks import check_count, check_level, checked_generator
-from exactshap._runtime.memory import physical_memory
+from exactshap._runtime.machine import physical_memory
 from exactshap.errors import BudgetError, ExplanationWarning, UnknownNameError, did_you_mean, message, warn
 
 CORRECTIONS = ("max", "holm", "fdr_bh", "fdr_by", "none")

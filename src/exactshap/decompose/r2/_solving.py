@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.calibration import Sample, seconds_per_unit
 from exactshap._runtime.checks import check_memory_limit
-from exactshap._runtime.memory import physical_memory
+from exactshap._runtime.machine import Sample, physical_memory, seconds_per_unit
 from exactshap.decompose.r2 import _games as games
 from exactshap.decompose.r2._games import (
     BLOCK_ROWS,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from exactshap._native import Handle
-from exactshap._runtime.calibration import seconds_by_size
+from exactshap._runtime.machine import seconds_by_size
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns

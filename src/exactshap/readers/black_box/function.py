@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.calibration import Sample, clocked_waiting, seconds_by_size, seconds_per_unit
 from exactshap._runtime.checks import check_tolerance
+from exactshap._runtime.machine import Sample, clocked_waiting, seconds_by_size, seconds_per_unit
 from exactshap._runtime.progress import Calls, count_coalitions, fewer_coalitions
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import (

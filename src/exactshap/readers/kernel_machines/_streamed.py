@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from exactshap._runtime.calibration import clocked
+from exactshap._runtime.machine import clocked
 from exactshap.kernels import ScaledMixture
 from exactshap.readers.kernel_machines.machine import (
     BoundMachine,

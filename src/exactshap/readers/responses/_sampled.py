@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from exactshap._runtime.calibration import clocked
+from exactshap._runtime.machine import clocked
 from exactshap._runtime.progress import Calls, count_coalitions
 from exactshap.errors import ExactnessError, ExplanationWarning, InputError, message
 from exactshap.frames import Table

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple, cast
 import numpy as np
 
 from exactshap._native import Handle, kernel
-from exactshap._runtime.calibration import Sample, seconds_per_unit
+from exactshap._runtime.machine import Sample, seconds_per_unit
 from exactshap.errors import InputError, message
 from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find

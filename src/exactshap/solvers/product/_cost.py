@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from exactshap._runtime.calibration import Sample, seconds_per_unit
+from exactshap._runtime.machine import Sample, seconds_per_unit
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Cost, set_sizes
 from exactshap.solvers.product._folding import CoalitionTable, Folded, fold, folded_method, low_players

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap._runtime.calibration import seconds_per_unit
 from exactshap._runtime.linear_algebra import solve_lower
+from exactshap._runtime.machine import seconds_per_unit
 from exactshap.errors import InputError, message
 from exactshap.semivalues import Beta, Semivalue, find
 from exactshap.solvers.rkhs._gp_factors import Factors, KernelFactors

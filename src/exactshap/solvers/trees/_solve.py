@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.cache import copied_state
-from exactshap._runtime.calibration import Sample, seconds_per_unit
+from exactshap._runtime.machine import Sample, seconds_per_unit
 from exactshap.errors import InputError, UnsupportedStructureError, message
 from exactshap.games import normalised_weights
 from exactshap.semivalues import Semivalue, find

@@ -25,7 +25,7 @@ from typing import ClassVar, Protocol, cast
 import numpy as np
 
 from exactshap._native import Handle
-from exactshap._runtime.calibration import clocked
+from exactshap._runtime.machine import clocked
 from exactshap.errors import BudgetError, message
 from exactshap.solvers.additive import Linear, LookedUp, Monomials, Stack
 

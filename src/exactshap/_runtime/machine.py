@@ -1,4 +1,4 @@
-"""Measure how fast this machine runs the kernels, each once, and keep the rates in the user's cache folder."""
+"""Measure this machine: its memory, and how fast it runs the kernels, each once; rates are kept in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from exactshap._runtime.files import atomic_write
+try:
+    import resource
+except ImportError:  # Windows, which has no limits of this kind
+    resource = None  # type: ignore[assignment]
 
 # Seconds: a sample that takes longer is not repeated.
 SECONDS_OF_A_LONG_SAMPLE = 0.1
@@ -23,6 +26,7 @@ SECOND, SLOW = 0.02, 0.1
 # Fraction of computing time below which a function is taken to wait.
 MOSTLY_WAITING = 0.3
 _RATES: dict[str, float] = {}
+_LIMITS_OF_CONTAINERS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 Sample = tuple[float, Callable[[], object]]
@@ -139,8 +143,35 @@ def _kept() -> dict[str, float]:
 
 def _keep() -> None:
     """Store the rates, or keep them for this process if that fails."""
+    from exactshap._runtime.files import atomic_write
+
     try:
         with atomic_write(_file()) as draft:
             draft.write_text(json.dumps({"machine": _machine(), "rates": dict(_RATES)}, indent=1), encoding="utf-8")
     except OSError:
         return
+
+
+def physical_memory() -> float:
+    """Return the usable memory of this process in bytes, at most the machine's."""
+    limits = [_memory_of_machine()]
+    if resource is not None:
+        limits += [float(soft) for soft in [resource.getrlimit(resource.RLIMIT_AS)[0]] if soft != resource.RLIM_INFINITY]
+    return min(limits)
+
+
+@functools.cache
+def _memory_of_machine() -> float:
+    try:
+        physical = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # Windows has no sysconf
+        physical = 2.0**36
+    return min([physical, *_limits_of_containers()])
+
+
+def _limits_of_containers() -> Iterator[float]:
+    for path in _LIMITS_OF_CONTAINERS:
+        try:
+            yield float(Path(path).read_text())
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
