@@ -6,6 +6,7 @@ import pytest
 from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
 from exactshap.solvers.core import Calls, player_sets
+from exactshap.solvers.sampled import _placement
 from exactshap.solvers.sampled._frontier import additive_frontier, partial_frontier, unanimity_columns
 from exactshap.solvers.sampled._placement import design, place
 from exactshap.solvers.sampled._polynomial import fit_polynomial, unanimity_shares
@@ -172,7 +173,7 @@ def test_placed_coalitions_lower_the_variance_most(sign, of_each_size):
     known = np.array([[True] * d, [False] * d][: 2 + sign])
     prior, question = Prior(theta, white if sign else 0.0), Question(find("shapley"), 1, player_sets(d, 1))
     points = [2.0 * masks - 1.0 for masks in (known, candidates)]
-    chosen = place(*points, 10, prior, white, [(sign, 1.0)], question, np.full(d + 1, of_each_size)).tolist()
+    chosen = place(*points, 10, _placement.Belief(prior, white, [(sign, 1.0)], question), np.full(d + 1, of_each_size)).tolist()
     assert len(set(chosen)) == 10
     sizes = np.minimum(candidates.sum(axis=1), d - candidates.sum(axis=1))
 
