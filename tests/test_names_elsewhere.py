@@ -70,6 +70,14 @@ def test_every_keyword_of_shaps_calls_and_pictures_is_here_or_has_an_answer():
                 ours(**{word: None})
 
 
+def test_the_interpreter_adds_no_guess_to_an_answer():
+    explanation, explainer = linear(X), exactshap.Explainer(MODEL, X)
+    for holder, name in ((explanation, "base_values"), (explainer, "shap_values"), (explanation.plot, "force")):
+        with pytest.raises(AttributeError) as answer:
+            getattr(holder, name)
+        assert answer.value.obj is None  # a traceback guesses from the names of this object
+
+
 @pytest.mark.parametrize("word", ["nsamples", "max_evals", "check_additivity", "budget", "interactions", "silent"])
 def test_words_of_a_call_are_answered(word):
     explainer = exactshap.Explainer(MODEL, X)

@@ -159,7 +159,7 @@ class Explainer:
 
     def __getattr__(self, name: str) -> Any:
         if text := called_here("Explainer", name):
-            raise AttributeError(text)
+            raise AttributeError(text, name=name)  # named, so that a traceback adds no guess
         return object.__getattribute__(self, name)  # raises the first error again
 
     @answers_keywords

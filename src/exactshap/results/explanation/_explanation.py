@@ -132,7 +132,7 @@ class Explanation(ExplanationData):
 
     def __getattr__(self, name: str) -> Any:
         if text := called_here("Explanation", name):
-            raise AttributeError(text)
+            raise AttributeError(text, name=name)  # named, so that a traceback adds no guess
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def stability(self, delta: ArrayLike) -> Any:

@@ -72,7 +72,7 @@ class PlotAccessor:
 
     def __getattr__(self, name: str) -> Any:
         if text := called_here("plot", name):
-            raise AttributeError(text)
+            raise AttributeError(text, name=name)  # named, so that a traceback adds no guess
         return object.__getattribute__(self, name)  # raises the first error again
 
     @_picture
