@@ -490,7 +490,7 @@ def test_a_method_that_was_set_on_a_step_is_noticed(background):
     assert explainer(X[:3]).certificate().passed
     mixing = np.eye(4)[[1, 0, 3, 2]]  # columns change places, which sums do not show where no background is mixed with rows
     model[0].transform = lambda rows: (rows @ mixing - 1.0) / 2.0
-    with pytest.raises(ExactnessError, match=r"has changed since it was read. Its steps or their methods"):
+    with pytest.raises(ExactnessError, match="has changed since it was read"):
         explainer(X[:3])
     del model[0].transform
     assert explainer(X[:3]).certificate().passed

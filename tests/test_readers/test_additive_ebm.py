@@ -285,7 +285,7 @@ def test_a_model_that_changed_since_it_was_read_is_refused(regressor, change):
     explainer = Explainer(model)
     explainer(X)
     change(model)
-    with pytest.raises(ExactnessError, match="do not add up"):
+    with pytest.raises(ExactnessError, match="has changed since it was read"):
         explainer(X)
 
 

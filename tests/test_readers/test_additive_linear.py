@@ -359,7 +359,7 @@ def test_a_model_that_changed_since_it_was_read_is_refused(change, n_jobs):
     explainer = Explainer(model, Z, n_jobs=n_jobs)
     explainer(X)
     change(model)
-    with pytest.raises(ExactnessError, match="do not add up"):
+    with pytest.raises(ExactnessError, match="has changed since it was read"):
         explainer(X)
 
 
@@ -372,8 +372,7 @@ def test_a_model_that_differs_on_hybrid_rows_alone_is_seen(scaled, monkeypatch):
     seen = model[0].transform(X) if scaled else X
     known = {row.tobytes() for row in np.ascontiguousarray(seen)}
     monkeypatch.setattr(linear, "predict", lambda rows: own(rows) + [float(row.tobytes() not in known) for row in rows])
-    # A method that was set on a step is seen before anything is compared
-    with pytest.raises(ExactnessError, match="has changed since it was read" if scaled else "hybrid rows"):
+    with pytest.raises(ExactnessError, match="has changed since it was read"):
         explainer(X[20:50])
 
 

@@ -242,14 +242,16 @@ class Certifier:
         check_rows: CheckRows | None,
         semivalue: Semivalue,
         order: int,
+        *,
+        remember: bool = True,
     ) -> Certified:
-        """Compare a solution with the model's predictions of its rows and hybrids."""
+        """Compare a solution with the model's predictions of its rows and hybrids; ``remember`` a failure."""
         n_rows = table.n_rows
         with np.errstate(all="ignore"):  # overflows are never within their tolerance
             own, others = prediction[:n_rows], prediction[n_rows:]
             # Only efficient indices sum to f(x) - v(empty); of others v(D) itself is compared with the prediction.
             residual, tolerance = residual_of(self._reader, solution, own, efficient=semivalue.is_efficient(order))
-            check = self._check(table, solution.part.empty, tolerance, check_rows, others)
+            check = self._check(table, solution.part.empty, tolerance, check_rows, others, remember=remember)
             if n_rows and (semivalue.name != "shapley" or order > 1):
                 check = together([check, self._question(table, semivalue, order)])
         return Certified(own, residual, tolerance, check, self._approximation_error(solution, own, tolerance))
@@ -271,7 +273,14 @@ class Certifier:
         )
 
     def _check(
-        self, table: Table, empty: np.ndarray, tolerance: np.ndarray, check_rows: CheckRows | None, others: np.ndarray
+        self,
+        table: Table,
+        empty: np.ndarray,
+        tolerance: np.ndarray,
+        check_rows: CheckRows | None,
+        others: np.ndarray,
+        *,
+        remember: bool,
     ) -> Check:
         """Compare the background and hybrids, which show what sums do not."""
         if not self._has_hybrids:
@@ -294,7 +303,7 @@ class Certifier:
                 checks.append(Check(reason=_refused(error)))
             checks += [self._means(empty, tolerance)] if self._replaces else []
         check = together(checks if self._failed is None else [*checks, self._failed])
-        if not check.passed:
+        if not check.passed and remember:
             # Rows are numbered within one request.
             self._failed = check._replace(rows=())
         return check

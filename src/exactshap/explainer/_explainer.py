@@ -16,7 +16,8 @@ from exactshap._runtime.threads import using_jobs
 from exactshap._runtime.types import Column, Model, TableLike
 from exactshap._runtime.words import fields_html
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, refused_beyond_memory, warn
-from exactshap.explainer._certify import Certifier, joins_call
+from exactshap.explainer._certify import Certifier, joins_call, together
+from exactshap.explainer._changes import Changes, blaming, changed
 from exactshap.explainer._offset import add_offsets, check_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast
 from exactshap.explainer._results import refuse_or_warn, wrap
@@ -135,7 +136,7 @@ class Explainer:
         with reading, np.errstate(all="ignore"):  # the certificate reports overflow
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
-        self._certifier = Certifier(self.reader)
+        self._certifier, self._changes = Certifier(self.reader), Changes(model, self._request, self.reader)
         # Explanations carry it, so that those of different backgrounds are not compared or joined by mistake.
         self._background_hash = None if table is None else fingerprint(table.native)
 
@@ -199,19 +200,28 @@ class Explainer:
         rows, offsets = (X, None) if offset is None else split_offset(X, offset, self.reader.traits.feature_names)
         table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
-        with nullcontext() if self.n_jobs is None else using_jobs(self.n_jobs):
+        # Before the model is called, as its calls may change it
+        change = self._changes.seen()
+        blamed = nullcontext() if change is None else blaming(reader, change)
+        with nullcontext() if self.n_jobs is None else using_jobs(self.n_jobs), blamed:
             check_rows = self._certifier.check_rows(table)
             # Hybrids are predicted with the rows in one call, as each call has fixed costs.
             others = check_rows.table if check_rows is not None and joins_call(check_rows, cut) else None
             solution, prediction = solve_rows(reader, table, cut, semivalue, order, self.progress, others)
-            certified = self._certifier.certify(table, solution, prediction, check_rows, semivalue, order)
+            # A change may be undone, and is seen again if not
+            known = {"remember": change is None}
+            certified = self._certifier.certify(table, solution, prediction, check_rows, semivalue, order, **known)
+            if change is not None:
+                check = self._changes.compared(table, cut, semivalue, order, solution)
+                certified = certified if check.passed else certified._replace(check=together([certified.check, check]))
             if offsets is not None:
                 # Last: hybrids are compared without offsets, which shift v(S) of every coalition alike.
                 solution, certified = add_offsets(reader, table, solution, certified, offsets)
         settings = {"seconds": time.perf_counter() - started, "background_hash": self._background_hash}
         explanation = wrap(reader, table, solution, certified, semivalue, order, **settings)
+        self._changes.after_first(change)
         if not explanation.is_within_tolerance:
-            refuse_or_warn(reader, explanation, self.on_inexact)
+            refuse_or_warn(reader, explanation, self.on_inexact, "" if change is None else changed(reader, change))
         return explanation
 
     @_refused_beyond_memory
@@ -258,8 +268,10 @@ class Explainer:
         >>> explainer.background_values(X[:3]).shape
         (50, 3, 10)
         """
+        table = self._checked(X)
+        self._changes.require_none(self.reader, table)
         with using_jobs(self.n_jobs), np.errstate(all="ignore"):
-            return values_by_background_row(self.reader, self._checked(X), self.memory_limit, self.progress)
+            return values_by_background_row(self.reader, table, self.memory_limit, self.progress)
 
     @_refused_beyond_memory
     def verify(
@@ -290,7 +302,9 @@ class Explainer:
                 )
             )
         rows, offsets = split_offset(X, offset, self.reader.traits.feature_names)
-        return verify(self.reader, self._checked(rows), n_masks, random_state, question, order, offsets, self.memory_limit)
+        table = self._checked(rows)
+        self._changes.require_none(self.reader, table)
+        return verify(self.reader, table, n_masks, random_state, question, order, offsets, self.memory_limit)
 
     def _checked(self, X: TableLike) -> Table:
         # After a fork GNU's OpenMP would wait for ever for threads of the parent, once the model predicts.

@@ -94,10 +94,10 @@ def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
     }
 
 
-def refuse_or_warn(reader: Reader, explanation: Explanation, on_inexact: str) -> None:
-    """Raise or warn if a residual is above its tolerance, with a possible reason."""
-    certificate = explanation.certificate()
-    text = _mask_message(reader, explanation) if certificate.adds_up else _sum_message(reader, explanation)
+def refuse_or_warn(reader: Reader, explanation: Explanation, on_inexact: str, changed: str) -> None:
+    """Raise or warn if a residual is above its tolerance, with a possible reason; ``changed`` is the one that is known."""
+    by_masks = explanation.certificate().adds_up
+    text = changed or (_mask_message(reader, explanation) if by_masks else _sum_message(reader, explanation))
     if on_inexact == "raise":
         raise ExactnessError(text)
     warn(text, ExplanationWarning)

@@ -31,6 +31,7 @@ from exactshap.readers._registry import read, register, registered
 from exactshap.readers._registry import require_own_prediction as require_own_prediction
 from exactshap.readers._request import Request, choose_value_function, names_of, players_of, select_outputs
 from exactshap.readers._request import finite_numbers as finite_numbers
+from exactshap.readers._state import ModelState as ModelState
 from exactshap.readers._traits import Offset as Offset
 from exactshap.readers._traits import OwnCall as OwnCall
 from exactshap.readers._traits import Rounding, Traits

@@ -18,6 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.machine import clocked
 from exactshap._runtime.progress import Calls, count_coalitions
 from exactshap.errors import ExactnessError, ExplanationWarning, InputError, message
@@ -97,6 +98,8 @@ class SampledResponse(LinkedReader[RowScores]):
         assert inner.traits.background is not None
         self.hybrids, self._why = hybrids, why
         self.options = {"random_state": 0, **request.options}
+        # Here, as no seed is drawn from where all coalitions are visited
+        checked_generator(self.options["random_state"])
         coalitions, method = self._coalitions(find("shapley"), 1)
         sentence = (
             f"{method}: {coalitions:,.0f} coalitions for each row, {inner.traits.background.n_rows:,} background rows for each"

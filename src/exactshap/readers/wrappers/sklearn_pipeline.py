@@ -22,7 +22,6 @@ from exactshap.readers import (
     names_of,
     of_transformed,
     players_of,
-    replaced,
     require_fitted,
     sklearn_name,
     writes_to_rows,
@@ -55,7 +54,9 @@ def read(model: Model, request: Request) -> Reader:
     start = mixing[0] if mixing else len(steps) - 1
     if start > 0:
         return PipelineReader(model, steps[:start], steps[start:], request)
-    return OneStepReader(model, read_any(steps[0], request)) if len(steps) == 1 else _read_mixing(steps, request, model)
+    return (
+        DelegatingReader(read_any(steps[0], request), model=model) if len(steps) == 1 else _read_mixing(steps, request, model)
+    )
 
 
 def _flat(model: Model) -> list[Any]:
@@ -129,53 +130,6 @@ def _n_columns(step: Model, request: Request) -> int:
     return request.background.n_columns
 
 
-class _AsRead:
-    """Hold the steps of a pipeline as read, and methods that were set on them.
-
-    Where no background is mixed with rows, or no call of the pipeline gives the explained value, a change would not show.
-    """
-
-    def __init__(self, model: Model) -> None:
-        self.steps, self.own_methods = _all_steps(model), _own_methods(model)
-        self.set_methods = [_set_methods(step) for step in self.steps]
-
-    def require_unchanged(self, model: Model) -> None:
-        now = _all_steps(model)
-        # By identity: a step that compares as equal may hold other numbers.
-        same = len(now) == len(self.steps) and all(a is b for a, b in zip(now, self.steps, strict=True))
-        if not (same and _own_methods(model) == self.own_methods and all(map(_same, map(_set_methods, now), self.set_methods))):
-            got = "Its steps or their methods are others than those that were read"
-            raise ExactnessError(message("The pipeline has changed since it was read", got, "Make a new Explainer"))
-
-
-def _all_steps(model: Model) -> list[Any]:
-    """Return the steps of a prediction, with those inside column transformers and unions."""
-    found, waiting = [], _flat(model)
-    while waiting:
-        step = waiting.pop()
-        found.append(step)
-        parts = [part[1] for part in getattr(step, "transformers_", getattr(step, "transformer_list", ()))]
-        parts = [part for part in parts if part is not None and not isinstance(part, str)]
-        waiting += [inner for part in parts for inner in (_flat(part) if sklearn_name(part) == "Pipeline" else [part])]
-    return found
-
-
-def _set_methods(step: Model) -> dict[str, Any]:
-    """Return the attributes of an object that replace methods of its class."""
-    return {
-        name: value for name, value in getattr(step, "__dict__", {}).items() if callable(value) and hasattr(type(step), name)
-    }
-
-
-def _same(now: dict[str, Any], before: dict[str, Any]) -> bool:
-    return now.keys() == before.keys() and all(now[name] is before[name] for name in now)
-
-
-def _own_methods(model: Model) -> tuple[str, ...]:
-    known = library_class(model, "sklearn")
-    return () if known is None else replaced(model, known)
-
-
 def _transformed(step: Model, rows: TableLike, what: str) -> TableLike:
     try:
         return step.transform(rows)
@@ -184,23 +138,11 @@ def _transformed(step: Model, rows: TableLike, what: str) -> TableLike:
         raise InputError(message(f"The step {type(step).__name__} refuses the {what}", f"{error}", do)) from error
 
 
-class OneStepReader(DelegatingReader):
-    """Explain a pipeline with only a final model."""
-
-    def __init__(self, model: Model, inner: Reader) -> None:
-        super().__init__(inner, model=model)
-        self._as_read = _AsRead(model)
-
-    def predict(self, X: Table) -> np.ndarray:
-        self._as_read.require_unchanged(self.traits.model)
-        return self.inner.predict(X)
-
-
 class PipelineReader(TransformedReader):
     """Explain a pipeline by its inner reader, with transformed columns grouped by input column."""
 
     def __init__(self, model: Model, front: list[Any], tail: list[Any], request: Request) -> None:
-        self.front, self.tail, self._as_read = front, tail, _AsRead(model)
+        self.front, self.tail = front, tail
         own = [step.step if isinstance(step, BeforeMaps) else step for step in front]
         fitted, n_columns = fitted_names(own[0]), _n_columns(own[0], request)
         model_name = " + ".join(type(step).__name__ for step in (*own, *tail))
@@ -249,7 +191,6 @@ class PipelineReader(TransformedReader):
         return follow, owners, maps
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        self._as_read.require_unchanged(self.traits.model)
         # What was only seen on background rows is tried on the explained rows as well; known steps need no trial.
         if self._owners_seen is not None and self.traits.background is not None:
             require_apart(self.rows, X, self.traits.background, self.traits.players, self._owners_seen)

@@ -1,0 +1,237 @@
+"""Models that change after they were read: what they hold is compared, not only what they predict."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import xgboost
+from lightgbm import LGBMRegressor
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import Ridge, SGDRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVR
+
+from exactshap import Explainer, explain
+from exactshap.errors import ExactnessError, ExplanationWarning, InputError
+from exactshap.readers import ModelState
+
+RNG = np.random.default_rng(0)
+X = RNG.integers(0, 5, (200, 4)).astype(float)
+Y = X @ [1.0, -2.0, 0.5, 1.5] + np.sin(X[:, 0]) * X[:, 1] + 0.1 * RNG.normal(size=200)
+OTHER = Y[::-1].copy()
+CHANGED = "has changed since it was read"
+
+
+def booster():
+    return xgboost.XGBRegressor(n_estimators=10, max_depth=3, n_jobs=1)
+
+
+MODELS = {
+    "sparse": lambda: make_pipeline(OneHotEncoder(handle_unknown="ignore"), booster()),
+    "xgboost": booster,
+    "lightgbm": lambda: LGBMRegressor(n_estimators=10, min_child_samples=5, verbose=-1, n_jobs=1),
+    "boosting": lambda: GradientBoostingRegressor(n_estimators=10),
+    "hist": lambda: HistGradientBoostingRegressor(max_iter=10),
+    "forest": lambda: RandomForestRegressor(6, max_depth=4, random_state=0),
+    "svr": lambda: make_pipeline(StandardScaler(), SVR()),
+    "ridge": lambda: make_pipeline(ColumnTransformer([("a", StandardScaler(), [0, 1, 2, 3])]), Ridge()),
+    "sgd": lambda: SGDRegressor(random_state=0),
+}
+
+
+def unchanged_predictions(explainer, monkeypatch):
+    """Let the reader predict as a copy of the model as it was: what the model holds is all that shows a change."""
+    before = pickle.loads(pickle.dumps(explainer.reader))
+    monkeypatch.setattr(explainer.reader, "predict", before.predict)
+
+
+@pytest.mark.parametrize("n_background", [0, 1, 2, 40])
+@pytest.mark.parametrize("name", MODELS)
+def test_what_a_model_holds_shows_a_fit_that_no_prediction_shows(name, n_background, monkeypatch):
+    if name in ("svr", "sgd", "ridge") and not n_background:
+        pytest.skip("nothing is left without a background, or no rows are compared")
+    model = MODELS[name]().fit(X, Y)
+    explainer = Explainer(model, X[:n_background] if n_background else None)
+    assert explainer(X[50:53]).certificate().passed
+    unchanged_predictions(explainer, monkeypatch)
+    model.fit(X, OTHER)
+    with pytest.raises(ExactnessError, match=CHANGED):
+        explainer(X[50:51])
+    with pytest.raises(ExactnessError, match=CHANGED):
+        explainer.verify(X[50:51])
+    explainer.on_inexact = "warn"
+    with pytest.warns(ExplanationWarning, match=CHANGED):
+        explanation = explainer(X[50:51])
+    assert not explanation.certificate().passed
+
+
+def _encoder(model):
+    model[0].fit(X[X[:, 0] > 1])
+
+
+def _encoder_replaced(model):
+    model.steps[0] = model.steps[0][0], OneHotEncoder(handle_unknown="ignore").fit(X[X[:, 0] > 1])
+
+
+def _booster_replaced(model):
+    model[-1]._Booster = clone(model[-1]).fit(model[0].transform(X), OTHER).get_booster()
+
+
+def _more_rounds(model):
+    model[-1].get_booster().update(xgboost.DMatrix(model[0].transform(X), OTHER), 10)
+
+
+def _method(model):
+    model[0].transform = lambda rows: OneHotEncoder.transform(model[0], rows[:, ::-1].copy())
+
+
+@pytest.mark.parametrize("change", [_encoder, _encoder_replaced, _booster_replaced, _more_rounds, _method])
+@pytest.mark.parametrize("n_background", [1, 10])
+def test_parts_of_a_sparse_pipeline_are_seen(change, n_background):
+    for seed in range(8):
+        rows = X[np.random.default_rng(seed).permutation(200)]
+        model = MODELS["sparse"]().fit(X, Y)
+        explainer = Explainer(model, rows[:n_background])
+        if seed % 2:
+            explainer(rows[20:22])
+        change(model)
+        assert ModelState(model).change() is None
+        try:
+            given = explainer(rows[30:31]).values
+        except ExactnessError:
+            continue
+        # Without an error the values are those of the model as it is now.
+        np.testing.assert_array_equal(given, Explainer(model, rows[:n_background])(rows[30:31]).values)
+
+
+def _of_tree(model):
+    model.estimators_[2].tree_.value[:, 0, 0] *= 1.5
+
+
+def _tree(model):
+    model.estimators_[2] = model.estimators_[0]
+
+
+def _fewer(model):
+    model.estimators_ = model.estimators_[:3]
+
+
+@pytest.mark.parametrize("change", [_of_tree, _tree, _fewer])
+def test_trees_of_a_forest_are_seen(change):
+    model = MODELS["forest"]().fit(X, Y)
+    state = ModelState(model)
+    assert state.change() is None
+    change(model)
+    assert state.change() is not None
+
+
+def test_leaves_of_lightgbm_are_seen():
+    model = MODELS["lightgbm"]().fit(X, Y)
+    state = ModelState(model)
+    model.booster_.set_leaf_output(0, 0, 50.0)
+    assert state.change() == "LGBMRegressor._Booster"
+
+
+def test_another_method_of_a_class_is_seen(monkeypatch):
+    class Mine(Ridge):
+        pass
+
+    model = Mine().fit(X, Y)
+    explainer = Explainer(model, X[:5])
+    explainer(X[:3])
+    for cls in (Mine, next(cls for cls in Ridge.__mro__ if "predict" in vars(cls))):
+        with monkeypatch.context() as patched:
+            patched.setattr(cls, "predict", lambda self, rows: np.zeros(len(rows)))
+            with pytest.raises(ExactnessError, match=CHANGED):
+                explainer(X[:3])
+    assert explainer(X[:3]).certificate().passed
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_changes_no_number_is_no_change(name):
+    model = MODELS[name]().fit(X, Y)
+    state, twin = ModelState(model), pickle.loads(pickle.dumps(model))
+    model.predict(X)
+    model.set_params(**{key: 2 for key in model.get_params() if key.rpartition("__")[2] in ("n_jobs", "verbose")})
+    model.note = "of the user"
+    assert state.change() is None
+    assert ModelState(twin).change() is None
+
+
+def test_a_fit_to_the_same_rows_is_accepted():
+    model = MODELS["sparse"]().fit(X, Y)
+    explainer = Explainer(model, X[:5])
+    wanted = explainer(X[10:13])
+    model.fit(X, Y)
+    np.testing.assert_array_equal(explainer(X[10:13]).values, wanted.values)
+    assert explainer(X[10:13]).certificate().passed
+
+
+class Counting(RegressorMixin, BaseEstimator):
+    """A model of the user with a counter and a cache."""
+
+    def fit(self, rows, targets):
+        self.inner_, self.calls_, self.last_ = Ridge().fit(rows, targets), 0, None
+        self.n_features_in_ = rows.shape[1]
+        return self
+
+    def transform(self, rows):
+        self.calls_, self.last_ = self.calls_ + 1, rows.copy()
+        return 2.0 * rows
+
+
+def test_counters_and_caches_are_no_changes():
+    model = make_pipeline(Counting().fit(X, Y), Ridge())
+    model[-1].fit(model[0].transform(X), Y)
+    explainer = Explainer(model, X[:5])
+    for _ in range(3):
+        assert explainer(X[:2]).certificate().passed
+    # Left out after the first call, so that the model is not read anew each time
+    assert explainer._changes.seen() is None
+
+
+def test_a_changed_model_is_so_after_pickle_and_copies():
+    model = MODELS["forest"]().fit(X, Y)
+    explainer = Explainer(model, X[:1])
+    explainer(X[:2])
+    for twin in (pickle.loads(pickle.dumps(explainer)), copy.deepcopy(explainer)):
+        assert twin(X[:2]).certificate().passed
+        assert twin._changes.seen() is None
+    model.fit(X, OTHER)
+    for twin in (pickle.loads(pickle.dumps(explainer)), copy.deepcopy(explainer)):
+        with pytest.raises(ExactnessError, match=CHANGED):
+            twin(X[:2])
+
+
+def test_a_change_that_is_undone_is_forgotten():
+    model = MODELS["svr"]().fit(X, Y)
+    explainer, mean = Explainer(model, X[:7]), model[0].mean_
+    explainer(X[:3])
+    model[0].mean_ = mean + 1.0
+    with pytest.raises(ExactnessError, match=r"Its StandardScaler.mean_ is another one"):
+        explainer(X[:3])
+    model[0].mean_ = mean
+    assert explainer(X[:3]).certificate().passed
+
+
+def test_values_by_background_row_are_those_of_the_model():
+    model = MODELS["ridge"]().fit(X, Y)
+    explainer = Explainer(model, X[:4])
+    explainer.background_values(X[:2])
+    model.fit(X, OTHER)
+    with pytest.raises(ExactnessError, match=CHANGED):
+        explainer.background_values(X[:2])
+
+
+@pytest.mark.parametrize("seed", ["abc", -1, 1.5, True])
+def test_a_bad_seed_is_refused_where_all_coalitions_are_visited(seed):
+    labels = (np.median(Y) < Y).astype(int)
+    model = xgboost.XGBClassifier(n_estimators=3, max_depth=2, n_jobs=1).fit(X, labels)
+    with pytest.raises(InputError, match="The 'random_state' parameter must be None"):
+        explain(model, X[:2], X[:5], output="probability", random_state=seed)
