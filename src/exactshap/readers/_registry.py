@@ -7,8 +7,8 @@ import functools
 import importlib
 import importlib.metadata
 import inspect
+from collections.abc import Callable
 from os import PathLike
-from types import ModuleType
 
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.types import Model
@@ -18,14 +18,14 @@ from exactshap.readers._identity import answering_method, library_class, replace
 from exactshap.readers._request import CONDITIONAL, Request
 from exactshap.readers._ways_out import asks_loss, no_loss, refuse_missing_attribute, require_fitted_at_all
 
-# class (in the model's MRO, by module and name; "module.*" is every class of a package) -> reader module
+# class (in the model's MRO, by module and name; "module.*" is every class of a package) -> reader module[:function]
 # LinearSVC and LinearSVR have entries besides the wildcard of their module: an exact name wins (see ``_find``).
 _REGISTRY: dict[str, str] = {
     "exactshap.readers.kernel_machines.kernel_machine.KernelMachine": "exactshap.readers.kernel_machines.kernel_machine",
     "sklearn.svm._classes.LinearSVC": "exactshap.readers.additive.sklearn_linear",
     "sklearn.svm._classes.LinearSVR": "exactshap.readers.additive.sklearn_linear",
     "sklearn.svm._classes.*": "exactshap.readers.kernel_machines.sklearn_svm",
-    "sklearn.kernel_ridge.KernelRidge": "exactshap.readers.kernel_machines.sklearn_kernel_ridge",
+    "sklearn.kernel_ridge.KernelRidge": "exactshap.readers.kernel_machines.all_rows:read_kernel_ridge",
     "sklearn.gaussian_process._gpr.GaussianProcessRegressor": "exactshap.readers.kernel_machines.sklearn_gaussian_process",
     "sklearn.gaussian_process._gpc.GaussianProcessClassifier": "exactshap.readers.kernel_machines.sklearn_gaussian_process",
     "sklearn.pipeline.Pipeline": "exactshap.readers.wrappers.sklearn_pipeline",
@@ -39,7 +39,7 @@ _REGISTRY: dict[str, str] = {
     "sklearn.multioutput.RegressorChain": "exactshap.readers.wrappers.sklearn_chains",
     "sklearn.multioutput.ClassifierChain": "exactshap.readers.wrappers.sklearn_chains",
     "sklearn.ensemble._stacking.StackingClassifier": "exactshap.readers.wrappers.sklearn_stacked_classifiers",
-    "sklearn.neighbors._kde.KernelDensity": "exactshap.readers.kernel_machines.sklearn_density",
+    "sklearn.neighbors._kde.KernelDensity": "exactshap.readers.kernel_machines.all_rows:read_density",
     "sklearn.neighbors._nearest_centroid.NearestCentroid": "exactshap.readers.additive.sklearn_quadratic",
     "sklearn.dummy.DummyClassifier": "exactshap.readers.additive.sklearn_simple",
     "sklearn.dummy.DummyRegressor": "exactshap.readers.additive.sklearn_simple",
@@ -69,14 +69,14 @@ _REGISTRY: dict[str, str] = {
     "sksurv.tree.tree.*": "exactshap.readers.trees.sksurv",
     "sksurv.ensemble.forest.*": "exactshap.readers.trees.sksurv",
     "sksurv.ensemble.boosting.GradientBoostingSurvivalAnalysis": "exactshap.readers.trees.sksurv",
-    "sksurv.ensemble.boosting.ComponentwiseGradientBoostingSurvivalAnalysis": "exactshap.readers.additive.sksurv",
-    "sksurv.linear_model.coxph.CoxPHSurvivalAnalysis": "exactshap.readers.additive.sksurv",
-    "sksurv.linear_model.coxnet.CoxnetSurvivalAnalysis": "exactshap.readers.additive.sksurv",
-    "sksurv.linear_model.aft.IPCRidge": "exactshap.readers.additive.sksurv",
-    "sksurv.svm.survival_svm.FastSurvivalSVM": "exactshap.readers.additive.sksurv",
-    "sksurv.svm.naive_survival_svm.NaiveSurvivalSVM": "exactshap.readers.additive.sksurv",
-    "sksurv.svm.survival_svm.FastKernelSurvivalSVM": "exactshap.readers.kernel_machines.sksurv_svm",
-    "sksurv.svm.minlip.MinlipSurvivalAnalysis": "exactshap.readers.kernel_machines.sksurv_svm",
+    "sksurv.ensemble.boosting.ComponentwiseGradientBoostingSurvivalAnalysis": "exactshap.readers.additive.linear_packages:read_sksurv",
+    "sksurv.linear_model.coxph.CoxPHSurvivalAnalysis": "exactshap.readers.additive.linear_packages:read_sksurv",
+    "sksurv.linear_model.coxnet.CoxnetSurvivalAnalysis": "exactshap.readers.additive.linear_packages:read_sksurv",
+    "sksurv.linear_model.aft.IPCRidge": "exactshap.readers.additive.linear_packages:read_sksurv",
+    "sksurv.svm.survival_svm.FastSurvivalSVM": "exactshap.readers.additive.linear_packages:read_sksurv",
+    "sksurv.svm.naive_survival_svm.NaiveSurvivalSVM": "exactshap.readers.additive.linear_packages:read_sksurv",
+    "sksurv.svm.survival_svm.FastKernelSurvivalSVM": "exactshap.readers.kernel_machines.all_rows:read_survival",
+    "sksurv.svm.minlip.MinlipSurvivalAnalysis": "exactshap.readers.kernel_machines.all_rows:read_survival",
     "statsmodels.regression.linear_model.RegressionResultsWrapper": "exactshap.readers.additive.statsmodels",
     "statsmodels.regression.linear_model.RegressionResults": "exactshap.readers.additive.statsmodels",
     "statsmodels.base.elastic_net.RegularizedResultsWrapper": "exactshap.readers.additive.statsmodels",
@@ -87,28 +87,28 @@ _REGISTRY: dict[str, str] = {
     "statsmodels.regression.mixed_linear_model.MixedLMResultsWrapper": "exactshap.readers.additive.statsmodels",
     "statsmodels.duration.hazard_regression.PHRegResults": "exactshap.readers.additive.statsmodels",
     "glum._glm.GeneralizedLinearRegressorBase": "exactshap.readers.additive.glum",
-    "skglm.estimators.*": "exactshap.readers.additive.skglm",
-    "econml.dml.dml.LinearDML": "exactshap.readers.additive.econml",
-    "econml.dml.dml.SparseLinearDML": "exactshap.readers.additive.econml",
-    "econml.dml.causal_forest.CausalForestDML": "exactshap.readers.additive.econml",
+    "skglm.estimators.*": "exactshap.readers.additive.linear_packages:read_skglm",
+    "econml.dml.dml.LinearDML": "exactshap.readers.additive.linear_packages:read_econml",
+    "econml.dml.dml.SparseLinearDML": "exactshap.readers.additive.linear_packages:read_econml",
+    "econml.dml.causal_forest.CausalForestDML": "exactshap.readers.additive.linear_packages:read_econml",
     "flaml.automl.automl.AutoML": "exactshap.readers.wrappers.flaml",
     "flaml.automl.model.*": "exactshap.readers.wrappers.flaml",
     "optbinning.scorecard.scorecard.Scorecard": "exactshap.readers.additive.optbinning",
-    "ngboost.ngboost.NGBoost": "exactshap.readers.trees.ngboost",
-    "quantile_forest._quantile_forest.BaseForestQuantileRegressor": "exactshap.readers.trees.quantile_forest",
-    "perpetual.booster.PerpetualBooster": "exactshap.readers.trees.perpetual",
+    "ngboost.ngboost.NGBoost": "exactshap.readers.trees.packages:read_ngboost",
+    "quantile_forest._quantile_forest.BaseForestQuantileRegressor": "exactshap.readers.trees.packages:read_quantile_forest",
+    "perpetual.booster.PerpetualBooster": "exactshap.readers.trees.packages:read_perpetual",
     "ydf.model.gradient_boosted_trees_model.gradient_boosted_trees_model.GradientBoostedTreesModel": (
         "exactshap.readers.trees.ydf"
     ),
     "ydf.model.random_forest_model.random_forest_model.RandomForestModel": "exactshap.readers.trees.ydf",
-    "imodels.tree.figs.FIGS": "exactshap.readers.trees.imodels",
-    "imodels.tree.figs.FIGSCV": "exactshap.readers.trees.imodels",
-    "imodels.tree.hierarchical_shrinkage.HSTree": "exactshap.readers.trees.imodels",
-    "imodels.rule_list.greedy_rule_list.GreedyRuleListClassifier": "exactshap.readers.trees.imodels",
-    "imodels.rule_set.rule_fit.RuleFit": "exactshap.readers.trees.imodels",
+    "imodels.tree.figs.FIGS": "exactshap.readers.trees.packages:read_imodels",
+    "imodels.tree.figs.FIGSCV": "exactshap.readers.trees.packages:read_imodels",
+    "imodels.tree.hierarchical_shrinkage.HSTree": "exactshap.readers.trees.packages:read_imodels",
+    "imodels.rule_list.greedy_rule_list.GreedyRuleListClassifier": "exactshap.readers.trees.packages:read_imodels",
+    "imodels.rule_set.rule_fit.RuleFit": "exactshap.readers.trees.packages:read_imodels",
     "treelite.model.Model": "exactshap.readers.trees.treelite",
     "exactshap._graphs._file.OnnxFile": "exactshap.readers.wrappers.onnx",
-    "exactshap._graphs._file.TreeCore": "exactshap.readers.trees.onnx",
+    "exactshap._graphs._file.TreeCore": "exactshap.readers.trees.files:read_onnx",
     "exactshap._graphs._file.LinearCore": "exactshap.readers.additive.onnx",
     "exactshap._graphs._file.SupportCore": "exactshap.readers.kernel_machines.onnx",
     "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": "exactshap.readers.wrappers.onnx",
@@ -116,7 +116,7 @@ _REGISTRY: dict[str, str] = {
     "lightgbm.basic.Booster": "exactshap.readers.trees.lightgbm",
     "lightgbm.sklearn.LGBMModel": "exactshap.readers.trees.lightgbm",
     "catboost.core.CatBoost": "exactshap.readers.trees.catboost",
-    "exactshap.trees.ensemble._model.TreeModel": "exactshap.readers.trees.tree_model",
+    "exactshap.trees.ensemble._model.TreeModel": "exactshap.readers.trees.files:read_tree_model",
     "interpret.glassbox._ebm._ebm.EBMModel": "exactshap.readers.additive.interpret_ebm",
     "pygam.pygam.GAM": "exactshap.readers.additive.pygam_gam",
     "sklearn.linear_model.*": "exactshap.readers.additive.sklearn_linear",
@@ -181,7 +181,8 @@ def register(class_name: str, reader_module: str) -> None:
         Dotted name of the class, "package.module.Class"; subclasses that predict as it does are read too. The class is not
         imported.
     reader_module : str
-        Dotted name of a module with a function ``read(model, request) -> Reader``, imported when the first such model is seen.
+        Dotted name of a module with a function ``read(model, request) -> Reader``, imported when the first such model is seen;
+        "module:function" names another function.
 
     Examples
     --------
@@ -210,7 +211,7 @@ def registered() -> dict[str, str]:
     Examples
     --------
     >>> registered()["sklearn.kernel_ridge.KernelRidge"]
-    'exactshap.readers.kernel_machines.sklearn_kernel_ridge'
+    'exactshap.readers.kernel_machines.all_rows:read_kernel_ridge'
     """
     return dict(_REGISTRY)
 
@@ -282,7 +283,7 @@ def _read(model: Model, request: Request) -> Reader:
         if known.__module__.startswith(("sklearn.", "exactshap.")) and not hasattr(model, "steps"):
             require_fitted_at_all(model)
         try:
-            return _reader_of(model).read(model, request)
+            return _reader_of(model)(model, request)
         except AttributeError as error:
             refuse_missing_attribute(model, error)
             raise
@@ -325,11 +326,14 @@ def require_own_prediction(model: Model) -> None:
         raise UnsupportedModelError(_replacing(model, known, changed, "Pass a model that predicts as its library's class does"))
 
 
-def _reader_of(model: Model) -> ModuleType:
-    """Return the module that reads a model; another family may read some models of a class."""
-    module = importlib.import_module(_module(model))
+def _reader_of(model: Model) -> Callable[[Model, Request], Reader]:
+    """Return the function that reads a model; another family may read some models of a class."""
+    name, _, function = _module(model).partition(":")
+    module = importlib.import_module(name)
     elsewhere = module.reader_elsewhere(model) if hasattr(module, "reader_elsewhere") else None
-    return module if elsewhere is None else importlib.import_module(elsewhere)
+    if elsewhere is not None:
+        module = importlib.import_module(elsewhere)
+    return getattr(module, function or "read")  # type: ignore[no-any-return]
 
 
 def _module(model: Model) -> str:

@@ -1,0 +1,98 @@
+"""Read machines that keep every training row: kernel ridge regression, survival machines of scikit-survival, densities."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from exactshap._runtime.types import Model
+from exactshap.errors import UnsupportedStructureError, message
+from exactshap.kernels import RBF, from_pairwise, takes_differences
+from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
+from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+from exactshap.readers.kernel_machines.machine import Expansion, expand
+
+
+def read_kernel_ridge(model: Model, request: Request) -> Reader:
+    """Read f(x) = sum_i dual_coef_i k(x, X_i), without intercept."""
+    dual = np.asarray(model.dual_coef_, float)
+    dual = dual[:, None] if dual.ndim == 1 else dual
+    names = ("target",) if model.dual_coef_.ndim == 1 else tuple(f"target {k}" for k in range(dual.shape[1]))
+    chosen, single = select_outputs(names, request.output, owner="KernelRidge")
+    single = single or model.dual_coef_.ndim == 1
+    call = OwnCall("predict", finish=functools.partial(outputs_of, chosen, single))
+    return KernelReader(
+        model,
+        request,
+        _expanded(model, model.X_fit_, dual[:, chosen]),
+        functools.partial(call.of_table, model),
+        own_call=call,
+        feature_names=fitted_names(model),
+        output_names=tuple(names[k] for k in chosen),
+        unit="target",
+        single_output=single,
+        epsilon=float(np.finfo(np.float32 if model.X_fit_.dtype == np.float32 else float).eps),  # float32 rows meet in float32
+    )
+
+
+def read_survival(model: Model, request: Request) -> Reader:
+    """Read a score of ranks, or the log of a time. Ranks have -sum_i coef_i k(x, X_i)."""
+    require_fitted(model, "coef_", "n_features_in_")
+    select_outputs(("output",), request.output, owner=type(model).__name__)
+    timed = getattr(model, "rank_ratio", 1) < 1
+    sign = 1.0 if timed else -1.0
+    points = np.asarray(model.fit_X_ if hasattr(model, "fit_X_") else model.X_fit_, float)
+    intercept = sign * np.ravel(np.asarray(getattr(model, "intercept_", 0.0), float))
+    call = OwnCall("predict", finish=np.log if timed else np.ravel)
+    return KernelReader(
+        model,
+        request,
+        _expanded(model, points, sign * np.ravel(model.coef_)[:, None], intercept),
+        functools.partial(call.of_table, model),
+        own_call=call,
+        feature_names=fitted_names(model),
+        output_names=("output",),
+        unit="log of the survival time" if timed else "risk score: high is early",
+    )
+
+
+def _expanded(model: Model, points: np.ndarray, dual: np.ndarray, intercept: ArrayLike = 0.0) -> Expansion:
+    """Return the formula of a machine with scikit-learn's settings of its kernel."""
+    named = {"gamma": model.gamma, "coef0": model.coef0, "degree": model.degree}
+    # As scikit-learn passes them on
+    parameters = (model.kernel_params or {}) if callable(model.kernel) else named
+    kernel = from_pairwise(model.kernel, points.shape[1], **parameters)
+    return expand(kernel, points, dual, intercept, cancels=not takes_differences(model.kernel))
+
+
+def read_density(model: Model, request: Request) -> Reader:
+    r"""Read the density; the model returns its logarithm.
+
+    .. math:: p(x) = \sum_i \frac{w_i}{\sum_l w_l}\, (2 \pi h^2)^{-d/2} \exp\left(-\frac{\lVert x - x_i \rVert^2}{2 h^2}\right)
+    """
+    settings = {name: getattr(model, name) for name in _READ}
+    if settings != _READ:
+        name = next(name for name in _READ if settings[name] != _READ[name])
+        do = "Explain its logarithm as a function: explain(model.score_samples, X, background), exact up to 13 players"
+        what = "KernelDensity can be read only where its kernel is a product and nothing is cut off"
+        raise UnsupportedStructureError(message(what, f"Got {name}={settings[name]!r}", do))
+    select_outputs(("density",), request.output, owner="KernelDensity")
+    rows, bandwidth = np.asarray(model.tree_.data, float), float(model.bandwidth_)
+    weights = np.ones(len(rows)) if model.tree_.sample_weight is None else np.asarray(model.tree_.sample_weight, float)
+    height = (2.0 * np.pi * bandwidth**2) ** (-0.5 * rows.shape[1])
+    call = OwnCall("score_samples", finish=np.exp)
+    return KernelReader(
+        model,
+        request,
+        expand(RBF(bandwidth=bandwidth), rows, (weights / weights.sum() * height)[:, None]),
+        functools.partial(call.of_table, model),
+        own_call=call,
+        feature_names=fitted_names(model),
+        output_names=("density",),
+        unit="density",
+    )
+
+
+_READ = {"kernel": "gaussian", "metric": "euclidean", "atol": 0, "rtol": 0}
