@@ -194,9 +194,8 @@ class Certifier:
         """Return the number of hybrids to compare; small requests, which take less time, are compared by chance."""
         if not self._has_hybrids or self._reader.traits.calls is not None:
             return 0
-        assert self._reader.traits.background is not None
         # Other rows of the background were compared with it before the first explanation, if there are any.
-        was_compared = self._reader.traits.background.n_rows > 1
+        was_compared = self._reader.traits.reference.n_rows > 1
         # By chance, with probability n_rows / ROWS_BETWEEN: one comparison in 50 rows, however they come in requests.
         if was_compared and n_rows < SEPARATE_CALLS and self._rng.random() * ROWS_BETWEEN > n_rows:
             return 0
@@ -317,8 +316,7 @@ class Certifier:
         return known or self._kept.get_or_make(("background",), self._predicted_background, keep=1)  # type: ignore[no-any-return]
 
     def _predicted_background(self) -> _Background:
-        reader, background = self._reader, self._reader.traits.background
-        assert background is not None
+        reader, background = self._reader, self._reader.traits.reference
         with without_warnings, np.errstate(all="ignore"):  # warnings about the background were given when it was read
             prediction, check = predict(reader, background), Check()
             if self._has_hybrids and background.n_rows > 1:
@@ -344,8 +342,7 @@ class Certifier:
 
     def _present(self, check_rows: CheckRows, others: np.ndarray, tolerance: np.ndarray) -> list[Check]:
         """Compare the model's current predictions of background rows with earlier ones."""
-        n, background = check_rows.n_present, self._reader.traits.background
-        assert background is not None
+        n, background = check_rows.n_present, self._reader.traits.reference
         if not n or not len(tolerance):
             return []
         references = check_rows.references[:n]
@@ -360,8 +357,7 @@ class Certifier:
 
     def _mixed(self, table: Table, n_hybrids: int, n_present: int) -> CheckRows:
         """Return a few background rows, then hybrids with the one reference row."""
-        background = self._reader.traits.background
-        assert background is not None
+        background = self._reader.traits.reference
         n, rng = n_present + n_hybrids, self._rng
         masks = np.zeros((n, self._reader.traits.n_players), bool)
         # Entry 0 stays the one reference row: ``_hybrids`` reads it off the table to bind the reader.
@@ -412,8 +408,7 @@ class Certifier:
         if compared and self._rng.random() * ROWS_BETWEEN_QUESTIONS > table.n_rows:
             return Check()
         self._kept.get_or_make(("question", semivalue, order), lambda: True, keep=QUESTIONS)
-        reader, background = self._reader, self._reader.traits.background
-        assert background is not None
+        reader, background = self._reader, self._reader.traits.reference
         chosen = self._rng.choice(reader.traits.n_players, min(order, reader.traits.n_players), replace=False)
         # Coalitions that hold half of all sets of the largest size: swapped values show where one holds one set and not the other.
         of_sets = self._rng.random((RANDOM_SETS, reader.traits.n_players)) < 2.0 ** (-1.0 / max(len(chosen), 1))

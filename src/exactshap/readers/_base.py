@@ -95,11 +95,11 @@ class Reader(ABC):
         """
         return None
 
-    def _rebound(self, row: Table, weights: np.ndarray | None = None) -> Self:
+    def _rebound(self, row: Table) -> Self:
         """Return a shallow copy with another background, for ``bind`` to complete."""
         assert row.n_rows == 1
         copied = copy.copy(self)
-        copied.traits = replace(self.traits, background=row, weights=weights)
+        copied.traits = replace(self.traits, background=row, weights=None)
         return copied
 
 
@@ -137,8 +137,7 @@ def hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:
 
     They take the columns of the coalition from X and the rest from the background.
     """
-    background = reader.traits.background
-    assert background is not None
+    background = reader.traits.reference
     weights = np.full(background.n_rows, 1.0 / background.n_rows) if reader.traits.weights is None else reader.traits.weights
     rows, references = X.repeat(background.n_rows), background.tile(X.n_rows)
     values = []

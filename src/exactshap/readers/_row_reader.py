@@ -121,9 +121,8 @@ class RowReader(Reader, Generic[Row]):
         """Time one row with a few background rows, and multiply."""
         if self.is_enumerated:
             return super().cost(few, n_rows, semivalue, order, block_rows)
-        assert self.traits.background is not None
-        n_background = self.traits.background.n_rows
+        n_background = self.traits.reference.n_rows
         n_timed = min(self.timed_background, n_background)
-        row, bound = few.take(slice(0, 1)), self._bound(self.traits.background.take(slice(0, n_timed)))
+        row, bound = few.take(slice(0, 1)), self._bound(self.traits.reference.take(slice(0, n_timed)))
         seconds = clocked(lambda: bound.solve(row, semivalue, order)) * n_background / n_timed
         return Cost(n_rows * seconds, self.memory(block_rows, order), method=self.method)

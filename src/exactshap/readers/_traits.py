@@ -220,6 +220,12 @@ class Traits:
         for name, number in {**derived, "relative_rounding": relative}.items():
             object.__setattr__(self, name, number)
 
+    @property
+    def reference(self) -> Table:
+        """Return the background, of a reader that has one."""
+        assert self.background is not None
+        return self.background
+
     @classmethod
     def of(
         cls,

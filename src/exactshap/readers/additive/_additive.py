@@ -127,8 +127,7 @@ class AdditiveReader(Reader):
 
     def _check_terms(self, reference: Reference) -> None:
         """Compare the terms with the model's own predictions. A subclass may predict in another way."""
-        assert self.traits.background is not None
-        rows = self.traits.background.take(slice(0, min(CHECKED_ROWS, self.traits.background.n_rows)))
+        rows = self.traits.reference.take(slice(0, min(CHECKED_ROWS, self.traits.reference.n_rows)))
         encoded, own = reference.rows[: rows.n_rows], np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
         limit = self.limit(own, self.form.scale(encoded))
         method = "predict" if self.form.own_call is None else self.form.own_call.method

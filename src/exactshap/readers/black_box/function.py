@@ -142,9 +142,8 @@ class BlackBox(Reader):
 
     def _of_first_call(self, traits: Traits, output: Any) -> tuple[Traits, list[int] | None]:
         """Call a few background rows twice, for the number of outputs, the precision and whether other batches change answers."""
-        assert traits.background is not None
         function, name, unit = traits.model, traits.model_name, traits.unit
-        rows = traits.background.take(slice(0, CHECKED_ROWS))
+        rows = traits.reference.take(slice(0, CHECKED_ROWS))
         first, names = first_call(function, rows, name)
         is_vector = first.ndim == 1
         names = _named(self.options["output_names"], ("output",) if is_vector else names, name)
@@ -159,7 +158,7 @@ class BlackBox(Reader):
             output_names=output_names,
             single_output=single,
             unit=unit,
-            rounding=Rounding(float(traits.background.n_rows), eps),
+            rounding=Rounding(float(traits.reference.n_rows), eps),
         )
         return traits, None if is_vector else chosen
 
@@ -198,8 +197,7 @@ class BlackBox(Reader):
     @functools.cached_property
     def batch_coalitions(self) -> int:
         """Return the number of coalitions in one call of the function."""
-        assert self.traits.background is not None
-        return max(self.batch_rows() // self.traits.background.n_rows, 1)
+        return max(self.batch_rows() // self.traits.reference.n_rows, 1)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         X = self._like_background(X)
@@ -251,22 +249,20 @@ class BlackBox(Reader):
 
     def _like_background(self, X: Table) -> Table:
         """Return rows in the background's dtypes; refuse rows of another library, which cannot be mixed."""
-        assert self.traits.background is not None
-        mine, theirs = (type(table.native).__module__.split(".")[0] for table in (X, self.traits.background))
-        if X.is_frame and self.traits.background.is_frame and mine != theirs:
+        mine, theirs = (type(table.native).__module__.split(".")[0] for table in (X, self.traits.reference))
+        if X.is_frame and self.traits.reference.is_frame and mine != theirs:
             raise InputTypeError(
                 message("X and the background must be tables of one kind", f"Got {mine} and {theirs}", "Convert one of them")
             )
-        return with_dtypes_of(self.traits.background, X)
+        return with_dtypes_of(self.traits.reference, X)
 
     def memory(self, n_rows: int, order: int) -> float:
         return calls_memory(self, self.batch_rows() * self.traits.n_features, order) + super().memory(n_rows, order)
 
     def batch_rows(self) -> int:
         """Return the most rows that the function gets at once. A single coalition may need more."""
-        assert self.traits.background is not None
         # Bounded in memory, and small enough for progress within a row.
-        most = min(BATCH_CELLS // max(self.traits.n_features, 1), BATCH_ROWS, BATCH_COALITIONS * self.traits.background.n_rows)
+        most = min(BATCH_CELLS // max(self.traits.n_features, 1), BATCH_ROWS, BATCH_COALITIONS * self.traits.reference.n_rows)
         return self.options["batch_size"] or max(most, 1)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
@@ -303,8 +299,7 @@ class RowFunction:
         return np.concatenate([self._means(columns[i : i + step]) for i in range(0, len(masks), step)])
 
     def _means(self, columns: np.ndarray) -> np.ndarray:
-        reader, background = self.reader, self.reader.traits.background
-        assert background is not None
+        reader, background = self.reader, self.reader.traits.reference
         rows = hybrid_rows(self.row, background, columns)
         returned = call(reader.traits.model, rows, reader.traits.model_name, columns, reader.traits.feature_names, self.number)
         predicted = reader._select(returned)
@@ -467,12 +462,11 @@ def _row() -> Sample:
 
 def calls_forecast(reader: Reader) -> Calls:
     """Return the coalitions of a row and, unless the user chose their number, advice on fewer."""
-    assert reader.traits.background is not None
     coalitions, method = _coalitions(reader)
     options, fewer = reader.options, fewer_coalitions(reader.traits.n_players)  # type: ignore[attr-defined]
     if options.get("tol") is not None:
         return Calls(f"{reader.traits.model_name} is called until standard errors are below tol={options['tol']}", None)
-    sentence = f"{method}: {coalitions:,.0f} coalitions for each row, {reader.traits.background.n_rows:,} background rows for each of them"
+    sentence = f"{method}: {coalitions:,.0f} coalitions for each row, {reader.traits.reference.n_rows:,} background rows for each of them"
     chosen = options.get("budget") is not None or fewer >= coalitions or method == "enumeration"
     return Calls(sentence, coalitions, "" if chosen else _advice(reader.traits.n_players, coalitions, fewer))
 
@@ -497,8 +491,7 @@ def calls_memory(reader: Reader, cells: int, order: int) -> float:
 
     Where a tolerance decides, the solver's are those of the usual number of calls.
     """
-    assert reader.traits.background is not None
-    (coalitions, method), each = _coalitions(reader), float(reader.traits.background.n_rows) * reader.traits.n_features
+    (coalitions, method), each = _coalitions(reader), float(reader.traits.reference.n_rows) * reader.traits.n_features
     batch = min(max(cells, each), coalitions * each)
     held = 8.0 * (2.5 * batch + 3.0 * coalitions * (reader.traits.n_players + reader.traits.n_outputs))
     by_process = reader.options.get("estimator") in (None, "auto", "process")  # type: ignore[attr-defined]

@@ -108,8 +108,7 @@ class FourierReader(Reader):
         amplitude = np.sqrt(2.0 / self.frequencies.shape[1])
         self.coefficients = amplitude * coefficients * np.exp(1j * np.asarray(feature_map.random_offset_, float))
         self.intercept = intercept
-        assert self.traits.background is not None
-        self._absent = self._factors(self.traits.background.numeric(what="background"))
+        self._absent = self._factors(self.traits.reference.numeric(what="background"))
 
     def _factors(self, X: np.ndarray) -> np.ndarray:
         """Return exp(i sum of the player's columns w_jl x_j), (n_rows, n_terms, n_players)."""

@@ -14,6 +14,7 @@ Units of one row and a background: their game by its definition, and with a kink
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -72,12 +73,8 @@ class Units(NamedTuple):
         """Solve rectified units, one block of background rows after the other."""
         n_background, (d, n_units) = len(self.absent), self.row.shape
         step = max(1, _BLOCK_VALUES // max(1, d * n_units))
-        total = None
-        for start in range(0, n_background, step):
-            part = self._block(slice(start, min(start + step, n_background)), semivalue, order, owner)
-            total = part if total is None else total + part
-        assert total is not None
-        return total
+        blocks = (slice(start, min(start + step, n_background)) for start in range(0, n_background, step))
+        return functools.reduce(operator.add, (self._block(rows, semivalue, order, owner) for rows in blocks))
 
     def _block(self, rows: slice, semivalue: Semivalue, order: int, owner: str) -> Part:
         absent, d = self.absent[rows], len(self.row)
@@ -252,20 +249,19 @@ class NetworkReader(RowReader[np.ndarray]):
             unit=unit,
             own_call=own_call,
         )
-        assert traits.background is not None
         # waves of a unit, or coalitions of a half of the players
         each = 2.0 ** (min(traits.n_players, MAX_HINGE_PLAYERS) / 2) if layer.activation == "relu" else 100.0
         floor = float(np.abs(layer.out_bias).max(initial=0.0))
         rounding = Rounding(each * max(1, len(layer.bias)), float(np.finfo(precision).eps), floor=floor)
-        weights = normalised_weights(request.weights, traits.background.n_rows)
+        weights = normalised_weights(request.weights, traits.reference.n_rows)
         self.layer, self.traits = layer, replace(traits, rounding=rounding, weights=weights)
         meets = layer.activation == "relu"
         self.is_enumerated = not meets and traits.n_players <= ENUMERATED
         self.method = "meet in the middle" if meets else "quadrature"
-        self._keep_background(traits.background)
+        self._keep_background(traits.reference)
         self._odds_rounding = odds_rounding / self.traits.relative_rounding
         if odds_rounding:
-            floor += self._odds_rounding * float(np.exp(np.maximum(self.predict(traits.background), 0.0)).max())
+            floor += self._odds_rounding * float(np.exp(np.maximum(self.predict(traits.reference), 0.0)).max())
             self.traits = self.traits.with_rounding(floor=floor)
 
     def _keep_background(self, rows: Table) -> None:

@@ -59,9 +59,8 @@ class FactorReader(LinkedReader[list[Factor]]):
 
     def __init__(self, inner: Reader, factors: FactorScores, response: Response) -> None:
         super().__init__(inner, response, block_rows=16)
-        assert self.traits.background is not None
         self.factors = factors
-        members = [factor.players for factor in factors.row(self.traits.background.take([0]))]
+        members = [factor.players for factor in factors.row(self.traits.reference.take([0]))]
         plan = eliminate(self.traits.n_players, members)
         self.method = f"variable elimination of width {plan.width}"
         self._n_states = sum(2 ** len(clique) for clique in plan.cliques)
@@ -101,10 +100,9 @@ class FactorReader(LinkedReader[list[Factor]]):
         return self._finished(part, expansion.constant, semivalue, order)
 
     def memory(self, n_rows: int, order: int) -> float:
-        assert self.traits.background is not None
         # four tables of complex numbers for at least one background row and 200 waves
         tables = 64.0 * max(2.0**17, 200.0 * self._n_states)
-        return super().memory(n_rows, order) + tables + 8.0 * self.traits.background.n_rows * self.traits.n_players**2
+        return super().memory(n_rows, order) + tables + 8.0 * self.traits.reference.n_rows * self.traits.n_players**2
 
 
 def _limit(constant: np.ndarray | float, tables: Sequence[tuple[tuple[int, ...], np.ndarray]]) -> float:

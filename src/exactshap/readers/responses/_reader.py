@@ -73,11 +73,10 @@ class PlayerScores(Protocol):
 class PlayerReader(LinkedReader[np.ndarray]):
     """Read a function of a sum over players with one output, bound to a background."""
 
-    def __init__(self, inner: Reader, scores: PlayerScores, response: Response, *, block_rows: int = 256) -> None:
-        super().__init__(inner, response, block_rows=block_rows)
+    def __init__(self, inner: Reader, scores: PlayerScores, response: Response) -> None:
+        super().__init__(inner, response)
         self.scores, self._intercept = scores, self._slope * scores.intercept + self._shift
-        assert self.traits.background is not None
-        self._keep_background(self.traits.background)
+        self._keep_background(self.traits.reference)
 
     def _keep_background(self, rows: Table) -> None:
         self._absent = self._scores(rows, "background")  # s_j(z), of shape (n_background, n_players)

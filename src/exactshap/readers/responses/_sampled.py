@@ -95,22 +95,20 @@ class SampledResponse(LinkedReader[RowScores]):
     def __init__(self, inner: Reader, hybrids: HybridScores, response: Response, request: Request, why: str) -> None:
         request.refuse_options(OPTIONS, owner=f"The {response.unit} of {inner.traits.model_name}")
         super().__init__(inner, response, block_rows=16)
-        assert inner.traits.background is not None
         self.hybrids, self._why = hybrids, why
         self.options = {"random_state": 0, **request.options}
         # Here, as no seed is drawn from where all coalitions are visited
         checked_generator(self.options["random_state"])
         coalitions, method = self._coalitions(find("shapley"), 1)
         sentence = (
-            f"{method}: {coalitions:,.0f} coalitions for each row, {inner.traits.background.n_rows:,} background rows for each"
+            f"{method}: {coalitions:,.0f} coalitions for each row, {inner.traits.reference.n_rows:,} background rows for each"
         )
         self.traits = replace(self.traits, calls=Calls(sentence, None if "tol" in self.options else coalitions))
         self._check_link()
 
     def _check_link(self) -> None:
         """Compare the response of a few background rows with the model's own."""
-        assert self.traits.background is not None
-        rows = self.traits.background.take(slice(0, min(8, self.traits.background.n_rows)))
+        rows = self.traits.reference.take(slice(0, min(8, self.traits.reference.n_rows)))
         own = self.predict(rows).reshape(rows.n_rows, -1)
         full = np.ones((1, self.traits.n_players), bool)
         ours = np.stack([self._controlled(scores)(full)[0] for scores, _ in self._rows(rows)])

@@ -150,9 +150,8 @@ class _TreeHybrids(HybridScores):
 
     def __init__(self, margin: TreeReader) -> None:
         self._ensemble = ensemble = margin.ensemble
-        assert margin.traits.background is not None
         self.has_orders = ensemble.trees.linear is None
-        background = encode(ensemble, margin.traits.background)
+        background = encode(ensemble, margin.traits.reference)
         players = _player_of_node(margin), margin.traits.n_players
         self._hybrids = Hybrids(ensemble.trees, *players, background, ensemble.tree_output, _player_of_column(margin))
 

@@ -102,11 +102,10 @@ class TreeReader(Reader):
         if self.traits.value_function == "path_dependent":
             ensemble.require_covers("value function", "Pass background=X_reference for the interventional one")
         else:
-            assert self.traits.background is not None
-            rows = encode(ensemble, self.traits.background)
+            rows = encode(ensemble, self.traits.reference)
             check_cells(ensemble.trees, rows, "background")
             # Here, as v(empty) is the sum of our own routing: a misread split would move every value without a sign.
-            self._check_background(self.predict(self.traits.background), rows)
+            self._check_background(self.predict(self.traits.reference), rows)
         self._prepared = prepare_trees(
             ensemble.trees, self.tree_players, rows, self.traits.weights, memory_limit=request.memory_limit
         )
