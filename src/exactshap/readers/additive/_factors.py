@@ -9,7 +9,7 @@ import numpy as np
 from exactshap.frames import Table
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.terms import BinnedTerms, TermBlock, coalitions
-from exactshap.readers.responses import Factor, HybridScores, RowScores
+from exactshap.readers.responses import Factor, RowScores
 
 
 class TermFactors:
@@ -77,18 +77,11 @@ class TermFactors:
             out += factor.table[:, :, bits]
         return out
 
-
-class TermHybrids(HybridScores):
-    """Compute scores of hybrids, for sampling."""
-
-    def __init__(self, factors: TermFactors) -> None:
-        self._factors = factors
-
-    def row(self, X: Table) -> RowScores:
-        """Return the scores of one row's hybrids."""
-        factors = self._factors.row(X)
+    def hybrids(self, X: Table) -> RowScores:
+        """Return the scores of one row's hybrids, for sampling."""
+        factors = self.row(X)
         moving = {p for factor in factors for k, p in enumerate(factor.players) if _moves(factor.table, k)}
-        return RowScores(partial(self._factors.scores, factors), sorted(moving))
+        return RowScores(partial(self.scores, factors), sorted(moving))
 
 
 def _moves(table: np.ndarray, k: int) -> bool:

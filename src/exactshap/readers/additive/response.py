@@ -48,12 +48,13 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
 def _response_of(score: AdditiveReader, response: Response, request: Request) -> Reader:
     """Return the reader of a response, exact if its terms are small."""
     from exactshap.expansions import links
-    from exactshap.readers.additive._factors import TermFactors, TermHybrids
+    from exactshap.readers.additive._factors import TermFactors
     from exactshap.readers.responses import (
         ALL_COALITIONS,
         MAX_WIDTH,
         SAMPLING_OPTIONS,
         FactorReader,
+        HybridScores,
         PiecewiseReader,
         ResponseReader,
         SampledResponse,
@@ -84,7 +85,7 @@ def _response_of(score: AdditiveReader, response: Response, request: Request) ->
             why = f"terms join players in a graph of width {width}, above {MAX_WIDTH}"
         elif score.traits.n_players > ALL_COALITIONS and not any(name in request.options for name in SAMPLING_OPTIONS):
             return FactorReader(score, factors, response)
-    return SampledResponse(score, TermHybrids(factors), response, request, why)
+    return SampledResponse(score, HybridScores(factors.hybrids), response, request, why)
 
 
 class _PlayerScores:

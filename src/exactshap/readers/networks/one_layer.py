@@ -39,7 +39,7 @@ from exactshap.readers import (
     outputs_of,
     select_outputs,
 )
-from exactshap.readers.responses import HybridScores, RowScores
+from exactshap.readers.responses import RowScores
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, solve
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_hinges, solve_terms
@@ -403,9 +403,16 @@ class NetworkReader(RowReader[np.ndarray]):
         inside = np.abs(self.layer.bias) + np.abs(sums).sum(axis=1) + np.abs(self._absent).sum(axis=1).max(axis=0)
         return np.asarray((1.0 + self.layer.slope * inside) @ np.abs(self.layer.out_weights).max(axis=1))
 
-    def units(self, X: Table) -> Units:
-        """Return the units of one row."""
-        return self._units(self._sums(X)[0])
+    def hybrids(self, X: Table) -> RowScores:
+        """Return the scores of one row's hybrids, for sampling."""
+        units = self._units(self._sums(X)[0])
+
+        def scores(masks: np.ndarray) -> np.ndarray:
+            """Return scores of shape (n_background, n_outputs, n_masks)."""
+            return np.stack([units.scores(mask) + self.layer.out_bias for mask in masks], axis=2)
+
+        moving = (units.row != units.absent).any(axis=(0, 2))
+        return RowScores(scores, np.flatnonzero(moving).tolist())
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time one row with one background row, and multiply; games of small terms forecast themselves."""
@@ -424,24 +431,6 @@ class NetworkReader(RowReader[np.ndarray]):
         return held + 2.5 * min(
             _BLOCK_BYTES, 16.0 * d * n_background * self.traits.rounding.n_terms
         )  # sums, their waves' exponents, waves
-
-
-class NetworkHybrids(HybridScores):
-    """Compute scores of hybrids of a row and the background, for sampling."""
-
-    def __init__(self, score: NetworkReader) -> None:
-        self._score = score
-
-    def row(self, X: Table) -> RowScores:
-        """Return the scores of one row's hybrids."""
-        units = self._score.units(X)
-
-        def scores(masks: np.ndarray) -> np.ndarray:
-            """Return scores of shape (n_background, n_outputs, n_masks)."""
-            return np.stack([units.scores(mask) + self._score.layer.out_bias for mask in masks], axis=2)
-
-        moving = (units.row != units.absent).any(axis=(0, 2))
-        return RowScores(scores, np.flatnonzero(moving).tolist())
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,8 @@ from exactshap.readers import (
     outputs_of,
     select_outputs,
 )
-from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkHybrids, NetworkReader, unknown_activation
-from exactshap.readers.responses import SAMPLING_OPTIONS, SampledResponse, probability
+from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkReader, unknown_activation
+from exactshap.readers.responses import SAMPLING_OPTIONS, HybridScores, SampledResponse, probability
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -76,7 +76,7 @@ def _classifier(model: Model, request: Request) -> Reader:
     )
     if not asks_response:
         return score
-    return SampledResponse(score, NetworkHybrids(score), probability(label), request, "units join players")
+    return SampledResponse(score, HybridScores(score.hybrids), probability(label), request, "units join players")
 
 
 def _log_odds(chances: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ sample of :math:`v - B m`. Scores of hybrids are evaluated here, the model itsel
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -75,15 +74,13 @@ class RowScores:
         return None
 
 
-class HybridScores(ABC):
+@dataclass(frozen=True, eq=False)
+class HybridScores:
     """Describe scores of rows that mix an explained row with every background row."""
 
+    row: Callable[[Table], RowScores]  # those of one row's hybrids
     cheap_players: int = 0  # up to which all coalitions cost no more than a search from CHEAP_BUDGET of them
     has_orders: bool = False  # whether all coalitions along an order cost far less than as many others
-
-    @abstractmethod
-    def row(self, X: Table) -> RowScores:
-        """Return the scores of one row's hybrids."""
 
 
 class SampledResponse(LinkedReader[RowScores]):

@@ -22,6 +22,7 @@ from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import FlatTrees, TreeModel, apply
 from exactshap.trees.ensemble import HybridRow, Hybrids, encode, readable
 
+CHEAP_PLAYERS = 10  # as of ``HybridScores`` (benchmarks/bench_probabilities.py)
 MOST_PLAYERS = 20  # bits of a coalition's number in the kernel
 # Link, call and slope; None: no known response
 Describe = Callable[[TreeModel], tuple[str, OwnCall, float] | None]
@@ -69,7 +70,8 @@ def read_trees(
         request.refuse_options(owner=f"The {unit} of {ensemble.name}")
         return ResponseReader(margin, _StumpScores(margin, owners), response)
     why = "trees join players" if owners is None else f"the {link} joins the scores of all classes"
-    return SampledResponse(margin, _TreeHybrids(margin), response, request, why)
+    hybrids = HybridScores(_TreeHybrids(margin).row, CHEAP_PLAYERS, has_orders=margin.ensemble.trees.linear is None)
+    return SampledResponse(margin, hybrids, response, request, why)
 
 
 def _finished(finish: Callable[[np.ndarray], np.ndarray], n_outputs: int, single: bool, values: np.ndarray) -> np.ndarray:
@@ -143,14 +145,12 @@ class _StumpScores:
         return np.asarray(np.abs(self._leaves(X)).sum(axis=1) + abs(self.intercept))
 
 
-class _TreeHybrids(HybridScores):
+class _TreeHybrids:
     """Compute margins of hybrids of a row and the background."""
-
-    cheap_players = 10  # benchmarks/bench_probabilities.py
 
     def __init__(self, margin: TreeReader) -> None:
         self._ensemble = ensemble = margin.ensemble
-        self.has_orders = ensemble.trees.linear is None
+        self._has_paths = ensemble.trees.linear is None
         background = encode(ensemble, margin.traits.reference)
         players = _player_of_node(margin), margin.traits.n_players
         self._hybrids = Hybrids(ensemble.trees, *players, background, ensemble.tree_output, _player_of_column(margin))
@@ -158,7 +158,7 @@ class _TreeHybrids(HybridScores):
     def row(self, X: Table) -> _TreeRow:
         """Return the margins of one row's hybrids; players matter that send it another way than some background row."""
         row = self._hybrids.row(encode(self._ensemble, X))
-        return _TreeRow(partial(self._hybrids.margins, row), self._hybrids.moving(row), self._hybrids, row, self.has_orders)
+        return _TreeRow(partial(self._hybrids.margins, row), self._hybrids.moving(row), self._hybrids, row, self._has_paths)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from exactshap.readers import (
     Rounding,
     Traits,
     fitted_names,
+    outputs_of,
     select_outputs,
 )
 from exactshap.readers.kernel_machines import KernelReader, expand
@@ -74,8 +75,7 @@ def _machine(model: Model, request: Request, names: tuple[str, ...], unit: str, 
 
 
 def _predict(predict: Callable[[Any], Any], chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    values = np.asarray(predict(X.native), float).reshape(X.n_rows, -1)[:, chosen]
-    return values[:, 0] if single else values
+    return outputs_of(chosen, single, np.asarray(predict(X.native), float))
 
 
 def _fanova(model: Model, request: Request) -> Reader:

@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnsupportedStructureError, message
 from exactshap.frames import Table
-from exactshap.readers import Reader, Request, fitted_names, joined_outputs, select_outputs
+from exactshap.readers import Reader, Request, fitted_names, joined_outputs, outputs_of, select_outputs
 from exactshap.readers.wrappers._columns import readable
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
 from exactshap.readers.wrappers.sklearn_sums import n_columns_of, request_of_sum, votes
@@ -102,8 +102,7 @@ def _targets(model: Model) -> tuple[tuple[str, ...], list[Part]]:
 
 
 def _predict(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    values = joined_outputs(model.predict_proba(readable(model, X)))[:, chosen]
-    return values[:, 0] if single else values
+    return outputs_of(chosen, single, joined_outputs(model.predict_proba(readable(model, X))))
 
 
 _PARTS: dict[str, Callable[[Model], tuple[tuple[str, ...], list[Part]]]] = {

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError, message
 from exactshap.frames import Table, check_columns
-from exactshap.readers import Reader, Request, fitted_names, is_of_target, names_of, players_of, select_outputs
+from exactshap.readers import Reader, Request, fitted_names, is_of_target, names_of, outputs_of, players_of, select_outputs
 from exactshap.readers.additive import linear_step
 from exactshap.readers.wrappers._columns import readable, reads_texts
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
@@ -145,8 +145,7 @@ def _sum(
 
 
 def _predict(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    values = np.asarray(model.predict(readable(model, X)), float).reshape(X.n_rows, -1)[:, chosen]
-    return values[:, 0] if single else values
+    return outputs_of(chosen, single, np.asarray(model.predict(readable(model, X)), float))
 
 
 _READERS: dict[str, Callable[[Any, Request], Reader]] = {
