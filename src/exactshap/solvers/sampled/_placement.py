@@ -78,7 +78,7 @@ class Side:
         gain = scale * prior.covariances(sign, points, belief.question, MOST_SETS)
         return cls(sign, prior.theta, noise, points, gain, np.full(len(points), own))
 
-    def kept(self, rows: np.ndarray) -> Side:
+    def kept(self, rows: np.ndarray | slice) -> Side:
         """Return the same of some points; what single precision is enough for is put together, as large products are faster."""
         first, rest = self.explained[:1], self.explained[1:]
         explained = tuple(block[rows] for block in first)
@@ -116,11 +116,11 @@ def place(
     points = np.concatenate([known, candidates])
     n_known, n_places = len(known), min(n_places, len(candidates))
     sides = [Side.of(sign, scale, belief, points) for sign, scale in belief.halves]
-    names = np.arange(len(points))
-    for called in np.array_split(names[:n_known], -(-n_known // KNOWN_AT_ONCE)):
+    for called in np.array_split(known, -(-n_known // KNOWN_AT_ONCE)):
         for side in sides:
-            side.condition(called)
-    names, sides = names[n_known:], [side.kept(names[n_known:]) for side in sides]
+            side.condition(np.arange(len(called)))
+        sides = [side.kept(slice(len(called), None)) for side in sides]
+    names = np.arange(n_known, len(points))
     sizes = sizes_of(candidates > 0, paired=True)
     owed = np.bincount(sizes, minlength=candidates.shape[1] + 1)
     owed = np.minimum(owed, 0 if least is None else least)  # points of each size that are still to be placed
@@ -146,6 +146,8 @@ def _batch(sides: Sequence[Side], n_batch: int, sizes: np.ndarray, owed: np.ndar
     """Return the next of a short list, one by one, each given those before; take their sizes from those ``owed``."""
     picked: list[int] = []
     lefts = [side.left(slice(None), np.arange(len(sizes))) for side in sides]
+    # Columns of L, as in ``Side.condition``: of the points picked so far
+    roots = [np.empty((n_batch, len(sizes))) for _ in sides]
     is_open = np.ones(len(sizes), bool)
     for place in range(n_batch):
         # Once the missing sizes fill all places left, only they are allowed
@@ -156,11 +158,12 @@ def _batch(sides: Sequence[Side], n_batch: int, sizes: np.ndarray, owed: np.ndar
         picked.append(best)
         is_open[best] = False
         owed[sizes[best]] -= owed[sizes[best]] > 0
-        for left, side in zip(lefts, sides, strict=True):
-            column = left[:, best] / np.sqrt(side.variance[best])
-            side.gain -= np.outer(column, side.gain[best] / np.sqrt(side.variance[best]))
+        for left, root, side in zip(lefts, roots, sides, strict=True):
+            scale = np.sqrt(side.variance[best])
+            column = root[place]
+            column[:] = (left[best] - root[:place, best] @ root[:place]) / scale
+            side.gain -= np.outer(column, side.gain[best] / scale)
             side.variance = np.maximum(side.variance - column**2, TRUSTED)
-            left -= np.outer(column, column)
     return picked
 
 

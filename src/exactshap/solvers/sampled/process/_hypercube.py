@@ -60,7 +60,6 @@ class CubeProcess:
     order: np.ndarray  # (n_pairs,), where each of them stood among those given
     prior: Prior
     halves: tuple[FittedHalf, ...]
-    even: Half | None = None  # of pairs, in the order of the points, whether the values see it or not
 
     @property
     def theta(self) -> np.ndarray:
@@ -248,8 +247,7 @@ def fit_process(
     wanted = halves if even else halves[:1]
     points = points[order]
     fitted = tuple(FittedHalf.at(points, half.rows(order), theta, white) for half in wanted)
-    mirrored = None if outside is None else Half.of(inside[order], outside[order], 1)
-    return CubeProcess(points, order, Prior(theta, white), fitted, mirrored)
+    return CubeProcess(points, order, Prior(theta, white), fitted)
 
 
 def _checked_last(n_rows: int) -> np.ndarray:
