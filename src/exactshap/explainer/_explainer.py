@@ -194,11 +194,12 @@ class Explainer:
         ExactnessError
             If a residual against the model's own prediction is above its tolerance.
         """
-        started, order = time.perf_counter(), check_count("order", order)
+        started = time.perf_counter()
         if offset is None and self.reader.traits.offset_note:
             warn(self.reader.traits.offset_note, ExplanationWarning)
         rows, offsets = (X, None) if offset is None else split_offset(X, offset, self.reader.traits.feature_names)
         table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
+        order = check_count("order", order)
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
         # Before the model is called, as its calls may change it
         change = self._changes.seen()

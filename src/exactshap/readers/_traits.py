@@ -205,6 +205,7 @@ class Traits:
     second_reading: Callable[[], SecondReading] = SecondReading
     calls: Calls | None = None
     advice_on_memory: str = "Raise memory_limit=, lower the order, or group columns with groups="
+    reference: Table = field(init=False)  # the background, of a reader that has one
     n_features: int = field(init=False)
     n_players: int = field(init=False)
     n_outputs: int = field(init=False)
@@ -217,14 +218,8 @@ class Traits:
             relative = 4.0 * rounding.precision * (math.sqrt(rounding.n_terms) + n_features)
         derived = {"n_features": n_features, "n_players": len(self.players), "n_outputs": len(self.output_names)}
         # Frozen dataclasses set derived fields by this call only.
-        for name, number in {**derived, "relative_rounding": relative}.items():
-            object.__setattr__(self, name, number)
-
-    @property
-    def reference(self) -> Table:
-        """Return the background, of a reader that has one."""
-        assert self.background is not None
-        return self.background
+        for name, value in {**derived, "relative_rounding": relative, "reference": self.background}.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of(

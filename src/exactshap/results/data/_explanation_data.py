@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from exactshap.errors import InputError, message
 from exactshap.results.data import _validation as validation
 from exactshap.results.data._certificate import Certificate, all_within, largest_of_rows, within
-from exactshap.results.data._named_values import NamedValues
+
+if TYPE_CHECKING:
+    from exactshap.results.data._named_values import NamedValues
 
 _PER_ROW = ("values", "baseline", "prediction", "residual", "tolerance", *validation.OPTIONAL)
 _PER_OUTPUT = tuple(name for name in _PER_ROW if name not in ("tolerance", "approximation_error"))
@@ -105,6 +107,8 @@ class ExplanationData:
         return self._named(self.values[:, chosen], tuple(self.feature_names[j] for j in chosen))
 
     def _named(self, values: np.ndarray, names: tuple[str, ...]) -> NamedValues:
+        from exactshap.results.data._named_values import NamedValues
+
         largest = float(self.tolerance.max(initial=0.0))
         return NamedValues(values, names, self.output_names, tolerance=largest)
 
