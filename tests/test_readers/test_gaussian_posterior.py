@@ -465,3 +465,19 @@ def test_a_constant_kernel_has_values_without_uncertainty():
     explanation = explain(model, rows[:3], rows[3:8], uncertainty=True)
     assert not explanation.values.any()
     np.testing.assert_allclose(explanation.std, 0.0, atol=conditioned(1e8))
+
+
+def test_a_forecast_counts_the_components_of_a_mixture():
+    from sklearn.gaussian_process.kernels import RationalQuadratic
+
+    from exactshap import Explainer
+    from exactshap.solvers.rkhs import component_seconds
+
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 3))
+    model = GaussianProcessRegressor(RationalQuadratic(2.0, 1.0), alpha=0.1, optimizer=None).fit(rows, rows[:, 0])
+    seconds, plain = (
+        Explainer(model, rows[:20], **settings).plan(rows[:1]).seconds for settings in ({}, {"uncertainty": False})
+    )
+    assert seconds > plain
+    assert seconds >= 50 * component_seconds()  # a mixture of 79 Gaussians

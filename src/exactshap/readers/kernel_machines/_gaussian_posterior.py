@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.machine import clocked
 from exactshap.errors import BudgetError, ExactnessError, InputError, UnknownNameError, did_you_mean, message
 from exactshap.kernels import Component, Kernel
 from exactshap.readers import Request, Traits
@@ -19,6 +21,7 @@ from exactshap.solvers.rkhs import (
     KernelFactors,
     MonomialFactors,
     Uncertainty,
+    component_seconds,
     covariance_seconds,
     interaction_variance,
     shapley_covariance,
@@ -145,7 +148,7 @@ class WithPosterior(Strategy):
             return np.ascontiguousarray(machine.grouped(part.factors(a, np.ascontiguousarray(b.T))))
 
         # k(x, x) by row, which is 1 for stationary kernels only.
-        own = [between(row[None], row[None])[:, :, 0] for row in values] or [np.ones((0, machine.n_players))]
+        own = [factors[:, :, 0] for factors in self._own(part, values)] or [np.ones((0, machine.n_players))]
         return KernelFactors(
             part.amplitude,
             np.concatenate(own),
@@ -228,7 +231,28 @@ class WithPosterior(Strategy):
         machine = self.machine
         shared = sum(float(len(self._mixture())) * len(process.points) * machine.n_players for process in self.processes)
         work = n_rows * self.operations(order) + n_blocks * FACTOR_OPERATIONS * shared
-        return mean + Cost(covariance_seconds(order) * work, method="with the posterior covariance of each row")
+        seconds = covariance_seconds(order) * work + self._seconds_of_calls(few, n_rows, n_blocks)
+        return mean + Cost(seconds, method="with the posterior covariance of each row")
+
+    def _seconds_of_calls(self, few: np.ndarray, n_rows: int, n_blocks: int) -> float:
+        """Return the seconds that components take besides their multiplications: a mixture of Gaussians has some hundred."""
+        seconds = 0.0
+        for process in self.processes:
+            # Of few numbers, as those of all rows are counted by multiplications
+            part, k = process.components[0], len(few)
+            if part.is_monomial or not k:
+                continue
+            one, all_rows = (clocked(functools.partial(self._own, part, rows)) for rows in (few[:1], few))
+            row = max(all_rows - one, 0.0) / max(k - 1, 1)
+            # Five tables of factors: by background and training row, and of rows with themselves
+            block = 5.0 * one + component_seconds()
+            seconds += len(process.components) * (n_blocks * block + n_rows * row)
+        return seconds
+
+    def _own(self, part: Component, values: np.ndarray) -> list[np.ndarray]:
+        """Return each row's factors with itself."""
+        rows = ((row[None], np.ascontiguousarray(row[None].T)) for row in values)
+        return [np.ascontiguousarray(self.machine.grouped(part.factors(*pair))) for pair in rows]
 
     def advice_on_memory(self) -> str:
         return "Raise memory_limit=, pass fewer rows as background=, or uncertainty=False for the mean only"

@@ -14,6 +14,7 @@ from exactshap.solvers.rkhs._functionals import coalition_weights as coalition_w
 from exactshap.solvers.rkhs._functionals import player_functionals as player_functionals
 from exactshap.solvers.rkhs._gp_covariance import BLOCK_VALUES as BLOCK_VALUES
 from exactshap.solvers.rkhs._gp_covariance import Uncertainty as Uncertainty
+from exactshap.solvers.rkhs._gp_covariance import component_seconds as component_seconds
 from exactshap.solvers.rkhs._gp_covariance import covariance_seconds as covariance_seconds
 from exactshap.solvers.rkhs._gp_covariance import interaction_variance as interaction_variance
 from exactshap.solvers.rkhs._gp_covariance import shapley_covariance as shapley_covariance

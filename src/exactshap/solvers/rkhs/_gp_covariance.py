@@ -263,3 +263,15 @@ def covariance_seconds(order: int) -> float:
         return n_rows * work, run
 
     return seconds_per_unit(f"posterior covariance, order {order}", sample)
+
+
+def component_seconds() -> float:
+    """Return this machine's seconds of one more component of a kernel, without its multiplications."""
+
+    def sample() -> tuple[float, Callable[[], object]]:
+        rng, shapley, n = np.random.default_rng(0), find("shapley"), 16
+        shapes = ((1, 2), (1, 2, 1), (1, 2, 1), (1, 2, 2), (1, 2, 2))
+        factors = [KernelFactors(1.0, *(rng.random(shape) for shape in shapes)) for _ in range(n)]
+        return n, lambda: shapley_covariance(factors, np.eye(2), np.ones(1), semivalue=shapley, order=1)
+
+    return seconds_per_unit("posterior covariance, component", sample)
