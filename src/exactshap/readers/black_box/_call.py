@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -107,30 +107,25 @@ def precision(values: np.ndarray) -> float:
     return float(np.finfo(np.float32 if coarse and not simple else np.float64).eps)
 
 
-def call(
-    function: Callable[..., Any],
-    rows: Table,
-    name: str,
-    columns: np.ndarray | None = None,
-    names: tuple[str, ...] = (),
-    of_row: int | None = None,
-) -> np.ndarray:
-    """Call the function on a copy; return finite numbers (n_rows,) or (n_rows, n_outputs).
+class Place(NamedTuple):
+    """Say what mixed rows are, for messages."""
 
-    ``columns`` (n_coalitions, n_features) tells which coalition a row belongs to and ``of_row`` which row's coalitions they are, for messages.
-    """
-    returned = _returned(function, rows, name, columns, names, of_row)
-    return _checked_output(returned, rows, name, columns, names, of_row)
+    columns: np.ndarray  # (n_coalitions, n_features), the columns of each coalition
+    names: tuple[str, ...]  # of all columns
+    row: int | None  # the row that is explained
+
+    def inside(self, bad: int, n_rows: int) -> list[str]:
+        """Return some of the columns that one of ``n_rows`` mixed rows has from the row that is explained."""
+        coalition = self.columns[bad * len(self.columns) // n_rows]
+        return [self.names[j] for j in np.flatnonzero(coalition)[:8]] + (["..."] if coalition.sum() > 8 else [])
 
 
-def _returned(
-    function: Callable[..., Any],
-    rows: Table,
-    name: str,
-    columns: np.ndarray | None = None,
-    names: tuple[str, ...] = (),
-    of_row: int | None = None,
-) -> Any:
+def call(function: Callable[..., Any], rows: Table, name: str, place: Place | None = None) -> np.ndarray:
+    """Call the function on a copy; return finite numbers (n_rows,) or (n_rows, n_outputs)."""
+    return _checked_output(_returned(function, rows, name, place), rows, name, place)
+
+
+def _returned(function: Callable[..., Any], rows: Table, name: str, place: Place | None = None) -> Any:
     """Return the function's result; exceptions name the row and the coalition."""
     raise_if_cancelled()
     try:
@@ -143,13 +138,12 @@ def _returned(
         # The first row of the call that failed, where the function cuts rows into calls
         begun = getattr(error, "row", None)
         where = "" if begun is None else f", in the call that begins at row {begun}"
-        if columns is not None:
-            first = _inside(columns[(begun or 0) * len(columns) // rows.n_rows], names)
+        if place is not None:
             which = "the first" if begun is None else "in the call that begins at that"
-            where = f" of {len(columns)} coalitions, {which} with {first} from x"
+            where = f" of {len(place.columns)} coalitions, {which} with {place.inside(begun or 0, rows.n_rows)} from x"
         do = _OF_TABLES if _is_network(function) else "Its own error is chained"
-        what = f"{name} raised {type(error).__name__}{_for(of_row)} on {rows.n_rows} rows{where}"
-        raise InputError(message(what, f"{error}", do), row=begun if columns is None else of_row) from error
+        what = f"{name} raised {type(error).__name__}{_for(place)} on {rows.n_rows} rows{where}"
+        raise InputError(message(what, f"{error}", do), row=begun if place is None else place.row) from error
 
 
 _OF_TABLES = "Pass a function of tables: lambda rows: net(torch.tensor(np.asarray(rows), dtype=torch.float32))"
@@ -169,18 +163,11 @@ def _guarded(rows: Table) -> Any:
     return with_unique_index(nw.from_native(rows.native, eager_only=True).clone().to_native())
 
 
-def _for(row: int | None) -> str:
-    return "" if row is None else f" for row {row}"
+def _for(place: Place | None) -> str:
+    return "" if place is None or place.row is None else f" for row {place.row}"
 
 
-def _checked_output(
-    returned: Foreign,
-    rows: Table,
-    name: str,
-    columns: np.ndarray | None = None,
-    names: tuple[str, ...] = (),
-    of_row: int | None = None,
-) -> np.ndarray:
+def _checked_output(returned: Foreign, rows: Table, name: str, place: Place | None = None) -> np.ndarray:
     if returned is None:
         raise InputTypeError(message(f"{name} must return one number a row", "Got None", "Let it return what it computes"))
     # A tensor may record gradients or be on another device
@@ -218,13 +205,11 @@ def _checked_output(
     finite = np.isfinite(values.reshape(rows.n_rows, -1)).all(axis=1)
     if not finite.all():
         bad = int(np.argmin(finite))
-        row: int | None = bad
-        where = f"row {bad}"
-        if columns is not None:
-            inside = _inside(columns[bad * len(columns) // rows.n_rows], names)
-            row, where = of_row, f"the coalition with {inside} from x"
+        where, row = (
+            (f"row {bad}", bad) if place is None else (f"the coalition with {place.inside(bad, rows.n_rows)} from x", place.row)
+        )
         do = "Explain a finite output, or rows it can handle"
-        raise InputError(message(f"{name} returned NaN or infinity{_for(of_row)}", f"First at {where}", do), row=row)
+        raise InputError(message(f"{name} returned NaN or infinity{_for(place)}", f"First at {where}", do), row=row)
     return values
 
 
@@ -251,10 +236,6 @@ def _from_objects(values: np.ndarray, name: str) -> np.ndarray:
 def _brief(value: object) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _inside(columns: np.ndarray, names: tuple[str, ...]) -> list[str]:
-    return [names[j] for j in np.flatnonzero(columns)[:8]] + (["..."] if columns.sum() > 8 else [])
 
 
 def name_of(function: Model) -> str:

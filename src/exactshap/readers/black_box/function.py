@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -43,13 +43,12 @@ from exactshap.readers import (
     solve_moving,
 )
 from exactshap.readers import read as read_any
-from exactshap.readers.black_box._call import call, first_call, hybrid_rows, name_of, precision, rounding
+from exactshap.readers.black_box._call import Place, call, first_call, hybrid_rows, name_of, precision, rounding
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, bytes_besides_calls, choose, n_calls, seconds_besides_calls
 
-if TYPE_CHECKING:
-    from exactshap.readers import Reader
-
+# Settings of the sampler alone
+SAMPLED = ("estimator", "surrogate", "polynomial_order", "frontier", "pairing", "sampling")
 OPTIONS = (
     "budget",
     "tol",
@@ -57,12 +56,7 @@ OPTIONS = (
     "method",
     "batch_size",
     "deterministic",
-    "estimator",
-    "surrogate",
-    "polynomial_order",
-    "frontier",
-    "pairing",
-    "sampling",
+    *SAMPLED,
     "exact_owner",
     "output_names",
     "rows_together",
@@ -138,7 +132,7 @@ class BlackBox(Reader):
         self.traits, self._outputs = self._of_first_call(traits, request.output)
         # After the first call, which shows the precision of the answers.
         self.traits = self.traits.with_rounding(relative=BATCH_ROUNDINGS * self.traits.relative_rounding)
-        self.traits = replace(self.traits, calls=calls_forecast(self))
+        self.traits = replace(self.traits, calls=self._forecast())
 
     def _of_first_call(self, traits: Traits, output: Any) -> tuple[Traits, list[int] | None]:
         """Call a few background rows twice, for the number of outputs, the precision and whether other batches change answers."""
@@ -257,7 +251,18 @@ class BlackBox(Reader):
         return with_dtypes_of(self.traits.reference, X)
 
     def memory(self, n_rows: int, order: int) -> float:
-        return calls_memory(self, self.batch_rows() * self.traits.n_features, order) + super().memory(n_rows, order)
+        """Return the bytes of one batch, which the function copies, of all coalitions and of the solver.
+
+        Where a tolerance decides, the solver's are those of the usual number of calls.
+        """
+        (coalitions, method), n_players = self._coalitions(), self.traits.n_players
+        each = float(self.traits.reference.n_rows) * self.traits.n_features
+        batch = min(max(self.batch_rows() * self.traits.n_features, each), coalitions * each)
+        held = 8.0 * (2.5 * batch + 3.0 * coalitions * (n_players + self.traits.n_outputs))
+        if self.options.get("estimator") in (None, "auto", "process"):
+            usual = n_calls(n_players, self.options.get("budget"), method)
+            held += bytes_besides_calls(usual, method, n_players, order)
+        return held + super().memory(n_rows, order)
 
     def batch_rows(self) -> int:
         """Return the most rows that the function gets at once. A single coalition may need more."""
@@ -266,8 +271,38 @@ class BlackBox(Reader):
         return self.options["batch_size"] or max(most, 1)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        row = self.row_game(few.take(slice(0, 1)))
-        return replace(calls_cost(self, row, n_rows, order), bytes=self.memory(block_rows, order))
+        """Time the function on one coalition, and on batches of them while that is quick."""
+        row, (coalitions, method) = self.row_game(few.take(slice(0, 1))), self._coalitions()
+        most = int(min(coalitions, self.batch_coalitions))
+        # Hybrids with columns from both sides, so that the function is timed on rows as it will get them.
+        masks = np.random.default_rng(0).random((most, self.traits.n_players)) < 0.5
+        n_units = n_rows * coalitions
+        one, each = seconds_by_size(
+            lambda n: row.value(masks[:n]), most, patience=PATIENCE, n_units=n_units, timed=clocked_waiting
+        )
+        seconds = one + (coalitions - 1) * each + seconds_besides_calls(coalitions, method, self.traits.n_players, order)
+        seconds += seconds_per_unit("function, row", _row)
+        return Cost(n_rows * seconds, exact=method == "enumeration", method=method, bytes=self.memory(block_rows, order))
+
+    def _forecast(self) -> Calls:
+        """Return the coalitions of a row and, unless the user chose their number, advice on fewer."""
+        (coalitions, method), n_players, tol = self._coalitions(), self.traits.n_players, self.options.get("tol")
+        if tol is not None:
+            return Calls(f"{self.traits.model_name} is called until standard errors are below tol={tol}", None)
+        per_row = (
+            f"{coalitions:,.0f} coalitions for each row, {self.traits.reference.n_rows:,} background rows for each of them"
+        )
+        fewer = fewer_coalitions(n_players)
+        chosen = self.options.get("budget") is not None or fewer >= coalitions or method == "enumeration"
+        return Calls(f"{method}: {per_row}", coalitions, "" if chosen else _advice(n_players, coalitions, fewer))
+
+    def _coalitions(self) -> tuple[float, str]:
+        """Return the largest number of coalitions for each row, and the method."""
+        budget, method, n_players = self.options.get("budget"), self.options.get("method", "auto"), self.traits.n_players
+        if method == "auto" and any(self.options.get(name) is not None for name in SAMPLED):
+            method = "regression"
+        method = choose(OracleGame(len, n_players), budget=budget, method=method).method
+        return n_calls(n_players, budget, method, self.options.get("tol")), method
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +336,8 @@ class RowFunction:
     def _means(self, columns: np.ndarray) -> np.ndarray:
         reader, background = self.reader, self.reader.traits.reference
         rows = hybrid_rows(self.row, background, columns)
-        returned = call(reader.traits.model, rows, reader.traits.model_name, columns, reader.traits.feature_names, self.number)
+        place = Place(columns, reader.traits.feature_names, self.number)
+        returned = call(reader.traits.model, rows, reader.traits.model_name, place)
         predicted = reader._select(returned)
         count_coalitions(len(columns))
         predicted = predicted.reshape(len(columns), background.n_rows, *predicted.shape[1:])
@@ -335,12 +371,8 @@ def _named(wanted: Any, names: tuple[str, ...], owner: str) -> tuple[str, ...]:
 
 
 def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
-    options.setdefault("random_state", 0)
-    options.setdefault("batch_size", None)
-    options.setdefault("deterministic", "warn")
-    options.setdefault("output_names", None)
-    options.setdefault("rows_together", None)
-    options.pop("exact_owner", None)
+    usual = {"random_state": 0, "batch_size": None, "deterministic": "warn", "output_names": None, "rows_together": None}
+    options = {**usual, **{name: value for name, value in options.items() if name != "exact_owner"}}
     check_tolerance(options.get("tol"))
     known = ("warn", "raise", "skip")
     if options["deterministic"] not in known:
@@ -429,24 +461,10 @@ def _checked_rows(background: Table) -> Table:
     return rows.hybrid(others, np.arange(background.n_columns) % 2 == 0)
 
 
-SAMPLED = ("estimator", "surrogate", "polynomial_order", "frontier", "pairing", "sampling")
 # Players up to which all coalitions are offered, and what a sample of the usual size takes besides its calls (benchmarks/growth.py).
 MOST_OFFERED, SAMPLE_SECONDS = 16, 0.2
 # Seconds of a call from which on no larger batch of coalitions is timed.
 PATIENCE = 0.02
-
-
-def calls_cost(reader: Reader, row: OracleGame, n_rows: int, order: int) -> Cost:
-    """Return the cost of ``n_rows`` rows: the function is timed on one coalition, and on batches of them while that is quick."""
-    coalitions, method = _coalitions(reader)
-    most = int(min(coalitions, reader.batch_coalitions))  # type: ignore[attr-defined]
-    # Hybrids with columns from both sides, so that the function is timed on rows as it will get them.
-    masks = np.random.default_rng(0).random((most, reader.traits.n_players)) < 0.5
-    n_units = n_rows * coalitions
-    one, each = seconds_by_size(lambda n: row.value(masks[:n]), most, patience=PATIENCE, n_units=n_units, timed=clocked_waiting)
-    seconds = one + (coalitions - 1) * each + seconds_besides_calls(coalitions, method, reader.traits.n_players, order)
-    seconds += seconds_per_unit("function, row", _row)
-    return Cost(n_rows * seconds, exact=method == "enumeration", method=method)
 
 
 def _row() -> Sample:
@@ -460,17 +478,6 @@ def _row() -> Sample:
     return 1.0, lambda: reader.solve(row, find("shapley"), 1)
 
 
-def calls_forecast(reader: Reader) -> Calls:
-    """Return the coalitions of a row and, unless the user chose their number, advice on fewer."""
-    coalitions, method = _coalitions(reader)
-    options, fewer = reader.options, fewer_coalitions(reader.traits.n_players)  # type: ignore[attr-defined]
-    if options.get("tol") is not None:
-        return Calls(f"{reader.traits.model_name} is called until standard errors are below tol={options['tol']}", None)
-    sentence = f"{method}: {coalitions:,.0f} coalitions for each row, {reader.traits.reference.n_rows:,} background rows for each of them"
-    chosen = options.get("budget") is not None or fewer >= coalitions or method == "enumeration"
-    return Calls(sentence, coalitions, "" if chosen else _advice(reader.traits.n_players, coalitions, fewer))
-
-
 def _advice(n_players: int, coalitions: float, fewer: int) -> str:
     """Return what asks for fewer coalitions than a sample has, and for all of them where that may be quicker.
 
@@ -482,28 +489,3 @@ def _advice(n_players: int, coalitions: float, fewer: int) -> str:
         return advice
     worth = 1e6 * SAMPLE_SECONDS / (every - coalitions)
     return f"{advice}, budget={every} for all of them, exactly: quicker where one takes less than {worth:.0f} microseconds"
-
-
-def calls_memory(reader: Reader, cells: int, order: int) -> float:
-    """Return the bytes of one batch, all coalitions and the solver.
-
-    The batch has mixed rows of ``cells`` cells, which the function copies.
-
-    Where a tolerance decides, the solver's are those of the usual number of calls.
-    """
-    (coalitions, method), each = _coalitions(reader), float(reader.traits.reference.n_rows) * reader.traits.n_features
-    batch = min(max(cells, each), coalitions * each)
-    held = 8.0 * (2.5 * batch + 3.0 * coalitions * (reader.traits.n_players + reader.traits.n_outputs))
-    by_process = reader.options.get("estimator") in (None, "auto", "process")  # type: ignore[attr-defined]
-    usual = n_calls(reader.traits.n_players, reader.options.get("budget"), method)  # type: ignore[attr-defined]
-    return held + (bytes_besides_calls(usual, method, reader.traits.n_players, order) if by_process else 0.0)
-
-
-def _coalitions(reader: Reader) -> tuple[float, str]:
-    """Return the largest number of coalitions for each row, and the method."""
-    options = reader.options  # type: ignore[attr-defined]
-    budget, method = options.get("budget"), options.get("method", "auto")
-    if method == "auto" and any(options.get(name) is not None for name in SAMPLED):
-        method = "regression"
-    method = choose(OracleGame(len, reader.traits.n_players), budget=budget, method=method).method
-    return n_calls(reader.traits.n_players, budget, method, options.get("tol")), method
