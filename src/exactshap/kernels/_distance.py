@@ -13,7 +13,20 @@ from exactshap.kernels._parameters import LARGEST_RATE, check_positive, inverse_
 
 
 @dataclass(frozen=True, eq=False)
-class RBF(Kernel):
+class _OfBandwidth(Kernel):
+    """Define a kernel with one bandwidth, or one for each column."""
+
+    bandwidth: ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self.bandwidth, "bandwidth", type(self).__name__)
+
+    def _widths(self, n_features: int) -> np.ndarray:
+        return per_column(self.bandwidth, n_features, "bandwidth", type(self).__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class RBF(_OfBandwidth):
     r"""Define the Gaussian kernel.
 
     .. math:: k(x, x') = \exp\Bigl(-\sum_j u_j^2 / (2 \sigma_j^2)\Bigr), \qquad u_j = x_j - x'_j
@@ -34,18 +47,13 @@ class RBF(Kernel):
     array([[0.5353]])
     """
 
-    bandwidth: ArrayLike = 1.0
-
-    def __post_init__(self) -> None:
-        check_positive(self.bandwidth, "bandwidth", "RBF")
-
     def expand(self, n_features: int) -> tuple[Component, ...]:
-        sigma = per_column(self.bandwidth, n_features, "bandwidth", "RBF")
+        sigma = self._widths(n_features)
         return (Component(squared=0.5 * inverse_squares(sigma)),)
 
 
 @dataclass(frozen=True, eq=False)
-class Laplacian(Kernel):
+class Laplacian(_OfBandwidth):
     r"""Define the Laplacian kernel.
 
     .. math:: k(x, x') = \exp\Bigl(-\sum_j |u_j| / \sigma_j\Bigr), \qquad u_j = x_j - x'_j
@@ -66,20 +74,15 @@ class Laplacian(Kernel):
     array([[0.2231]])
     """
 
-    bandwidth: ArrayLike = 1.0
-
-    def __post_init__(self) -> None:
-        check_positive(self.bandwidth, "bandwidth", "Laplacian")
-
     def expand(self, n_features: int) -> tuple[Component, ...]:
         with np.errstate(over="ignore"):
-            rates = 1.0 / per_column(self.bandwidth, n_features, "bandwidth", "Laplacian")
+            rates = 1.0 / self._widths(n_features)
         # Finite, so that equal cells have distance 0 at any bandwidth, not 0 times infinity
         return (Component(absolute=np.minimum(rates, LARGEST_RATE)),)
 
 
 @dataclass(frozen=True, eq=False)
-class Cauchy(Kernel):
+class Cauchy(_OfBandwidth):
     r"""Define the Cauchy kernel, a product over columns.
 
     .. math:: k(x, x') = \prod_j \frac{1}{1 + u_j^2 / \sigma_j^2}, \qquad u_j = x_j - x'_j
@@ -100,13 +103,8 @@ class Cauchy(Kernel):
     array([[0.1]])
     """
 
-    bandwidth: ArrayLike = 1.0
-
-    def __post_init__(self) -> None:
-        check_positive(self.bandwidth, "bandwidth", "Cauchy")
-
     def expand(self, n_features: int) -> tuple[Component, ...]:
-        return (Component(cauchy=(per_column(self.bandwidth, n_features, "bandwidth", "Cauchy"),)),)
+        return (Component(cauchy=(self._widths(n_features),)),)
 
 
 @dataclass(frozen=True, eq=False)

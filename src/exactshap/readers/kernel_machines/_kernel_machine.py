@@ -39,7 +39,7 @@ class KernelReader(Reader):
     """Read a kernel machine bound to a value function.
 
     ``predict(table) -> (n_rows,) or (n_rows, n_outputs)`` is the model's own prediction path, and ``own_call`` the same as a single documented
-    call; ``posterior`` is what a Gaussian process needs for the covariance of its Shapley values, ``epsilon`` the rounding unit of the
+    call, None where there is none; one of them may be left out; ``posterior`` is what a Gaussian process needs for the covariance of its Shapley values, ``epsilon`` the rounding unit of the
     model's own arithmetic.
     """
 
@@ -48,7 +48,7 @@ class KernelReader(Reader):
         model: Model,
         request: Request,
         expansion: Expansion,
-        predict: Callable[[Table], np.ndarray],
+        predict: Callable[[Table], np.ndarray] | None = None,
         *,
         own_call: OwnCall | None = None,
         feature_names: tuple[str, ...] | None = None,
@@ -58,6 +58,9 @@ class KernelReader(Reader):
         posterior: GaussianPosterior | None = None,
         epsilon: float = float(np.finfo(np.float64).eps),
     ) -> None:
+        if predict is None:
+            assert own_call is not None
+            predict = functools.partial(own_call.of_table, model)
         self.expansion, self._predict = expansion, predict
         traits = Traits.of(
             model,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from exactshap._graphs import Attributes, SupportCore, refused
@@ -40,7 +38,6 @@ def read(model: SupportCore, request: Request) -> Reader:
         model,
         request,
         expand(kernel, points, scale * dual[:, None], np.array([scale * rho + model.shift])),
-        functools.partial(call.of_table, model),
         own_call=call,
         output_names=(name,),
         unit=unit,

@@ -37,7 +37,6 @@ def _single(model: Model, request: Request, method: str, unit: str) -> Reader:
         model,
         request,
         expansion,
-        functools.partial(call.of_table, model),
         own_call=call,
         feature_names=fitted_names(model),
         output_names=(unit,),
@@ -53,13 +52,11 @@ def _classifier(model: Model, request: Request) -> Reader:
             select_outputs(tuple(classes[1:]), request.output, owner=type(model).__name__)
         expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
         call = OwnCall("decision_function", finish=np.ravel)
-        predict = functools.partial(call.of_table, model)
         unit = f"decision function of class {classes[1]}"
         return KernelReader(
             model,
             request,
             expansion,
-            predict,
             own_call=call,
             feature_names=fitted_names(model),
             output_names=(classes[1],),
