@@ -183,20 +183,14 @@ def _screened(problem: RegressionProblem) -> tuple[PolynomialFit, str]:
 
 def _warn_unknown(fit: PolynomialFit) -> None:
     """Warn that the errors of a polynomial are infinite."""
-    text = (
-        message(
-            "The sampled coalitions do not determine the polynomial",
-            f"Rank {fit.rank} of {fit.n_columns - 1}; the shortest solution was taken and its standard errors are infinite",
-            "Pass a larger budget=, a lower polynomial_order=, or estimator='auto'",
-        )
-        if not fit.determined
-        else message(
-            "Some of the sampled coalitions fix a coefficient of the polynomial alone",
-            "Nothing shows the errors of such a fit: its standard errors are infinite",
-            "Pass a larger budget=, a lower polynomial_order=, or estimator='auto'",
-        )
-    )
-    warnings.warn(text, ExplanationWarning, stacklevel=7)
+    if fit.determined:
+        what = "Some of the sampled coalitions fix a coefficient of the polynomial alone"
+        got = "Nothing shows the errors of such a fit: its standard errors are infinite"
+    else:
+        what = "The sampled coalitions do not determine the polynomial"
+        got = f"Rank {fit.rank} of {fit.n_columns - 1}; the shortest solution was taken and its standard errors are infinite"
+    do = "Pass a larger budget=, a lower polynomial_order=, or estimator='auto'"
+    warnings.warn(message(what, got, do), ExplanationWarning, stacklevel=7)
 
 
 def by_best(problem: RegressionProblem) -> Part:

@@ -118,12 +118,15 @@ def strata(n_players: int, *, paired: bool, size_weights: np.ndarray | None = No
 
 def quotas(groups: Strata, n: int, rng: np.random.Generator) -> np.ndarray:
     """Return the draws of each stratum, proportional to the shares and at most its number (the border trick)."""
-    wanted, n = shares_of(groups, n)[0], int(min(n, np.minimum(groups.counts, n).sum()))
+    wanted = shares_of(groups, n)[0]
     whole = np.floor(wanted + 1e-9)
     # systematic rounding: each stratum gets floor or ceil of its share, with the right expectation
     steps = np.floor(np.cumsum(wanted - whole) + rng.random() + 1e-12)
     whole += np.minimum(np.diff(steps, prepend=0.0), groups.counts - whole)
-    return _repair(whole, groups.counts, n).astype(int)
+    while missing := round(wanted.sum()) - whole.sum():  # one stratum may be off by one
+        room = groups.counts - whole if missing > 0 else whole
+        whole[int(np.argmax(room))] += np.sign(missing)
+    return whole.astype(int)
 
 
 def shares_of(groups: Strata, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -141,15 +144,6 @@ def shares_of(groups: Strata, n: int) -> tuple[np.ndarray, np.ndarray]:
         wanted[full] = groups.counts[full]
         open_ &= ~full
     return wanted, ~open_
-
-
-def _repair(whole: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:
-    """Make the sum exact, as one stratum may be off by one after systematic rounding."""
-    while whole.sum() != n:
-        step = 1.0 if whole.sum() < n else -1.0
-        room = counts - whole if step > 0 else whole
-        whole[int(np.argmax(room))] += step
-    return whole
 
 
 def draw(n_players: int, n: int, rng: np.random.Generator, groups: Strata, *, paired: bool) -> np.ndarray:
