@@ -48,7 +48,8 @@ def known(name, model, rows, background):
 
 
 def run(model, rows, values, background, seed, together):
-    chosen = np.random.default_rng(seed).choice(len(rows), ROWS, replace=False)
+    # With replacement: of a quarter of all rows, drawn without, intervals of exact values would cover .98
+    chosen = np.random.default_rng(seed).choice(len(rows), ROWS)
     found = explain(model.predict, rows[chosen], background, budget=BUDGET, random_state=seed, rows_together=together)
     means, largest = np.abs(values[chosen]).mean(axis=0), np.abs(values[chosen]).mean(axis=0).max()
     errors, importance, all_rows = found.values - values[chosen], found.importance(), np.abs(values).mean(axis=0)
