@@ -3,7 +3,13 @@
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
+
+import numpy as np
+
+from exactshap import explain
+from exactshap.readers import AdditiveModel, read, register
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "log_linear_reader.py"
 SCRIPT = """
@@ -34,3 +40,23 @@ def test_an_installed_package_declares_its_reader(tmp_path):
         [sys.executable, "-c", SCRIPT], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+class Doubled:
+    """Predict twice the first column."""
+
+    def predict(self, X):
+        return 2.0 * np.asarray(X)[:, 0]
+
+
+def test_a_registered_module_may_name_its_function(monkeypatch):
+    def read_doubled(model, request):
+        return read(AdditiveModel([(0, lambda v: 2.0 * v[:, 0])], n_features=2), request)
+
+    module = types.ModuleType("strangers_readers")
+    module.read_doubled = read_doubled
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    register(f"{__name__}.Doubled", f"{module.__name__}:read_doubled")
+    explanation = explain(Doubled(), np.array([[1.0, 5.0]]), np.zeros((1, 2)))
+    assert explanation.certificate().passed
+    np.testing.assert_array_equal(explanation.values, [[2.0, 0.0]])
