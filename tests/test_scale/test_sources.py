@@ -12,6 +12,7 @@ import pytest
 import scale_cases as cases
 from exactshap import decompose_hsic
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
+from exactshap.frames.stored._places import find_files
 from exactshap.scale import GlobalImportance, Partition, StoredTable, explain_dataset
 from tolerances import roundings
 
@@ -362,3 +363,16 @@ def test_partitions_of_less_travel_and_cut_alike():
     plain = Partition(cases.svr(), keep=["id"])
     total = functools.reduce(operator.add, (GlobalImportance.of(plain(T[i : i + 7])) for i in range(0, 60, 7)))
     assert total == GlobalImportance.of(plain(T))
+
+
+def test_a_file_is_closed_with_its_last_row(tmp_path):
+    from exactshap.frames.stored import _source as source_module
+
+    rows = pd.DataFrame({f"x{j}": np.arange(500.0) + j for j in range(30)})
+    rows.to_parquet(tmp_path / "rows.parquet", row_group_size=300)
+    (found,) = find_files(str(tmp_path / "rows.parquet"))
+    file = source_module.inspect(found, ())
+    for start, stop in ((0, 100), (100, 450), (450, 499), (499, 500), (0, 500)):
+        table = source_module.read_rows(file, start, stop, ())
+        pd.testing.assert_frame_equal(table.to_pandas(), rows[start:stop].reset_index(drop=True))
+        assert (source_module._OPEN.stream is None) == (stop == 500)

@@ -35,7 +35,7 @@ def folder(tmp_path):
 
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch):
-    monkeypatch.setattr(stored_module, "_STEP", 40)
+    monkeypatch.setattr(stored_module, "decoded_rows", lambda n_columns: 40)
 
 
 def test_pieces_are_the_rows(folder):
