@@ -1,5 +1,8 @@
 """The pieces of the regression solver beside slow, obvious twins."""
 
+import itertools
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -71,6 +74,16 @@ def test_quotas_enumerate_the_border():
     assert found.sum() == 2000
     np.testing.assert_array_equal(found[:2], groups.counts[:2])
     assert found[2] < groups.counts[2]
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("number", [0.0, 0.5, np.nextafter(1.0, 0.0)])
+def test_quotas_add_up_at_the_ends_of_random_numbers(paired, number):
+    for n_players, n in itertools.product((2, 3, 8, 20, 1000), (1, 2, 7, 100, 4001)):
+        groups = strata(n_players, paired=paired)
+        found = quotas(groups, n, SimpleNamespace(random=lambda: number))
+        assert found.sum() == min(n, groups.counts.sum())
+        assert np.all((found >= 0) & (found <= groups.counts))
 
 
 @pytest.mark.parametrize("paired", [True, False])
