@@ -235,3 +235,11 @@ def test_a_bad_seed_is_refused_where_all_coalitions_are_visited(seed):
     model = xgboost.XGBClassifier(n_estimators=3, max_depth=2, n_jobs=1).fit(X, labels)
     with pytest.raises(InputError, match="The 'random_state' parameter must be None"):
         explain(model, X[:2], X[:5], output="probability", random_state=seed)
+
+
+@pytest.mark.parametrize("seed", ["abc", -1, 1.5, True])
+@pytest.mark.parametrize("value_function", ["observational", "observational-forest", "observational-copula"])
+def test_a_bad_seed_of_conditional_means_is_refused(value_function, seed):
+    model = Ridge().fit(X, Y)
+    with pytest.raises(InputError, match=r"The 'random_state' parameter must be an int >= 0"):
+        explain(model, X[:2], X, value_function=value_function, random_state=seed)

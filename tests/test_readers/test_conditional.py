@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
-from exactshap.errors import InputError, InputTypeError, UnknownNameError
+from exactshap.errors import InputError, UnknownNameError
 from exactshap.frames import as_table
 from exactshap.readers.conditional._regressions import BANDWIDTHS, ETAS, LEAF_ROWS, Coordinates
 from exactshap.semivalues import owen
@@ -247,7 +247,7 @@ BAD = [
         r"'n_samples' parameter must be an int >= 8\. Got 3",
     ),
     ({"budget": 1}, InputError, "'budget' parameter must be an int >= 2"),
-    ({"random_state": "a"}, InputTypeError, "'random_state' parameter must be an int"),
+    ({"random_state": "a"}, InputError, "'random_state' parameter must be an int"),
     ({"value_function": "conditional"}, UnknownNameError, "It is called 'observational' here"),
     ({"value_function": "observational-copul"}, UnknownNameError, "Did you mean 'observational-copula'"),
 ]

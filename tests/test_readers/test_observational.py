@@ -12,7 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
-from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError
+from exactshap.errors import BudgetError, InputError, UnknownNameError
 from exactshap.frames import as_table
 from exactshap.kernels import RBF, Linear
 from exactshap.readers.kernel_machines import KernelMachine
@@ -401,8 +401,8 @@ def test_block_size_does_not_matter():
         ({"n_landmarks": 1}, InputError, r"int in \[2, 30\]"),
         ({"n_landmarks": 31}, InputError, "Got 31"),
         ({"budget": 1}, InputError, "'budget' parameter must be an int >= 2"),
-        ({"random_state": "a"}, InputTypeError, "'random_state'"),
-        ({"random_state": True}, InputTypeError, "'random_state' parameter must be an int. Got True"),
+        ({"random_state": "a"}, InputError, "'random_state'"),
+        ({"random_state": True}, InputError, "'random_state' parameter must be an int >= 0. Got True"),
         ({"ridge": 1.0}, UnknownNameError, "no setting 'ridge'"),
     ],
 )

@@ -13,7 +13,6 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.machine import clocked
 from exactshap._runtime.threads import asked_jobs, coalitions_in_threads, worker_count
-from exactshap.errors import InputTypeError, message
 from exactshap.games import OracleGame, check_masks
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets, solve
@@ -40,9 +39,7 @@ class Coalitions:
         """Return the choice for the settings ``budget`` and ``random_state``, checked."""
         budget, random_state = settings.get("budget"), settings.get("random_state", 0)
         budget = None if budget is None else check_count("budget", budget, 2)
-        if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool):
-            raise InputTypeError(message("The 'random_state' parameter must be an int", f"Got {random_state!r}"))
-        return cls(n_players, budget, int(random_state))
+        return cls(n_players, budget, check_count("random_state", random_state, 0))
 
     @property
     def enumerated(self) -> bool:
