@@ -26,7 +26,7 @@ from exactshap.explainer._solve import solve_rows, values_by_background_row
 from exactshap.frames import Shape, Table, as_table, check_columns, with_column_of
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read, reader_for
-from exactshap.results.data import answers_keywords, called_here, counted, value_function_sentence
+from exactshap.results.data import answers_keywords, counted, refuse_name, value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
 from exactshap.semivalues import Question, Semivalue, find
 
@@ -159,8 +159,7 @@ class Explainer:
         return fields_html(f"Explainer of {reader.traits.model_name}", {name: text for name, text in facts.items() if text})
 
     def __getattr__(self, name: str) -> Any:
-        if text := called_here("Explainer", name):
-            raise AttributeError(text, name=name)  # named, so that a traceback adds no guess
+        refuse_name("Explainer", name)
         return object.__getattribute__(self, name)  # raises the first error again
 
     @answers_keywords
@@ -210,8 +209,8 @@ class Explainer:
             others = check_rows.table if check_rows is not None and joins_call(check_rows, cut) else None
             solution, prediction = solve_rows(reader, table, cut, semivalue, order, self.progress, others)
             # A change may be undone, and is seen again if not
-            known = {"remember": change is None}
-            certified = self._certifier.certify(table, solution, prediction, check_rows, semivalue, order, **known)
+            remember = change is None
+            certified = self._certifier.certify(table, solution, prediction, check_rows, semivalue, order, remember=remember)
             if change is not None:
                 check = self._changes.compared(table, cut, semivalue, order, solution)
                 certified = certified if check.passed else certified._replace(check=together([certified.check, check]))

@@ -13,7 +13,6 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -43,7 +42,7 @@ class _Names:
 
     __slots__ = ("_held", "_keys", "_n", "_owner", "_path", "_values")
 
-    def __init__(self, path: str, held: Mapping[str, Any], owner: type | None, keys: Sequence[str] | None = None) -> None:
+    def __init__(self, path: str, held: Mapping[str, Foreign], owner: type | None, keys: Sequence[str] | None = None) -> None:
         self._path, self._held, self._owner = path, held, owner
         self._keys = [key for key in list(held) if key not in _WITHOUT_EFFECT] if keys is None else list(keys)
         self._values = [held.get(key) for key in self._keys]
@@ -73,7 +72,7 @@ class _Items:
 
     __slots__ = ("_held", "_path", "_values")
 
-    def __init__(self, path: str, held: Any) -> None:
+    def __init__(self, path: str, held: Foreign) -> None:
         self._path, self._held, self._values = path, held, _items_of(held)
 
     def change(self) -> str | None:
@@ -104,7 +103,7 @@ class _Answers:
 
     __slots__ = ("_ask", "_before", "_held", "_path", "_rarely")
 
-    def __init__(self, path: str, held: Any, ask: Callable[[Any], Any], *, rarely: bool = False) -> None:
+    def __init__(self, path: str, held: Foreign, ask: Callable[[Foreign], Foreign], *, rarely: bool = False) -> None:
         self._path, self._held, self._ask, self._rarely, self._before = path, held, ask, rarely, _answer(ask, held)
 
     def change(self) -> str | None:
@@ -134,7 +133,7 @@ class ModelState:
         self._model, self._changed = model, changed
         self._comparisons = list(_comparisons(model))
 
-    def __reduce__(self) -> tuple[type[ModelState], tuple[Any, str | None]]:
+    def __reduce__(self) -> tuple[type[ModelState], tuple[Foreign, str | None]]:
         return ModelState, (self._model, self.change())
 
     def change(self) -> str | None:
@@ -163,8 +162,8 @@ class ModelState:
 
 def _comparisons(model: Model) -> Iterator[_Comparison]:
     """Yield the comparisons of all that a model holds, nearest first."""
-    waiting: deque[tuple[str, Any]] = deque([(type(model).__name__, model)])
-    seen: dict[int, Any] = {}  # objects are kept, as another one may get the place of a lost one
+    waiting: deque[tuple[str, Foreign]] = deque([(type(model).__name__, model)])
+    seen: dict[int, Foreign] = {}  # objects are kept, as another one may get the place of a lost one
     classes: set[type] = set()
     n = 0
     while waiting and n < MOST:
@@ -178,7 +177,7 @@ def _comparisons(model: Model) -> Iterator[_Comparison]:
         waiting.extend(_inside(path, held))
 
 
-def _of_object(path: str, held: Any, classes: set[type]) -> Iterator[_Comparison]:
+def _of_object(path: str, held: Foreign, classes: set[type]) -> Iterator[_Comparison]:
     """Yield the comparisons of one object."""
     if isinstance(held, np.ndarray):
         yield _Items(path, held) if held.dtype.hasobject else _Numbers(path, held)
@@ -205,7 +204,7 @@ def _of_classes(kind: type) -> Iterator[_Comparison]:
         yield from (_Names(cls.__name__, vars(cls), cls, known) for cls in kind.__mro__[:-1])
 
 
-def _of_library(path: str, held: Any) -> Iterator[_Comparison]:
+def _of_library(path: str, held: Foreign) -> Iterator[_Comparison]:
     """Yield comparisons of the content of objects of compiled libraries."""
     known = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(held).__mro__}
     if "sklearn.tree._tree.Tree" in known:
@@ -221,7 +220,7 @@ def _of_library(path: str, held: Any) -> Iterator[_Comparison]:
         yield _Answers(path, held, lambda model: (model.get_scale_and_bias(), model.get_leaf_values().tobytes()))
 
 
-def _inside(path: str, held: Any) -> Iterator[tuple[str, Any]]:
+def _inside(path: str, held: Foreign) -> Iterator[tuple[str, Foreign]]:
     """Yield what an object holds, with paths."""
     if isinstance(held, np.ndarray):
         yield from ((path, item) for item in _items_of(held)) if held.dtype.hasobject else ()
@@ -237,20 +236,20 @@ def _inside(path: str, held: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"{of_parts}.{key}", item) for key, item in list(attributes.items()) if key not in _WITHOUT_EFFECT)
 
 
-def _attributes(held: Any) -> dict[str, Any] | None:
+def _attributes(held: Foreign) -> dict[str, Foreign] | None:
     """Return the attributes of an object that is looked into."""
     if type(held).__module__.partition(".")[0] in _OPAQUE and not hasattr(held, "predict"):
         return None
     return getattr(held, "__dict__", None)
 
 
-def _items_of(held: Any) -> list[Any]:
+def _items_of(held: Foreign) -> list[Foreign]:
     """Return the items of a list, or some of a long one's."""
     step = -(-len(held) // MOST) or 1
     return held.ravel(order="K")[::step].tolist() if isinstance(held, np.ndarray) else held[::step]
 
 
-def _answer(ask: Callable[[Any], Any], held: Any) -> Any:
+def _answer(ask: Callable[[Foreign], Foreign], held: Foreign) -> Foreign:
     try:
         return ask(held)
     except Exception as error:  # not fitted, or without that method: as it was before

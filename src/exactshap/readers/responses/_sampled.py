@@ -210,10 +210,8 @@ class SampledResponse(LinkedReader[RowScores]):
     def _sample_orders(self, along: Along, exact: np.ndarray, orders: Orders) -> tuple[OrderSample | None, int]:
         """Return the sample, and the pairs for each background row; ``tol`` makes as many as it needs."""
         tol, n_players = self.options.get("tol"), len(exact)
-        n_pairs, calls = (
-            self._pairs(n_players, find("shapley"), 1),
-            int(n_calls(n_players, self.options.get("budget"), "regression", tol)),
-        )
+        n_pairs = self._pairs(n_players, find("shapley"), 1)
+        calls = int(n_calls(n_players, self.options.get("budget"), "regression", tol))
         most = max(n_pairs, calls // (2 * n_players - 2))
         while True:
             sample = self._sample(along, exact, n_pairs, orders)

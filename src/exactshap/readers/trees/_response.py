@@ -70,7 +70,8 @@ def read_trees(
         request.refuse_options(owner=f"The {unit} of {ensemble.name}")
         return ResponseReader(margin, _StumpScores(margin, owners), response)
     why = "trees join players" if owners is None else f"the {link} joins the scores of all classes"
-    hybrids = HybridScores(_TreeHybrids(margin).row, CHEAP_PLAYERS, has_orders=margin.ensemble.trees.linear is None)
+    trees = _TreeHybrids(margin)
+    hybrids = HybridScores(trees.row, CHEAP_PLAYERS, has_orders=trees.has_paths)
     return SampledResponse(margin, hybrids, response, request, why)
 
 
@@ -150,7 +151,7 @@ class _TreeHybrids:
 
     def __init__(self, margin: TreeReader) -> None:
         self._ensemble = ensemble = margin.ensemble
-        self._has_paths = ensemble.trees.linear is None
+        self.has_paths = ensemble.trees.linear is None  # leaves are numbers, so that a walk knows all margins on its way
         background = encode(ensemble, margin.traits.reference)
         players = _player_of_node(margin), margin.traits.n_players
         self._hybrids = Hybrids(ensemble.trees, *players, background, ensemble.tree_output, _player_of_column(margin))
@@ -158,7 +159,7 @@ class _TreeHybrids:
     def row(self, X: Table) -> _TreeRow:
         """Return the margins of one row's hybrids; players matter that send it another way than some background row."""
         row = self._hybrids.row(encode(self._ensemble, X))
-        return _TreeRow(partial(self._hybrids.margins, row), self._hybrids.moving(row), self._hybrids, row, self._has_paths)
+        return _TreeRow(partial(self._hybrids.margins, row), self._hybrids.moving(row), self._hybrids, row, self.has_paths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +168,7 @@ class _TreeRow(RowScores):
 
     hybrids: Hybrids
     row: HybridRow
-    has_paths: bool  # leaves are numbers, so that a walk knows all margins on its way
+    has_paths: bool
 
     def along(self, orders: np.ndarray) -> np.ndarray:
         """Return the margins along orders: a walk through a tree has all prefixes of an order."""

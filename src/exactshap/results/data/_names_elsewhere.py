@@ -215,6 +215,12 @@ def called_here(owner: str, name: str) -> str | None:
     return f"{start}: {_RESULT_WAYS[name]}." if name in _RESULT_WAYS else None
 
 
+def refuse_name(owner: str, name: str) -> None:
+    """Raise an error with the name here of an attribute of shap's."""
+    if text := called_here(owner, name):
+        raise AttributeError(text, name=name)  # named, so that a traceback adds no guess
+
+
 def keyword_here(word: str, *, picture: bool = False) -> str | None:
     """Return the equivalent here of a keyword of shap's, None if unknown.
 

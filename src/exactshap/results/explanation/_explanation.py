@@ -13,7 +13,7 @@ from exactshap._runtime.types import Column
 from exactshap._runtime.words import fields_html, fields_text
 from exactshap.errors import InputError, message
 from exactshap.results import data as forms
-from exactshap.results.data import ExplanationData, called_here, facts, headline
+from exactshap.results.data import ExplanationData, facts, headline, refuse_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -131,8 +131,7 @@ class Explanation(ExplanationData):
         return functools.partial(Explanation, **{field.name: getattr(self, field.name) for field in fields(self)}), ()
 
     def __getattr__(self, name: str) -> Any:
-        if text := called_here("Explanation", name):
-            raise AttributeError(text, name=name)  # named, so that a traceback adds no guess
+        refuse_name("Explanation", name)
         return object.__getattribute__(self, name)  # raises again, whatever it was
 
     def stability(self, delta: ArrayLike) -> Any:

@@ -14,12 +14,12 @@ from exactshap.errors import InputError, message
 from exactshap.results.data import (
     ExplanationData,
     answers_keywords,
-    called_here,
     counted,
     game_title,
     index_title,
     place_of,
     readable,
+    refuse_name,
     row_name,
 )
 from exactshap.results.plots._pyplot import escape, fitted
@@ -71,8 +71,7 @@ class PlotAccessor:
         )
 
     def __getattr__(self, name: str) -> Any:
-        if text := called_here("plot", name):
-            raise AttributeError(text, name=name)  # named, so that a traceback adds no guess
+        refuse_name("plot", name)
         return object.__getattribute__(self, name)  # raises the first error again
 
     @_picture
