@@ -243,3 +243,18 @@ def test_a_bad_seed_of_conditional_means_is_refused(value_function, seed):
     model = Ridge().fit(X, Y)
     with pytest.raises(InputError, match=r"The 'random_state' parameter must be an int >= 0"):
         explain(model, X[:2], X, value_function=value_function, random_state=seed)
+
+
+def test_a_copy_does_without_a_model_that_the_reader_holds_in_another_form():
+    class OfLibrary(SVR):
+        def __reduce__(self):
+            raise TypeError("does not pickle, like models of compiled libraries")
+
+    explainer, held = Explainer(SVR().fit(X, Y), X[:7]), OfLibrary().fit(X, Y)
+    explainer._changes = type(explainer._changes)(held, explainer._request, explainer.reader)
+    twin = pickle.loads(pickle.dumps(explainer))
+    assert twin._changes.seen() is None
+    assert twin(X[:3]).certificate().passed
+    held.fit(X, OTHER)
+    with pytest.raises(ExactnessError, match=CHANGED):
+        pickle.loads(pickle.dumps(explainer))(X[:3])

@@ -33,6 +33,13 @@ class Changes:
         # A function that is called for each coalition answers as it is now.
         self._state = None if reader.traits.calls is not None and callable(model) else ModelState(model)
         self._is_used = False
+        self._is_held = reader.traits.model is model
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out a model that the reader holds in another form, as a library's own object may not pickle."""
+        if self._is_held or self._state is None:
+            return self.__dict__
+        return {**self.__dict__, "_model": None, "_state": ModelState(None, self.seen())}
 
     def seen(self) -> str | None:
         """Return a name of what has changed since the model was read; None if nothing is seen."""
