@@ -131,6 +131,43 @@ def test_trees_of_a_forest_are_seen(change):
     assert state.change() is not None
 
 
+class Base:
+    def predict(self, rows):
+        return rows[:, 0]
+
+
+class Holder(Base):
+    def __init__(self):
+        self.table, self.parts = {"a": 1.0, "b": 1.0}, np.array([[object(), object()]], dtype=object)[:, ::-1]
+        self.limit, self.n_jobs, self.items = np.arange(3.0), None, [np.ones(2), "x"]
+
+    def predict(self, rows):
+        return 2.0 * super().predict(rows)
+
+
+HELD = {
+    "Holder.table.c": lambda held: held.table.update(c=1.0),
+    "Holder.table.a": lambda held: held.table.update(c=held.table.pop("a")),
+    "Holder.table.b": lambda held: held.table.update(b=2.0),
+    "Holder.parts": lambda held: held.parts.__setitem__((0, 1), object()),
+    "Holder.items": lambda held: held.items.__setitem__(0, np.zeros(2)),
+    "Holder.limit": lambda held: setattr(held, "limit", np.zeros(3)),
+    "Holder.predict": lambda held: setattr(held, "predict", len),
+    "Base.predict": lambda held: setattr(Base, "predict", lambda self, rows: rows[:, 1]),
+    None: lambda held: vars(held).update(limit=np.arange(3.0), n_jobs=2, items=[np.ones(2), "x"], last=0),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_what_is_another_one_is_named_and_equal_things_are_not(name, monkeypatch):
+    held = Holder()
+    monkeypatch.setattr(Base, "predict", Base.predict)
+    state = ModelState(held)
+    assert state.change() is None
+    HELD[name](held)
+    assert state.change() == name
+
+
 def test_leaves_of_lightgbm_are_seen():
     model = MODELS["lightgbm"]().fit(X, Y)
     state = ModelState(model)

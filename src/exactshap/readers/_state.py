@@ -8,10 +8,10 @@ change with each prediction. The explainer then reads the model anew, and compar
 
 from __future__ import annotations
 
-import operator
+import contextlib
 import random
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
 import numpy as np
@@ -31,88 +31,101 @@ _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, type, M
 COMPARED_NUMBERS = 64
 # Comparisons at a time: all of the first ones, and a run of the others at a random place. They take some 0.2 ms together
 # (benchmarks/bench_checks.py), and a forest of so many trees predicts for milliseconds.
-FIRST, RUN = 192, 128
+FIRST, RUN = 160, 128
 MOST = 2**15  # comparisons that are remembered
 # Calls between two looks at what takes long to get, on average.
 CALLS_BETWEEN = 16
 
 
-class _Names:
-    """Compare the attributes of an object, the items of a dictionary, or the methods of a class."""
+class _Comparison:
+    """Compare what is read now with what was read first."""
 
-    __slots__ = ("_held", "_keys", "_n", "_owner", "_path", "_values")
+    __slots__ = ("before", "path", "read")
 
-    def __init__(self, path: str, held: Mapping[str, Foreign], owner: type | None, keys: Sequence[str] | None = None) -> None:
-        self._path, self._held, self._owner = path, held, owner
-        self._keys = [key for key in list(held) if key not in _WITHOUT_EFFECT] if keys is None else list(keys)
-        self._values = [held.get(key) for key in self._keys]
-        # Of a class only these names count: pickling, for one, notes something there.
-        self._n = len(held) if keys is None else None
+    def __init__(self, path: str, read: Callable[[], Foreign]) -> None:
+        self.path, self.read, self.before = path, read, read()
 
     def change(self) -> str | None:
-        held = self._held
-        is_complete = self._n is None or len(held) == self._n
-        if is_complete and not any(map(operator.is_not, map(held.get, self._keys), self._values)):
-            return None
-        return next((f"{self._path}.{key}" for key in self._changed(is_complete)), None)
+        """Return a name of what is another one, after a closer look; None if nothing is."""
+        return None if self.read() == self.before else self.path
 
-    def _changed(self, is_complete: bool) -> Iterator[str]:
-        for key, before in zip(self._keys, self._values, strict=True):
-            if not _equal(self._held.get(key), before):
+
+class _Names(_Comparison):
+    """Compare the attributes of an object, or the items of a dictionary."""
+
+    __slots__ = ("_held", "_owner")
+
+    def __init__(self, path: str, held: dict[str, Foreign], owner: type | None) -> None:
+        super().__init__(path, lambda: held)
+        self._held, self._owner, self.before = held, owner, dict(held)
+
+    def change(self) -> str | None:
+        return next((f"{self.path}.{key}" for key in self._changed()), None)
+
+    def _changed(self) -> Iterator[str]:
+        for key, before in self.before.items():
+            if key not in _WITHOUT_EFFECT and not _equal(self._held.get(key), before):
                 yield key
-        if not is_complete:
-            # A new attribute changes predictions where it hides a method or property of the class; a new item may.
-            known = {*self._keys, *_WITHOUT_EFFECT}
-            new = [key for key in list(self._held) if key not in known]
-            yield from (key for key in new if self._owner is None or hasattr(self._owner, key))
+        # A new attribute changes predictions where it hides a method or property of the class; a new item may.
+        new = [key for key in list(self._held) if key not in self.before and key not in _WITHOUT_EFFECT]
+        yield from (key for key in new if self._owner is None or hasattr(self._owner, key))
 
 
-class _Items:
+class _Methods(_Comparison):
+    """Compare the methods of a class, and of those that it inherits from."""
+
+    __slots__ = ("_paths",)
+
+    def __init__(self, kind: type) -> None:
+        # Only these names count: pickling, for one, notes something on a class. One that is inherited may be put on the class, too.
+        classes, places = kind.__mro__[:-1], []
+        for key in _METHODS:
+            first = next((cls for cls in classes if key in vars(cls)), None)
+            until = classes.index(first) if first is not None else 0
+            places += [(cls, key) for i, cls in enumerate(classes) if i < until or key in vars(cls)]
+        getters = [(vars(cls).get, key) for cls, key in places]
+        super().__init__(kind.__name__, lambda: [get(key) for get, key in getters])
+        self._paths = [f"{cls.__name__}.{key}" for cls, key in places]
+
+    def change(self) -> str | None:
+        changes = zip(self._paths, self.read(), self.before, strict=True)
+        return next((path for path, now, before in changes if not _equal(now, before)), None)
+
+
+class _Items(_Comparison):
     """Compare the items of a list, or of an array of objects."""
 
-    __slots__ = ("_held", "_path", "_values")
+    __slots__ = ("_held", "_items")
 
     def __init__(self, path: str, held: Foreign) -> None:
-        self._path, self._held, self._values = path, held, _items_of(held)
+        self._held, self._items = held, list(_items_of(held))
+        # The bytes of an array of objects are their addresses.
+        is_array = isinstance(held, np.ndarray)
+        super().__init__(path, (lambda: _items_of(held).tobytes()) if is_array else (lambda: _items_of(held)))
 
     def change(self) -> str | None:
-        now, before = _items_of(self._held), self._values
-        if len(now) == len(before) and not any(map(operator.is_not, now, before)):
-            return None
-        if len(now) == len(before) and all(map(_equal, now, before)):
-            return None
-        return self._path
+        return None if _equal(list(_items_of(self._held)), self._items) else self.path
 
 
-class _Numbers:
+class _Numbers(_Comparison):
     """Compare numbers of an array, which may be changed in place."""
 
-    __slots__ = ("_before", "_path", "_some")
+    __slots__ = ()
 
     def __init__(self, path: str, array: np.ndarray) -> None:
         flat = array.ravel(order="K")  # a view where the array has no gaps
-        self._path, self._some = path, flat[:: -(-flat.size // COMPARED_NUMBERS) or 1]
-        self._before = self._some.tobytes()
-
-    def change(self) -> str | None:
-        return None if self._some.tobytes() == self._before else self._path
+        super().__init__(path, flat[:: -(-flat.size // COMPARED_NUMBERS) or 1].tobytes)
 
 
-class _Answers:
+class _Answers(_Comparison):
     """Compare what a library's object says of its content."""
 
-    __slots__ = ("_ask", "_before", "_held", "_path", "_rarely")
+    __slots__ = ()
 
     def __init__(self, path: str, held: Foreign, ask: Callable[[Foreign], Foreign], *, rarely: bool = False) -> None:
-        self._path, self._held, self._ask, self._rarely, self._before = path, held, ask, rarely, _answer(ask, held)
-
-    def change(self) -> str | None:
-        if self._rarely and random.random() * CALLS_BETWEEN > 1.0:
-            return None
-        return None if _answer(self._ask, self._held) == self._before else self._path
-
-
-_Comparison = _Names | _Items | _Numbers | _Answers
+        before = _answer(ask, held)
+        super().__init__(path, lambda: before if rarely and random.random() * CALLS_BETWEEN > 1.0 else _answer(ask, held))
+        self.before = before
 
 
 class ModelState:
@@ -131,7 +144,7 @@ class ModelState:
 
     def __init__(self, model: Model, changed: str | None = None) -> None:
         self._model, self._changed = model, changed
-        self._comparisons = list(_comparisons(model))
+        self._comparisons = list(_comparisons_of(model))
 
     def __reduce__(self) -> tuple[type[ModelState], tuple[Foreign, str | None]]:
         return ModelState, (self._model, self.change())
@@ -144,11 +157,11 @@ class ModelState:
         if len(comparisons) > FIRST + RUN:
             start = random.randrange(FIRST, len(comparisons) - RUN)
             comparisons = comparisons[:FIRST] + comparisons[start : start + RUN]
-        for one in comparisons:
-            change = one.change()
-            if change is not None:
-                return change
-        return None
+        # Identity comes first here. Other arrays raise, and are compared one by one.
+        with contextlib.suppress(Exception):
+            if [one.read() for one in comparisons] == [one.before for one in comparisons]:
+                return None
+        return next((change for one in comparisons if (change := one.change()) is not None), None)
 
     def without_own_changes(self) -> ModelState:
         """Return the state without what has changed, as predictions may change a cache or a counter."""
@@ -160,7 +173,7 @@ class ModelState:
         return state
 
 
-def _comparisons(model: Model) -> Iterator[_Comparison]:
+def _comparisons_of(model: Model) -> Iterator[_Comparison]:
     """Yield the comparisons of all that a model holds, nearest first."""
     waiting: deque[tuple[str, Foreign]] = deque([(type(model).__name__, model)])
     seen: dict[int, Foreign] = {}  # objects are kept, as another one may get the place of a lost one
@@ -191,17 +204,9 @@ def _of_object(path: str, held: Foreign, classes: set[type]) -> Iterator[_Compar
         yield from _of_library(path, held)
         if kind not in classes:
             classes.add(kind)
-            yield from _of_classes(kind)
+            yield _Methods(kind)
     else:
         yield from _of_library(path, held)
-
-
-def _of_classes(kind: type) -> Iterator[_Comparison]:
-    """Yield comparisons of the methods of an object's classes."""
-    # One that a class inherits may be put on it, too.
-    known = [name for name in _METHODS if any(name in vars(cls) for cls in kind.__mro__[:-1])]
-    if known:
-        yield from (_Names(cls.__name__, vars(cls), cls, known) for cls in kind.__mro__[:-1])
 
 
 def _of_library(path: str, held: Foreign) -> Iterator[_Comparison]:
@@ -243,10 +248,10 @@ def _attributes(held: Foreign) -> dict[str, Foreign] | None:
     return getattr(held, "__dict__", None)
 
 
-def _items_of(held: Foreign) -> list[Foreign]:
-    """Return the items of a list, or some of a long one's."""
-    step = -(-len(held) // MOST) or 1
-    return held.ravel(order="K")[::step].tolist() if isinstance(held, np.ndarray) else held[::step]
+def _items_of(held: Foreign) -> Foreign:
+    """Return the items of a list or an array, or some of a long one's."""
+    items = held.ravel(order="K") if isinstance(held, np.ndarray) else held
+    return items[:: -(-len(items) // MOST) or 1]
 
 
 def _answer(ask: Callable[[Foreign], Foreign], held: Foreign) -> Foreign:
