@@ -92,3 +92,46 @@ def test_where_the_search_starts_changes_values_by_less_than_their_errors():
     settled, started = (run({"estimator": "process", "start_relevance": total}, 60) for total in (None, 2.5))
     assert np.abs(settled.values - started.values).max() < settled.std_error.max()
     assert not np.array_equal(settled.values, started.values)
+
+
+@pytest.mark.filterwarnings("ignore::exactshap.errors.ExplanationWarning")
+@pytest.mark.parametrize("exponent", [-900, 1000])
+@pytest.mark.parametrize(
+    "settings",
+    [*OTHERS, {"estimator": "polynomial", "polynomial_order": 1}, {"estimator": "polynomial", "frontier": "screened"}],
+    ids=named,
+)
+def test_units_of_the_game_change_no_bit(settings, exponent):
+    """Squares of such numbers are no floats; errors of polynomials and of unbiased estimates were NaN and infinite."""
+    unit, plain = np.ldexp(1.0, exponent), run(settings, 24)
+    scaled = solve(
+        OracleGame(lambda masks: unit * value(masks), N_PLAYERS), budget=24, random_state=1, method="regression", **settings
+    )
+    np.testing.assert_array_equal(scaled.values, unit * plain.values)
+    np.testing.assert_array_equal(scaled.std_error, unit * plain.std_error)
+
+
+@pytest.mark.filterwarnings("ignore::exactshap.errors.ExplanationWarning")
+@pytest.mark.parametrize("estimator", ["auto", "process"])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_games_of_zeros_have_values_and_errors_of_zero(estimator, n_outputs):
+    game = OracleGame(lambda masks: np.zeros((len(masks), n_outputs)), 14)
+    for budget in (2, 28, 30, 56, 300):
+        for index, order in (("shapley", 1), ("banzhaf", 1), ("sii", 2)):
+            found = solve(game, index, order, budget=budget, random_state=0, method="regression", estimator=estimator)
+            assert not found.values.any()
+            assert not found.std_error.any()
+
+
+@pytest.mark.filterwarnings("ignore::exactshap.errors.ExplanationWarning")
+@pytest.mark.parametrize("d", [2, 3, 5, 14])
+def test_interactions_of_any_few_calls_have_errors(d):
+    """From a pair a player on some calls are pairs and others single; 30 to 42 calls of 14 players ended in a raw error."""
+    weights = np.linspace(-1.0, 2.0, d)
+    for budget in range(2, min(2**d, 5 * d) + 1):
+        for tol in (None, 1e-3):
+            found = solve(
+                OracleGame(lambda masks: np.tanh(masks @ weights), d), "sii", 2, budget=budget, tol=tol, random_state=0
+            )
+            assert np.all(found.std_error >= 0.0) if found.std_error is not None else budget == 2**d
+            assert found.n_evaluations <= budget

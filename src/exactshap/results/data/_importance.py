@@ -23,7 +23,8 @@ _SHOWN = 10
 MAX_ROWS_RESAMPLED = 20_000
 # A posterior mean lacks what is uncertain of a value, where a mean of draws has it in addition: there is no noise to take off.
 _SHRUNKEN = "Gaussian process over coalitions"
-# Of its standard errors, what rows have in common, which does not average out: 0.07 to 0.23 with 30 to 120 calls a row.
+# Of its standard errors, what rows have in common, which does not average out: 0.07 to 0.23 with 30 to 120 calls a row. It is how values
+# shrink, so that neither other coalitions for each row nor the variance between blocks of rows show it.
 _SHARED = 0.15
 # The frequency, in units of one over the noise, at which the taper ends, and the share of it that is kept whole: higher ones have less
 # bias and wider intervals (benchmarks/bench_importance.py). Values above so many standard errors have no bias.

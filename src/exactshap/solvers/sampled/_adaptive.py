@@ -65,7 +65,8 @@ def _pairs_first(problem: RegressionProblem, limit: int) -> float | None:
 def _grow_pairs_first(problem: RegressionProblem, n_calls: int, share: float) -> None:
     """Call pairs first, which separate the halves, then single coalitions, which inform about both by one call."""
     if len(problem.masks) == 0:
-        problem.grow(2 * round(share * (n_calls - 2) / 2) + 2)
+        # Fewer pairs than players would be drawn as single coalitions
+        problem.grow(2 * max(round(share * (n_calls - 2) / 2), problem.n_players) + 2)
         problem.part()
     while (n_left := n_calls - 2 - len(problem.masks)) > 0:
         problem.add(_placed(problem, n_left if n_left <= PLACES_AT_ONCE else n_left // 2))

@@ -64,27 +64,22 @@ def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: Po
     return _above_rounding(problem, *result, "Gaussian process over coalitions")
 
 
-def _of_polynomial(problem: RegressionProblem, fit: PolynomialFit, name: str, unit: float = 1.0) -> Part:
-    """Return the values of a polynomial fitted in units of ``unit``."""
-    return _above_rounding(problem, unit * fit.values, unit * fit.std_error, f"PolySHAP, {name}")
+def _of_polynomial(problem: RegressionProblem, fit: PolynomialFit, name: str) -> Part:
+    return _above_rounding(problem, fit.values, fit.std_error, f"PolySHAP, {name}")
 
 
 def _above_rounding(problem: RegressionProblem, values: np.ndarray, std_error: np.ndarray, method: str) -> Part:
     """Return values with errors of at least the rounding of the calls, which residuals may not show."""
-    rounding = ROUNDING * np.finfo(float).eps * problem.magnitude
+    rounding = ROUNDING * np.finfo(float).eps * (problem.magnitude / problem.unit)
     return problem.solution(values, np.maximum(std_error, rounding), method)
 
 
-def _unit(problem: RegressionProblem) -> float:
-    return problem.magnitude or 1.0  # squares of the numbers themselves might overflow
-
-
 def _kernelshap(problem: RegressionProblem) -> PolynomialFit | None:
-    """Return KernelSHAP of the same pairs in units of the largest call, if it applies and is determined."""
+    """Return KernelSHAP of the same pairs, if it applies and is determined."""
     applies = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley
     if not applies or len(problem.masks) < ENOUGH_PAIRS * problem.n_players:
         return None
-    fit = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True), _unit(problem))
+    fit = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True))
     return fit if fit.determined else None
 
 
@@ -144,11 +139,11 @@ def _affordable_order(problem: RegressionProblem) -> int:
     return 3 if d >= 3 and len(problem.masks) >= 1.5 * cubic and cubic <= COMPARED_COLUMNS else 1
 
 
-def _fit_characters(problem: RegressionProblem, sets: Sets, unit: float | np.ndarray = 1.0) -> PolynomialFit:
+def _fit_characters(problem: RegressionProblem, sets: Sets) -> PolynomialFit:
     columns = character_columns(problem.masks, sets)
     shares = odd_shares(problem.n_players, sets)
-    target = (problem.inside - problem.outside) / unit / 2.0
-    return fit_polynomial(columns, target, problem.total / unit / 2.0, problem.masks, shares, paired=True)
+    target = (problem.inside - problem.outside) / 2.0
+    return fit_polynomial(columns, target, problem.total / 2.0, problem.masks, shares, paired=True)
 
 
 def _fit_unanimity(problem: RegressionProblem, sets: Sets) -> PolynomialFit:
@@ -197,7 +192,7 @@ def by_best(problem: RegressionProblem) -> Part:
     """Return the process, or a polynomial if it is exact or has the smaller leave-one-out error."""
     kernelshap = _kernelshap(problem)
     if kernelshap is not None and _predicts_left_out(problem, kernelshap):
-        return _of_polynomial(problem, kernelshap, "order 1, exact on every call left out", _unit(problem))
+        return _of_polynomial(problem, kernelshap, "order 1, exact on every call left out")
     process = posterior(problem)
     order = _affordable_order(problem)
     is_compared = problem.is_corrected and problem.n_fitted == len(problem.masks) <= COMPARED_ROWS
@@ -242,7 +237,7 @@ def by_unbiased(problem: RegressionProblem) -> Part:
 def _of_all(problem: RegressionProblem) -> Part:
     """Return the values of a game with all coalitions known."""
     masks = _known(problem)
-    values = _coefficients(problem, masks).T @ problem.calls(masks)
+    values = _coefficients(problem, masks).T @ problem.answers(masks)
     return problem.solution(values, np.zeros_like(values), "all coalitions")
 
 
@@ -271,17 +266,17 @@ def _one_fold(problem: RegressionProblem, held: np.ndarray) -> tuple[np.ndarray,
     certain = np.arange(len(masks)) < problem.draws.n_certain
     rest = np.concatenate([np.ones((1, problem.n_players), bool), problem.draws.listed, masks[certain & ~held]])
     fit = SURROGATES[problem.settings.surrogate]
-    surrogate = fit(rest, problem.calls(rest), problem.calls(~rest), problem.rng)
+    surrogate = fit(rest, problem.answers(rest), problem.answers(~rest), problem.rng)
     known = _known(problem)
     base = surrogate.values(problem.semivalue, problem.order)
-    base = base + _coefficients(problem, known).T @ (problem.calls(known) - surrogate.predict(known))
+    base = base + _coefficients(problem, known).T @ (problem.answers(known) - surrogate.predict(known))
     terms, squares = np.zeros((1, 1, 1)), np.zeros((1, 1))
     chance = problem.draws.probability[masks[held].sum(axis=1)]
     for side in (masks[held], ~masks[held]):
         scaled = _coefficients(problem, side) / (2.0 * chance)[:, None]
-        terms = terms + scaled[:, :, None] * (problem.calls(side) - surrogate.predict(side))[:, None, :]
+        terms = terms + scaled[:, :, None] * (problem.answers(side) - surrogate.predict(side))[:, None, :]
         squares = squares + scaled**2
-    n, answers = int(held.sum()), problem.calls(np.concatenate([rest, ~rest]))
+    n, answers = int(held.sum()), problem.answers(np.concatenate([rest, ~rest]))
     if n == 1:
         return base + terms[0], np.full(base.shape, np.inf)
     # Few draws may agree, or be predicted, by luck

@@ -52,7 +52,10 @@ SAMPLINGS: dict[str, Callable[[int, int], np.ndarray]] = {
 
 @dataclass
 class RegressionProblem:
-    """Hold game, index and coalitions called so far: ``inside`` are their values, ``outside`` their complements' if paired."""
+    """Hold game, index and coalitions called so far: ``inside`` are their values, ``outside`` their complements' if paired.
+
+    Values are in units of ``unit`` (n_outputs,), powers of 2 near the largest of the first calls: squares neither over- nor underflow.
+    """
 
     calls: Calls
     rng: np.random.Generator
@@ -67,13 +70,14 @@ class RegressionProblem:
     empty: np.ndarray = field(init=False)
     full: np.ndarray = field(init=False)
     total: np.ndarray = field(init=False)
-    magnitude: float = field(init=False)  # of the largest call so far
+    unit: np.ndarray = field(init=False)
+    magnitude: float = field(init=False)  # of the largest call so far, in no unit
     relevances: np.ndarray | None = field(init=False, default=None)  # of the process that placed the last calls, as logarithms
     most_fitted: int = field(init=False, default=MAX_FITTED)  # pairs that a process is fitted to where others correct it
     is_shapley: bool = field(init=False)  # whether single players' Shapley values are wanted: those that polynomials estimate
 
     def __post_init__(self) -> None:
-        self.masks, self.magnitude = np.zeros((0, self.n_players), bool), 0.0
+        self.masks, self.magnitude = np.zeros((0, self.n_players), bool), -1.0
         if self.settings.start_relevance is not None:
             self.relevances = level_start(self.n_players, self.settings.start_relevance)
         self.is_shapley = self.order == 1 and _is_shapley(self.semivalue, self.n_players)
@@ -111,8 +115,13 @@ class RegressionProblem:
         return min(len(self.masks), self.most_fitted) if self.is_corrected else len(self.masks)
 
     def solution(self, values: np.ndarray, std_error: np.ndarray, method: str) -> Part:
-        """Return values and standard errors (n_sets, n_outputs) of this game."""
-        return Part(values, self.empty, self.full, method, std_error=std_error)
+        """Return values and standard errors (n_sets, n_outputs), given in units."""
+        unit = self.unit
+        return Part(unit * values, unit * self.empty, unit * self.full, method, std_error=unit * std_error)
+
+    def answers(self, masks: np.ndarray) -> np.ndarray:
+        """Return the game's values of coalitions (n_masks, n_outputs), in units."""
+        return self.calls(masks) / self.unit
 
     def grow(self, n_calls: int) -> None:
         """Draw coalitions until ``n_calls`` of them, the full and the empty one included, have been called."""
@@ -152,9 +161,13 @@ class RegressionProblem:
         """Return the game's values of coalitions; the full and the empty one are called with the first of them."""
         ends = np.array([[False], [True]]).repeat(self.n_players, axis=1)
         values = self.calls(np.concatenate([ends, masks]))
+        peaks = np.abs(values).max(axis=0)
+        if self.magnitude < 0.0:
+            self.unit = np.ldexp(1.0, np.where(peaks > 0, np.frexp(peaks)[1] - 1, 0))
+        self.magnitude = max(self.magnitude, float(peaks.max()))
+        values = values / self.unit
         self.empty, self.full = values[:2]
         self.total = self.full - self.empty
-        self.magnitude = max(self.magnitude, float(np.abs(values).max()))
         return values[2:]
 
     def _pairs(self, n_calls: int) -> bool:

@@ -232,7 +232,7 @@ def _warn_tolerance(reached: float, tol: float, limit: int) -> None:
 def _finish(estimate: Part, game: Game, problem: RegressionProblem) -> Solution:
     values, calls = estimate.values, len(problem.calls.places)
     if problem.semivalue.is_efficient(problem.order):  # rounding, or the error of an unconstrained estimate
-        values = values + (problem.total - values.sum(axis=0)) * _shares(estimate, problem.order)
+        values = values + (problem.unit * problem.total - values.sum(axis=0)) * _shares(estimate, problem.order)
     alike = _are_alike(problem)
     method = f"regression ({estimate.method}, {calls} calls{', all with the same answer' if alike else ''})"
     whole = replace(estimate, values=values, method=method, scale=problem.magnitude)

@@ -101,9 +101,7 @@ class Half:
         target = inside if outside is None else (inside + sign * outside) / 2.0
         offset = target.mean(axis=0) if sign >= 0 else np.zeros(target.shape[1])
         target = target - offset
-        peak = np.abs(target).max(axis=0, initial=0.0)
-        peak = np.where(peak > 0, peak, 1.0)
-        scale = peak * np.sqrt(np.mean((target / peak) ** 2, axis=0))  # squares of the numbers themselves might overflow
+        scale = np.sqrt(np.mean(target**2, axis=0))
         scale = np.where(scale > 0, scale, 1.0)
         return cls(sign, target / scale, scale, offset)
 
