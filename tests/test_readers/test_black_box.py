@@ -85,17 +85,18 @@ def test_frames_stay_frames(kind):
     assert {tuple(types) for _, types in seen} == {tuple(str(frame[name].dtype) for name in ("a", "b", "c"))}
 
 
+@pytest.mark.parametrize("n_rows", [1, 2])
 @pytest.mark.parametrize("kind", ["array", "pandas", "polars"])
-def test_hybrid_rows_cell_by_cell(kind):
+def test_hybrid_rows_cell_by_cell(kind, n_rows):
     frame = X[:, :3] if kind == "array" else frame_of(kind)
-    row, background = as_table(frame[4:5]), as_table(frame[10:13])
+    rows, background = as_table(frame[4 : 4 + n_rows]), as_table(frame[10:13])
     columns = np.array([[True, False, True], [False, False, False], [True, True, True]])
-    found = hybrid_rows(row, background, columns)
-    assert found.n_rows == 9
-    for r in range(9):
+    found = hybrid_rows(rows, background, columns)
+    assert found.n_rows == 9 * n_rows
+    for r in range(9 * n_rows):
         for j in range(3):
-            source = row if columns[r // 3, j] else background
-            assert found.column(j)[r] == source.column(j)[0 if columns[r // 3, j] else r % 3]
+            source, place = (rows, r // 9) if columns[r // 3 % 3, j] else (background, r % 3)
+            assert found.column(j)[r] == source.column(j)[place]
 
 
 def wide(rows):
@@ -482,6 +483,50 @@ def test_a_last_block_of_one_row_and_no_row_are_answered_together_too(n_rows):
     assert found.values.shape == (n_rows, 15)
     assert (found.std_error is None) == (n_rows == 0)
     np.testing.assert_allclose(found.residual, 0.0, atol=roundings(200))
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(1.0, 5.0)])
+@pytest.mark.parametrize("n_outputs", [None, 2])
+def test_rows_together_are_called_together_within_the_size_of_a_batch(n_outputs, weights):
+    """Seven rows of 20 coalitions: one call a block where batches have room, the same answers where they have none."""
+    rows, background, sizes = MANY[:7], MANY[50:54], []
+
+    def function(cells):
+        sizes.append(len(cells))
+        return waves(cells) if n_outputs is None else np.stack([waves(cells), waves(-cells)], axis=1)
+
+    settings = {
+        "method": "regression",
+        "budget": 20,
+        "rows_together": 3,
+        "deterministic": "skip",
+        "background_weights": weights,
+    }
+    found, n_calls = explain(function, rows, background, **settings), len(sizes)
+    assert sizes.count(3 * 4 * 20) == 2
+    for batch_size in (1, 4, 9, 100):
+        sizes.clear()
+        again = explain(function, rows, background, batch_size=batch_size, **settings)
+        assert max(sizes) <= max(batch_size, 7)  # the rows themselves are predicted at once
+        assert len(sizes) > n_calls
+        np.testing.assert_allclose(again.values, found.values, rtol=0, atol=roundings(5_000))
+
+
+@pytest.mark.parametrize("together", [None, 2, 5])
+def test_errors_of_rows_that_are_called_together_name_the_row(together):
+    rows = MANY[:5].copy()
+    rows[3, 2] = 99.0
+
+    def refuses(cells):
+        if np.any(cells[:, 2] == 99.0):
+            raise ValueError("no such number")
+        return waves(cells)
+
+    settings = {"method": "regression", "budget": 20, "rows_together": together}
+    with pytest.raises(InputError, match=r"raised ValueError for row 3 on 80 rows of 20 coalitions"):
+        explain(refuses, rows, MANY[50:54], **settings)
+    with pytest.raises(InputError, match=r"returned NaN or infinity for row 3\. First at the coalition with \['x0'"):
+        explain(lambda cells: np.where(cells[:, 2] == 99.0, np.nan, waves(cells)), rows, MANY[50:54], **settings)
 
 
 def test_rows_together_keep_interactions_groups_and_columns_that_do_not_differ():

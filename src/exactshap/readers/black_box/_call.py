@@ -247,33 +247,33 @@ def name_of(function: Model) -> str:
     return f"{type(owner).__name__}.{name}" if owner is not None else str(name)
 
 
-def hybrid_rows(row: Table, background: Table, columns: np.ndarray) -> Table:
-    """Return n_coalitions x n_background rows: columns of the coalition from ``row``, the rest from the background.
+def hybrid_rows(rows: Table, background: Table, columns: np.ndarray) -> Table:
+    """Return n_rows x n_coalitions x n_background rows: columns of the coalition from ``rows``, the rest from the background.
 
     ``columns`` (n_coalitions, n_columns) says which. Frames are gathered column by column, so that dtypes and categories stay.
     """
-    n_coalitions, n_background = len(columns), background.n_rows
-    if not row.is_frame or not background.is_frame:
-        cells = np.where(columns[:, None, :], _array(row), _array(background)[None])
-        cells = cells.reshape(n_coalitions * n_background, -1)
+    if not rows.is_frame or not background.is_frame:
+        cells = np.where(columns[None, :, None], _array(rows)[:, None, None], _array(background))
+        cells = cells.reshape(-1, cells.shape[-1])
         return Table(cells, None, *cells.shape)
-    return _frame_rows(row, background, columns)
+    return _frame_rows(rows, background, columns)
 
 
 def _array(table: Table) -> np.ndarray:
     return table.numeric() if table.is_frame else np.asarray(table.native)
 
 
-def _frame_rows(row: Table, background: Table, columns: np.ndarray) -> Table:
+def _frame_rows(rows: Table, background: Table, columns: np.ndarray) -> Table:
     import narwhals.stable.v2 as nw
 
-    n_rows = len(columns) * background.n_rows
-    # the row is appended to the background; each cell selects one of the two
-    both: Any = nw.concat([table.readable() for table in (background, row)], how="vertical")
-    from_background = np.tile(np.arange(background.n_rows), len(columns))
-    inside = np.repeat(columns, background.n_rows, axis=0)
-    names = row.names or ()
-    gathered = [both[name][np.where(inside[:, j], background.n_rows, from_background)] for j, name in enumerate(names)]
+    n_each = len(columns) * background.n_rows
+    # the rows are appended to the background; each cell selects one of the two
+    both: Any = nw.concat([table.readable() for table in (background, rows)], how="vertical")
+    from_background = np.tile(np.arange(background.n_rows), len(columns) * rows.n_rows)
+    from_rows = background.n_rows + np.repeat(np.arange(rows.n_rows), n_each)
+    inside = np.tile(np.repeat(columns, background.n_rows, axis=0), (rows.n_rows, 1))
+    names = rows.names or ()
+    gathered = [both[name][np.where(inside[:, j], from_rows, from_background)] for j, name in enumerate(names)]
     frame = both[from_background, :]
     if both.implementation.is_pandas_like():
         import pandas as pd
@@ -281,7 +281,7 @@ def _frame_rows(row: Table, background: Table, columns: np.ndarray) -> Table:
         native = pd.DataFrame({name: s.to_native().reset_index(drop=True) for name, s in zip(names, gathered, strict=True)})
     else:
         native = frame.with_columns(*gathered).to_native()
-    return Table(row.labelled(native), names, n_rows, len(names))
+    return Table(rows.labelled(native), names, rows.n_rows * n_each, len(names))
 
 
 # Rounding units of the largest answer; sums in another order differ by less.

@@ -221,12 +221,19 @@ class BlackBox(Reader):
             cells = repr([np.asarray(X.column(j)).tolist() for j in range(X.n_columns)])
             settings = {**settings, "random_state": [settings["random_state"], zlib.crc32(cells.encode())]}
         rows = [X.take(slice(i, i + 1)) for i in range(X.n_rows)]
-        games = [self.row_game(row, i) for i, row in enumerate(rows)]
         moving = sorted({j for row in rows for j in moving_players(self.traits.players, self._fixed, row)})
-        game = OracleGame(
-            lambda masks: np.stack([game.value(masks) for game in games], axis=1).reshape(len(masks), -1), self.traits.n_players
-        )
-        found = solve_moving(game, moving, semivalue, order, **settings)
+        together = [
+            RowFunction(self, X.take(slice(i, i + self.batch_coalitions))) for i in range(0, X.n_rows, self.batch_coalitions)
+        ]
+
+        def value(masks: np.ndarray) -> np.ndarray:
+            try:
+                answers = [some.by_row(masks) for some in together]
+            except InputError:  # row by row, so that the error names the row
+                answers = [RowFunction(self, row, i).by_row(masks) for i, row in enumerate(rows)]
+            return np.concatenate(answers, axis=1).reshape(len(masks), -1)
+
+        found = solve_moving(OracleGame(value, self.traits.n_players), moving, semivalue, order, **settings)
 
         def of_row(i: int) -> Solution:
             outputs = slice(i * self.traits.n_outputs, (i + 1) * self.traits.n_outputs)
@@ -323,27 +330,30 @@ class OfColumn:
 
 @dataclass(frozen=True, eq=False)
 class RowFunction:
-    """Evaluate v(S) of one row in batches of coalitions; ``number`` names the row in messages."""
+    """Evaluate v(S) of a row, or of several, in batches of coalitions; ``number`` names the row in messages."""
 
     reader: BlackBox
-    row: Table
+    rows: Table
     number: int | None = None
 
     def __call__(self, masks: np.ndarray) -> np.ndarray:
-        columns, step = columns_of(self.reader, masks), self.reader.batch_coalitions
+        return self.by_row(masks)[:, 0]
+
+    def by_row(self, masks: np.ndarray) -> np.ndarray:
+        """Return the values (n_masks, n_rows[, n_outputs]) of all rows, in as few calls as batches have room for."""
+        columns, step = columns_of(self.reader, masks), max(self.reader.batch_coalitions // self.rows.n_rows, 1)
         return np.concatenate([self._means(columns[i : i + step]) for i in range(0, len(masks), step)])
 
     def _means(self, columns: np.ndarray) -> np.ndarray:
-        reader, background = self.reader, self.reader.traits.reference
-        rows = hybrid_rows(self.row, background, columns)
+        reader, background, n_rows = self.reader, self.reader.traits.reference, self.rows.n_rows
+        mixed = hybrid_rows(self.rows, background, columns)
         place = Place(columns, reader.traits.feature_names, self.number)
-        returned = call(reader.traits.model, rows, reader.traits.model_name, place)
-        predicted = reader._select(returned)
-        count_coalitions(len(columns))
-        predicted = predicted.reshape(len(columns), background.n_rows, *predicted.shape[1:])
+        predicted = reader._select(call(reader.traits.model, mixed, reader.traits.model_name, place))
+        count_coalitions(n_rows * len(columns))
+        predicted = predicted.reshape(n_rows, len(columns), background.n_rows, *predicted.shape[1:])
         if reader.traits.weights is None:
-            return np.asarray(predicted.mean(axis=1))
-        return np.einsum("cm...,m->c...", predicted, reader.traits.weights)
+            return np.asarray(predicted.mean(axis=2).swapaxes(0, 1))
+        return np.einsum("rcm...,m->cr...", predicted, reader.traits.weights)
 
 
 def _unit_of_one(unit: str, name: str) -> str:
