@@ -8,17 +8,19 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import Ridge
 
 import scale_cases as cases
-from exactshap import decompose_hsic
+from exactshap import Explainer, decompose_hsic
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
-from exactshap.frames.stored._places import find_files
+from exactshap.frames.stored import find_files, inspect, read_rows
 from exactshap.scale import GlobalImportance, Partition, StoredTable, explain_dataset
 from tolerances import roundings
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.dataset as ds  # noqa: E402
 import pyarrow.fs as fs  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
 
 
 @pytest.fixture
@@ -376,3 +378,47 @@ def test_a_file_is_closed_with_its_last_row(tmp_path):
         table = source_module.read_rows(file, start, stop, ())
         pd.testing.assert_frame_equal(table.to_pandas(), rows[start:stop].reset_index(drop=True))
         assert (source_module._OPEN.stream is None) == (stop == 500)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("n_rows", [0, 1, 60])
+@pytest.mark.parametrize("settings", [{}, {"offset": "s1"}, {"top_k": 2, "dtype": "float32"}, {"order": 2}])
+def test_a_plan_of_files_is_that_of_a_batch(kind, n_rows, settings, tmp_path):
+    T, path = cases.table()[:n_rows], tmp_path / f"rows.{kind}"
+    explainer = cases.trees()
+    if "offset" in settings:
+        T, settings = T.assign(exposure=0.0), {"offset": "exposure"}
+    T.to_parquet(path, row_group_size=20) if kind == "parquet" else T.to_csv(path, index=False)
+    part = Partition(explainer, keep=["id"], **settings)
+    forecast = part.plan(path, 7)
+    assert forecast.block_rows == min(7, n_rows)
+    assert (forecast.row_group > 0.0) == (kind == "parquet" and n_rows > 0) == ("for a row group of the files" in str(forecast))
+    assert forecast.memory >= forecast.row_group
+    assert (forecast.seconds > 0.0) == (n_rows > 0)
+    if n_rows:
+        assert forecast.method == part.explainer.plan(T[cases.NAMES], order=settings.get("order", 1)).method
+        assert (
+            abs(forecast.result / part(pa.Table.from_pandas(T, preserve_index=False)).drop_columns(["id"]).nbytes - 1.0) < 0.5
+        )
+
+
+@pytest.mark.parametrize("group", [20_000, 200_000])
+@pytest.mark.parametrize("n_values", [20, 10**9])
+def test_a_row_group_takes_what_the_plan_says(group, n_values, tmp_path):
+    cells = np.random.default_rng(0).integers(0, n_values, (200_000, 12)).astype(float)
+    frame = pa.table({f"x{j}": cells[:, j] for j in range(12)})
+    pq.write_table(frame, tmp_path / "rows.parquet", row_group_size=group)
+    del frame
+    explainer = Explainer(Ridge().fit(cells[:50], cells[:50, 0]), cells[:50])
+    pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        forecast = Partition(explainer).plan(tmp_path / "rows.parquet", 1000)
+        planned = pool.max_memory()
+        file = inspect(find_files(tmp_path / "rows.parquet")[0], ())
+        for start in range(0, 200_000, 1000):
+            read_rows(file, start, start + 1000, ())
+    finally:
+        pa.set_memory_pool(before)
+    assert 0.3 < forecast.row_group / pool.max_memory() < 3.0
+    assert planned <= 2 * pool.max_memory()

@@ -51,6 +51,8 @@ class Forecast:
         Rows solved at a time.
     advice : str
         What would ask less of a function, where nobody chose how much.
+    row_group : float
+        Bytes of the working memory that reading the largest row group of files takes; 0 where rows are in memory.
     """
 
     method: str
@@ -60,6 +62,12 @@ class Forecast:
     result: float
     block_rows: int
     advice: str = ""
+    row_group: float = 0.0
+
+    @property
+    def _memory(self) -> str:
+        of_group = f" ({self.row_group / 2**20:.0f} of them for a row group of the files)" if self.row_group else ""
+        return f"{self.memory / 2**20:.0f} MiB of working memory{of_group}"
 
     @property
     def _kind(self) -> str:
@@ -73,7 +81,7 @@ class Forecast:
         facts = {
             "method": f"{self.method} ({self._kind})",
             "time": f"about {duration(self.seconds)} on one thread",
-            "working memory": f"{self.memory / 2**20:.0f} MiB, in blocks of {self.block_rows} rows",
+            "memory": f"{self._memory}, in blocks of {self.block_rows} rows",
             "result": f"{self.result / 2**20:.1f} MiB",
             **({"less": self.advice} if self.advice else {}),
         }
@@ -81,8 +89,8 @@ class Forecast:
 
     def __str__(self) -> str:
         return (
-            f"{self.method} ({self._kind}): about {duration(self.seconds)} on one thread, {self.memory / 2**20:.0f} MiB of working"
-            f" memory, {self.result / 2**20:.1f} MiB of result, blocks of {self.block_rows} rows"
+            f"{self.method} ({self._kind}): about {duration(self.seconds)} on one thread, {self._memory},"
+            f" {self.result / 2**20:.1f} MiB of result, blocks of {self.block_rows} rows"
             f"{'; ' if self.advice else ''}{self.advice}"
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import dataclasses
 import functools
 import os
 import time
@@ -12,23 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.progress import Progress, duration, progress_rows
 from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, message, printable, warn
 from exactshap.explainer import Explainer
-from exactshap.frames.stored import SourceFile, StoredFile, find_files, inspect, is_index, place_of, read_schema
+from exactshap.frames.stored import SourceFile, StoredFile, inspect, is_index, place_of, read_schema
 from exactshap.results.data import counted
 from exactshap.scale.files._batches import Batch, Work, cut, elsewhere
 from exactshap.scale.files._manifest import Manifest, check_place, check_run
-from exactshap.scale.partition import Partition
+from exactshap.scale.partition import Partition, checked_batch_rows, wanted_files
 from exactshap.scale.statistics import GlobalImportance
-
-# Largest default number of rows of a batch: more saves nothing.
-_MAX_BATCH_ROWS = 100_000
-# Copies of a batch in memory at once: read, solved, certified, written.
-_COPIES = 6.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,7 +100,7 @@ def explain_dataset(
         Columns that are neither features nor kept. A pandas index (``__index_level_0__``) and keys of folders need not be named.
     batch_rows : int, default=None
         Rows of one batch, which is one file of the results; None: as many as a quarter of the explainer's ``memory_limit`` holds,
-        at most 100,000.
+        at most 100,000. :meth:`Partition.plan` says what a run takes.
     resume : bool, default=True
         Go on with a run that was interrupted: results that are whole stay. A run that differs in the model, the background, a
         setting or an input is refused, and what differs is named. False refuses a folder that holds a run.
@@ -163,7 +156,7 @@ def explain_dataset(
     run = builtins.map if map is None else map
     question = {"index": index, "order": order, "top_k": top_k, "dtype": dtype, "offset": offset}
     part = Partition(explainer, keep, on_bad_rows, drop=drop, **question)
-    stored = [_with_wanted_keys(file, part) for file in find_files(source, filesystem)]
+    stored = wanted_files(part, source, filesystem)
     folder = None if destination is None else _local(destination)
     if folder is not None:
         _refuse_inside(folder, source, stored, filesystem)
@@ -172,7 +165,7 @@ def explain_dataset(
     part = _typed(part, stored)
     # All files are checked first: one that does not fit must not end a run after hours.
     _check_schemas(part, stored)
-    batch_rows = _checked_batch_rows(part, batch_rows)
+    batch_rows = checked_batch_rows(part, batch_rows)
     files = list(run(functools.partial(inspect, keep=part.layout.keep), stored))
     manifest = (
         None
@@ -252,12 +245,6 @@ def _nothing(part: Partition) -> GlobalImportance:
 # -- before the first batch ------------------------------------------------------------------------------------------
 
 
-def _with_wanted_keys(file: StoredFile, part: Partition) -> StoredFile:
-    """Return a file with the folder keys that the run names as its only keys."""
-    wanted = {*part.layout.keep, *part.drop, part.offset, *part.explainer.reader.traits.feature_names}
-    return dataclasses.replace(file, keys=tuple(pair for pair in file.keys if pair[0] in wanted))
-
-
 def _refuse_inside(folder: Path, source: TableLike, files: list[StoredFile], filesystem: Foreign) -> None:
     """Refuse a folder of results among the inputs: the next run would read them."""
     if (place := place_of(source, folder / "part-0.parquet", filesystem)) is not None:
@@ -324,13 +311,6 @@ def _check_type(field: Any, before: Any, name: str, first: str, part: Partition)
     # In single precision a number may fall on the other side of a split than in double.
     if arrow.float32() in (field.type, before.type):
         warn(f"column {field.name!r} is {field.type} in {name}, but {before.type} in {first}", ExplanationWarning)
-
-
-def _checked_batch_rows(part: Partition, batch_rows: int | None) -> int:
-    if batch_rows is None:
-        width = 8.0 * _COPIES * (part.explainer.reader.traits.n_features + len(part.layout.keep) + len(part.layout.computed))
-        return int(max(1, min(_MAX_BATCH_ROWS, part.explainer.memory_limit / 4 // width)))
-    return check_count("batch_rows", batch_rows)
 
 
 def _content(part: Partition, files: list[SourceFile], batch_rows: int) -> dict[str, Any]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
-from exactshap._runtime.types import TableLike
+from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message, rows_from
-from exactshap.explainer import Explainer, require_score
+from exactshap.explainer import Explainer, Forecast, require_score
 from exactshap.frames import Table, as_table
-from exactshap.frames.stored import is_index
+from exactshap.frames.stored import StoredFile, find_files, first_rows, is_index
 from exactshap.scale.partition._bad_rows import REFUSALS, explain_what_is_possible, first_refused
 from exactshap.scale.partition._carrier import pack, unpack
 from exactshap.scale.partition._columns import join_columns, layout_of
@@ -21,6 +23,10 @@ from exactshap.scale.partition._identity import explainer_identity
 from exactshap.scale.partition._tables import as_frame, check_types, in_library_of, with_categories
 
 _POLICIES = ("raise", "mark")
+# Largest default number of rows of a batch: more saves nothing.
+_MAX_BATCH_ROWS = 100_000
+# Copies of a batch in memory at once: read, solved, certified, written.
+_COPIES = 6.0
 
 
 class Partition:
@@ -139,6 +145,30 @@ class Partition:
         frame, restore = as_frame(table)
         columns = self._solve_all(self._features(frame), self._offsets(frame), _kept_cells(frame, self.layout.keep))
         return restore(join_columns(frame, self.layout.keep, self.layout.written(columns))), columns
+
+    def plan(self, source: TableLike, batch_rows: int | None = None, *, filesystem: Foreign = None) -> Forecast:
+        """Forecast what :func:`explain_dataset` takes for files, by their first rows and the ends of the files.
+
+        Parameters
+        ----------
+        source, batch_rows, filesystem
+            As in :func:`explain_dataset`.
+
+        Returns
+        -------
+        forecast : Forecast
+            ``seconds`` are those of explaining, without reading and writing; ``memory`` is that of one batch, and of reading the largest
+            row group (``row_group``); ``block_rows`` are the rows of a batch.
+        """
+        head, n_rows, row_group = first_rows(wanted_files(self, source, filesystem), self.layout.keep)
+        rows = min(checked_batch_rows(self, batch_rows), n_rows)
+        frame = head.take(np.arange(rows) % max(head.num_rows, 1))
+        features, offsets = self._features(frame), self._offsets(frame)
+        one = self.explainer.plan(features.native, self.index, self.order, offset=offsets)
+        memory, seconds = one.memory + rows * _bytes_of_a_row(self) + row_group, one.seconds * n_rows / max(rows, 1)
+        sizes = {"float": 4.0, "bool": 1.0}  # others take 8 bytes: numbers, and names in dictionaries at most
+        result = n_rows * sum(sizes.get(self.layout.kind_of(name), 8.0) for name in self.layout.computed)
+        return replace(one, seconds=seconds, memory=memory, result=result, block_rows=rows, row_group=row_group)
 
     @property
     def writes_all(self) -> bool:
@@ -277,6 +307,24 @@ class Partition:
             for name, values in part.items():
                 columns[name][rows] = values
         return columns
+
+
+def checked_batch_rows(part: Partition, batch_rows: int | None) -> int:
+    """Return the number of rows of a batch; None means what a quarter of the explainer's ``memory_limit`` holds."""
+    if batch_rows is None:
+        return int(max(1, min(_MAX_BATCH_ROWS, part.explainer.memory_limit / 4 // _bytes_of_a_row(part))))
+    return check_count("batch_rows", batch_rows)
+
+
+def _bytes_of_a_row(part: Partition) -> float:
+    return 8.0 * _COPIES * (part.explainer.reader.traits.n_features + len(part.layout.keep) + len(part.layout.computed))
+
+
+def wanted_files(part: Partition, source: TableLike, filesystem: Foreign) -> list[StoredFile]:
+    """Return a source's files, with the folder keys that the run names as their only keys."""
+    wanted = {*part.layout.keep, *part.drop, part.offset, *part.explainer.reader.traits.feature_names}
+    files = find_files(source, filesystem)
+    return [replace(file, keys=tuple(pair for pair in file.keys if pair[0] in wanted)) for file in files]
 
 
 def _restored(digest: str, data: bytes) -> Partition:
