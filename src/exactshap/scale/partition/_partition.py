@@ -147,7 +147,9 @@ class Partition:
         return restore(join_columns(frame, self.layout.keep, self.layout.written(columns))), columns
 
     def plan(self, source: TableLike, batch_rows: int | None = None, *, filesystem: Foreign = None) -> Forecast:
-        """Forecast what :func:`explain_dataset` takes for files, by their first rows and the ends of the files.
+        """Forecast what :func:`explain_dataset` takes for files.
+
+        Their first rows and their ends are read.
 
         Parameters
         ----------
