@@ -144,10 +144,10 @@ def _group_bytes(file: StoredFile, group: Any) -> float:
     """Return the bytes that reading a row group takes, by its entry at the end of the file."""
     columns = [group.column(number) for number in range(group.num_columns)]
     unpacked = sum(min(float(column.total_uncompressed_size), _UNPACKED_BYTES) for column in columns)
-    # An object store is asked for all bytes of a group at once.
-    asked = 0.0 if file.filesystem is None else float(sum(column.total_compressed_size for column in columns))
+    # An object store sends all bytes of a group at once.
+    packed = 0.0 if file.filesystem is None else float(sum(column.total_compressed_size for column in columns))
     rows = min(decoded_rows(len(columns)), group.num_rows)
-    return 2.0 * unpacked + asked + _DECODED * 8.0 * rows * len(columns)
+    return 2.0 * unpacked + packed + _DECODED * 8.0 * rows * len(columns)
 
 
 def read_rows(file: SourceFile, start: int, stop: int, keep: tuple[str, ...]) -> Any:
