@@ -6,44 +6,53 @@ EXACTSHAP_BEGIN
 
 namespace {
 
-/// A rule in vectors of `width` nodes, 4 or 8, the last one filled up with zeros: t, 1 - t and weights.
+/// Leaves whose values for cover ratios are found together, one in each lane.
+constexpr int64_t LANES = 8;
+
+/// Room for the players of some leaves, `(most, LANES)` each, and for a number of each leaf. Where a leaf has no such player, ratio and
+/// inside are 1, and so is the factor at each node: (1 - t) + t rounds to 1.
 struct Lanes {
-  int64_t n_nodes, width;
-  double *nodes, *rest, *weights, *below, *factor;
+  double *ratio, *inside, *below, *factor, *values, *passing;
 };
 
-/// Add the values of all players of a leaf in the cell A at `WIDTH` nodes from `first` on to `out (m,)`, node after node.
-template <int WIDTH>
-EXACTSHAP_INLINE void add_cover_values(int64_t first, int64_t A, const double* b, int64_t m, const Lanes& lanes, double* out) {
-  using Vector = typename Doubles<WIDTH>::Vector;
-  Vector rest, product, inside[2] = {};
-  load(lanes.rest + first, rest), load(lanes.nodes + first, inside[1]), load(lanes.weights + first, product);
-  Vector *__restrict const below = reinterpret_cast<Vector*>(lanes.below), *__restrict const factor = reinterpret_cast<Vector*>(lanes.factor);
-  for (int64_t j = 0; j < m; j++) {
-    below[j] = product;
-    factor[j] = rest * b[j] + inside[(A >> j) & 1];
-    product *= factor[j];
+/// Write the values of all players of the leaves, and the products of the ratios of those outside their cells.
+///
+/// Node after node in each lane, as fill_cover_values in cells.cpp adds.
+EXACTSHAP_APART void fill_lanes(int64_t m, const Measure& measure, const Lanes& lanes) {
+  constexpr int64_t WIDTH = int64_t(sizeof(Widest) / sizeof(double)), N = LANES / WIDTH;
+  const double *__restrict const ratio = lanes.ratio, *__restrict const inside = lanes.inside;
+  double *__restrict const below = lanes.below, *__restrict const factor = lanes.factor, *__restrict const values = lanes.values;
+  Widest product[N], b, in, f, sum;
+  for (int64_t j = 0; j < m * LANES; j++) values[j] = 0.0;
+  for (int64_t q = 0; q < measure.nodes.size[0]; q++) {
+    const Widest t = Widest{} + measure.nodes[q], rest = Widest{} + (1.0 - measure.nodes[q]);
+    for (int64_t k = 0; k < N; k++) product[k] = Widest{} + measure.node_weights[q];
+    for (int64_t j = 0; j < m; j++)
+      for (int64_t k = 0; k < N; k++) {
+        const int64_t at = j * LANES + k * WIDTH;
+        load(ratio + at, b), load(inside + at, in);
+        f = rounded(rest * b) + rounded(t * in);
+        store(product[k], below + at), store(f, factor + at);
+        product[k] *= f;
+      }
+    for (int64_t k = 0; k < N; k++) product[k] = Widest{} + 1.0;
+    for (int64_t j = m - 1; j >= 0; j--)
+      for (int64_t k = 0; k < N; k++) {
+        const int64_t at = j * LANES + k * WIDTH;
+        load(below + at, b), load(factor + at, f), load(values + at, sum);
+        store(sum + rounded(b * product[k]), values + at);
+        product[k] *= f;
+      }
   }
-  product = Vector{} + 1.0;
-  const int64_t n = smaller(WIDTH, lanes.n_nodes - first);
-  for (int64_t j = m - 1; j >= 0; j--) {
-    const Vector share = below[j] * product;
-    product *= factor[j];
-    double sum = out[j];
-    for (int64_t q = 0; q < n; q++) sum += share[q];
-    out[j] = sum;
-  }
-}
-
-/// Write the values of all players of a leaf in the cell A to `out (m,)`: all nodes at once, their sums one after the other.
-EXACTSHAP_INLINE void cover_values_of(int64_t A, const double* b, int64_t m, const Lanes& lanes, double* __restrict out) {
-  for (int64_t j = 0; j < m; j++) out[j] = 0.0;
-  for (int64_t first = 0; first < lanes.n_nodes; first += lanes.width)
-    if (lanes.width == 4)
-      add_cover_values<4>(first, A, b, m, lanes, out);
-    else
-      add_cover_values<8>(first, A, b, m, lanes, out);
-  for (int64_t j = 0; j < m; j++) out[j] *= double((A >> j) & 1) - b[j];
+  for (int64_t k = 0; k < N; k++) product[k] = Widest{} + 1.0;
+  for (int64_t j = 0; j < m; j++)
+    for (int64_t k = 0; k < N; k++) {
+      const int64_t at = j * LANES + k * WIDTH;
+      load(ratio + at, b), load(inside + at, in), load(values + at, sum);
+      store(sum * (in - b), values + at);
+      product[k] *= in + rounded((1.0 - in) * b);
+    }
+  for (int64_t k = 0; k < N; k++) store(product[k], lanes.passing + k * WIDTH);
 }
 
 /// Write the values of all players of a leaf in the cell A to `out (m,)`: sums over the subsets of A only.
@@ -79,46 +88,30 @@ EXACTSHAP_INLINE int64_t cell_of(int64_t l, const Leaves& leaves, const uint8_t*
   return ((int64_t(1) << leaves.n_players(l)) - 1) & ~failed;
 }
 
-/// The product of the cover ratios of the players outside A.
-EXACTSHAP_INLINE double survival_outside(int64_t A, const double* b, int64_t m) {
-  double product = 1.0;
-  for (int64_t k = 0; k < m; k++) {
-    const double ratio[2] = {b[k], 1.0};  // a branch would be guessed wrong every other time
-    product *= ratio[(A >> k) & 1];
-  }
-  return product;
-}
-
-/// Room for one row, with sums of one group as `total (n_results,)`.
+/// Weights, and room for some leaves of one row.
 struct RowWork {
   const SubsetWeights& weights;
+  const Measure& measure;
   Scratch scratch;
   Lanes lanes;
-  double *values, *total;
+  int64_t* cell;
+  double* values;
 };
 
-/// Add leaf l's share in the cell A to the sums of one row.
-EXACTSHAP_INLINE void add_cell(int64_t l, int64_t A, int64_t first, int64_t last, int64_t n_players, const Tables& tables,
-                               const RowWork& work) {
+/// Add the values of leaf l in the cell A, `values[j * stride]`, to the sums of one row.
+EXACTSHAP_INLINE void add_cell(int64_t l, int64_t A, int64_t first, int64_t last, int64_t n_players, const Tables& tables, const double* values,
+                               int64_t stride, double passing, double* total) {
   const Leaves& leaves = tables.leaves;
   const int64_t m = leaves.n_players(l), n_outputs = tables.forest.value.size[1];
-  const double* const b = leaves.ratio.data + leaves.start[l];
   const int32_t* const player = leaves.player.data + leaves.start[l];
   const In<double, 1> value = tables.forest.value[leaves.node[l]];
-  double passing;
-  if (tables.has_background()) {
-    const double* const survival = tables.survival_of(l).data;
-    passing = survival[A];
-    background_values_of(A, survival, m, work.weights, work.scratch, work.values);
-  } else {
-    passing = survival_outside(A, b, m);
-    cover_values_of(A, b, m, work.lanes, work.values);
+  for (int64_t o = first; o < last; o++) {
+    const double c = value[o];
+    for (int64_t j = 0; j < m; j++) total[player[j] * n_outputs + o] += rounded(c * values[j * stride]);
   }
-  for (int64_t j = 0; j < m; j++)
-    for (int64_t o = first; o < last; o++) work.total[player[j] * n_outputs + o] += value[o] * work.values[j];
   if ((int64_t(1) << m) - 1 == A)
-    for (int64_t o = first; o < last; o++) work.total[n_players * n_outputs + o] += value[o];
-  work.total[(n_players + 1) * n_outputs] += largest(value) * passing;
+    for (int64_t o = first; o < last; o++) total[n_players * n_outputs + o] += value[o];
+  total[(n_players + 1) * n_outputs] += largest(value) * passing;
 }
 
 /// Add the sums of group g to `out (n_results,)`, and begin anew.
@@ -129,28 +122,55 @@ EXACTSHAP_INLINE void add_columns(int64_t g, const TableRows& rows, double* tota
   }
 }
 
-/// Add the sums of group g for one row to `out (n_results,)`.
-EXACTSHAP_INLINE void add_group(int64_t g, const uint8_t* decided, int64_t n_players, const Tables& tables, const TableRows& rows,
-                                const RowWork& work, double* out) {
-  const Groups& groups = tables.groups;
-  const int64_t offset = tables.forest.tree_start[groups.tree[g]], first = groups.first_output[g], last = groups.last_output[g];
-  for (int64_t i = groups.leaf_start[g]; i < groups.leaf_start[g + 1]; i++) {
-    const int64_t l = groups.leaf[i];
-    add_cell(l, cell_of(l, tables.leaves, decided, offset), first, last, n_players, tables, work);
+/// Write the ratios of some leaves, one in each lane, and return the number of players of the longest.
+EXACTSHAP_APART int64_t lay_out(const int64_t* leaf, int64_t n, const Leaves& leaves, const Lanes& lanes) {
+  int64_t m = 0;
+  for (int64_t i = 0; i < n; i++) m = leaves.n_players(leaf[i]) > m ? leaves.n_players(leaf[i]) : m;
+  for (int64_t j = 0; j < m * LANES; j++) lanes.ratio[j] = 1.0;
+  for (int64_t i = 0; i < n; i++) {
+    const double* const b = leaves.ratio.data + leaves.start[leaf[i]];
+    for (int64_t j = 0; j < leaves.n_players(leaf[i]); j++) lanes.ratio[j * LANES + i] = b[j];
   }
-  add_columns(g, rows, work.total, out);
+  return m;
 }
 
-/// The nodes of a measure in vectors, in scratch memory.
-Lanes lanes_of(const Measure& measure, int64_t most, Context& context) {
-  const int64_t n = measure.nodes.size[0], width = n <= 4 ? 4 : 8, padded = (n + width - 1) / width * width;
-  const auto rule = context.zeros<double>(int64_t(3), padded), room = context.empty<double>(int64_t(2), most * width);
-  if (context.failed()) return {};
-  for (int64_t q = 0; q < n; q++) {
-    rule[0][q] = measure.nodes[q], rule[1][q] = 1.0 - measure.nodes[q];
-    rule[2][q] = measure.node_weights[q];
+/// Write the cells of `n` leaves to `cell`, and what is inside them to the lanes of m players.
+EXACTSHAP_APART void fill_cells(const int64_t* leaf, int64_t n, int64_t m, const Leaves& leaves, const uint8_t* decided, int64_t offset,
+                                int64_t* __restrict cell, double* __restrict inside) {
+  const double one_of[2] = {0.0, 1.0};
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t A = cell[i] = cell_of(leaf[i], leaves, decided, offset);
+    const int64_t others = ~((int64_t(1) << leaves.n_players(leaf[i])) - 1);
+    for (int64_t j = 0; j < m; j++) inside[j * LANES + i] = one_of[((A | others) >> j) & 1];
   }
-  return {n, width, rule[0].data, rule[1].data, rule[2].data, room[0].data, room[1].data};
+  for (int64_t i = n; i < LANES; i++)
+    for (int64_t j = 0; j < m; j++) inside[j * LANES + i] = 1.0;
+}
+
+/// Add the shares of `n` leaves from place `at` of the groups on, the first of them in group g, to the sums of row r.
+///
+/// A group that ends with one of them is added to `out (n_results,)`. Return the group of the next leaf.
+EXACTSHAP_APART int64_t add_leaves(int64_t at, int64_t n, int64_t m, int64_t g, const uint8_t* decided, int64_t n_players, const Tables& tables,
+                                    const TableRows& rows, const RowWork& work, double* total, double* out) {
+  const Groups& groups = tables.groups;
+  const Leaves& leaves = tables.leaves;
+  const Lanes& lanes = work.lanes;
+  const int64_t* const leaf = groups.leaf.data + at;
+  const int64_t offset = tables.forest.tree_start[groups.tree[g]];
+  fill_cells(leaf, n, m, leaves, decided, offset, work.cell, lanes.inside);
+  if (!tables.has_background()) fill_lanes(m, work.measure, lanes);
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t l = leaf[i], A = work.cell[i], first = groups.first_output[g], last = groups.last_output[g];
+    if (tables.has_background()) {
+      const double* const survival = tables.survival_of(l).data;
+      background_values_of(A, survival, leaves.n_players(l), work.weights, work.scratch, work.values);
+      add_cell(l, A, first, last, n_players, tables, work.values, 1, survival[A], total);
+    } else {
+      add_cell(l, A, first, last, n_players, tables, lanes.values + i, LANES, lanes.passing[i], total);
+    }
+    for (; g < groups.count() && groups.leaf_start[g + 1] <= at + i + 1; g++) add_columns(g, rows, total, out);
+  }
+  return g;
 }
 
 /// Add what fill_single_tables and sweep would add to `out (n_rows, n_results)`, without tables: cell by cell.
@@ -163,21 +183,29 @@ Status sweep_few_rows(In<double, 2> columns, Tables tables, TableRows rows, Meas
   EXACTSHAP_REQUIRE(out.size[0] == n_rows && out.size[1] == (n_players + 1) * n_outputs + 1);
   const int64_t n_cells = tables.has_background() ? int64_t(1) << most : 0;
   auto one = context.empty<double>(n_cells), two = context.empty<double>(n_cells), values = context.empty<double>(most);
-  auto inside = context.empty<int64_t>(n_cells);
-  auto total = context.zeros<double>(out.size[1]);
+  auto passing = context.empty<double>(LANES);
+  auto inside = context.empty<int64_t>(n_cells), cell = context.empty<int64_t>(LANES);
+  auto total = context.zeros<double>(n_rows, out.size[1]);
   auto decisions = context.empty<uint8_t>(n_rows, tables.forest.largest_tree());
+  auto room = context.empty<double>(int64_t(5), most * LANES);
   const SubsetWeights weights(measure.weights, tables.has_background() ? most : 0, context);
-  const RowWork work{weights, {one.data, two.data, inside.data}, lanes_of(measure, most, context), values.data, total.data};
   if (context.failed()) return Status::no_memory;
-  int64_t tree = -1;
-  for (int64_t g = first_group; g < last_group; g++) {
+  const Lanes lanes{room[0].data, room[1].data, room[2].data, room[3].data, room[4].data, passing.data};
+  const RowWork work{weights, measure, {one.data, two.data, inside.data}, lanes, cell.data, values.data};
+  int64_t tree = -1, g = first_group, next = g, last = g;
+  for (int64_t at = groups.leaf_start[first_group]; at < groups.leaf_start[last_group];) {
     if (context.interrupted()) return Status::interrupted;
     for (int64_t r = 0; r < n_rows && groups.tree[g] != tree; r++)
       if (!decide_row(columns.data + r, n_rows, columns.size[0], tree_start[groups.tree[g]], tree_start[groups.tree[g] + 1],
                       tables.forest.nodes, decisions[r].data))
         return Status::fault;
     tree = groups.tree[g];
-    for (int64_t r = 0; r < n_rows; r++) add_group(g, decisions[r].data, n_players, tables, rows, work, out[r].data);
+    while (last < last_group && groups.tree[last] == tree) last++;
+    const int64_t n = smaller(LANES, groups.leaf_start[last] - at);
+    const int64_t m = lay_out(groups.leaf.data + at, n, tables.leaves, lanes);
+    for (int64_t r = 0; r < n_rows; r++)
+      next = add_leaves(at, n, m, g, decisions[r].data, n_players, tables, rows, work, total[r].data, out[r].data);
+    at += n, g = next;
   }
   return Status::done;
 }
