@@ -17,19 +17,6 @@ from exactshap._native import raise_if_cancelled as raise_if_cancelled
 from exactshap._runtime.checks import check_jobs
 from exactshap._runtime.process_settings import single_threaded_blas
 
-__all__ = [
-    "asked_jobs",
-    "coalitions_in_threads",
-    "map_in_threads",
-    "map_on_workers",
-    "n_threads",
-    "raise_if_cancelled",
-    "single_threaded_blas",
-    "using_jobs",
-    "worker_count",
-]
-
-
 T = TypeVar("T")
 Result = TypeVar("Result")
 

@@ -19,23 +19,6 @@ from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_contrib
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import RELATIVE_TRUNCATION, RuleArrays, bound
 
-__all__ = [
-    "LANES",
-    "PANEL_ROWS",
-    "BlockPair",
-    "PanelBlock",
-    "Progress",
-    "Rules",
-    "Sweep",
-    "block_pairs",
-    "blocks_of",
-    "followed",
-    "panels_of",
-    "rule_table",
-    "run_in_waves",
-    "showing",
-]
-
 # Rows of one task: a constant, so that any number of threads adds up in the same order.
 PANEL_ROWS = 128
 # Rows of a block of pairs: a task of seconds, and a megabyte or so of columns.

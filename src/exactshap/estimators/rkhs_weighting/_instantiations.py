@@ -23,20 +23,7 @@ from exactshap.estimators.rkhs_weighting._gaussian import (
     moment,
     norm_moment,
 )
-from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, MonteCarlo, check_widths, checked
-
-__all__ = [
-    "ExponentialSign",
-    "Instantiation",
-    "MonteCarlo",
-    "PolynomialSign",
-    "Relu",
-    "Sign",
-    "Stump",
-    "UniformStump",
-    "checked",
-    "instantiation",
-]
+from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, check_widths
 
 
 class _Stumps(Instantiation):

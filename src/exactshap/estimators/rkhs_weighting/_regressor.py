@@ -15,8 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from exactshap._runtime.checks import check_parameters, is_number, sample_weights
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.errors import InputError, message
-from exactshap.estimators.rkhs_weighting._instantiation import evaluation_constant, largest_norms
-from exactshap.estimators.rkhs_weighting._instantiations import Instantiation, MonteCarlo, checked, instantiation
+from exactshap.estimators.rkhs_weighting._instantiation import (
+    Instantiation,
+    MonteCarlo,
+    checked,
+    evaluation_constant,
+    largest_norms,
+)
+from exactshap.estimators.rkhs_weighting._instantiations import instantiation
 from exactshap.estimators.rkhs_weighting._problem import (
     SOLVERS,
     Group,
@@ -27,8 +33,6 @@ from exactshap.estimators.rkhs_weighting._problem import (
 )
 from exactshap.estimators.rkhs_weighting._pruning import prune, targets_of
 from exactshap.estimators.rkhs_weighting._subsets import SubsetDistribution, subset_distribution
-
-__all__ = ["PartialFit", "RKHSWeightingRegressor", "WeightingTerm"]
 
 
 def _adds_up(model: Model) -> bool:

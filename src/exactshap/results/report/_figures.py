@@ -11,8 +11,6 @@ from exactshap.results.report import _svg as svg
 from exactshap.results.report._content import Row
 from exactshap.results.report._template import N_SHADES
 
-__all__ = ["N_SHADES", "bars", "beeswarm", "dependence", "difference_bars", "matrix", "row_bars", "shades"]
-
 _ROW, _DOT = 34.0, 2.2
 
 

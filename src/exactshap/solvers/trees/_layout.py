@@ -22,29 +22,6 @@ from exactshap.solvers.trees._kernels import (
 from exactshap.trees import FlatTrees
 from exactshap.trees.ensemble import Paths, offsets_of, parents, paths
 
-__all__ = [
-    "MAX_BITS",
-    "NOMINAL_ROWS",
-    "Structure",
-    "TableForecast",
-    "TableLayout",
-    "TableRows",
-    "binomials_and_offsets",
-    "cut",
-    "forecast",
-    "lay_out",
-    "lay_rows",
-    "outputs_of_trees",
-    "products_above",
-    "routes_of",
-    "runs_of",
-    "small_groups",
-    "smallest_first",
-    "sorted_leaves",
-    "structure",
-    "sum_by_tree",
-]
-
 # Registers of sums: where players are many, few of them are in one group.
 MAX_REGISTERS = 4
 # Codes are uint16, and a table of more than 32768 codes is not filled often enough to pay.

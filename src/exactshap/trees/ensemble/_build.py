@@ -14,16 +14,6 @@ from exactshap.trees.ensemble._flat import MISSING_RIGHT, FlatTrees
 from exactshap.trees.ensemble._forest import RawForest, RawTree, joined
 from exactshap.trees.ensemble._linear import collected
 
-__all__ = [
-    "MAX_CELLS",
-    "MAX_DEPTH",
-    "MAX_NODES",
-    "RawTree",
-    "build",
-    "complete_forest",
-    "largest_sum",
-]
-
 MAX_DEPTH = 10_000
 MAX_NODES = 100_000_000
 # Leaf values of all nodes and outputs: 4 GiB.
