@@ -40,11 +40,11 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206
 class ExactshapError(Exception):
     """Base class of errors that exactshap raises on purpose.
 
-    Control characters of names in the text are replaced.
+    The sentences are those of :func:`message`; one alone may be a whole message.
     """
 
-    def __init__(self, text: str = "") -> None:
-        super().__init__(printable(text))
+    def __init__(self, what: str = "", got: str = "", do: str = "") -> None:
+        super().__init__(message(what, got, do))
 
 
 class InputError(ExactshapError, ValueError):
@@ -53,8 +53,8 @@ class InputError(ExactshapError, ValueError):
     ``row`` is the number of the row of X in the text, if any.
     """
 
-    def __init__(self, text: str = "", row: int | None = None) -> None:
-        super().__init__(text)
+    def __init__(self, what: str = "", got: str = "", do: str = "", *, row: int | None = None) -> None:
+        super().__init__(what, got, do)
         self.row = row
 
     def count_from(self, start: int, named: Callable[[int], str] = "row {}".format) -> None:
@@ -86,8 +86,8 @@ class UnsupportedStructureError(ExactshapError, NotImplementedError):
 class ModelFormatError(ExactshapError, ValueError):
     """A model's or explanation's file is malformed, truncated or too new."""
 
-    def __init__(self, text: str = "") -> None:
-        super().__init__(_shortened(text))
+    def __init__(self, what: str = "", got: str = "", do: str = "") -> None:
+        super().__init__(_shortened(message(what, got, do), MAX_CHARACTERS))
 
 
 class ExactnessError(ExactshapError, ArithmeticError):
@@ -112,8 +112,9 @@ def message(what: str, got: str = "", do: str = "") -> str:
     Parameters
     ----------
     what, got, do : str
-        Sentences; full stops are added where they are missing. Each is cut in the middle beyond 300 characters, and
-        control characters are replaced, since names and values may come from a file of a stranger.
+        Sentences; full stops are added where they are missing. Each is cut in the middle beyond 300 characters (one alone, which
+        may be a whole message, beyond 1,200), and control characters are replaced, since names and values may come from a file
+        of a stranger.
 
     Returns
     -------
@@ -124,7 +125,9 @@ def message(what: str, got: str = "", do: str = "") -> str:
     >>> message("The 'order' parameter must be at least 1", "Got 0", "Pass order=1")
     "The 'order' parameter must be at least 1. Got 0. Pass order=1."
     """
-    sentences = (_shortened(printable(part.strip())) for part in (what, got, do))
+    # Errors are copied and pickled by their text, which must then stay as it is
+    most = MAX_CHARACTERS if got or do else 4 * MAX_CHARACTERS
+    sentences = (_shortened(printable(part.strip()), most) for part in (what, got, do))
     return " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in sentences if part)
 
 
@@ -139,16 +142,16 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
-def _shortened(text: str) -> str:
+def _shortened(text: str, most: int) -> str:
     """Cut a long text in the middle: its beginning says what is wrong, its end what to do.
 
-    >>> len(_shortened("x" * 1000)), _shortened("short")
+    >>> len(_shortened("x" * 1000, 300)), _shortened("short", 300)
     (300, 'short')
     """
-    if len(text) <= MAX_CHARACTERS:
+    if len(text) <= most:
         return text
-    end = MAX_CHARACTERS // 3
-    return f"{text[: MAX_CHARACTERS - end - 3]}...{text[-end:]}"
+    end = most // 3
+    return f"{text[: most - end - 3]}...{text[-end:]}"
 
 
 @contextmanager
@@ -158,7 +161,7 @@ def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iter
     >>> with rows_from(100):
     ...     raise InputError("NaN at row 7", row=7)
     Traceback (most recent call last):
-    exactshap.errors.InputError: NaN at row 107
+    exactshap.errors.InputError: NaN at row 107.
     """
     try:
         yield

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign
-from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.errors import ModelFormatError, UnsupportedStructureError
 
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
 # Version of the ML operators: TreeEnsemble came with 5.
@@ -19,7 +19,7 @@ WAY_OUT = "Explain it as a function: explain(onnxruntime.InferenceSession(path),
 
 def refused(what: str, got: str = "") -> UnsupportedStructureError:
     """Return the error for a valid file without an exact reading."""
-    return UnsupportedStructureError(message(what, got, WAY_OUT))
+    return UnsupportedStructureError(what, got, WAY_OUT)
 
 
 def parse(content: bytes, name: str) -> Any:
@@ -30,17 +30,17 @@ def parse(content: bytes, name: str) -> Any:
     try:
         model = onnx.ModelProto.FromString(content)
     except DecodeError as error:
-        raise ModelFormatError(message(f"{name!r} is not an ONNX file", str(error))) from None
+        raise ModelFormatError(f"{name!r} is not an ONNX file", str(error)) from None
     if not model.graph.node or not model.graph.output:
-        raise ModelFormatError(message(f"{name!r} is not an ONNX file", "Its graph is empty"))
+        raise ModelFormatError(f"{name!r} is not an ONNX file", "Its graph is empty")
     if len(model.graph.node) > MAX_GRAPH_NODES:
-        raise ModelFormatError(message(f"{name!r} has too many operators", f"The limit is {MAX_GRAPH_NODES}"))
+        raise ModelFormatError(f"{name!r} has too many operators", f"The limit is {MAX_GRAPH_NODES}")
     if len(model.functions) or len(model.graph.sparse_initializer):
         raise refused(f"{name!r} holds functions or sparse tensors of its own")
     versions: dict[str, int] = {}
     for entry in model.opset_import:
         if versions.setdefault(entry.domain, entry.version) != entry.version:
-            raise ModelFormatError(message(f"{name!r} imports the operators {entry.domain!r} in two versions"))
+            raise ModelFormatError(f"{name!r} imports the operators {entry.domain!r} in two versions")
     if set(versions) - set(DOMAINS):
         raise refused(
             f"{name!r} needs operators that are not of the ONNX standard", f"Got {sorted(set(versions) - set(DOMAINS))!r:.100}"
@@ -60,11 +60,11 @@ def _refuse_bytes(graph: Foreign, name: str) -> None:
         for node in graph.node:
             words = (node.name, node.op_type, node.domain, node.doc_string, *node.input, *node.output)
             if not all(isinstance(word, str) for word in words):  # bytes, where protobuf could not decode them
-                raise ModelFormatError(message(f"{name!r} holds texts that are not UTF-8", f"Got {words!r:.100}"))
+                raise ModelFormatError(f"{name!r} holds texts that are not UTF-8", f"Got {words!r:.100}")
             for entry in node.attribute:
                 (entry.name, entry.s.decode("utf-8"), *(text.decode("utf-8") for text in entry.strings))
     except UnicodeDecodeError as error:
-        raise ModelFormatError(message(f"{name!r} holds texts that are not UTF-8", str(error))) from None
+        raise ModelFormatError(f"{name!r} holds texts that are not UTF-8", str(error)) from None
 
 
 def _refuse_names(graph: Foreign, name: str) -> None:
@@ -72,21 +72,21 @@ def _refuse_names(graph: Foreign, name: str) -> None:
     produced = [output for node in graph.node for output in node.output if output]
     given = [entry.name for entry in graph.input] + [entry.name for entry in graph.initializer]
     if len(set(produced)) < len(produced) or set(produced) & set(given):
-        raise ModelFormatError(message(f"{name!r}: two operators have one output"))
+        raise ModelFormatError(f"{name!r}: two operators have one output")
     for kind in (graph.input, graph.initializer, graph.output):
         if len({entry.name for entry in kind}) < len(kind):
-            raise ModelFormatError(message(f"{name!r}: a name of an input, output or tensor occurs twice"))
+            raise ModelFormatError(f"{name!r}: a name of an input, output or tensor occurs twice")
 
 
 def array_of(tensor: Foreign, what: str) -> np.ndarray:
     """Return a tensor's array, which must be in the file: an external path could be any file of the machine."""
     onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
     if tensor.data_location or len(tensor.external_data):
-        raise ModelFormatError(message(f"{what} lies outside the file"))
+        raise ModelFormatError(f"{what} lies outside the file")
     try:
         return np.asarray(onnx.numpy_helper.to_array(tensor))
     except Exception as error:  # of any class, depending on the fault of the tensor
-        raise ModelFormatError(message(f"{what} is not a tensor", f"{type(error).__name__}: {error}")) from None
+        raise ModelFormatError(f"{what} is not a tensor", f"{type(error).__name__}: {error}") from None
 
 
 class Attributes:
@@ -95,7 +95,7 @@ class Attributes:
     def __init__(self, node: Foreign) -> None:
         self.kind, self._of = str(node.op_type), {entry.name: entry for entry in node.attribute}
         if len(self._of) < len(node.attribute):
-            raise ModelFormatError(message(f"{self.kind}: an attribute occurs twice"))
+            raise ModelFormatError(f"{self.kind}: an attribute occurs twice")
 
     def __contains__(self, name: str) -> bool:
         return name in self._of
@@ -109,7 +109,7 @@ class Attributes:
         if entry is None:
             return None
         if entry.type != entry.AttributeType.Value(kind):
-            raise ModelFormatError(message(f"{self.kind}: {name} must be of type {kind}"))
+            raise ModelFormatError(f"{self.kind}: {name} must be of type {kind}")
         return entry
 
     def integer(self, name: str, default: int) -> int:
@@ -136,12 +136,12 @@ class Attributes:
         """Return numbers as float64, from a list or from a tensor of doubles."""
         entry, exact = self._entry(name, "FLOATS"), self.tensor(f"{name}_as_tensor")
         if entry is not None and len(entry.floats) and exact.size:
-            raise ModelFormatError(message(f"{self.kind}: {name} is there twice"))
+            raise ModelFormatError(f"{self.kind}: {name} is there twice")
         values = np.ravel(exact) if exact.size else np.array([] if entry is None else entry.floats, float)
         if values.dtype.kind != "f":
-            raise ModelFormatError(message(f"{self.kind}: {name} must hold numbers", f"Got {values.dtype}"))
+            raise ModelFormatError(f"{self.kind}: {name} must hold numbers", f"Got {values.dtype}")
         if finite and not np.isfinite(values).all():
-            raise ModelFormatError(message(f"{self.kind}: {name} must be finite"))
+            raise ModelFormatError(f"{self.kind}: {name} must be finite")
         return values.astype(float)
 
 
@@ -149,4 +149,4 @@ def _text(value: bytes, name: str) -> str:
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ModelFormatError(message(f"{name} is not UTF-8 text", str(error))) from None
+        raise ModelFormatError(f"{name} is not UTF-8 text", str(error)) from None

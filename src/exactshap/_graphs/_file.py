@@ -15,7 +15,7 @@ from exactshap._graphs._walk import CORES, MAX_COLUMNS, Columns, Score, Unread, 
 from exactshap._runtime.files import read_bounded
 from exactshap._runtime.optional import first_installed, require
 from exactshap._runtime.types import Foreign, Model
-from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.errors import ModelFormatError, UnsupportedStructureError
 
 MAX_BYTES = 2**30
 # Transforms of a model's output, which its score leaves out
@@ -157,7 +157,7 @@ def _inputs(proto: Foreign, n_columns: int | None) -> Iterable[Input]:
         width = width or n_columns or 0
         if not 0 < width <= MAX_COLUMNS:
             do = "Pass background=: its columns are counted"
-            raise UnsupportedStructureError(message(f"The file does not say how many columns {entry.name!r} has", do=do))
+            raise UnsupportedStructureError(f"The file does not say how many columns {entry.name!r} has", do=do)
         yield entry.name, DTYPES[kind.elem_type], int(width)
 
 
@@ -244,7 +244,7 @@ def _core_runner(proto: Foreign, score: Score, width: int, left_out: Sequence[st
     graph.node.append(node)
     graph.input.append(onnx.helper.make_tensor_value_info(_TABLE, score.source.dtype, [None, width]))
     if len(node.output) <= int(node.op_type.endswith("Classifier")):
-        raise ModelFormatError(message(f"{node.op_type} has no scores"))
+        raise ModelFormatError(f"{node.op_type} has no scores")
     # A classifier returns labels first and scores second
     output = node.output[int(node.op_type.endswith("Classifier"))]
     graph.output.append(onnx.ValueInfoProto(name=output))

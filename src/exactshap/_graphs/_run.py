@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.cache import copied_state
 from exactshap._runtime.optional import first_installed, require
 from exactshap._runtime.types import Foreign
-from exactshap.errors import InputError, ModelFormatError, message
+from exactshap.errors import InputError, ModelFormatError
 
 # Element types of inputs, by onnx's numbers and onnxruntime's names
 DTYPES: dict[int | str, Any] = {1: np.float32, 6: np.int32, 7: np.int64, 8: np.object_, 9: np.bool_, 11: np.float64}
@@ -41,7 +41,7 @@ class Runner:
             options.intra_op_num_threads, options.log_severity_level = 1, 4
             return runtime.InferenceSession(self.content, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # each runtime has its own errors for graphs that it refuses
-            raise ModelFormatError(message("The ONNX file cannot be run", f"{type(error).__name__}: {error}")) from None
+            raise ModelFormatError("The ONNX file cannot be run", f"{type(error).__name__}: {error}") from None
 
     def run(self, feeds: dict[str, np.ndarray]) -> np.ndarray:
         """Return the output as an array."""
@@ -50,16 +50,14 @@ class Runner:
             # One output by name, so that others are not computed
             (answer,) = session.run([self.output], feeds)
         except Exception as error:  # likewise
-            raise InputError(
-                message("The ONNX file refuses the rows", f"{error}", "Pass rows like those of the training")
-            ) from None
+            raise InputError("The ONNX file refuses the rows", f"{error}", "Pass rows like those of the training") from None
         return numbers_of(answer)
 
 
 def dtype_of(kind: str) -> Any:
     """Return the dtype of an onnxruntime type."""
     if kind not in DTYPES:
-        raise InputError(message("An input of the session is not a table of numbers or texts", f"Got {kind}"))
+        raise InputError("An input of the session is not a table of numbers or texts", f"Got {kind}")
     return DTYPES[kind]
 
 
@@ -88,18 +86,16 @@ def _cells(column: np.ndarray, dtype: Any, name: str) -> np.ndarray:
             return column.astype(np.object_)
         wrong = next(i for i, cell in enumerate(column.tolist()) if not isinstance(cell, str))
         got = f"Got {column.tolist()[wrong]!r:.50} at row {wrong}"
-        raise InputError(message(f"The input {name!r} takes texts", got, "Pass a column of texts"))
+        raise InputError(f"The input {name!r} takes texts", got, "Pass a column of texts")
     # A column of integers with missing cells comes as floats, and fits if all are whole
     if np.dtype(dtype).kind in "ib" and column.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             wrong_cells = np.flatnonzero(column != column.astype(np.int64))
         if wrong_cells.size:
             got = f"Got {column[wrong_cells[0]]} at row {wrong_cells[0]}"
-            raise InputError(message(f"The input {name!r} takes whole numbers", got, "Round them, or pass the right column"))
+            raise InputError(f"The input {name!r} takes whole numbers", got, "Round them, or pass the right column")
     try:
         with np.errstate(over="ignore"):
             return column.astype(dtype)
     except (ValueError, TypeError) as error:
-        raise InputError(
-            message(f"The input {name!r} takes numbers", f"{error}", "Pass the columns in the file's order")
-        ) from None
+        raise InputError(f"The input {name!r} takes numbers", f"{error}", "Pass the columns in the file's order") from None

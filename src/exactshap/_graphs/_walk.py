@@ -13,7 +13,7 @@ import numpy as np
 
 from exactshap._graphs._document import Attributes, array_of
 from exactshap._runtime.types import Foreign
-from exactshap.errors import ModelFormatError, message
+from exactshap.errors import ModelFormatError
 
 FLOAT, DOUBLE, STRING, INT64 = 1, 11, 8, 7
 MAX_COLUMNS = 2**22
@@ -131,7 +131,7 @@ def _after(step: _Step, place: int) -> State:
 
 def _check_width(kind: str, n_columns: int) -> None:
     if n_columns > MAX_COLUMNS:
-        raise ModelFormatError(message(f"{kind} makes too many columns", f"Got {n_columns}; the limit is {MAX_COLUMNS}"))
+        raise ModelFormatError(f"{kind} makes too many columns", f"Got {n_columns}; the limit is {MAX_COLUMNS}")
 
 
 def _core(step: _Step, place: int) -> State:
@@ -259,7 +259,7 @@ def _selected(step: _Step) -> State:
     places = np.ravel(places)
     # Gather counts negative indices from the end, ArrayFeatureExtractor does not
     if places.size == 0 or places.min() < (0 if flat else -len(columns.owners)) or places.max() >= len(columns.owners):
-        raise ModelFormatError(message(f"{step.node.op_type} selects columns that are not there"))
+        raise ModelFormatError(f"{step.node.op_type} selects columns that are not there")
     return replace(columns, owners=columns.owners[places])
 
 
@@ -270,7 +270,7 @@ def _one_hot(step: _Step) -> State:
     if columns.cube or not n_categories or (len(texts) and len(numbers)):
         return step.mixing()
     if len(set(texts)) < len(texts) or len(np.unique(numbers)) < len(numbers):
-        raise ModelFormatError(message("OneHotEncoder: a category occurs twice"))
+        raise ModelFormatError("OneHotEncoder: a category occurs twice")
     # Before they are made: a small file may name many categories of many columns.
     _check_width("OneHotEncoder", n_categories * len(columns.owners))
     return Columns(np.repeat(columns.owners, n_categories), FLOAT, cube=True)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactshap._native._library import raise_interruption, symbol
-from exactshap.errors import InputTypeError, ModelFormatError, message
+from exactshap.errors import InputTypeError, ModelFormatError
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p)
 _address = ctypes.pythonapi["PyCapsule_GetPointer"]  # a private copy, so that argument types set here do not affect others
@@ -150,9 +150,7 @@ def _pack_fields(parameter: Parameter, value: tuple) -> tuple[int, Any]:
     """Return the address of a NamedTuple's slots, and what keeps them alive."""
     layout, names = parameter.layout, getattr(value, "_fields", ())
     if names != layout.names:
-        raise InputTypeError(
-            message("A structure does not fit a compiled kernel", f"fields {', '.join(names)}", f"Pass {parameter}")
-        )
+        raise InputTypeError("A structure does not fit a compiled kernel", f"fields {', '.join(names)}", f"Pass {parameter}")
     slots = list(value)
     kept: list[Any] = [value[i].__array_struct__ for i in layout.arrays]
     for i, capsule in zip(layout.arrays, kept, strict=True):
@@ -171,7 +169,7 @@ def _failure(name: str, overload: _Overload, arguments: tuple[Any, ...], status:
     if status == _MISMATCH:
         return mismatch(name, overload.parameters, arguments)
     if status == _FAULT:
-        return ModelFormatError(message(f"The compiled kernel `{name}` got indices that are out of range"))
+        return ModelFormatError(f"The compiled kernel `{name}` got indices that are out of range")
     return MemoryError(f"No memory for the scratch of the compiled kernel `{name}`. Pass fewer rows at a time.")
 
 
@@ -221,9 +219,7 @@ def _flat(
 def misfit(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any, ...], position: int) -> InputTypeError:
     """Return the error for the argument (or field) at a position."""
     what, parameter, argument = list(_flat(parameters, arguments))[position]
-    return InputTypeError(
-        message(f"`{what}` does not fit the compiled kernel `{name}`", describe(argument), f"Pass {parameter}")
-    )
+    return InputTypeError(f"`{what}` does not fit the compiled kernel `{name}`", describe(argument), f"Pass {parameter}")
 
 
 def unusable(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any, ...]) -> Exception:
@@ -243,7 +239,7 @@ def mismatch(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any,
         for what, _, argument in _flat(parameters, arguments)
     )
     return InputTypeError(
-        message(f"The sizes of the arguments of `{name}` do not belong together", shapes, "Pass arrays of matching shapes")
+        f"The sizes of the arguments of `{name}` do not belong together", shapes, "Pass arrays of matching shapes"
     )
 
 

@@ -68,11 +68,7 @@ def _refuse_stale(built_from: str) -> None:
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     if digest.hexdigest()[:16] != built_from:
         raise MissingDependencyError(
-            message(
-                "The compiled kernels do not belong to the sources",
-                f"The library was built from others than `{folder}`",
-                _REBUILD,
-            )
+            "The compiled kernels do not belong to the sources", f"The library was built from others than `{folder}`", _REBUILD
         )
 
 
@@ -91,9 +87,7 @@ def level() -> str:
     best = best_level()
     if not best:
         raise MissingDependencyError(
-            message(
-                "The compiled kernels need an x86-64 CPU with SSE 4.2 (2009 or later)", "an older one", "Use another machine"
-            )
+            "The compiled kernels need an x86-64 CPU with SSE 4.2 (2009 or later)", "an older one", "Use another machine"
         )
     wanted = os.environ.get("EXACTSHAP_CPU") or best
     # CPUs of a higher level also run the lower ones
@@ -101,11 +95,9 @@ def level() -> str:
     if wanted not in possible:
         names = ", ".join(f"`{name}`" for name in possible)
         raise InputError(
-            message(
-                "The environment variable `EXACTSHAP_CPU` names no level of this CPU",
-                f"{wanted!r}",
-                f"Unset it, or use one of {names}",
-            )
+            "The environment variable `EXACTSHAP_CPU` names no level of this CPU",
+            f"{wanted!r}",
+            f"Unset it, or use one of {names}",
         )
     return wanted
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 
 
 def is_number(value: object, least: float = 0.0, *, whole: bool = False, above: bool = False) -> bool:
@@ -30,26 +30,26 @@ def check_count(name: str, value: object, least: int = 1) -> int:
     3
     """
     if not is_number(value, least, whole=True):
-        raise InputError(message(f"The {name!r} parameter must be an int >= {least}", f"Got {value!r}"))
+        raise InputError(f"The {name!r} parameter must be an int >= {least}", f"Got {value!r}")
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
 def check_memory_limit(memory_limit: Any) -> None:
     """Refuse all but a positive number of bytes."""
     if isinstance(memory_limit, bool) or not isinstance(memory_limit, (int, float, np.number)) or not memory_limit > 0:
-        raise InputError(message("The 'memory_limit' parameter must be a positive number of bytes", f"Got {memory_limit!r}"))
+        raise InputError("The 'memory_limit' parameter must be a positive number of bytes", f"Got {memory_limit!r}")
 
 
 def check_tolerance(tol: object) -> None:
     """Refuse a tolerance of standard errors that is none, also where all coalitions are visited and it has no use."""
     if tol is not None and not is_number(tol, above=True):
-        raise InputError(message("The 'tol' parameter must be a finite float > 0", f"Got {tol!r}"))
+        raise InputError("The 'tol' parameter must be a finite float > 0", f"Got {tol!r}")
 
 
 def check_jobs(n_jobs: object) -> None:
     """Refuse all but a whole number of threads other than 0, or None."""
     if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
-        raise InputError(message("The 'n_jobs' parameter must be an int other than 0, or None", f"Got {n_jobs!r}"))
+        raise InputError("The 'n_jobs' parameter must be an int other than 0, or None", f"Got {n_jobs!r}")
 
 
 def checked_generator(random_state: Any) -> np.random.Generator:
@@ -64,15 +64,13 @@ def checked_generator(random_state: Any) -> np.random.Generator:
             return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         pass
-    raise InputError(
-        message("The 'random_state' parameter must be None, an int >= 0 or a numpy Generator", f"Got {random_state!r}")
-    )
+    raise InputError("The 'random_state' parameter must be None, an int >= 0 or a numpy Generator", f"Got {random_state!r}")
 
 
 def check_level(level: Any) -> None:
     """Refuse a level of confidence that is not between 0 and 1."""
     if not is_number(level, above=True) or level >= 1:
-        raise InputError(message("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}"))
+        raise InputError("The 'level' parameter must be a float in (0, 1)", f"Got {level!r}")
 
 
 def check_parameters(model: Model, checks: list[tuple[str, bool, str]]) -> None:
@@ -80,7 +78,7 @@ def check_parameters(model: Model, checks: list[tuple[str, bool, str]]) -> None:
     for name, fine, wanted in checks:
         if not fine:
             got = f"Got {getattr(model, name)!r} instead"
-            raise InputError(message(f"The {name!r} parameter of {type(model).__name__} must be {wanted}", got))
+            raise InputError(f"The {name!r} parameter of {type(model).__name__} must be {wanted}", got)
 
 
 def sample_weights(weights: Any, n_rows: int) -> np.ndarray:
@@ -91,13 +89,9 @@ def sample_weights(weights: Any, n_rows: int) -> np.ndarray:
         weights = np.full(n_rows, 1.0 if weights is None else float(weights))
     array = np.asarray(check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight"))
     if array.shape != (n_rows,):
-        raise InputError(
-            message(f"Sample weights must have shape ({n_rows},)", f"Got {array.shape}", "Pass one weight per row")
-        )
+        raise InputError(f"Sample weights must have shape ({n_rows},)", f"Got {array.shape}", "Pass one weight per row")
     if (array < 0).any():
-        raise InputError(message("Negative values in data passed to `sample_weight`", f"Got {array.min():.6g}"))
+        raise InputError("Negative values in data passed to `sample_weight`", f"Got {array.min():.6g}")
     if not array.any():
-        raise InputError(
-            message("Sample weights must not all be zero: at least one non-zero number is needed", f"Got {n_rows} zeros")
-        )
+        raise InputError("Sample weights must not all be zero: at least one non-zero number is needed", f"Got {n_rows} zeros")
     return array

@@ -18,7 +18,7 @@ try:
 except ImportError:  # Windows, where a file that is being written cannot be removed anyway
     fcntl = None  # type: ignore[assignment]
 
-from exactshap.errors import InputError, ModelFormatError, message
+from exactshap.errors import InputError, ModelFormatError
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{8}\.exactshap\.part")
 # Where files cannot be locked, an old draft counts as abandoned.
@@ -32,7 +32,7 @@ def check_suffix(path: str | os.PathLike[str], known: tuple[str, ...], what: str
     """
     suffix = Path(path).suffix.lower()
     if suffix and suffix not in known:
-        raise InputError(message(f"{what} is a {known[0]} file", f"Got {Path(path).name!r}", do))
+        raise InputError(f"{what} is a {known[0]} file", f"Got {Path(path).name!r}", do)
 
 
 def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
@@ -57,7 +57,7 @@ def _refuse_irregular(facts: os.stat_result, path: str | os.PathLike[str]) -> os
     if not stat.S_ISREG(facts.st_mode):
         kind = "a pipe" if stat.S_ISFIFO(facts.st_mode) else "a socket" if stat.S_ISSOCK(facts.st_mode) else "a device"
         what = f"{os.path.basename(path)!r} is not a regular file"
-        raise ModelFormatError(message(what, f"Got {kind}", "Copy its content into a file"))
+        raise ModelFormatError(what, f"Got {kind}", "Copy its content into a file")
     return facts
 
 
@@ -80,12 +80,12 @@ def read_bounded(path: str | os.PathLike[str], max_bytes: int) -> bytes:
         size, name = os.fstat(file.fileno()).st_size, os.path.basename(path)
         if size > max_bytes:
             got = f"It has {size} bytes; the limit is {max_bytes}"
-            raise ModelFormatError(message(f"{name!r} is too large", got, "Raise max_bytes="))
+            raise ModelFormatError(f"{name!r} is too large", got, "Raise max_bytes=")
         # One byte more than the size, as files in /proc claim to be empty and others may grow
         content = file.read(size + 1)
     if len(content) > size:
         got = f"It has more than the {size} bytes that the system announced"
-        raise ModelFormatError(message(f"{name!r} is still growing", got, "Copy it and read the copy"))
+        raise ModelFormatError(f"{name!r} is still growing", got, "Copy it and read the copy")
     return content
 
 

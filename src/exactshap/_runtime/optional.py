@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from exactshap.errors import MissingDependencyError, message
+from exactshap.errors import MissingDependencyError
 
 FRAME_LIBRARIES = ("pandas", "polars", "pyarrow")
 INSTALL_FRAMES = 'Install one with: pip install "exactshap[frames]"'
@@ -25,7 +25,7 @@ def require(module: str, extra: str, *, purpose: str) -> ModuleType:
     except ImportError as error:
         name = module.partition(".")[0]
         raise MissingDependencyError(
-            message(f"{purpose} needs {name}", f"{error}", f'Install it with: pip install "exactshap[{extra}]"')
+            f"{purpose} needs {name}", f"{error}", f'Install it with: pip install "exactshap[{extra}]"'
         ) from None
 
 

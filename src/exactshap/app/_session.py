@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, UnknownNameError, did_you_mean
 from exactshap.frames import Table, as_table, is_missing
 from exactshap.results.data import filtered_rows
 from exactshap.results.explanation import Explanation
@@ -76,13 +76,11 @@ class WhatIf:
     def _filtered(self, where: str) -> Any:
         if self.background is None or not where:
             if where:
-                raise InputError(
-                    message("A filter chooses background rows", "There is no background", "Pass --background FILE")
-                )
+                raise InputError("A filter chooses background rows", "There is no background", "Pass --background FILE")
             return None if self.background is None else self.background.native
         keep = np.flatnonzero(filtered_rows(self.background, self.names, where))
         if not keep.size:
-            raise InputError(message(f"No background row has {where}", do="Widen the filter"))
+            raise InputError(f"No background row has {where}", do="Widen the filter")
         return self.background.take(keep).native
 
     def row(self, i: int, changes: dict[str, Any] | None = None) -> Any:
@@ -92,7 +90,7 @@ class WhatIf:
             return row.native
         unknown = next((name for name in changes if name not in self.names), None)
         if unknown is not None:
-            raise UnknownNameError(message(f"There is no column {unknown!r}", do=did_you_mean(unknown, self.names)))
+            raise UnknownNameError(f"There is no column {unknown!r}", do=did_you_mean(unknown, self.names))
         if not row.is_frame:
             native = np.array(row.native)
             for name, value in changes.items():

@@ -11,7 +11,7 @@ from exactshap._runtime.files import atomic_write, check_regular, open_regular
 from exactshap._runtime.optional import first_installed, require
 from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean
 
 _TABLES = (".csv", ".parquet")
 _BOOSTERS = (".json", ".ubj", ".txt")
@@ -51,7 +51,7 @@ def read_table(path: Path) -> Any:
     """Read a CSV or Parquet file with pandas, polars or pyarrow."""
     suffix = _suffix(path)
     if suffix not in _TABLES:
-        raise InputError(message(f"Data are read from CSV and Parquet files, not from {path.name}", do="Convert it to .csv"))
+        raise InputError(f"Data are read from CSV and Parquet files, not from {path.name}", do="Convert it to .csv")
     check_regular(path)
     try:
         table = _read(path, suffix)
@@ -61,9 +61,7 @@ def read_table(path: Path) -> Any:
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise InputError(
-            message(f"{path} cannot be read as {suffix[1:].upper()}", f"{type(error).__name__}: {error}")
-        ) from None
+        raise InputError(f"{path} cannot be read as {suffix[1:].upper()}", f"{type(error).__name__}: {error}") from None
     # A table separated by semicolons or tabs is read without an error, as one column.
     _refuse_other_separators(table, path)
     return table
@@ -73,16 +71,14 @@ def _refuse_other_separators(table: TableLike, path: Path) -> None:
     names = list(table.column_names if hasattr(table, "column_names") else table.columns)
     if len(names) == 1 and (marks := [mark for mark in (";", "\t", "|") if mark in str(names[0])]):
         got = f"Its one column is named {str(names[0])[:40]!r}"
-        raise InputError(
-            message(f"{path.name} is not separated by commas", got, f"Write it with commas instead of {marks[0]!r}")
-        )
+        raise InputError(f"{path.name} is not separated by commas", got, f"Write it with commas instead of {marks[0]!r}")
 
 
 def _read(path: Path, suffix: str) -> Any:
     library = first_installed(("pandas", "polars", "pyarrow"))
     if library is None:
         raise MissingDependencyError(
-            message("Reading data needs pandas, polars or pyarrow", do='Install one with: pip install "exactshap[frames]"')
+            "Reading data needs pandas, polars or pyarrow", do='Install one with: pip install "exactshap[frames]"'
         )
     if library == "pyarrow":
         reader = require("pyarrow.csv" if suffix == ".csv" else "pyarrow.parquet", "frames", purpose="Reading data")
@@ -109,7 +105,7 @@ def take_columns(table: TableLike, drop: tuple[str, ...], *, what: str) -> Any:
     names = wide.names or ()
     for name in drop:
         if name not in names:
-            raise UnknownNameError(message(f"`{what}` has no column {name!r}", do=did_you_mean(name, names)))
+            raise UnknownNameError(f"`{what}` has no column {name!r}", do=did_you_mean(name, names))
     return wide.select([j for j, name in enumerate(names) if name not in drop]).native
 
 
@@ -118,7 +114,7 @@ def check_target(path: Path | None, suffixes: tuple[str, ...] | None) -> None:
     if path is None:
         return
     if suffixes is not None and _suffix(path) not in suffixes:
-        raise InputError(message(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these"))
+        raise InputError(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(2, "No such folder", str(path.parent))
 
@@ -133,7 +129,7 @@ def write_table(frame: TableLike, path: Path) -> None:
 
     suffix, kind = _suffix(path), frame_kind(frame)
     if suffix not in _TABLES:
-        raise InputError(message(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these"))
+        raise InputError(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these")
     if suffix == ".csv":
         frame = _without_formulas(frame)
     with atomic_write(path) as draft:
@@ -182,9 +178,7 @@ def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n
     check_regular(path)
     suffix = _suffix(path)
     if n_stages is not None and suffix not in (*_BOOSTERS, *_BINARY_BOOSTERS):
-        raise InputError(
-            message("--n-stages is for the files of boosters", f"Got {path.name}", f"Known: {', '.join(_BOOSTERS)}")
-        )
+        raise InputError("--n-stages is for the files of boosters", f"Got {path.name}", f"Known: {', '.join(_BOOSTERS)}")
     if suffix in _PICKLES:
         return _load_pickle(path, allow_pickle)
     if suffix == ".skops":
@@ -196,11 +190,9 @@ def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n
     if suffix in (*_BOOSTERS, *_BINARY_BOOSTERS):
         return _load_booster(path, n_stages)
     raise ModelFormatError(
-        message(
-            f"{path.name} is not a model file that can be read",
-            f"Got the suffix {suffix!r}",
-            f"Pass .skops, .onnx, {', '.join(_BOOSTERS)}, or {', '.join(_PICKLES)} with --allow-pickle",
-        )
+        f"{path.name} is not a model file that can be read",
+        f"Got the suffix {suffix!r}",
+        f"Pass .skops, .onnx, {', '.join(_BOOSTERS)}, or {', '.join(_PICKLES)} with --allow-pickle",
     )
 
 
@@ -218,20 +210,18 @@ def _load_booster(path: Path, n_stages: int | None) -> Any:
 def _load_pickle(path: Path, allowed: bool) -> Any:
     if not allowed:
         raise InputError(
-            message(
-                f"{path.name} is a pickle, which runs whatever code is in it while it is read",
-                "The option --allow-pickle is not set",
-                "Save the model with skops.io.dump(model, 'model.skops') instead, or pass --allow-pickle for a file that you made",
-            )
+            f"{path.name} is a pickle, which runs whatever code is in it while it is read",
+            "The option --allow-pickle is not set",
+            "Save the model with skops.io.dump(model, 'model.skops') instead, or pass --allow-pickle for a file that you made",
         )
     import joblib
 
     try:
         return joblib.load(path)
     except (ImportError, AttributeError) as error:
-        raise ModelFormatError(message(f"{path.name} needs code that is not installed", f"{error}")) from None
+        raise ModelFormatError(f"{path.name} needs code that is not installed", f"{error}") from None
     except Exception as error:  # unpickling runs arbitrary code and can raise anything
-        raise ModelFormatError(message(f"{path.name} cannot be unpickled", f"{type(error).__name__}: {error}")) from None
+        raise ModelFormatError(f"{path.name} cannot be unpickled", f"{type(error).__name__}: {error}") from None
 
 
 def _load_skops(path: Path, trust: bool) -> Any:
@@ -242,21 +232,19 @@ def _load_skops(path: Path, trust: bool) -> Any:
             content = file.read()
         unknown = list(skops.get_untrusted_types(data=content))
     except Exception as error:  # skops reads a zip of JSON and raises whatever its parsers do
-        raise ModelFormatError(message(f"{path.name} is not a skops file", f"{type(error).__name__}: {error}")) from None
+        raise ModelFormatError(f"{path.name} is not a skops file", f"{type(error).__name__}: {error}") from None
     own = _own_types() if unknown else ()
     untrusted = [name for name in unknown if name not in own]
     if untrusted and not trust:
         raise InputError(
-            message(
-                f"{path.name} holds types that skops does not know to be harmless",
-                f"Got {', '.join(untrusted)}",
-                "Pass --trust if you know where the file comes from",
-            )
+            f"{path.name} holds types that skops does not know to be harmless",
+            f"Got {', '.join(untrusted)}",
+            "Pass --trust if you know where the file comes from",
         )
     try:
         return skops.loads(content, trusted=unknown)
     except Exception as error:  # trusted types with invalid contents
-        raise ModelFormatError(message(f"{path.name} cannot be loaded", f"{type(error).__name__}: {error}")) from None
+        raise ModelFormatError(f"{path.name} cannot be loaded", f"{type(error).__name__}: {error}") from None
 
 
 def _own_types() -> frozenset[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from exactshap.errors import InputError, ModelFormatError, message
+from exactshap.errors import InputError, ModelFormatError
 
 if TYPE_CHECKING:
     from exactshap.cli._work import Task
@@ -186,10 +186,10 @@ def read_toml(path: Path | None, kind: type, wrong: str, example: str) -> dict[s
     except ModelFormatError:  # too large, or no regular file
         raise
     except ValueError as error:  # of TOML and of text
-        raise InputError(message(f"{path} cannot be read as TOML", f"{error}")) from None
+        raise InputError(f"{path} cannot be read as TOML", f"{error}") from None
     for name, value in content.items():
         if not isinstance(value, kind):
-            raise InputError(message(wrong.format(repr(name), path), do=f"Write it as {example}"))
+            raise InputError(wrong.format(repr(name), path), do=f"Write it as {example}")
     return content
 
 
@@ -208,7 +208,7 @@ def row_choice(text: str | None) -> slice | list[int] | str | None:
         return [int(part) for part in text.split(",")]
     except ValueError:
         do = "Write --rows 7, --rows 0:100, --rows 3,5,8, or a filter: --rows 'age > 40'"
-        raise InputError(message(f"--rows {text} does not choose rows", do=do)) from None
+        raise InputError(f"--rows {text} does not choose rows", do=do) from None
 
 
 def output_choice(text: str) -> int | str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._runtime.types import TableLike
 from exactshap.cli._io import load_model, read_table, take_columns
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data import filtered_rows
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Task:
         """Return the file of the rows."""
         if self.data is None:
             do = "Pass a .csv or .parquet file after the model"
-            raise InputError(message("The values of a model need rows", "DATA is missing", do))
+            raise InputError("The values of a model need rows", "DATA is missing", do)
         return self.data
 
     @property
@@ -69,15 +69,13 @@ class Task:
         if isinstance(self.rows, str):
             kept = filtered_rows(table, table.names or (), self.rows)
             if not kept.any():
-                raise InputError(message(f"No row of {self.file.name} has {self.rows}", do="Widen the filter of --rows"))
+                raise InputError(f"No row of {self.file.name} has {self.rows}", do="Widen the filter of --rows")
             return everything[kept]
         if self.rows is None or isinstance(self.rows, slice):
             return everything[self.rows or slice(None)]
         outside = next((i for i in self.rows if not -table.n_rows <= i < table.n_rows), None)
         if outside is not None:
-            raise InputError(
-                message(f"There is no row {outside}", f"{self.file.name} has {table.n_rows} rows, numbered from 0")
-            )
+            raise InputError(f"There is no row {outside}", f"{self.file.name} has {table.n_rows} rows, numbered from 0")
         return everything[self.rows]
 
     def table(self) -> Any:
@@ -135,11 +133,9 @@ class Task:
         unknown = [name for name in as_table(X).names or () if known is not None and name not in known]
         if unknown:
             raise InputError(
-                message(
-                    f"{self.file.name} has columns that the model was not fitted with",
-                    f"Got {', '.join(map(repr, unknown[:10]))}",
-                    "Name the target with --target and other columns with --drop",
-                )
+                f"{self.file.name} has columns that the model was not fitted with",
+                f"Got {', '.join(map(repr, unknown[:10]))}",
+                "Name the target with --target and other columns with --drop",
             )
 
     def column(self, name: str) -> Any:

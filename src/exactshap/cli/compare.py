@@ -9,7 +9,7 @@ import typer
 
 from exactshap.cli import _options as options
 from exactshap.cli import shares
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 
 if TYPE_CHECKING:
     from exactshap.results.comparison import Cohorts, Comparison
@@ -53,7 +53,7 @@ def _write_report(
     from exactshap.results.comparison import Comparison
 
     if not isinstance(result, Comparison):
-        raise InputError(message("--report compares two explanations", "Got --by", "Leave --report out, or pass A and B"))
+        raise InputError("--report compares two explanations", "Got --by", "Leave --report out, or pass A and B")
     command = f"exactshap compare {first} {second} --report {report}"
     command += "" if threshold is None else f" --threshold {threshold:g}"
     result.report(report, threshold=threshold, command=command)
@@ -66,7 +66,7 @@ def _compared(first: Path, second: Path | None, by: str | None, settings: dict[s
 
     if (second is None) == (by is None):
         got = "Got neither" if by is None else "Got both"
-        raise InputError(message("Compare A with B, or the groups of A with --by", got, "exactshap compare a.npz b.npz"))
+        raise InputError("Compare A with B, or the groups of A with --by", got, "exactshap compare a.npz b.npz")
     explanation = Explanation.load(first)
     if second is None:
         return explanation.by(by, **settings)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from exactshap.cli import _options as options
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 
 if TYPE_CHECKING:
     from exactshap.cli._work import Task
@@ -49,9 +49,7 @@ def command(
     of_folders = {"batch_rows": batch_rows, "resume": resume, "on_bad_rows": on_bad_rows, "top_k": top_k, "dtype": dtype}
     if task.file.is_dir() or (output is not None and not output.suffix):
         if task.rows is not None:
-            raise InputError(
-                message("--rows is for one file of results", f"Got --out {output}", "Name a file: --out values.csv")
-            )
+            raise InputError("--rows is for one file of results", f"Got --out {output}", "Name a file: --out values.csv")
         stream_files(task, output, report, index=index, order=order, **of_folders)
         return
     _refuse_settings_of_folders(of_folders, task.keep, output)
@@ -77,7 +75,7 @@ def _refuse_settings_of_folders(settings: dict[str, Any], keep: tuple[str, ...],
             "--batch-rows, --no-resume, --on-bad-rows, --top-k, --dtype (and, but for a table of values, --keep) "
             "are for a folder of results"
         )
-        raise InputError(message(what, f"Got --out {output}" if output else "--out is missing", "Name a folder: --out results"))
+        raise InputError(what, f"Got --out {output}" if output else "--out is missing", "Name a folder: --out results")
 
 
 def stream_files(task: Task, output: Path | None, report: Path | None, **settings: Any) -> None:
@@ -87,10 +85,10 @@ def stream_files(task: Task, output: Path | None, report: Path | None, **setting
 
     if output is None or output.suffix:
         got = "--out is missing" if output is None else f"Got --out {output}"
-        raise InputError(message("The results of a folder of files need a folder", got, "Name it: --out results"))
+        raise InputError("The results of a folder of files need a folder", got, "Name it: --out results")
     if report is not None:
         what = "A folder of files has no report"
-        raise InputError(message(what, f"Got --report {report}", "Explain one file"))
+        raise InputError(what, f"Got --report {report}", "Explain one file")
     settings |= {"keep": task.keep, "drop": task.drop, "offset": task.offset}
     console().print(repr(explain_dataset(task.without_data(), task.file, output, **settings)))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from exactshap.cli import _options as options
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 
 if TYPE_CHECKING:
     from exactshap.cli._work import Task
@@ -74,4 +74,4 @@ def file_digest(path: Path) -> str:
 def _refuse_resampling(resample: int) -> None:
     if resample:
         do = "Pass the model, the rows and --background"
-        raise InputError(message("A saved explanation holds no background rows to resample", f"Got --resample {resample}", do))
+        raise InputError("A saved explanation holds no background rows to resample", f"Got --resample {resample}", do)

@@ -11,7 +11,7 @@ import typer
 
 from exactshap._runtime.types import Foreign
 from exactshap.cli import _options as options
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data import counted
 
 if TYPE_CHECKING:
@@ -261,6 +261,6 @@ def _write_picture(figure: Foreign, path: Path) -> None:
 
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg", "pdf"):
-        raise InputError(message(f"Pictures are written to .png, .svg or .pdf, not to {path.name}", do="Choose one of these"))
+        raise InputError(f"Pictures are written to .png, .svg or .pdf, not to {path.name}", do="Choose one of these")
     with atomic_write(path) as draft:
         figure.savefig(draft, format=kind, dpi=150)

@@ -21,7 +21,7 @@ from exactshap.decompose.pairwise import (
     pooled_names,
     read_factors,
 )
-from exactshap.errors import InputError, message, refused_beyond_memory
+from exactshap.errors import InputError, refused_beyond_memory
 from exactshap.frames import Table, as_table
 from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_kind
 from exactshap.semivalues import Semivalue, find
@@ -302,9 +302,9 @@ def _factors(
 def _check_rows(tables: list[Table], neighbours: int) -> None:
     counts = [table.n_rows for table in tables]
     if len(set(counts)) > 1:
-        raise InputError(message("X, Y and Z must have the same number of rows", f"Got {counts}"))
+        raise InputError("X, Y and Z must have the same number of rows", f"Got {counts}")
     if not 4 <= counts[0] <= MAX_ROWS:
         do = "Take a random part of the rows" if counts[0] > 4 else "Pass more rows"
-        raise InputError(message(f"Conditional HSIC takes 4 to {MAX_ROWS} rows", f"Got {counts[0]}", do))
+        raise InputError(f"Conditional HSIC takes 4 to {MAX_ROWS} rows", f"Got {counts[0]}", do)
     if not isinstance(neighbours, (int, np.integer)) or neighbours < 0 or neighbours == 1:
-        raise InputError(message("The 'neighbours' parameter must be 0 or an int >= 2", f"Got {neighbours!r}"))
+        raise InputError("The 'neighbours' parameter must be 0 or an int >= 2", f"Got {neighbours!r}")

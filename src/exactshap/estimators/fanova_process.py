@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap._runtime.checks import is_number, is_width
 from exactshap._runtime.types import Column, TableLike
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.kernels import Custom, Kernel
 from exactshap.semivalues import find
 from exactshap.solvers.product import set_sums
@@ -229,7 +229,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         check_is_fitted(self)
         if value_function not in ("functional", "normalized"):
             do = "Use 'functional' or 'normalized'; Explainer(model, background) has the others"
-            raise InputError(message("Unknown `value_function` of components", f"Got {value_function!r}", do))
+            raise InputError("Unknown `value_function` of components", f"Got {value_function!r}", do)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         sections = self._components(X)
         constant = 0.0 if value_function == "functional" else 1.0 / X.shape[1]
@@ -323,7 +323,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
             scales = np.array(self.length_scale).ravel()
             if not (len(scales) in (1, X.shape[1]) and all(map(is_width, scales))):
                 what = f"The 'length_scale' parameter must be a number > 0, {X.shape[1]} of them, or 'auto'"
-                raise InputError(message(what, f"Got {self.length_scale!r}"))
+                raise InputError(what, f"Got {self.length_scale!r}")
             return [np.broadcast_to(scales.astype(float), (X.shape[1],))]
         medians = np.array([np.median(np.abs(np.subtract.outer(x, x))[np.triu_indices(len(x), 1)]) for x in X.T])
         spread = np.where(medians > 0, medians, np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0))
@@ -333,7 +333,7 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         if isinstance(self.strength, str) and self.strength == "auto":
             return STRENGTHS
         if not is_width(self.strength):
-            raise InputError(message("The 'strength' parameter must be > 0 or 'auto'", f"Got {self.strength!r}"))
+            raise InputError("The 'strength' parameter must be > 0 or 'auto'", f"Got {self.strength!r}")
         return (float(self.strength),)
 
 
@@ -367,6 +367,6 @@ def _profile(kernel: np.ndarray, target: np.ndarray, noise: float | str) -> tupl
     elif is_number(noise, above=True):
         ratio = float(noise)
     else:
-        raise InputError(message("The 'noise' parameter must be > 0 or 'auto'", f"Got {noise!r}"))
+        raise InputError("The 'noise' parameter must be > 0 or 'auto'", f"Got {noise!r}")
     best, variance = likelihood(ratio)
     return best, ratio, variance

@@ -11,7 +11,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from exactshap._runtime.types import Column, PerColumn, RandomState, TableLike
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 
 # Largest number of distinct integers in a target that is taken for class labels.
 MAX_CLASSES = 20
@@ -176,11 +176,9 @@ class HSICSelector(ColumnSelector):
         if isinstance(wanted, Real) and not isinstance(wanted, (Integral, bool)) and 0 < wanted <= 1:
             return max(1, int(wanted * n_features))
         raise InputError(
-            message(
-                f"The 'n_features_to_select' parameter of HSICSelector must be an int in 1..{n_features}, "
-                "a float in (0, 1] or None",
-                f"Got {wanted!r}",
-            )
+            f"The 'n_features_to_select' parameter of HSICSelector must be an int in 1..{n_features}, "
+            "a float in (0, 1] or None",
+            f"Got {wanted!r}",
         )
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from exactshap._runtime.checks import check_parameters, is_number
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.estimators.hsic_selector import MAX_CLASSES, ColumnSelector, ranks
 from exactshap.explainer import Explainer
 
@@ -153,6 +153,4 @@ class ShadowSelector(ColumnSelector):
         check_parameters(self, checks)
         if self.level * (1 + self.n_trials) < 1:
             got = f"Got level={self.level!r} and n_trials={self.n_trials!r}: no p-value is below {1 / (1 + self.n_trials):.2g}"
-            raise InputError(
-                message("Too few trials for the level", got, f"Pass n_trials={int(np.ceil(1 / self.level)) - 1}, or more")
-            )
+            raise InputError("Too few trials for the level", got, f"Pass n_trials={int(np.ceil(1 / self.level)) - 1}, or more")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.errors import BudgetError, UnknownNameError, did_you_mean, message
+from exactshap.errors import BudgetError, UnknownNameError, did_you_mean
 
 # The truncation is as small as the rounding of weights, exp(-35) = 6.3e-16; two more would take a tenth more terms.
 _DIGITS = 35.0
@@ -107,7 +107,7 @@ def expand(name: str, limit: float) -> Expansion:
     True
     """
     if name not in links():
-        raise UnknownNameError(message(f"Unknown link {name!r}", do=did_you_mean(name, links())))
+        raise UnknownNameError(f"Unknown link {name!r}", do=did_you_mean(name, links()))
     return _EXPONENTIAL if name == "exponential" else _LINKS[name](_step(limit))
 
 
@@ -201,7 +201,7 @@ def _midpoints(h: float, end: float) -> np.ndarray:
     n = math.ceil(end / h) + 1
     if n > _MOST_TERMS:
         got = f"Got {n:,} terms, more than {_MOST_TERMS:,}: scores are too far from zero"
-        raise BudgetError(message("The expansion is too long", got, "Explain the score itself: output='auto'"))
+        raise BudgetError("The expansion is too long", got, "Explain the score itself: output='auto'")
     return (np.arange(n) + 0.5) * h
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.errors import BudgetError, message
+from exactshap.errors import BudgetError
 
 # Natural logarithms of the error of the rule with a growing step (3e-14), with an even one (2e-15), and of what both are held against (2e-18)
 _GRADED_DIGITS, _EVEN_DIGITS, _REFERENCE_DIGITS = 31.0, 34.0, 41.0
@@ -132,11 +132,7 @@ def _nodes(shape: float, name: str) -> tuple[np.ndarray, np.ndarray]:
         number = f"{needed:,.0f}" if needed < 1e9 else f"{needed:.1e}"
         got = f"Got {name}={shape:g}, which takes some {number}; the limit is {_MOST_TERMS:,}"
         raise BudgetError(
-            message(
-                "The mixture of Gaussians has too many terms",
-                got,
-                f"Use a larger {name}, or Explainer(model.predict, background)",
-            )
+            "The mixture of Gaussians has too many terms", got, f"Use a larger {name}, or Explainer(model.predict, background)"
         )
     if shape > _LARGEST_GRADED:
         return _trapezoid(shape, _step(shape, _EVEN_DIGITS), 0.0, _DROPPED)

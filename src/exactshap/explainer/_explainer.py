@@ -297,9 +297,7 @@ class Explainer:
         question, order = find(index), check_count("order", order)
         if not isinstance(question, Semivalue):
             raise InputError(
-                message(
-                    "Only semivalues and interaction indices can be verified", f"Got {question.name!r}", "Pass the name of one"
-                )
+                "Only semivalues and interaction indices can be verified", f"Got {question.name!r}", "Pass the name of one"
             )
         rows, offsets = split_offset(X, offset, self.reader.traits.feature_names)
         table = self._checked(rows)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedStructureError, did_you_mean, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedStructureError, did_you_mean
 from exactshap.explainer._certify import Certified
 from exactshap.frames import Table, as_table
 from exactshap.readers import Offset, Reader
@@ -37,16 +37,16 @@ def split_offset(X: TableLike, offset: Any, feature_names: tuple[str, ...]) -> t
     try:
         values = np.asarray(offset, float)
     except (TypeError, ValueError) as error:
-        raise InputTypeError(message(what, f"Got {type(offset).__name__}: {error}")) from error
+        raise InputTypeError(what, f"Got {type(offset).__name__}: {error}") from error
     # A frame of one column is (n, 1), and means one number for each row.
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.ndim not in (1, 2):
-        raise InputError(message(what, f"Got shape {values.shape}"))
+        raise InputError(what, f"Got shape {values.shape}")
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0][0])
         # log(0) of an exposure is the usual way to minus infinity.
         do = "Leave out rows without exposure" if np.isneginf(values[row]).any() else ""
-        raise InputError(message(what, f"Got {values[row]} at row {row}", do), row=row)
+        raise InputError(what, f"Got {values[row]} at row {row}", do, row=row)
     return X, values
 
 
@@ -54,11 +54,11 @@ def _without_column(X: TableLike, name: str, feature_names: tuple[str, ...]) -> 
     table = as_table(X, allow_empty=True)
     names = table.names or ()
     if name not in names:
-        raise UnknownNameError(message(f"X has no column {name!r} of offsets", do=did_you_mean(name, names)))
+        raise UnknownNameError(f"X has no column {name!r} of offsets", do=did_you_mean(name, names))
     # Removed from the rows, the model would miss a column; kept, it would count twice.
     if name in feature_names:
         do = "Pass the offsets as an array, or fit the model without that column"
-        raise InputError(message(f"Column {name!r} is a feature of the model", "Got it as offset= too", do))
+        raise InputError(f"Column {name!r} is a feature of the model", "Got it as offset= too", do)
     j = names.index(name)
     rest = table.select([k for k in range(table.n_columns) if k != j])
     return rest.native, table.select([j]).numeric(what="offset")[:, 0]
@@ -93,7 +93,7 @@ def certified_with(
 def check_offsets(reader: Reader, n_rows: int, offsets: np.ndarray) -> None:
     """Refuse offsets that are not one for each row, and units without offsets."""
     if len(offsets) != n_rows:
-        raise InputError(message("`offset` must hold one number for each row", f"Got {len(offsets)} for {n_rows} rows"))
+        raise InputError("`offset` must hold one number for each row", f"Got {len(offsets)} for {n_rows} rows")
     require_score(reader)
 
 
@@ -101,7 +101,7 @@ def require_score(reader: Reader) -> Offset:
     """Return how a model uses offsets, or refuse units without offsets."""
     if reader.traits.offset is None or reader.traits.unit.startswith("probability"):
         what = f"An offset is added to a score, and {reader.traits.model_name} is explained as {reader.traits.unit}"
-        raise UnsupportedStructureError(message(what, do=_way_to_score(reader)))
+        raise UnsupportedStructureError(what, do=_way_to_score(reader))
     return reader.traits.offset
 
 
@@ -118,11 +118,11 @@ def with_offset(reader: Reader, X: Table, offset: np.ndarray) -> tuple[np.ndarra
     )
     wanted = (X.n_rows,) if reader.traits.single_output else (X.n_rows, reader.traits.n_outputs)
     if every.shape != wanted:
-        raise InputError(message(f"`offset` must have shape {wanted}", f"Got {offset.shape}", "Pass one number for each row"))
+        raise InputError(f"`offset` must have shape {wanted}", f"Got {offset.shape}", "Pass one number for each row")
     # The call takes margins of all classes, of which only some are explained.
     if np.size(how.replaces) not in (1, reader.traits.n_outputs):
         do = "Explain all outputs with output='all'; explanation.output(name) picks one"
-        raise UnsupportedStructureError(message("An offset is given to all outputs of the model at once", do=do))
+        raise UnsupportedStructureError("An offset is given to all outputs of the model at once", do=do)
     # XGBoost leaves its base_score out where a margin is given: the prediction moves by the difference of both.
     shift = every - (np.ravel(how.replaces)[0] if reader.traits.single_output else how.replaces)
     if how.keyword is None or reader.traits.own_call is None:

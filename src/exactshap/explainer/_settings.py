@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap._runtime.checks import check_jobs, check_memory_limit
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, message, warn
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, warn
 from exactshap.frames import Shape, Shaped, Table
 from exactshap.readers import Reader, Request
 
@@ -24,17 +24,17 @@ def check_settings(given: Mapping[str, Any]) -> None:
     own = [name for name in given if name not in ("self", "model", "options")]
     for name in given["options"]:
         if close := difflib.get_close_matches(name, own, n=1, cutoff=0.8):
-            raise UnknownNameError(message(f"Explainer has no setting {name!r}", do=f"Did you mean {close[0]!r}?"))
+            raise UnknownNameError(f"Explainer has no setting {name!r}", do=f"Did you mean {close[0]!r}?")
     if given["on_inexact"] not in ("raise", "warn"):
-        raise InputError(message("The 'on_inexact' parameter must be 'raise' or 'warn'", f"Got {given['on_inexact']!r}"))
+        raise InputError("The 'on_inexact' parameter must be 'raise' or 'warn'", f"Got {given['on_inexact']!r}")
     n_jobs, memory_limit, progress = given["n_jobs"], given["memory_limit"], given["progress"]
     check_jobs(n_jobs)
     check_memory_limit(memory_limit)
     if not (progress is None or isinstance(progress, (bool, np.bool_)) or callable(progress)):
         do = "A function is called with (rows done, rows in all)"
-        raise InputTypeError(message("The 'progress' parameter must be a bool, a function or None", f"Got {progress!r}", do))
+        raise InputTypeError("The 'progress' parameter must be a bool, a function or None", f"Got {progress!r}", do)
     if given["background"] is None and given["background_weights"] is not None:
-        raise InputError(message("`background_weights` needs reference rows", "Got background=None"))
+        raise InputError("`background_weights` needs reference rows", "Got background=None")
 
 
 def checked_names(names: Any) -> tuple[str, ...] | None:
@@ -42,12 +42,12 @@ def checked_names(names: Any) -> tuple[str, ...] | None:
     if names is None:
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InputTypeError(message("`feature_names` must be a sequence of str", f"Got {names!r}"))
+        raise InputTypeError("`feature_names` must be a sequence of str", f"Got {names!r}")
     texts = tuple(str(name) for name in names)
     repeated = next((name for name in texts if texts.count(name) > 1), None)
     if repeated is not None:
         got = f"{repeated!r} occurs {texts.count(repeated)} times"
-        raise InputError(message("`feature_names` must be unique", got, "Give each column a name of its own"))
+        raise InputError("`feature_names` must be unique", got, "Give each column a name of its own")
     return texts
 
 
@@ -55,7 +55,7 @@ def of_shape(model: Model, shape: Shape) -> Shaped:
     """Return a function of rows of a shape as one of flat rows."""
     if not callable(model) or isinstance(model, type):
         do = f"Pass its function: model.{'predict' if hasattr(model, 'predict') else '__call__'}"
-        raise InputTypeError(message("`shape` needs a function of rows", f"Got a {type(model).__name__}", do))
+        raise InputTypeError("`shape` needs a function of rows", f"Got a {type(model).__name__}", do)
     return Shaped(model, shape)
 
 
@@ -85,6 +85,6 @@ def check_names(reader: Reader, request: Request) -> None:
             f"{reader.traits.model_name} was fitted with feature names of its own",
             f"Got other `feature_names` than {fitted[:4]}...",
         )
-        raise InputError(message(what, got, "Leave feature_names= out, or rename the columns of the explanation's frame"))
+        raise InputError(what, got, "Leave feature_names= out, or rename the columns of the explanation's frame")
     if request.background is not None and not request.background.is_frame:
         warn(f"background does not have valid feature names, but {reader.traits.model_name} was fitted with feature names")

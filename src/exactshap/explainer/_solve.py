@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap._runtime.progress import Progress, progress_rows
 from exactshap._runtime.threads import map_in_threads, map_on_workers
-from exactshap.errors import BudgetError, InputError, message
+from exactshap.errors import BudgetError, InputError
 from exactshap.frames import Table, above
 from exactshap.readers import Reader, refuse_missing_attribute
 from exactshap.semivalues import Semivalue, find
@@ -179,7 +179,7 @@ def predict(reader: Reader, rows: Table, start: int = 0) -> np.ndarray:
     if prediction.shape != wanted:
         what = "one number" if reader.traits.single_output else f"{reader.traits.n_outputs} numbers"
         got = f"Got shape {prediction.shape} for {rows.n_rows} rows"
-        raise InputError(message(f"{reader.traits.model_name} does not predict {what} for each row", got))
+        raise InputError(f"{reader.traits.model_name} does not predict {what} for each row", got)
     return prediction
 
 
@@ -199,24 +199,20 @@ def values_by_background_row(reader: Reader, table: Table, memory_limit: float, 
     background = reader.traits.background
     if background is None or reader.traits.value_function != "interventional":
         raise InputError(
-            message(
-                "Only interventional values are a mean over background rows",
-                f"Got value_function={reader.traits.value_function!r}",
-                "Pass a background, and leave value_function= out",
-            )
+            "Only interventional values are a mean over background rows",
+            f"Got value_function={reader.traits.value_function!r}",
+            "Pass a background, and leave value_function= out",
         )
     # With equal weights a plain mean over the array gives the values; with others it would not.
     if reader.traits.weights is not None and np.ptp(reader.traits.weights) > 0:
-        raise InputError(message("Background rows with weights cannot be resampled", "Got background_weights="))
+        raise InputError("Background rows with weights cannot be resampled", "Got background_weights=")
     tail = (table.n_rows, reader.traits.n_players, *(() if reader.traits.single_output else (reader.traits.n_outputs,)))
     size = 8.0 * background.n_rows * np.prod(tail)
     if size > memory_limit:
         raise BudgetError(
-            message(
-                "Values by background row do not fit in memory_limit",
-                f"They take {size:.3g} bytes, memory_limit={memory_limit:.3g}",
-                "Pass fewer rows at a time",
-            )
+            "Values by background row do not fit in memory_limit",
+            f"They take {size:.3g} bytes, memory_limit={memory_limit:.3g}",
+            "Pass fewer rows at a time",
         )
     values = np.empty((background.n_rows, *tail))
     with progress_rows(progress, background.n_rows) as report:
@@ -231,10 +227,8 @@ def _of_one(reader: Reader, row: Table, table: Table) -> np.ndarray:
     solution = None if bound is None else bound.solve(table, find("shapley"), 1)
     if solution is None or solution.std_error is not None:
         raise InputError(
-            message(
-                "Values by background row must be exact",
-                f"{reader.traits.model_name} is sampled, or cannot be bound to one background row",
-                "Explain it with several backgrounds, Explainer(model, background[rows]), and compare their values",
-            )
+            "Values by background row must be exact",
+            f"{reader.traits.model_name} is sampled, or cannot be bound to one background row",
+            "Explain it with several backgrounds, Explainer(model, background[rows]), and compare their values",
         )
     return solution.values

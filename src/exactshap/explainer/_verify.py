@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.checks import check_count, checked_generator
 from exactshap._runtime.words import fields_html
-from exactshap.errors import InputError, message, rows_from
+from exactshap.errors import InputError, rows_from
 from exactshap.explainer._certify import Certified, Check, residual_of
 from exactshap.explainer._offset import certified_with, check_offsets
 from exactshap.explainer._plan import block_size
@@ -118,7 +118,7 @@ def verify(
     check_count("n_masks", n_masks)
     rng, n_rows = checked_generator(random_state), table.n_rows
     if not n_rows:
-        raise InputError(message("There is nothing to verify", "`X` has no rows", "Pass some of the rows to be explained"))
+        raise InputError("There is nothing to verify", "`X` has no rows", "Pass some of the rows to be explained")
     if offsets is not None:
         check_offsets(reader, n_rows, offsets)
     # A share of players is drawn for each coalition, so that all sizes are equally likely, as in a Shapley value.

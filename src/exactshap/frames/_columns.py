@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.frames._table import Table
 
 _NAMES_SHOWN = 12
@@ -33,9 +33,7 @@ def check_columns(
             raise UnknownNameError(_name_message(wanted, got, what))
         return table
     if table.n_columns != n_features:
-        raise InputError(
-            message(f"{what} has {table.n_columns} features, but {owner} is expecting {n_features} features as input")
-        )
+        raise InputError(f"{what} has {table.n_columns} features, but {owner} is expecting {n_features} features as input")
     return table
 
 
@@ -117,9 +115,7 @@ def _pandas_like(reference: Table, table: Table) -> Table:
         elif type(dtype).__name__ == "CategoricalDtype":
             new = sorted({str(cell) for cell in (column if changed is None else column[changed])})
             do = f"Add them there: background[{table.native.columns[j]!r}].cat.add_categories({new})"
-            raise InputError(
-                message(f"{table.label(j)} of X has categories that the background does not know", f"Got {new}", do)
-            )
+            raise InputError(f"{table.label(j)} of X has categories that the background does not know", f"Got {new}", do)
     return Table(native, table.names, table.n_rows, table.n_columns)
 
 
@@ -149,7 +145,7 @@ def _frame_like(reference: Table, table: Table) -> Table:
                 same = False
             if not same:
                 what, got = f"{table.label(j)} of X and of the background do not mix", f"Got {mine.dtype} and {dtype}"
-                raise InputTypeError(message(what, got, "Cast one of them to the other's dtype"))
+                raise InputTypeError(what, got, "Cast one of them to the other's dtype")
             columns.append(cast)
     return Table(here.with_columns(*columns).to_native(), table.names, table.n_rows, table.n_columns) if columns else table
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exactshap.errors import InputTypeError, message
+from exactshap.errors import InputTypeError
 from exactshap.frames._table import Table, sparse_hybrid
 
 
@@ -43,7 +43,7 @@ def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: 
         values = np.where(columns, here, other)
     except TypeError as error:  # dates next to numbers
         got = f"Got dtypes {here.dtype} and {other.dtype}"
-        raise InputTypeError(message("Cells of `X` and of `background` do not mix", got, "Pass cells of one kind")) from error
+        raise InputTypeError("Cells of `X` and of `background` do not mix", got, "Pass cells of one kind") from error
     are_floats = values.dtype.kind == kind.dtype.kind == "f"
     return values.astype(kind.dtype, copy=False) if are_floats else values
 

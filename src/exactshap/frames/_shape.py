@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 
 _EXAMPLE = "Pass the axes of a row: shape={'time': 24, 'variable': ['load', 'wind']}"
 
@@ -69,9 +69,9 @@ def _lengths(spec: Any, axes: Axes) -> dict[str, int]:
     wanted = dict(spec) if isinstance(spec, Mapping) else dict.fromkeys(spec, 1)
     for axis, length in wanted.items():
         if axis not in axes.labels:
-            raise UnknownNameError(message(f"`shape` has no axis {axis!r}", do=did_you_mean(str(axis), tuple(axes.labels))))
+            raise UnknownNameError(f"`shape` has no axis {axis!r}", do=did_you_mean(str(axis), tuple(axes.labels)))
         if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 1:
-            raise InputError(message(f"Blocks along {axis!r} must have a length of at least 1", f"Got {length!r}"))
+            raise InputError(f"Blocks along {axis!r} must have a length of at least 1", f"Got {length!r}")
     return {axis: int(wanted.get(axis, 0)) for axis in axes.labels}
 
 
@@ -95,14 +95,12 @@ class Shape:
     def of(cls, shape: Any) -> Shape:
         """Read what the user passed: axes, or a mapping of input names to axes."""
         if not isinstance(shape, Mapping) or not shape:
-            raise InputTypeError(
-                message("`shape` must map names of axes to lengths or labels", f"Got {shape!r:.200}", _EXAMPLE)
-            )
+            raise InputTypeError("`shape` must map names of axes to lengths or labels", f"Got {shape!r:.200}", _EXAMPLE)
         nested = [isinstance(axes, Mapping) for axes in shape.values()]
         # Axes map to lengths or labels, inputs map to axes: a mapping among the values means inputs
         if any(nested) and not all(nested):
             do = "Pass axes for each: shape={'picture': {'row': 8, 'column': 8}, 'table': {'column': ['age', 'sex']}}"
-            raise InputTypeError(message("`shape` mixes axes and inputs", f"Got {shape!r:.200}", do))
+            raise InputTypeError("`shape` mixes axes and inputs", f"Got {shape!r:.200}", do)
         if all(nested):
             return cls(tuple(Axes(str(name), _labelled(axes)) for name, axes in shape.items()), False)
         return cls((Axes("", _labelled(shape)),), True)
@@ -124,12 +122,10 @@ class Shape:
         names = [axes.input for axes in self.inputs]
         parts = [rows[name] for name in names] if isinstance(rows, Mapping) and {*names} <= {*rows} else rows
         if not isinstance(parts, (list, tuple)) or len(parts) != len(names):
-            raise InputError(
-                message(f"`{what}` must hold {len(names)} inputs", f"`shape` names {names}", "Pass a list of arrays")
-            )
+            raise InputError(f"`{what}` must hold {len(names)} inputs", f"`shape` names {names}", "Pass a list of arrays")
         flat = [_flat(part, axes, f"{what}[{axes.input!r}]") for part, axes in zip(parts, self.inputs, strict=True)]
         if len({*map(len, flat)}) > 1:
-            raise InputError(message(f"The inputs of `{what}` differ in rows", f"Got {[len(part) for part in flat]}"))
+            raise InputError(f"The inputs of `{what}` differ in rows", f"Got {[len(part) for part in flat]}")
         return np.concatenate(flat, axis=1)
 
     def restored(self, rows: np.ndarray) -> Any:
@@ -184,10 +180,10 @@ def _labels(axis: str, given: Any) -> tuple[str, ...]:
     if isinstance(given, (int, np.integer)) and not isinstance(given, bool) and given >= 1:
         return tuple(f"{axis} {k}" for k in range(int(given)))
     if isinstance(given, (str, bytes, bool, int)) or not hasattr(given, "__len__") or not len(given):
-        raise InputTypeError(message(f"Axis {axis!r} must have a length or labels", f"Got {given!r}", _EXAMPLE))
+        raise InputTypeError(f"Axis {axis!r} must have a length or labels", f"Got {given!r}", _EXAMPLE)
     labels = tuple(map(str, given))
     if len({*labels}) < len(labels):
-        raise InputError(message(f"Labels of axis {axis!r} must differ", f"Got {labels!r:.200}"))
+        raise InputError(f"Labels of axis {axis!r} must differ", f"Got {labels!r:.200}")
     return labels
 
 
@@ -196,5 +192,5 @@ def _flat(rows: Any, axes: Axes, what: str) -> np.ndarray:
     if array.shape[1:] not in (axes.lengths, (axes.size,)):
         wanted = f"(n_rows, {', '.join(map(str, axes.lengths))})"
         do = f"Pass {what}[None] for one row" if array.shape == axes.lengths else "Pass a batch of rows"
-        raise InputError(message(f"`{what}` must have shape {wanted}, as `shape` says", f"Got {array.shape}", do))
+        raise InputError(f"`{what}` must have shape {wanted}, as `shape` says", f"Got {array.shape}", do)
     return array.reshape(len(array), axes.size)

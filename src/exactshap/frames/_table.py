@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, InputTypeError, message, printable
+from exactshap.errors import InputError, InputTypeError, printable
 
 # Up to here every integer is a float64.
 EXACT_INTEGERS = 2.0**53
@@ -341,9 +341,7 @@ def _is_real(value: object) -> bool:
 
 def _too_large(what: str, largest: Any) -> InputError:
     return InputError(
-        message(
-            f"`{what}` holds integers beyond 2^53 that float64 cannot represent", f"Largest {largest}", "Scale or encode them"
-        )
+        f"`{what}` holds integers beyond 2^53 that float64 cannot represent", f"Largest {largest}", "Scale or encode them"
     )
 
 
@@ -361,21 +359,17 @@ def _exact_float64(array: np.ndarray, what: str) -> np.ndarray:
 def _not_numeric(dtype: Any, where: str, what: str) -> Exception:
     text = str(dtype)
     if "complex" in text:
-        return InputError(message("Complex data not supported", f"Got dtype {text} in `{what}`"))
+        return InputError("Complex data not supported", f"Got dtype {text} in `{what}`")
     if any(word in text.lower() for word in ("date", "time", "duration", "period")):
         return InputTypeError(
-            message(
-                f"In `{what}`, {where} holds dates or times",
-                f"Got {text}",
-                "Convert it to a number, or explain the Pipeline that does",
-            )
+            f"In `{what}`, {where} holds dates or times",
+            f"Got {text}",
+            "Convert it to a number, or explain the Pipeline that does",
         )
     return InputError(
-        message(
-            f"In `{what}`, {where} holds text or other non-numeric values",
-            f"Got {text}",
-            "Encode it or explain the Pipeline that does",
-        )
+        f"In `{what}`, {where} holds text or other non-numeric values",
+        f"Got {text}",
+        "Encode it or explain the Pipeline that does",
     )
 
 

@@ -31,7 +31,7 @@ def as_table(data: TableLike, *, what: str = "X", allow_empty: bool = False) -> 
     if isinstance(data, Table):
         return data
     if data is None:
-        raise InputTypeError(message(f"`{what}` must be a table", "Got None", _TABLE))
+        raise InputTypeError(f"`{what}` must be a table", "Got None", _TABLE)
     # A quick path for plain arrays, not for subclasses, which may hold more than numbers
     if type(data) is np.ndarray:
         table = _rectangle(data, data, what)
@@ -41,12 +41,10 @@ def as_table(data: TableLike, *, what: str = "X", allow_empty: bool = False) -> 
         is_frame = hasattr(data, "columns") or hasattr(data, "column_names")
         table = _frame_table(data, what) if is_frame else _array_table(data, what)
     if table.n_columns == 0:
-        raise InputError(
-            message(f"Found array `{what}` with 0 feature(s) (shape=({table.n_rows}, 0)) while a minimum of 1 is required")
-        )
+        raise InputError(f"Found array `{what}` with 0 feature(s) (shape=({table.n_rows}, 0)) while a minimum of 1 is required")
     if table.n_rows == 0 and not allow_empty:
         raise InputError(
-            message(f"Found array `{what}` with 0 sample(s) (shape=(0, {table.n_columns})) while a minimum of 1 is required")
+            f"Found array `{what}` with 0 sample(s) (shape=(0, {table.n_columns})) while a minimum of 1 is required"
         )
     return table
 
@@ -125,12 +123,10 @@ def _columns_and_rows(data: TableLike, what: str) -> tuple[list[Any], int]:
         for name in ("collect", "compute"):  # of polars, of Dask
             if callable(getattr(data, name, None)):
                 what, got = f"`{what}` is not read yet", f"Got {type(data).__module__}.{type(data).__name__}"
-                raise InputTypeError(message(what, got, f"Call .{name}()")) from None
-        raise InputTypeError(
-            message(f"`{what}` is not a table that can be read", f"Got {type(data).__name__}: {error}")
-        ) from None
+                raise InputTypeError(what, got, f"Call .{name}()") from None
+        raise InputTypeError(f"`{what}` is not a table that can be read", f"Got {type(data).__name__}: {error}") from None
     except Exception as error:  # narwhals' own class for duplicate names; its name differs between versions
-        raise InputError(message(f"`{what}` cannot be read", f"{error}", "Feature names must be unique")) from None
+        raise InputError(f"`{what}` cannot be read", f"{error}", "Feature names must be unique") from None
     return list(frame.columns), frame.shape[0]
 
 
@@ -142,7 +138,7 @@ def _refuse_repeated(names: list[Any], what: str) -> None:
     repeated = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
     if repeated is not None:
         got = f"{repeated!r} occurs {names.count(repeated)} times"
-        raise InputError(message(f"Feature names of `{what}` must be unique", got, "Drop or rename the repeated columns"))
+        raise InputError(f"Feature names of `{what}` must be unique", got, "Drop or rename the repeated columns")
 
 
 def _refuse_sparse_columns(data: TableLike, what: str) -> None:
@@ -152,24 +148,22 @@ def _refuse_sparse_columns(data: TableLike, what: str) -> None:
     if sparse:
         got = f"Got {len(sparse)} sparse columns, the first is {sparse[0]!r}"
         raise InputTypeError(
-            message(
-                f"Sparse input is not supported by `{what}`",
-                got,
-                f"Pass {what}.astype({{name: dtype.subtype for name, dtype in {what}.dtypes.items() if hasattr(dtype, 'subtype')}})",
-            )
+            f"Sparse input is not supported by `{what}`",
+            got,
+            f"Pass {what}.astype({{name: dtype.subtype for name, dtype in {what}.dtypes.items() if hasattr(dtype, 'subtype')}})",
         )
 
 
 def _array_table(data: TableLike, what: str) -> Table:
     if np.ma.is_masked(data):
-        raise InputError(message(f"`{what}` has masked cells", "NumPy drops their mask", "Pass data.filled(np.nan)"))
+        raise InputError(f"`{what}` has masked cells", "NumPy drops their mask", "Pass data.filled(np.nan)")
     # A tensor may record gradients or be on another device
     if callable(getattr(data, "detach", None)):
         data = data.detach().cpu()
     try:
         array = np.asarray(data)
     except ValueError as error:
-        raise InputError(message(f"`{what}` must be a rectangular table", f"{error}", _INPUTS)) from None
+        raise InputError(f"`{what}` must be a rectangular table", f"{error}", _INPUTS) from None
     return _rectangle(array, data, what)
 
 
@@ -177,7 +171,7 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
     """Return the table of a two-dimensional array; ``data`` is its source."""
     # NumPy makes a one-dimensional array of lists of different lengths
     if array.ndim == 1 and array.dtype == object and any(isinstance(row, (list, tuple, np.ndarray)) for row in array):
-        raise InputError(message(f"`{what}` must be a rectangular table", "Got rows of different lengths"))
+        raise InputError(f"`{what}` must be a rectangular table", "Got rows of different lengths")
     if array.ndim == 1 and len(array) and all(isinstance(row, dict) for row in array):
         return _frame_table(_frame_of_records(list(array), what), what)
     if (
@@ -186,7 +180,7 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
         table = as_table(data.to_frame(data.name or "text") if hasattr(data, "to_frame") else array.reshape(-1, 1), what=what)
         return replace(table, was_column=True)
     if array.ndim == 0:
-        raise InputTypeError(message(f"`{what}` must be a table", f"Got {_brief(data)}", _route(data)))
+        raise InputTypeError(f"`{what}` must be a table", f"Got {_brief(data)}", _route(data))
     if array.ndim != 2:
         hint = (
             f"Pass {what}.reshape(len({what}), -1), for a model with a function that undoes it: "
@@ -198,7 +192,7 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
             row, column = ("X.iloc[[0]]", "series.to_frame()") if series else ("array.reshape(1, -1)", "array.reshape(-1, 1)")
             hint = f"Reshape your data using {row} if it is one row, or {column} if it is one column"
         raise InputError(
-            message(f"Expected 2D array for `{what}`, got {array.ndim}D array instead", f"Its shape is {array.shape}", hint)
+            f"Expected 2D array for `{what}`, got {array.ndim}D array instead", f"Its shape is {array.shape}", hint
         )
     if not array.dtype.isnative:
         array = _converted(array, array.dtype.newbyteorder("="))
@@ -228,15 +222,13 @@ def _frame_of_records(records: list[dict], what: str) -> Any:
     odd = next((i for i, record in enumerate(records) if set(record) != set(keys)), None)
     if odd is not None:
         raise InputError(
-            message(
-                f"The rows of `{what}` must have the same keys",
-                f"Row {odd} differs in {min(map(str, set(records[odd]) ^ set(keys)))!r}",
-                "Write missing cells as None, or pass pandas.DataFrame(rows), which does",
-            )
+            f"The rows of `{what}` must have the same keys",
+            f"Row {odd} differs in {min(map(str, set(records[odd]) ^ set(keys)))!r}",
+            "Write missing cells as None, or pass pandas.DataFrame(rows), which does",
         )
     library = first_installed(FRAME_LIBRARIES)
     if library is None:
-        raise MissingDependencyError(message("Rows as dicts need pandas, polars or pyarrow", do=INSTALL_FRAMES))
+        raise MissingDependencyError("Rows as dicts need pandas, polars or pyarrow", do=INSTALL_FRAMES)
     module = require(library, "frames", purpose="Reading rows as dicts")
     return module.Table.from_pylist(records) if library == "pyarrow" else module.DataFrame(records)
 

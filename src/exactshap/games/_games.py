@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactshap.errors import BudgetError, ExactshapError, InputError, InputTypeError, message
+from exactshap.errors import BudgetError, ExactshapError, InputError, InputTypeError
 
 # Players: 2^24 masks of 24 booleans are 400 MiB.
 MAX_ENUMERATED_PLAYERS = 24
@@ -81,7 +81,7 @@ def check_masks(masks: ArrayLike, n_players: int) -> np.ndarray:
     array = np.atleast_2d(np.asarray(masks))
     if array.ndim != 2 or array.shape[1] != n_players:
         raise InputError(
-            message(f"`masks` must have shape (n_masks, {n_players})", f"Got {np.shape(masks)}", "Pass one boolean per player")
+            f"`masks` must have shape (n_masks, {n_players})", f"Got {np.shape(masks)}", "Pass one boolean per player"
         )
     return array.astype(bool, copy=False)
 
@@ -115,12 +115,10 @@ def all_masks(n_players: int) -> np.ndarray:
     """
     if n_players > MAX_ENUMERATED_PLAYERS:
         raise BudgetError(
-            message(
-                f"Enumerating all coalitions of {n_players} players is out of reach",
-                f"2^{n_players} coalitions are 10^{math.log10(n_players) + (n_players - 40) * math.log10(2):.0f} TiB of masks; "
-                f"the limit is {MAX_ENUMERATED_PLAYERS} players",
-                "Use a game with structure, or a sampled solver with budget=",
-            )
+            f"Enumerating all coalitions of {n_players} players is out of reach",
+            f"2^{n_players} coalitions are 10^{math.log10(n_players) + (n_players - 40) * math.log10(2):.0f} TiB of masks; "
+            f"the limit is {MAX_ENUMERATED_PLAYERS} players",
+            "Use a game with structure, or a sampled solver with budget=",
         )
     bits = np.arange(2**n_players)[:, None] >> np.arange(n_players)
     masks: np.ndarray = bits & 1 == 1
@@ -193,19 +191,19 @@ class ProductGame:
         inside = _as_factors(a, "a")
         if inside.ndim not in (2, 3):
             text = "`a` must have shape (n_terms, n_players) or (n_rows, n_terms, n_players)"
-            raise InputError(message(text, f"Got {inside.shape}"))
+            raise InputError(text, f"Got {inside.shape}")
         n_terms, n_players = inside.shape[-2:]
         if n_players < 1:
-            raise InputError(message("A game needs at least one player", f"Got `a` of shape {inside.shape}"))
+            raise InputError("A game needs at least one player", f"Got `a` of shape {inside.shape}")
         given = np.asarray(c)
         coefficients = given[:, None] if given.ndim == 1 else given
         if coefficients.ndim != 2 or len(coefficients) != n_terms:
-            raise InputError(message(f"`c` must have one row for each of the {n_terms} terms", f"Got shape {given.shape}"))
+            raise InputError(f"`c` must have one row for each of the {n_terms} terms", f"Got shape {given.shape}")
         outside = _as_factors(b, "b")
         # Without a background axis there is one background row
         outside = outside if outside.ndim == 3 else np.broadcast_to(outside, (1, n_terms, n_players))
         if outside.shape[1:] != (n_terms, n_players):
-            raise InputError(message(f"`b` must broadcast to (n_background, {n_terms}, {n_players})", f"Got {np.shape(b)}"))
+            raise InputError(f"`b` must broadcast to (n_background, {n_terms}, {n_players})", f"Got {np.shape(b)}")
         if not np.iscomplexobj(coefficients):
             coefficients = coefficients.astype(float, copy=False)
         object.__setattr__(self, "n_rows", None if inside.ndim == 2 else len(inside))
@@ -251,10 +249,10 @@ class ProductGame:
 def _as_factors(values: ArrayLike, name: str) -> np.ndarray:
     array = np.asarray(values)
     if array.dtype.kind not in "fciub":
-        raise InputError(message(f"`{name}` must be numeric", f"Got dtype {array.dtype}"))
+        raise InputError(f"`{name}` must be numeric", f"Got dtype {array.dtype}")
     array = array if array.dtype.kind == "c" else array.astype(float, copy=False)
     if not np.all(np.isfinite(array)):
-        raise InputError(message(f"`{name}` must be finite", "Got NaN or infinity"))
+        raise InputError(f"`{name}` must be finite", "Got NaN or infinity")
     return array
 
 
@@ -265,9 +263,9 @@ def normalised_weights(weights: ArrayLike | None, n: int) -> np.ndarray:
     try:
         array = np.asarray(weights, float)
     except (TypeError, ValueError):
-        raise InputTypeError(message("Background weights must be numbers", f"Got {weights!r}")) from None
+        raise InputTypeError("Background weights must be numbers", f"Got {weights!r}") from None
     if array.shape != (n,):
-        raise InputError(message(f"Background weights must have shape ({n},)", f"Got {array.shape}", "Pass one weight per row"))
+        raise InputError(f"Background weights must have shape ({n},)", f"Got {array.shape}", "Pass one weight per row")
     with np.errstate(over="ignore"):
         total = float(array.sum())
     # Finite weights may have an infinite sum, unless divided by the largest
@@ -276,10 +274,8 @@ def normalised_weights(weights: ArrayLike | None, n: int) -> np.ndarray:
         total = float(array.sum())
     if not np.all(np.isfinite(array)) or array.min() < 0 or total <= 0:
         raise InputError(
-            message(
-                "Background weights must be finite, non-negative and not all zero",
-                f"Got minimum {array.min():.6g} and sum {total:.6g}",
-            )
+            "Background weights must be finite, non-negative and not all zero",
+            f"Got minimum {array.min():.6g} and sum {total:.6g}",
         )
     shares: np.ndarray = array / total
     return shares
@@ -328,17 +324,17 @@ class AdditiveGame:
         terms = tuple(tuple(int(j) for j in subset) for subset in subsets)
         arrays = [np.asarray(table, float) for table in tables]
         if len(terms) != len(arrays):
-            raise InputError(message("One table is needed for each subset", f"Got {len(terms)} subsets, {len(arrays)} tables"))
+            raise InputError("One table is needed for each subset", f"Got {len(terms)} subsets, {len(arrays)} tables")
         dimensions = {array.ndim for array in arrays} or {1}
         if len(dimensions) > 1 or not dimensions <= {1, 2, 3}:
-            raise InputError(message("All tables must have the same 1, 2 or 3 dimensions", f"Got {sorted(dimensions)}"))
+            raise InputError("All tables must have the same 1, 2 or 3 dimensions", f"Got {sorted(dimensions)}")
         ndim = dimensions.pop()
         arrays = [array if ndim == 3 else array.reshape((-1, array.shape[-1], 1)) for array in arrays]
         for term, array in zip(terms, arrays, strict=True):
             _check_term(term, array, n_players)
         # Rows and outputs must agree; each table has the coalitions of its own players
         if len({(array.shape[0], array.shape[2]) for array in arrays}) > 1:
-            raise InputError(message("All tables must have the same rows and outputs", f"Got {[t.shape for t in arrays]}"))
+            raise InputError("All tables must have the same rows and outputs", f"Got {[t.shape for t in arrays]}")
         constants = np.atleast_1d(np.asarray(constant, float))
         n_outputs = arrays[0].shape[2] if arrays else constants.size
         object.__setattr__(self, "n_players", n_players)
@@ -362,11 +358,11 @@ class AdditiveGame:
 
 def _check_term(subset: tuple[int, ...], table: np.ndarray, n_players: int) -> None:
     if len(set(subset)) != len(subset) or any(not 0 <= j < n_players for j in subset):
-        raise InputError(message(f"A term's players must be distinct and within 0..{n_players - 1}", f"Got {subset}"))
+        raise InputError(f"A term's players must be distinct and within 0..{n_players - 1}", f"Got {subset}")
     if table.shape[1] != 2 ** len(subset):
-        raise InputError(message(f"The table of term {subset} must hold {2 ** len(subset)} values", f"Got {table.shape[1]}"))
+        raise InputError(f"The table of term {subset} must hold {2 ** len(subset)} values", f"Got {table.shape[1]}")
     if not np.all(np.isfinite(table)):
-        raise InputError(message(f"The table of term {subset} must be finite", "Got NaN or infinity"))
+        raise InputError(f"The table of term {subset} must be finite", "Got NaN or infinity")
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,9 +394,9 @@ class OracleGame:
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise InputTypeError(message("`function` must be callable", f"Got {type(self.function).__name__}"))
+            raise InputTypeError("`function` must be callable", f"Got {type(self.function).__name__}")
         if int(self.n_players) < 1:
-            raise InputError(message("`n_players` must be at least 1", f"Got {self.n_players!r}"))
+            raise InputError("`n_players` must be at least 1", f"Got {self.n_players!r}")
 
     @property
     def single_output(self) -> bool:
@@ -433,17 +429,15 @@ class OracleGame:
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.dtype.kind not in "fiub":
-            raise InputTypeError(message("The game's function must return real numbers", f"Got dtype {values.dtype}"))
+            raise InputTypeError("The game's function must return real numbers", f"Got dtype {values.dtype}")
         values = values.astype(float, copy=False)
         if values.ndim not in (1, 2) or len(values) != len(coalitions):
-            raise InputError(message(f"The game's function returned shape {values.shape} for {len(coalitions)} coalitions"))
+            raise InputError(f"The game's function returned shape {values.shape} for {len(coalitions)} coalitions")
         if not np.all(np.isfinite(values)):
             bad = int(np.flatnonzero(~np.isfinite(values.reshape(len(coalitions), -1)).all(axis=1))[0])
             raise InputError(
-                message(
-                    "The game's function returned NaN or infinity",
-                    f"First for coalition {np.flatnonzero(coalitions[bad]).tolist()}",
-                )
+                "The game's function returned NaN or infinity",
+                f"First for coalition {np.flatnonzero(coalitions[bad]).tolist()}",
             )
         if len(values):
             self.__dict__.setdefault("_returned", values[:1])  # saves the probe a call
@@ -453,7 +447,7 @@ class OracleGame:
 def _failure(masks: np.ndarray, error: Exception) -> InputError:
     """Return the error to raise when a game's function raised ``error``."""
     if isinstance(error, ValueError) and "read-only" in str(error):
-        return InputError(message("The game's function changes its input", f"{error}", "Let it work on masks.copy()"))
+        return InputError("The game's function changes its input", f"{error}", "Let it work on masks.copy()")
     first = np.flatnonzero(masks[0]).tolist() if len(masks) else []
     text = f"The game's function raised {type(error).__name__} on {len(masks)} coalitions, the first {first}"
-    return InputError(message(text, f"{error}", "Its own error is chained"))
+    return InputError(text, f"{error}", "Its own error is chained")

@@ -15,7 +15,7 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign, Model
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
@@ -77,7 +77,7 @@ def log_explanation(
     {'exactshap.max_residual': 1.4e-14, ...}
     """
     if not explanation.n_rows:
-        raise InputError(message("An explanation without rows is not logged", "Got 0 rows"))
+        raise InputError("An explanation without rows is not logged", "Got 0 rows")
     # First, as MLflow would refuse the name only after artifacts were logged.
     _check_name(name)
     mlflow = require("mlflow", "mlflow", purpose="Logging to MLflow")
@@ -100,11 +100,11 @@ def log_explanation(
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         do = "Use letters, digits, _, -, . and spaces, with / between folders"
-        raise InputError(message("The 'name' parameter is not a name that MLflow takes for a metric", f"Got {name!r}", do))
+        raise InputError("The 'name' parameter is not a name that MLflow takes for a metric", f"Got {name!r}", do)
     if any(not part.strip(". ") or part != part.strip() for part in name.split("/")):
-        raise InputError(message("The 'name' parameter has a part without letters", f"Got {name!r}", 'Use "exactshap"'))
+        raise InputError("The 'name' parameter has a part without letters", f"Got {name!r}", 'Use "exactshap"')
     if len(name.encode()) > _NAME_BYTES:
-        raise InputError(message(f"The 'name' parameter is longer than {_NAME_BYTES} bytes", f"Got {name!r}", "Shorten it"))
+        raise InputError(f"The 'name' parameter is longer than {_NAME_BYTES} bytes", f"Got {name!r}", "Shorten it")
 
 
 def _labels(names: Sequence[str]) -> list[str]:
@@ -213,7 +213,7 @@ def _evaluator() -> type:
             from exactshap.explainer import Explainer
 
             if model is None:
-                raise InputError(message("Predictions alone cannot be explained", "Got model=None", "Evaluate a model"))
+                raise InputError("Predictions alone cannot be explained", "Got model=None", "Evaluate a model")
             config = dict(evaluator_config or {})
             logging = {name: config.pop(name) for name in ("name", "report") if name in config}
             call = {name: config.pop(name) for name in ("index", "order") if name in config}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.kernels._component import Component
 from exactshap.kernels._parameters import check_finite, check_size
 
@@ -144,7 +144,7 @@ class Custom(Kernel):
     def expand(self, n_features: int) -> tuple[Component, ...]:
         if len(self.functions) != n_features:
             raise InputError(
-                message(f"Custom needs one function (or None) for each of {n_features} columns", f"Got {len(self.functions)}")
+                f"Custom needs one function (or None) for each of {n_features} columns", f"Got {len(self.functions)}"
             )
         return (Component(functions=tuple((j, f) for j, f in enumerate(self.functions) if f is not None)),)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.kernels._algebra import Kernel
 from exactshap.kernels._component import Component
 from exactshap.kernels._parameters import check_finite, check_size
@@ -84,9 +84,7 @@ class Polynomial(Kernel):
         for name in ("gamma", "offset", "degree"):
             check_finite(getattr(self, name), name, "Polynomial")
         if self.degree != int(self.degree) or self.degree < 0:
-            raise InputError(
-                message("The 'degree' parameter of Polynomial must be a non-negative integer", f"Got {self.degree!r}")
-            )
+            raise InputError("The 'degree' parameter of Polynomial must be a non-negative integer", f"Got {self.degree!r}")
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         degree = int(self.degree)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactshap.errors import BudgetError, InputError, InputTypeError, message
+from exactshap.errors import BudgetError, InputError, InputTypeError
 
 # Products of one-column factors: this many take seconds for each row.
 MAX_COMPONENTS = 200_000
@@ -20,24 +20,20 @@ def check_positive(value: ArrayLike, name: str, owner: str) -> None:
     try:
         array = np.asarray(value, float)
     except (TypeError, ValueError):
-        raise InputTypeError(message(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}")) from None
+        raise InputTypeError(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}") from None
     if array.ndim > 1 or array.size == 0:
-        raise InputError(
-            message(f"The {name!r} parameter of {owner} must be a number or one per column", f"Got shape {array.shape}")
-        )
+        raise InputError(f"The {name!r} parameter of {owner} must be a number or one per column", f"Got shape {array.shape}")
     if not np.all(array > 0):
-        raise InputError(message(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}"))
+        raise InputError(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}")
 
 
 def check_finite(value: object, name: str, owner: str, *, low: float = -math.inf) -> None:
     """Refuse all but a finite number of at least ``low``."""
     if not isinstance(value, (int, float, np.number)):
-        raise InputTypeError(message(f"The {name!r} parameter of {owner} must be a number", f"Got {value!r}"))
+        raise InputTypeError(f"The {name!r} parameter of {owner} must be a number", f"Got {value!r}")
     if not math.isfinite(value) or value < low:
         limit = "" if low == -math.inf else f" >= {low:g}"
-        raise InputError(
-            message(f"The {name!r} parameter of {owner} must be finite{limit and ' and' + limit}", f"Got {value!r}")
-        )
+        raise InputError(f"The {name!r} parameter of {owner} must be finite{limit and ' and' + limit}", f"Got {value!r}")
 
 
 def per_column(value: ArrayLike, n_features: int, name: str, owner: str) -> np.ndarray:
@@ -45,10 +41,7 @@ def per_column(value: ArrayLike, n_features: int, name: str, owner: str) -> np.n
     array = np.asarray(value, float)
     if array.size not in (1, n_features):
         raise InputError(
-            message(
-                f"The {name!r} parameter of {owner} must be a number or one per column ({n_features})",
-                f"Got shape {array.shape}",
-            )
+            f"The {name!r} parameter of {owner} must be a number or one per column ({n_features})", f"Got shape {array.shape}"
         )
     return np.broadcast_to(array, (n_features,)).copy()
 
@@ -64,9 +57,7 @@ def check_size(n_components: int, what: str) -> None:
     """Refuse expansions of too many components."""
     if n_components > MAX_COMPONENTS:
         raise BudgetError(
-            message(
-                f"The expansion of {what} is too large",
-                f"It has {n_components:.3g} terms; the limit is {MAX_COMPONENTS:.3g}",
-                "Use Explainer(model.predict, background) for sampled values",
-            )
+            f"The expansion of {what} is too large",
+            f"It has {n_components:.3g} terms; the limit is {MAX_COMPONENTS:.3g}",
+            "Use Explainer(model.predict, background) for sampled values",
         )

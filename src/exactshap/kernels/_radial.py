@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.expansions import GaussianMixture, matern, rational_quadratic
 from exactshap.kernels._algebra import Kernel
 from exactshap.kernels._component import Component, ScaledMixture
@@ -201,4 +201,4 @@ class RationalQuadratic(Radial):
 def _check_shape(value: float, name: str, owner: str) -> None:
     check_finite(value, name, owner)
     if value <= 0.0:
-        raise InputError(message(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}"))
+        raise InputError(f"The {name!r} parameter of {owner} must be > 0", f"Got {value!r}")

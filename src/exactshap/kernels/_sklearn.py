@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Foreign
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.kernels._algebra import Constant, Kernel, Product, Sum, White
 from exactshap.kernels._component import Component
 from exactshap.kernels._distance import RBF, Chi2, Laplacian
@@ -52,9 +52,7 @@ def from_sklearn(kernel: Foreign, n_features: int) -> Kernel:
 
 
 def _not_a_product(shown: str, name: str) -> UnsupportedStructureError:
-    return UnsupportedStructureError(
-        message(f"The kernel {shown} is not a product over features", f"{name} mixes the columns", ROUTE)
-    )
+    return UnsupportedStructureError(f"The kernel {shown} is not a product over features", f"{name} mixes the columns", ROUTE)
 
 
 def _rbf(kernel: Foreign, n_features: int) -> Kernel:
@@ -75,7 +73,7 @@ def _dot_product(kernel: Foreign, n_features: int) -> Kernel:
 def _power(kernel: Foreign, n_features: int) -> Kernel:
     exponent = float(kernel.exponent)
     if exponent != int(exponent) or exponent < 1:
-        raise UnsupportedStructureError(message("Only whole powers of kernels expand into products", f"Got {kernel}", ROUTE))
+        raise UnsupportedStructureError("Only whole powers of kernels expand into products", f"Got {kernel}", ROUTE)
     base = from_sklearn(kernel.kernel, n_features)
     # An integer power is a product with itself, which expands
     return Product((base,) * int(exponent))
@@ -167,7 +165,7 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
         gamma = 1.0 if name == "chi2" and gamma is None else gamma
     rate = 1.0 / n_features if gamma is None else float(gamma)
     if name in ("rbf", "laplacian") and not rate >= 0.0:
-        raise InputError(message(f"`gamma` of the kernel {name!r} must be at least 0", f"Got {gamma}", "Pass a positive rate"))
+        raise InputError(f"`gamma` of the kernel {name!r} must be at least 0", f"Got {gamma}", "Pass a positive rate")
     if name == "rbf":
         # gamma = 1 / (2 sigma^2); gamma 0 makes all rows equal
         return RBF(bandwidth=math.sqrt(0.5 / rate)) if rate > 0 else Constant(1.0)
@@ -183,11 +181,9 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
         return Polynomial(degree=_whole(degree), gamma=rate, offset=float(coef0))
     shown = name if isinstance(name, str) else getattr(name, "__name__", repr(name))
     raise UnsupportedStructureError(
-        message(
-            f"The kernel {shown!r} is not a product over features that can be read",
-            "Readable: rbf, laplacian, chi2, additive_chi2, linear, poly",
-            ROUTE,
-        )
+        f"The kernel {shown!r} is not a product over features that can be read",
+        "Readable: rbf, laplacian, chi2, additive_chi2, linear, poly",
+        ROUTE,
     )
 
 
@@ -200,6 +196,6 @@ def takes_differences(kernel: Foreign) -> bool:
 def _whole(degree: float) -> int:
     if degree != int(degree):
         raise UnsupportedStructureError(
-            message("Only whole degrees of polynomial kernels expand into products", f"Got {degree!r}", ROUTE)
+            "Only whole degrees of polynomial kernels expand into products", f"Got {degree!r}", ROUTE
         )
     return int(degree)

@@ -264,7 +264,7 @@ def _read(model: Model, request: Request) -> Reader:
     if model is None or inspect.isclass(model):
         got = "None" if model is None else f"the class {model.__name__}"
         do = f"Pass a fitted estimator, such as {'model' if model is None else model.__name__ + '()'}.fit(X, y)"
-        raise InputTypeError(message("`model` must be a fitted model", f"Got {got}", do))
+        raise InputTypeError("`model` must be a fitted model", f"Got {got}", do)
     if isinstance(model, (str, PathLike)) and str(model).lower().endswith(".onnx"):
         return importlib.import_module("exactshap.readers.wrappers.onnx").read(model, request)
     known = known_class(model)

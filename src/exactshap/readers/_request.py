@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message, no_output
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, no_output
 from exactshap.frames import Table
 
 
@@ -59,7 +59,7 @@ class Request:
         """Raise for settings that the reader does not know."""
         for name in self.options:
             if name not in known:
-                raise UnknownNameError(message(f"{owner} has no setting {name!r}", do=_route(name, known)))
+                raise UnknownNameError(f"{owner} has no setting {name!r}", do=_route(name, known))
 
 
 _SETTINGS_ELSEWHERE = {  # what shap and scikit-learn call them
@@ -148,11 +148,9 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
             return default
         else:
             raise InputError(
-                message(
-                    f"{owner} needs reference rows",
-                    "Got background=None",
-                    "Pass background=X_reference (a frame or array of rows to compare with)",
-                )
+                f"{owner} needs reference rows",
+                "Got background=None",
+                "Pass background=X_reference (a frame or array of rows to compare with)",
             )
     if not isinstance(name, str) or name not in supported:
         # A list or a mapping in the place of a name cannot be looked up.
@@ -161,16 +159,14 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
         # Conditional ones are available for any model, outside the family, hence also suggested.
         known = tuple(dict.fromkeys((*supported, *CONDITIONAL)))
         do = f"It is called {here!r} here" if here in known else did_you_mean(name, known)
-        raise UnknownNameError(message(f"{owner} has no value function {name!r}", do=do))
+        raise UnknownNameError(f"{owner} has no value function {name!r}", do=do)
     if name in ("interventional", "interventional-independent", "baseline") and request.background is None:
-        raise InputError(message(f"value_function={name!r} needs reference rows", "Got background=None", "Pass background="))
+        raise InputError(f"value_function={name!r} needs reference rows", "Got background=None", "Pass background=")
     if name == "baseline" and request.background is not None and request.background.n_rows != 1:
         raise InputError(
-            message(
-                "value_function='baseline' needs exactly one reference row",
-                f"Got {request.background.n_rows}",
-                "Pass one row, or use 'interventional'",
-            )
+            "value_function='baseline' needs exactly one reference row",
+            f"Got {request.background.n_rows}",
+            "Pass one row, or use 'interventional'",
         )
     return name
 
@@ -207,9 +203,7 @@ def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, o
         return fitted
     if request.feature_names is not None:
         if len(request.feature_names) != n_columns:
-            raise InputError(
-                message(f"`feature_names` must hold {n_columns} names for {owner}", f"Got {len(request.feature_names)}")
-            )
+            raise InputError(f"`feature_names` must hold {n_columns} names for {owner}", f"Got {len(request.feature_names)}")
         return request.feature_names
     # The background's names are used only if their number is right; a wrong number is refused later.
     if request.background is not None and request.background.names is not None and request.background.n_columns == n_columns:
@@ -271,11 +265,9 @@ def finite_numbers(X: Table, what: str, owner: str, *, names: tuple[str, ...] | 
         kind = "NaN" if np.isnan(values[i, j]) else "infinity or a value too large for dtype('float64')"
         label = X.label(j) if names is None or X.is_frame else f"column {names[j]!r}"
         raise InputError(
-            message(
-                f"Input {what} contains {kind} (first at row {i}, {label})",
-                f"{owner} does not accept missing or infinite values",
-                "Impute them, or explain the Pipeline that does",
-            ),
+            f"Input {what} contains {kind} (first at row {i}, {label})",
+            f"{owner} does not accept missing or infinite values",
+            "Impute them, or explain the Pipeline that does",
             row=i if what == "X" else None,
         )
     return values
@@ -317,23 +309,21 @@ def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[
         return tuple(zip(range(len(feature_names)))), feature_names
     if not isinstance(request.groups, Mapping):
         raise InputTypeError(
-            message(
-                "`groups` must map a name to a list of columns",
-                f"Got {type(request.groups).__name__}",
-                "Pass groups={'blood': ['s1', 's2']}",
-            )
+            "`groups` must map a name to a list of columns",
+            f"Got {type(request.groups).__name__}",
+            "Pass groups={'blood': ['s1', 's2']}",
         )
     owner = _group_of_column(request.groups, feature_names)
     players: dict[str, list[int]] = {}
     for j, column in enumerate(feature_names):
         name = owner.get(j, column)
         if j not in owner and column in request.groups:
-            raise InputError(message(f"Group {column!r} has the name of a column outside it", do="Give the group another name"))
+            raise InputError(f"Group {column!r} has the name of a column outside it", do="Give the group another name")
         # A group has the place of its first column, so that players keep the order of columns.
         players.setdefault(name, []).append(j)
     empty = [name for name in request.groups if str(name) not in players]
     if empty:
-        raise InputError(message(f"Group {empty[0]!r} has no columns", do="Name at least one column for each group"))
+        raise InputError(f"Group {empty[0]!r} has no columns", do="Name at least one column for each group")
     return tuple(tuple(columns) for columns in players.values()), tuple(players)
 
 
@@ -342,15 +332,13 @@ def _group_of_column(groups: Mapping[str, Any], feature_names: tuple[str, ...]) 
     for name, members in groups.items():
         if not isinstance(members, (str, int, np.integer, Iterable)):
             raise InputTypeError(
-                message(f"Group {name!r} must be a list of columns", f"Got {members!r}", "Pass names or numbers of columns")
+                f"Group {name!r} must be a list of columns", f"Got {members!r}", "Pass names or numbers of columns"
             )
         # Text is iterable: "s1" is the name of one column, not "s" and "1".
         for member in [members] if isinstance(members, (str, int, np.integer)) else members:
             j = _column_number(member, feature_names, name)
             if j in owner:
-                raise InputError(
-                    message(f"Column {feature_names[j]!r} is in more than one group", f"Got {owner[j]!r} and {name!r}")
-                )
+                raise InputError(f"Column {feature_names[j]!r} is in more than one group", f"Got {owner[j]!r} and {name!r}")
             owner[j] = str(name)
     return owner
 
@@ -359,16 +347,12 @@ def _column_number(member: Model, feature_names: tuple[str, ...], group: Any) ->
     if isinstance(member, str):
         if member in feature_names:
             return feature_names.index(member)
-        raise UnknownNameError(
-            message(f"Group {group!r} names an unknown column {member!r}", do=did_you_mean(member, feature_names))
-        )
+        raise UnknownNameError(f"Group {group!r} names an unknown column {member!r}", do=did_you_mean(member, feature_names))
     # A mask of True and False would be read as columns 1 and 0.
     if isinstance(member, (bool, np.bool_)) or not isinstance(member, (int, np.integer)):
         raise InputTypeError(
-            message(
-                f"Group {group!r} must hold names or numbers of columns", f"Got {member!r}", "Masks and slices are not accepted"
-            )
+            f"Group {group!r} must hold names or numbers of columns", f"Got {member!r}", "Masks and slices are not accepted"
         )
     if 0 <= int(member) < len(feature_names):
         return int(member)
-    raise InputError(message(f"Group {group!r} names column {member}", f"There are {len(feature_names)} columns"))
+    raise InputError(f"Group {group!r} names column {member}", f"There are {len(feature_names)} columns")

@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap._runtime.progress import Calls
 from exactshap._runtime.types import Foreign, Model, TableLike
-from exactshap.errors import InputTypeError, message
+from exactshap.errors import InputTypeError
 from exactshap.frames import Table, check_columns, with_unique_index
 from exactshap.readers._request import Request, choose_value_function, names_of, players_of
 
@@ -69,9 +69,7 @@ class OwnCall:
             values = getattr(model, self.method)(rows, **self.settings)
         except (TypeError, ValueError) as error:
             if type(rows).__module__.startswith("scipy.sparse"):  # of a model that was fitted on dense rows
-                raise InputTypeError(
-                    message(f"{type(model).__name__} refuses sparse rows", f"{error}", "Pass X.toarray()")
-                ) from error
+                raise InputTypeError(f"{type(model).__name__} refuses sparse rows", f"{error}", "Pass X.toarray()") from error
             raise
         # A copy, as some models return the same array in each call
         return np.array(self.finish(joined_outputs(values)), float)

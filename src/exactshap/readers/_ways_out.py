@@ -84,7 +84,7 @@ def refuse_missing_attribute(model: Model, error: AttributeError) -> None:
     what = f"`{type(lacking).__module__}.{type(lacking).__qualname__}` has no attribute {error.name!r}, which its reader needs"
     got = f"Installed is {_distribution(library)}"
     do = "Load the model with the version that saved it, or fit it again with this one"
-    raise UnsupportedModelError(message(what, got, do)) from error
+    raise UnsupportedModelError(what, got, do) from error
 
 
 def _library(thing: Foreign) -> str:

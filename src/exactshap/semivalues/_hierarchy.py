@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, did_you_mean, message
+from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, did_you_mean
 from exactshap.semivalues._semivalue import Semivalue
 
 
@@ -92,7 +92,7 @@ class Hierarchy:
     def of_size(self, *_: object, **__: object) -> NoReturn:
         """Raise an error, as only semivalues have measures."""
         text = f"Index {self.name!r} is not a semivalue: it has no one weight for all coalitions of a size"
-        raise UnsupportedStructureError(message(text, do="Use it in explainer(X, index=...) or solve(game, index)"))
+        raise UnsupportedStructureError(text, do="Use it in explainer(X, index=...) or solve(game, index)")
 
     rule = weights = of_size
 
@@ -111,7 +111,7 @@ class Hierarchy:
         missing = [j for j in range(len(names)) if j not in seen]
         if missing and self.tree.ordered:
             raise InputError(
-                message(f"Player {names[missing[0]]!r} has no place in the order", do="Put every player in one of the stages")
+                f"Player {names[missing[0]]!r} has no place in the order", do="Put every player in one of the stages"
             )
         return Hierarchy(self.name, Branch((*tree.members, *missing), tree.ordered, tree.name), self.semivalue)
 
@@ -127,7 +127,7 @@ def _numbered(branch: Branch, names: Sequence[str], seen: dict[int, int | str]) 
             continue
         j = _number(member, names)
         if j in seen:
-            raise InputError(message(f"Player {names[j]!r} is in the structure twice", do="Name each player once"))
+            raise InputError(f"Player {names[j]!r} is in the structure twice", do="Name each player once")
         seen[j] = member
         members.append(j)
     return Branch(tuple(members), branch.ordered, branch.name)
@@ -136,8 +136,8 @@ def _numbered(branch: Branch, names: Sequence[str], seen: dict[int, int | str]) 
 def _number(member: int | str, names: Sequence[str]) -> int:
     if isinstance(member, str):
         if member not in names:
-            raise UnknownNameError(message(f"No player is called {member!r}", do=did_you_mean(member, names)))
+            raise UnknownNameError(f"No player is called {member!r}", do=did_you_mean(member, names))
         return list(names).index(member)
     if 0 <= int(member) < len(names):
         return int(member)
-    raise InputError(message(f"There is no player {member}", f"There are {len(names)}"))
+    raise InputError(f"There is no player {member}", f"There are {len(names)}")

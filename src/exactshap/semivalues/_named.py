@@ -10,7 +10,7 @@ from typing import TypeGuard, overload
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.semivalues._hierarchy import Branch, Hierarchy, Question
 from exactshap.semivalues._semivalue import Atom, Beta, EndSlopes, Measure, Mixture, Moments, Semivalue, SignedDensity
 
@@ -134,7 +134,7 @@ def beta(alpha: float, beta: float) -> Semivalue:
     """
     for name, value in (("alpha", alpha), ("beta", beta)):
         if not isinstance(value, (int, float, np.number)):
-            raise InputTypeError(message(f"The '{name}' parameter must be a float > 0", f"Got {value!r}"))
+            raise InputTypeError(f"The '{name}' parameter must be a float > 0", f"Got {value!r}")
     return Semivalue(f"beta({alpha:g}, {beta:g})", Beta(p=beta, q=alpha), efficient=alpha == beta == 1)
 
 
@@ -184,13 +184,13 @@ def find(index: str | Question) -> Question:
     if isinstance(index, (Semivalue, Hierarchy)):
         return index
     if not isinstance(index, str):
-        raise InputTypeError(message("`index` must be a name or a Semivalue", f"Got {type(index).__name__}"))
+        raise InputTypeError("`index` must be a name or a Semivalue", f"Got {type(index).__name__}")
     try:
         # The exact name first, as most calls use it
         return _TABLE.get(index) or _TABLE[index.strip().lower().replace("_", "-")]
     except KeyError:
         do = _OF_A_STRUCTURE.get(index.strip().lower()) or did_you_mean(index, _TABLE)
-        raise UnknownNameError(message(f"Unknown index {index!r}", do=do)) from None
+        raise UnknownNameError(f"Unknown index {index!r}", do=do) from None
 
 
 def owen(groups: Mapping[str, object], semivalue: str | Semivalue = "shapley") -> Hierarchy:
@@ -233,7 +233,7 @@ def owen(groups: Mapping[str, object], semivalue: str | Semivalue = "shapley") -
     """
     if not isinstance(groups, Mapping):
         do = "Pass owen({'body': ['bmi', 'bp'], 'blood': {'fats': ['s1', 's2']}})"
-        raise InputTypeError(message("`groups` must map names to players", f"Got {type(groups).__name__}", do))
+        raise InputTypeError("`groups` must map names to players", f"Got {type(groups).__name__}", do)
     tree = _branch(groups, "")
     return Hierarchy("owen" if tree.depth() <= 2 else "winter", tree, find(semivalue))
 
@@ -278,7 +278,7 @@ def asymmetric(stages: Sequence[object]) -> Hierarchy:
     """
     if isinstance(stages, (str, Mapping)) or not isinstance(stages, Sequence):
         do = "Pass asymmetric([['age', 'sex'], 'bmi']), causes first"
-        raise InputTypeError(message("`stages` must be a sequence", f"Got {type(stages).__name__}", do))
+        raise InputTypeError("`stages` must be a sequence", f"Got {type(stages).__name__}", do)
     # A stage of one player needs no branch
     members = tuple(stage if _is_player(stage) else _branch(stage, "") for stage in stages)
     return Hierarchy("asymmetric", Branch(members, ordered=True), find("shapley"))
@@ -292,9 +292,9 @@ def _branch(members: object, name: str) -> Branch:
         parts = [member if _is_player(member) else _branch(member, "") for member in members]
     else:
         do = "Pass names or numbers of players, lists of them or mappings of lists"
-        raise InputTypeError(message(f"Group {name!r} cannot be read", f"Got {members!r}", do))
+        raise InputTypeError(f"Group {name!r} cannot be read", f"Got {members!r}", do)
     if not parts:
-        raise InputError(message(f"Group {name!r} has no players", do="Name at least one"))
+        raise InputError(f"Group {name!r} has no players", do="Name at least one")
     return Branch(tuple(parts), name=name)
 
 

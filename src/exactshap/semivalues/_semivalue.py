@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import InputError, InputTypeError
 
 
 class Measure(Protocol):
@@ -61,7 +61,7 @@ class Beta:
     def __post_init__(self) -> None:
         for name, value in (("p", self.p), ("q", self.q)):
             if not (np.isfinite(value) and value > 0):
-                raise InputError(message(f"The {name!r} parameter of Beta must be a finite float > 0", f"Got {value!r}"))
+                raise InputError(f"The {name!r} parameter of Beta must be a finite float > 0", f"Got {value!r}")
 
     def rule(self, degree: int) -> Rule:
         return self.gauss(degree // 2 + 1)
@@ -96,7 +96,7 @@ class Atom:
 
     def __post_init__(self) -> None:
         if not 0 <= self.t <= 1:
-            raise InputError(message("The 't' parameter of Atom must be in [0, 1]", f"Got {self.t!r}"))
+            raise InputError("The 't' parameter of Atom must be in [0, 1]", f"Got {self.t!r}")
 
     def rule(self, degree: int) -> Rule:
         return np.array([float(self.t)]), np.ones(1)
@@ -130,10 +130,10 @@ class Nodes:
     def __post_init__(self) -> None:
         nodes, weights = np.asarray(self.nodes, float), np.asarray(self.weights, float)
         if nodes.ndim != 1 or nodes.shape != weights.shape or nodes.size == 0:
-            raise InputError(message("Nodes needs as many nodes as weights", f"Got {nodes.shape} and {weights.shape}"))
+            raise InputError("Nodes needs as many nodes as weights", f"Got {nodes.shape} and {weights.shape}")
         if not (np.all((nodes >= 0) & (nodes <= 1)) and np.isclose(weights.sum(), 1.0, rtol=0, atol=1e-12)):
             raise InputError(
-                message("Nodes must lie in [0, 1] and their weights sum to 1", f"Got weights that sum to {weights.sum()!r}")
+                "Nodes must lie in [0, 1] and their weights sum to 1", f"Got weights that sum to {weights.sum()!r}"
             )
 
     def rule(self, degree: int) -> Rule:
@@ -173,9 +173,7 @@ class Density:
         # Normalised by the rule's own sum, so that the mass is 1 at every degree
         total = weights.sum()
         if not np.isfinite(total) or total <= 0 or weights.min() < 0:
-            raise InputError(
-                message("A density must be finite, non-negative and not zero on (0, 1)", f"Its integral is {total!r}")
-            )
+            raise InputError("A density must be finite, non-negative and not zero on (0, 1)", f"Its integral is {total!r}")
         return nodes, weights / total
 
 
@@ -404,25 +402,19 @@ class Semivalue:
 def _check_measure(name: str, measure: Measure, mass: float) -> None:
     if not hasattr(measure, "rule"):
         raise InputTypeError(
-            message(
-                f"The measure of semivalue {name!r} must have a rule(degree) method",
-                f"Got {type(measure).__name__}",
-                "Use semivalues.Atom(t), Beta(p, q), Nodes(nodes, weights), Density(function) or Moments(moment)",
-            )
+            f"The measure of semivalue {name!r} must have a rule(degree) method",
+            f"Got {type(measure).__name__}",
+            "Use semivalues.Atom(t), Beta(p, q), Nodes(nodes, weights), Density(function) or Moments(moment)",
         )
     nodes, weights = measure.rule(7)
     if not (np.isclose(weights.sum(), mass, atol=1e-10) and np.all((nodes >= 0) & (nodes <= 1))):
-        raise InputError(
-            message(f"The measure of semivalue {name!r} must have mass {mass:g} on [0, 1]", f"Got mass {weights.sum()!r}")
-        )
+        raise InputError(f"The measure of semivalue {name!r} must have mass {mass:g} on [0, 1]", f"Got mass {weights.sum()!r}")
     # Two rules must agree on the moments for which both are exact
     finer_nodes, finer_weights = measure.rule(9)
     for r in range(8):
         coarse, fine = weights @ nodes**r, finer_weights @ finer_nodes**r
         if not np.isclose(coarse, fine, rtol=1e-8, atol=1e-10):
             raise InputError(
-                message(
-                    f"The rule of semivalue {name!r} must be exact to the degree of the call",
-                    f"Moment {r}: {coarse!r} against {fine!r}",
-                )
+                f"The rule of semivalue {name!r} must be exact to the degree of the call",
+                f"Moment {r}: {coarse!r} against {fine!r}",
             )

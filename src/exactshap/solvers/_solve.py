@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.checks import check_count, check_tolerance
 from exactshap._runtime.machine import Sample, seconds_per_unit
 from exactshap._runtime.types import RandomState
-from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, n_coalitions
 from exactshap.semivalues import Hierarchy, Question, Semivalue, find
 from exactshap.solvers.core import Cost, Solution, set_sizes
@@ -162,10 +162,10 @@ def _check_settings(settings: dict[str, Any], method: str) -> None:
         if owners:
             text = f"The {method} solver does not take {name!r}"
             do = f"Leave it out, or pass method={' or '.join(owners)}, which {'take' if len(owners) > 1 else 'takes'} it"
-            raise InputError(message(text, f"Got {settings[name]!r}", do))
+            raise InputError(text, f"Got {settings[name]!r}", do)
         known = SETTINGS[method]
         do = did_you_mean(name, known) if known else "Remove it"
-        raise UnknownNameError(message(f"The {method} solver has no setting {name!r}", do=do))
+        raise UnknownNameError(f"The {method} solver has no setting {name!r}", do=do)
 
 
 METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "enumeration", "regression")
@@ -270,11 +270,9 @@ def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | N
     """Return the method that solves a game, or refuse an invalid request."""
     if not (hasattr(game, "value") and hasattr(game, "n_players")):
         raise InputTypeError(
-            message(
-                "`game` must be a ProductGame, an AdditiveGame or an OracleGame",
-                f"Got {type(game).__name__}",
-                "See exactshap.games",
-            )
+            "`game` must be a ProductGame, an AdditiveGame or an OracleGame",
+            f"Got {type(game).__name__}",
+            "See exactshap.games",
         )
     set_sizes(order)
     if budget is not None:
@@ -282,9 +280,9 @@ def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | N
     if method == "auto":
         return _automatic(game, budget, index, order)
     if method not in METHODS:
-        raise InputError(message("Unknown `method`", f"Got {method!r}", f"Available: 'auto', {', '.join(map(repr, METHODS))}"))
+        raise InputError("Unknown `method`", f"Got {method!r}", f"Available: 'auto', {', '.join(map(repr, METHODS))}")
     if not _applies(game, method):
-        raise InputError(message(f"Method {method!r} does not apply to a {type(game).__name__}", do="Use method='auto'"))
+        raise InputError(f"Method {method!r} does not apply to a {type(game).__name__}", do="Use method='auto'")
     return method
 
 
@@ -296,7 +294,7 @@ def _applies(game: Game, method: str) -> bool:
         applies = isinstance(game, ProductGame) and not game.is_complex
         if applies and d > MAX_FOLDED_PLAYERS:
             text = f"Folding 2^{d} coalitions is out of reach"
-            raise BudgetError(message(text, f"The limit is {MAX_FOLDED_PLAYERS} players"))
+            raise BudgetError(text, f"The limit is {MAX_FOLDED_PLAYERS} players")
         return applies
     owners = {"quadrature": ProductGame, "per-term enumeration": AdditiveGame}
     owner = owners.get(method)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.errors import BudgetError, InputError, UnsupportedStructureError, message
+from exactshap.errors import BudgetError, InputError, UnsupportedStructureError
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, all_masks
 from exactshap.semivalues import Branch, Hierarchy, Semivalue
 from exactshap.solvers.core import Part, Solution
@@ -214,10 +214,10 @@ def solve_hierarchy(
     """
     if order != 1:
         text = f"Index {hierarchy.name!r} has values for single players only"
-        raise UnsupportedStructureError(message(text, f"Got order={order}", "Use order=1, or index='k-sii' for pairs"))
+        raise UnsupportedStructureError(text, f"Got order={order}", "Use order=1, or index='k-sii' for pairs")
     if method not in ("auto", "enumeration"):
         text = f"Index {hierarchy.name!r} has methods of its own"
-        raise InputError(message(text, f"Got method={method!r}", "Use method='auto' or 'enumeration'"))
+        raise InputError(text, f"Got method={method!r}", "Use method='auto' or 'enumeration'")
     hierarchy = hierarchy.among([str(j) for j in range(game.n_players)])
     if method == "auto" and isinstance(game, ProductGame):
         return solve_product_hierarchy(game, hierarchy).finish_game(game, hierarchy, 1, constant=game.constant)
@@ -259,7 +259,7 @@ def _visited(game: Game, hierarchy: Hierarchy, budget: int | None) -> Solution:
         # A budget of millions of calls is not worth suggesting
         do = f"Pass budget={needed:.0f}, make the groups smaller or nest them" if needed < 2**24 else "Nest the groups"
         text = f"Index {hierarchy.name!r} of {d} players needs up to {needed:.3g} coalitions of this game"
-        raise BudgetError(message(text, f"The limit is {limit}", do))
+        raise BudgetError(text, f"The limit is {limit}", do)
     found = admitted(hierarchy.tree, hierarchy.semivalue, d)
     pairs = []
     for j in range(d):

@@ -22,11 +22,9 @@ def pooled_names(tables: Sequence[Table | StoredTable], owners: Sequence[str], f
     for table, owner in zip(tables[1:], owners[1:], strict=True):
         if table.n_columns != first.n_columns:
             raise InputError(
-                message(
-                    f"`{owners[0]}` and `{owner}` must have the same columns",
-                    f"Got {first.n_columns} and {table.n_columns}",
-                    "Select the common columns of both",
-                )
+                f"`{owners[0]}` and `{owner}` must have the same columns",
+                f"Got {first.n_columns} and {table.n_columns}",
+                "Select the common columns of both",
             )
         if table.names is not None and first.names is not None and table.names != first.names:
             raise InputError(_difference(owners[0], first.names, owner, table.names))
@@ -114,13 +112,11 @@ def _numbers(piece: Table, j: int, place: tuple[str, int]) -> np.ndarray:
         values = piece.select([j]).numeric(what=owner)[:, 0]
     except InputTypeError as error:  # its message is about models
         do = "Pass a number in its place, such as days since the first date, or leave the column out"
-        raise InputTypeError(message(f"{str(error).partition('. ')[0]}, which has no distance", do=do)) from None
+        raise InputTypeError(f"{str(error).partition('. ')[0]}, which has no distance", do=do) from None
     infinite = np.isinf(values)
     if infinite.any():
         row = first + int(np.argmax(infinite))
-        raise InputError(
-            message(f"Input {owner} contains infinity", f"First in {piece.label(j)}, row {row}", "Clip or drop it")
-        )
+        raise InputError(f"Input {owner} contains infinity", f"First in {piece.label(j)}, row {row}", "Clip or drop it")
     return values
 
 
@@ -134,4 +130,4 @@ def refuse_per_column(bandwidth: PerColumn) -> None:
     """Refuse bandwidths per column where two tables share the setting."""
     if not isinstance(bandwidth, (str, int, float, np.number)):
         got, do = f"Got {type(bandwidth).__name__}", "Pass bandwidth_x= or bandwidth_y= for one per column"
-        raise InputTypeError(message("`bandwidth` of HSIC is one number or word, for both sides", got, do))
+        raise InputTypeError("`bandwidth` of HSIC is one number or word, for both sides", got, do)

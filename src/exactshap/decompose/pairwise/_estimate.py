@@ -15,7 +15,7 @@ from exactshap.decompose.pairwise import _inference as inference
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._kernels import PanelBlock, fill_gaps
 from exactshap.decompose.pairwise._panels import Progress, blocks_of, panels_of
-from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.semivalues import Measure, Rule, Semivalue, find
 from exactshap.solvers import player_sets
 from exactshap.solvers.core import coarse_bound, enough_nodes
@@ -83,10 +83,10 @@ class PairwiseSettings:
             check_count("block_size", settings.block_size)
             if settings.map is not None and not callable(settings.map):
                 do = "Pass executor.map of a pool, for example"
-                raise InputTypeError(message("`map` must be a function, or None", f"Got {settings.map!r}", do))
+                raise InputTypeError("`map` must be a function, or None", f"Got {settings.map!r}", do)
             return settings
         do = "Pass settings=PairwiseSettings(correction='holm', method='exact'), from exactshap.decompose"
-        raise InputTypeError(message("`settings` must be a PairwiseSettings", f"Got {type(settings).__name__}", do))
+        raise InputTypeError("`settings` must be a PairwiseSettings", f"Got {type(settings).__name__}", do)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class Question:
     ) -> Question:
         """Return the question, or raise an error that names the invalid part."""
         if estimator not in ESTIMATORS:
-            raise UnknownNameError(message(f"Unknown `estimator` {estimator!r}", do=did_you_mean(str(estimator), ESTIMATORS)))
+            raise UnknownNameError(f"Unknown `estimator` {estimator!r}", do=did_you_mean(str(estimator), ESTIMATORS))
         inference.check_inference(n_permutations, settings.correction, settings.level)
         check_count("order", order)
         check_jobs(n_jobs)
@@ -128,18 +128,14 @@ class Question:
     def sets(self, n_players: int) -> tuple[tuple[int, ...], ...]:
         """Return the sets that get a value, by size; refuse more than fit."""
         if self.order > n_players:
-            raise InputError(
-                message(f"The 'order' parameter must be at most the number of columns, {n_players}", f"Got {self.order}")
-            )
+            raise InputError(f"The 'order' parameter must be at most the number of columns, {n_players}", f"Got {self.order}")
         # Listing the triples of hundreds of columns would itself take the memory that this refuses.
         sets = player_sets(n_players, self.order) if self.order < 3 or n_players < 60 else ()
         if not 0 < len(sets) <= MAX_SETS:
             raise BudgetError(
-                message(
-                    f"order={self.order} over {n_players} columns has too many sets",
-                    f"The limit is {MAX_SETS}",
-                    "Lower the order, or put columns into groups=",
-                )
+                f"order={self.order} over {n_players} columns has too many sets",
+                f"The limit is {MAX_SETS}",
+                "Lower the order, or put columns into groups=",
             )
         return sets
 
@@ -195,7 +191,7 @@ def choose_method(method: str, n_rows: int, n_columns: int, block_size: int, que
     """Return "exact" or "blocks", and the number of blocks."""
     estimator = question.estimator
     if method not in METHODS:
-        raise UnknownNameError(message(f"Unknown `method` {method!r}", do=did_you_mean(str(method), METHODS)))
+        raise UnknownNameError(f"Unknown `method` {method!r}", do=did_you_mean(str(method), METHODS))
     # The biased estimator has no blocks, as its bias would stay in their mean: it is computed exactly up to the limit.
     work = float(n_rows) ** 2 * n_columns * (PERMUTATIONS_OF_A_PASS + question.n_permutations)
     long = n_rows > MAX_EXACT_ROWS or (estimator == "unbiased" and work > MAX_EXACT_WORK and n_rows >= 2 * block_size)
@@ -203,21 +199,17 @@ def choose_method(method: str, n_rows: int, n_columns: int, block_size: int, que
         return "exact", 1
     if estimator == "biased":
         raise InputError(
-            message(
-                "Blocks of rows need estimator='unbiased'",
-                f"Got 'biased' with {n_rows} rows: the bias of each block would stay in the mean",
-                "Pass estimator='unbiased', or method='exact'",
-            )
+            "Blocks of rows need estimator='unbiased'",
+            f"Got 'biased' with {n_rows} rows: the bias of each block would stay in the mean",
+            "Pass estimator='unbiased', or method='exact'",
         )
     check_count("block_size", block_size, 8)
     n_blocks = int(n_rows // block_size)
     if n_blocks < 2:
         raise InputError(
-            message(
-                "method='blocks' needs at least two blocks",
-                f"Got {n_rows} rows and block_size={block_size}",
-                "Pass a smaller block_size, or method='exact'",
-            )
+            "method='blocks' needs at least two blocks",
+            f"Got {n_rows} rows and block_size={block_size}",
+            "Pass a smaller block_size, or method='exact'",
         )
     return "blocks", n_blocks
 

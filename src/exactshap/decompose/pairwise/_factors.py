@@ -104,11 +104,9 @@ class Factors:
         """Refuse to take a function of one distance for a product over the columns."""
         if self.radial is not None:
             raise UnsupportedStructureError(
-                message(
-                    "This statistic needs a kernel that is a product over the columns",
-                    f"Got {self.radial}",
-                    f"Pass a name: {', '.join(KERNELS)}",
-                )
+                "This statistic needs a kernel that is a product over the columns",
+                f"Got {self.radial}",
+                f"Pass a name: {', '.join(KERNELS)}",
             )
 
     def take(self, rows: np.ndarray | slice) -> Factors:
@@ -160,13 +158,13 @@ def read_factors(
     radial = kernel if isinstance(kernel, Radial) else None
     if radial is not None and np.any(np.asarray(radial.bandwidth) != 1.0):
         raise InputError(
-            message(f"Bandwidths of `kernel{what}` are those of `bandwidth{what}`", f"Got {radial}", f"Pass bandwidth{what}=")
+            f"Bandwidths of `kernel{what}` are those of `bandwidth{what}`", f"Got {radial}", f"Pass bandwidth{what}="
         )
     wanted = _per_column(None if radial else kernel, names, f"kernel{what}", default=None)
     for name in wanted:
         # A list or a set in the place of a name cannot be looked up.
         if name is not None and (not isinstance(name, str) or name not in KERNELS):
-            raise UnknownNameError(message(f"Unknown kernel {name!r} in `kernel{what}`", do=did_you_mean(str(name), KERNELS)))
+            raise UnknownNameError(f"Unknown kernel {name!r} in `kernel{what}`", do=did_you_mean(str(name), KERNELS))
     # A kernel for all columns leaves text categorical; a kernel for a single column is taken literally.
     explicit = isinstance(kernel, (Mapping, list, tuple))
     categorical = [name == "categorical" if name and (explicit or name == "categorical") else None for name in wanted]
@@ -200,15 +198,11 @@ def _per_column(setting: PerColumn, names: tuple[str, ...], what: str, default: 
     if isinstance(setting, Mapping):
         unknown = [key for key in setting if key not in names and not (isinstance(key, int) and 0 <= key < len(names))]
         if unknown:
-            raise UnknownNameError(
-                message(f"`{what}` names an unknown column {unknown[0]!r}", do=did_you_mean(unknown[0], names))
-            )
+            raise UnknownNameError(f"`{what}` names an unknown column {unknown[0]!r}", do=did_you_mean(unknown[0], names))
         return [setting.get(name, setting.get(j, default)) for j, name in enumerate(names)]
     if isinstance(setting, (list, tuple, np.ndarray)):
         if len(setting) != len(names):
-            raise InputError(
-                message(f"`{what}` must hold one entry for each of the {len(names)} columns", f"Got {len(setting)}")
-            )
+            raise InputError(f"`{what}` must hold one entry for each of the {len(names)} columns", f"Got {len(setting)}")
         return list(setting)
     return [setting] * len(names)
 
@@ -228,9 +222,7 @@ def _bandwidths(
             continue
         if isinstance(value, str):
             if value not in ("median", "column-median"):
-                raise UnknownNameError(
-                    message(f"Unknown `{what}` {value!r}", do=did_you_mean(value, ("median", "column-median")))
-                )
+                raise UnknownNameError(f"Unknown `{what}` {value!r}", do=did_you_mean(value, ("median", "column-median")))
             # A product of Laplacian kernels is a function of the city-block distance, of Gaussians of the Euclidean one.
             metric = "cityblock" if kernels[j] == "laplacian" else "euclidean"
             sigmas[j] = medians.of_all(metric) if value == "median" else medians.of_column(j, metric)
@@ -263,19 +255,15 @@ def _checked(value: Any, name: str, what: str, *, squared: bool) -> float:
         sigma = float(value)
     except (TypeError, ValueError):
         raise InputTypeError(
-            message(
-                f"The {what!r} parameter must be a float > 0, 'median' or 'column-median'", f"Got {value!r} for column {name!r}"
-            )
+            f"The {what!r} parameter must be a float > 0, 'median' or 'column-median'", f"Got {value!r} for column {name!r}"
         ) from None
     positive = bool(np.isfinite(sigma) and sigma > 0)
     if not positive or (squared and not 1.0 / SQUARABLE < sigma < SQUARABLE):
         wanted = "a float with a square that neither overflows nor vanishes" if positive else "a finite float > 0"
         raise InputError(
-            message(
-                f"The {what!r} parameter must be {wanted}",
-                f"Got {value!r} for column {name!r}",
-                "Pass a positive number, 'median' or 'column-median'",
-            )
+            f"The {what!r} parameter must be {wanted}",
+            f"Got {value!r} for column {name!r}",
+            "Pass a positive number, 'median' or 'column-median'",
         )
     return sigma
 
@@ -317,7 +305,7 @@ class _Medians:
         if metric == "euclidean" and width and not 1.0 / SQUARABLE < width < SQUARABLE:
             widest = f"The widest column spans {width:.3g}"
             do = "Divide the columns by their standard deviations"
-            raise InputError(message("The squares of the distances of rows overflow, or all vanish", widest, do))
+            raise InputError("The squares of the distances of rows overflow, or all vanish", widest, do)
         return _median_distance(self._sample[columns], metric)
 
     def varies(self, j: int) -> bool:

@@ -23,7 +23,7 @@ from exactshap.decompose.pairwise._factors import Factors, read_factors
 from exactshap.decompose.pairwise._hsic_estimate import estimate_hsic, estimate_joint
 from exactshap.decompose.pairwise._inference import permutations
 from exactshap.decompose.pairwise._panels import run_in_waves, showing
-from exactshap.errors import InputError, UnsupportedStructureError, message, refused_beyond_memory
+from exactshap.errors import InputError, UnsupportedStructureError, refused_beyond_memory
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import PairwiseDecomposition, frame_kind
@@ -170,7 +170,7 @@ def _estimated(
         if joint or question.n_permutations:
             got = "Got joint=True" if joint else f"Got n_permutations={question.n_permutations}"
             do = "Leave map= out, or pass method='blocks' with estimator='unbiased'"
-            raise UnsupportedStructureError(message("map= supports the shares of one game only", got, do))
+            raise UnsupportedStructureError("map= supports the shares of one game only", got, do)
         return estimate_hsic((x, y, question, np.empty((0, x.n_rows), np.int32)), run)
     blocks = rows_of_blocks(x.n_rows, n_blocks, generator) if n_blocks > 1 else [slice(None)]
     sides = ((x.take(rows), y.take(rows)) for rows in blocks)
@@ -188,9 +188,9 @@ def _paired(X: TableLike, Y: TableLike, minimum: int) -> tuple[Table | StoredTab
     else:
         second = Y if isinstance(Y, StoredTable) else as_table(_two_dimensional(Y), what="Y")
     if first.n_rows != second.n_rows:
-        raise InputError(message("`X` and `Y` must have the same number of rows", f"Got {first.n_rows} and {second.n_rows}"))
+        raise InputError("`X` and `Y` must have the same number of rows", f"Got {first.n_rows} and {second.n_rows}")
     if first.n_rows < minimum:
-        raise InputError(message(f"`X` has {first.n_rows} row(s)", f"HSIC needs at least {minimum}", "Pass more rows"))
+        raise InputError(f"`X` has {first.n_rows} row(s)", f"HSIC needs at least {minimum}", "Pass more rows")
     return first, second
 
 
@@ -214,11 +214,9 @@ def _two_dimensional(Y: TableLike) -> Any:
 def _refuse_joint(order: int, groups: Any) -> None:
     if order > 1 or groups:
         raise UnsupportedStructureError(
-            message(
-                "joint=True has values of single columns only",
-                f"Got order={order}, groups={groups!r}",
-                "Use joint=False, once for each side",
-            )
+            "joint=True has values of single columns only",
+            f"Got order={order}, groups={groups!r}",
+            "Use joint=False, once for each side",
         )
 
 

@@ -15,7 +15,7 @@ def check_inference(n_permutations: int, correction: str, level: float) -> None:
     """Refuse impossible settings of the inference before anything is computed."""
     check_count("n_permutations", n_permutations, 0)
     if correction not in CORRECTIONS:
-        raise UnknownNameError(message(f"Unknown `correction` {correction!r}", do=did_you_mean(str(correction), CORRECTIONS)))
+        raise UnknownNameError(f"Unknown `correction` {correction!r}", do=did_you_mean(str(correction), CORRECTIONS))
     check_level(level)
 
 
@@ -47,9 +47,7 @@ def check_room(n_permutations: int, numbers: int, size: int) -> None:
     needed = 2.0 * n_permutations * numbers * size  # NumPy copies what it permutes
     if needed > 0.8 * physical_memory():
         got = f"They would take {needed / 2.0**30:.3g} GiB"
-        raise BudgetError(
-            message(f"{n_permutations:,} permutations do not fit the memory", got, "Pass a smaller n_permutations")
-        )
+        raise BudgetError(f"{n_permutations:,} permutations do not fit the memory", got, "Pass a smaller n_permutations")
 
 
 def permutations(n_rows: int, count: int, random_state: object) -> np.ndarray:

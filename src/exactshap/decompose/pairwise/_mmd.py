@@ -14,7 +14,7 @@ from exactshap.decompose.pairwise._estimate import PairwiseSettings, Question, a
 from exactshap.decompose.pairwise._factors import read_factors
 from exactshap.decompose.pairwise._mmd_estimate import estimate_mmd, permuted_labels
 from exactshap.decompose.pairwise._panels import run_in_waves, showing
-from exactshap.errors import InputError, message, refused_beyond_memory
+from exactshap.errors import InputError, refused_beyond_memory
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import PairwiseDecomposition, frame_kind
@@ -143,7 +143,7 @@ def _two_samples(X: TableLike, Z: TableLike) -> tuple[Table | StoredTable, Table
     first, second = as_rows(X, what="X"), as_rows(Z, what="Z")
     for table, owner in ((first, "X"), (second, "Z")):
         if table.n_rows < 2:
-            raise InputError(message(f"`{owner}` has {table.n_rows} row", "A sample needs at least 2", "Pass more rows"))
+            raise InputError(f"`{owner}` has {table.n_rows} row", "A sample needs at least 2", "Pass more rows")
     return first, second
 
 
@@ -157,10 +157,8 @@ def _two_sample_blocks(n: int, m: int, n_blocks: int, generator: np.random.Gener
     first, second = rows_of_blocks(n, n_blocks, generator), rows_of_blocks(m, n_blocks, generator)
     if min(map(len, first + second)) < 4:
         raise InputError(
-            message(
-                f"{n_blocks} blocks of samples with {n} and {m} rows are too small",
-                "A block needs 4 rows of each",
-                "Pass a larger block_size, or method='exact'",
-            )
+            f"{n_blocks} blocks of samples with {n} and {m} rows are too small",
+            "A block needs 4 rows of each",
+            "Pass a larger block_size, or method='exact'",
         )
     return [(np.concatenate([a, b + n]), len(a), len(a) + len(b)) for a, b in zip(first, second, strict=True)]

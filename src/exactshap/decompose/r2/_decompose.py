@@ -14,7 +14,7 @@ from exactshap.decompose.r2._input import is_trees, prepare_problem, prepare_row
 from exactshap.decompose.r2._refit import Resampling, refit_shares
 from exactshap.decompose.r2._result import R2Decomposition, R2Sums, require_variation
 from exactshap.decompose.r2._solving import check_game, forecast, solve, solve_sums, sums
-from exactshap.errors import InputError, InputTypeError, message, refused_beyond_memory
+from exactshap.errors import InputError, InputTypeError, refused_beyond_memory
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import frame_kind
@@ -216,7 +216,7 @@ def decompose_r2(
     if game == "refit":
         if isinstance(X, (StoredTable, str, os.PathLike)):
             do = "Read it: decompose_r2(model, pandas.read_parquet(path)[columns], y, game='refit')"
-            raise InputError(message("Refits need their rows in memory", "Got a stored table", do))
+            raise InputError("Refits need their rows in memory", "Got a stored table", do)
         return refit_shares(model, X, y, sample_weight, groups, n_jobs, Resampling(n_orders, n_bootstrap, level, random_state))
     check_game(game)
     if isinstance(X, (StoredTable, str, os.PathLike)):
@@ -225,12 +225,12 @@ def decompose_r2(
         )
     if not is_trees(model):
         if per_row:
-            raise InputError(message("Only trees have parts of R2 by rows", "Got per_row=True", "Pass per_row=False"))
+            raise InputError("Only trees have parts of R2 by rows", "Got per_row=True", "Pass per_row=False")
         return fixed_shares(model, X, y, sample_weight, groups, background, value_function)
     if background is not None or value_function not in ("auto", "path_dependent"):
         got = "Got a background" if background is not None else f"Got value_function={value_function!r}"
         do = "Leave background= and value_function= out"
-        raise InputError(message("The R2 of trees has one value function: means over their covers", got, do))
+        raise InputError("The R2 of trees has one value function: means over their covers", got, do)
     problem = prepare_problem(model, X, y, sample_weight, groups, n_jobs)
     seconds = forecast(problem, game, per_row, memory_limit)
     solved = solve(problem, game, per_row, n_jobs)
@@ -243,30 +243,28 @@ def _refuse_other_settings(game: Any, per_row: bool, n_orders: int | None, n_boo
     """Refuse settings that belong to another game."""
     refit, resampled = game == "refit", n_orders is not None or n_bootstrap != 0
     if resampled and not refit:
-        raise InputError(
-            message("`n_orders` and `n_bootstrap` are settings of refits", f"Got game={game!r}", "Pass game='refit'")
-        )
+        raise InputError("`n_orders` and `n_bootstrap` are settings of refits", f"Got game={game!r}", "Pass game='refit'")
     if refit and per_row:
-        raise InputError(message("Refits have no parts of R2 by rows", "Got per_row=True", "Pass per_row=False"))
+        raise InputError("Refits have no parts of R2 by rows", "Got per_row=True", "Pass per_row=False")
     if refit and (setting[0] is not None or setting[1] != "auto"):
         do = "Leave background= and value_function= out, or pass game='ensemble'"
-        raise InputError(message("Refits replace no columns: they leave them out of the fit", "Got a background", do))
+        raise InputError("Refits replace no columns: they leave them out of the fit", "Got a background", do)
 
 
 def _of_stored(model: Model, X: TableLike, y: Column, sample_weight: Column, per_row: bool, **settings: Any) -> R2Decomposition:
     """Decompose a stored table by adding up its parts."""
     if per_row:
         do = "Pass per_row=False, or the rows in parts that fit"
-        raise InputError(message("The parts of each row of a stored table are not kept", "Got per_row=True", do))
+        raise InputError("The parts of each row of a stored table are not kept", "Got per_row=True", do)
     column_names = [name for name in (y, sample_weight) if name is not None]
     if y is None or not all(isinstance(name, str) for name in column_names):
         got = f"Got {', '.join(type(name).__name__ for name in (y, sample_weight))}"
-        raise InputTypeError(message("`y` and `sample_weight` of a stored table are names of its columns", got))
+        raise InputTypeError("`y` and `sample_weight` of a stored table are names of its columns", got)
     rows = as_rows(X)
     assert isinstance(rows, StoredTable)
     features = rows.select(drop=column_names).names
     if not rows.n_rows:
-        raise InputError(message(f"{rows.source.name} has no rows"))
+        raise InputError(f"{rows.source.name} has no rows")
 
     def part(piece: Table) -> PartialR2:
         names = piece.names or ()

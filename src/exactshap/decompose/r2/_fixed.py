@@ -21,7 +21,7 @@ import numpy as np
 from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.decompose.r2._input import target_of, weights_of
 from exactshap.decompose.r2._result import R2Decomposition, R2Sums, check_seconds, require_variation
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import as_table
 from exactshap.games import AdditiveGame, ProductGame
 from exactshap.readers import Reader, Request, is_of_target, read
@@ -98,9 +98,7 @@ def _require_target(reader: Reader) -> None:
     if not is_of_target(reader.traits.unit) or reader.traits.n_outputs != 1:
         got = f"Got {reader.traits.n_outputs} outputs, in the unit of {reader.traits.unit}"
         do = "Pass a regression model with one output"
-        raise UnsupportedStructureError(
-            message(f"{reader.traits.model_name} does not predict y itself, so that it has no R2", got, do)
-        )
+        raise UnsupportedStructureError(f"{reader.traits.model_name} does not predict y itself, so that it has no R2", got, do)
 
 
 def _solve(game: Any, y: np.ndarray, weights: np.ndarray, name: str, n_rows: int) -> _Sums:
@@ -110,7 +108,7 @@ def _solve(game: Any, y: np.ndarray, weights: np.ndarray, name: str, n_rows: int
     if isinstance(game, ProductGame) and not game.is_complex:
         return _of_products(game, y, weights, name, n_rows)
     do = "Pass a linear, additive or kernel model, or an ensemble of trees"
-    raise UnsupportedStructureError(message(f"The R2 of {name} is not a sum of products", f"Got a {type(game).__name__}", do))
+    raise UnsupportedStructureError(f"The R2 of {name} is not a sum of products", f"Got a {type(game).__name__}", do)
 
 
 def _of_terms(game: AdditiveGame, y: np.ndarray, weights: np.ndarray) -> _Sums:

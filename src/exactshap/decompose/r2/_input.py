@@ -20,7 +20,6 @@ from exactshap.errors import (
     InputError,
     UnsupportedModelError,
     UnsupportedStructureError,
-    message,
     warn,
 )
 from exactshap.frames import Table, as_table, check_columns
@@ -125,11 +124,9 @@ class R2Problem:
         # ``not <=``, so that NaN is refused as well.
         if not error[i] <= allowed:
             raise ExactnessError(
-                message(
-                    f"The trees of {self.ensemble.name} do not add up to its own prediction",
-                    f"Row {i}: {prediction[i]:.17g} against {self.own_prediction[i]:.17g}, tolerance {allowed:.3g}",
-                    "Please report this with exactshap.show_versions()",
-                )
+                f"The trees of {self.ensemble.name} do not add up to its own prediction",
+                f"Row {i}: {prediction[i]:.17g} against {self.own_prediction[i]:.17g}, tolerance {allowed:.3g}",
+                "Please report this with exactshap.show_versions()",
             )
 
 
@@ -195,23 +192,19 @@ def warn_of_offset(ensemble: TreeModel) -> None:
 def _single_output(ensemble: TreeModel) -> TreeModel:
     """Return the ensemble with one output on the scale of y, or refuse."""
     if ensemble.trees.n_trees == 0:
-        raise UnsupportedModelError(message(f"{ensemble.name} has no trees", do="Fit it first"))
+        raise UnsupportedModelError(f"{ensemble.name} has no trees", do="Fit it first")
     if ensemble.unit not in ("target", "probability", "raw score"):
         raise UnsupportedStructureError(
-            message(
-                f"The trees of {ensemble.name} add up to a {ensemble.unit}, which has no R2 against y",
-                "Only sums of trees that are on the scale of y do: regression with an identity link, forests, single trees",
-                "Use decompose_loss for a booster with a link; or a regression model, or a forest or a tree for a Brier score",
-            )
+            f"The trees of {ensemble.name} add up to a {ensemble.unit}, which has no R2 against y",
+            "Only sums of trees that are on the scale of y do: regression with an identity link, forests, single trees",
+            "Use decompose_loss for a booster with a link; or a regression model, or a forest or a tree for a Brier score",
         )
     one = ensemble.pick("auto")
     if not one.single_output:
         raise UnsupportedStructureError(
-            message(
-                f"{ensemble.name} has {len(ensemble.output_names)} outputs, and each has its own R2",
-                f"Got {', '.join(ensemble.output_names[:5])}",
-                "Fit one model for each output (for a class: a binary target)",
-            )
+            f"{ensemble.name} has {len(ensemble.output_names)} outputs, and each has its own R2",
+            f"Got {', '.join(ensemble.output_names[:5])}",
+            "Fit one model for each output (for a class: a binary target)",
         )
     return one
 
@@ -241,7 +234,7 @@ def target_of(model: Model, y: Column, n_rows: int) -> np.ndarray:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
-        raise InputError(message("`y` must have shape (n_rows,)", f"Got {np.shape(y)}"))
+        raise InputError("`y` must have shape (n_rows,)", f"Got {np.shape(y)}")
     _same_length(values, n_rows, "y")
     classes = getattr(model, "classes_", None)
     if classes is not None and len(classes) == 2:
@@ -249,10 +242,8 @@ def target_of(model: Model, y: Column, n_rows: int) -> np.ndarray:
         if unknown.any():
             i = int(np.argmax(unknown))
             raise InputError(
-                message(
-                    f"`y` holds a label that the model was not fitted with, at row {i}",
-                    f"Got {values[i]!r}; the classes are {list(classes)}",
-                )
+                f"`y` holds a label that the model was not fitted with, at row {i}",
+                f"Got {values[i]!r}; the classes are {list(classes)}",
             )
         return (values == classes[1]).astype(float)
     return _finite(values, "y")
@@ -263,33 +254,31 @@ def weights_of(sample_weight: Column, n_rows: int) -> np.ndarray:
         return np.ones(n_rows)
     values = np.asarray(sample_weight)
     if values.ndim != 1:
-        raise InputError(message("`sample_weight` must have shape (n_rows,)", f"Got {values.shape}"))
+        raise InputError("`sample_weight` must have shape (n_rows,)", f"Got {values.shape}")
     _same_length(values, n_rows, "sample_weight")
     weights = _finite(values, "sample_weight")
     if (weights < 0).any() or not weights.sum() > 0:
-        raise InputError(
-            message("`sample_weight` must not be negative and must not all be zero", f"Smallest {weights.min():.6g}")
-        )
+        raise InputError("`sample_weight` must not be negative and must not all be zero", f"Smallest {weights.min():.6g}")
     return weights
 
 
 def _same_length(values: np.ndarray, n_rows: int, what: str) -> None:
     if len(values) != n_rows:
         raise InputError(
-            message(f"Found input variables with inconsistent numbers of samples: X has {n_rows}, `{what}` has {len(values)}")
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows}, `{what}` has {len(values)}"
         )
 
 
 def _finite(values: np.ndarray, what: str) -> np.ndarray:
     if np.iscomplexobj(values):
-        raise InputError(message("Complex data not supported", f"Got dtype {values.dtype} in `{what}`"))
+        raise InputError("Complex data not supported", f"Got dtype {values.dtype} in `{what}`")
     try:
         numbers = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(message(f"`{what}` must be numeric", f"Got dtype {values.dtype}", "Encode it")) from None
+        raise InputError(f"`{what}` must be numeric", f"Got dtype {values.dtype}", "Encode it") from None
     bad = ~np.isfinite(numbers)
     if bad.any():
         i = int(np.argmax(bad))
         what_is = "NaN" if np.isnan(numbers[i]) else "infinity"
-        raise InputError(message(f"Input `{what}` contains {what_is} (first at row {i})", do="Drop or impute these rows"))
+        raise InputError(f"Input `{what}` contains {what_is} (first at row {i})", do="Drop or impute these rows")
     return numbers

@@ -26,7 +26,7 @@ from exactshap.decompose.r2._input import R2Problem, problem_of, warn_of_offset
 from exactshap.decompose.r2._layout import EnsembleLayout
 from exactshap.decompose.r2._losses import LOSSES, Loss, loss_form
 from exactshap.decompose.r2._result import EPS
-from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError, did_you_mean, message
+from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError, did_you_mean
 from exactshap.games import all_masks
 from exactshap.readers import require_own_prediction
 from exactshap.results.decomposition import Decomposition, check_residual, frame_kind
@@ -211,7 +211,7 @@ def decompose_loss(
     ('McFadden R2', 0.0, True)
     """
     if method not in METHODS:
-        raise UnknownNameError(message(f"Unknown method {method!r}", do=did_you_mean(str(method), METHODS)))
+        raise UnknownNameError(f"Unknown method {method!r}", do=did_you_mean(str(method), METHODS))
     problem, name, form = _prepare(model, X, y, loss, (level, power), sample_weight, groups)
     shares, ends, error, margin = _solve(problem, form, method)
     _check_margin(model, problem, form, margin)
@@ -220,7 +220,7 @@ def decompose_loss(
     perfect = np.sum(weights * form.saturated(target))
     null = np.sum(weights * form.best(target, constant)) - perfect
     if not null > 0:
-        raise InputError(message("`y` must vary", f"Got {target[0]:.6g} in all rows of positive weight"))
+        raise InputError("`y` must vary", f"Got {target[0]:.6g} in all rows of positive weight")
     total = 1.0 - (np.sum(weights * form.value(target, margin)) - perfect) / null
     values, expected = -shares / null, -(ends[1] - ends[0]) / null
     residual = float(values.sum() - expected)
@@ -287,7 +287,7 @@ def _prepare(
     bad = np.flatnonzero(~form.valid(problem.y))
     if bad.size:
         text = f"`y` must be {form.needs} for loss={name!r}"
-        raise InputError(message(text, f"Got {problem.y[bad[0]]:.6g} at row {bad[0]}"))
+        raise InputError(text, f"Got {problem.y[bad[0]]:.6g} at row {bad[0]}")
     return problem, name, form
 
 
@@ -299,15 +299,15 @@ def _loss_of(ensemble: TreeModel, loss: str) -> str:
         kind = "no trees" if ensemble.trees.n_trees == 0 else f"{len(ensemble.output_names)} outputs in {ensemble.unit}"
         text = f"{ensemble.name} is no sum of boosted trees with one margin and a link"
         do = "Use decompose_r2 for squared errors and Brier scores of forests, loss='pinball' for quantiles; fit one model for each class"
-        raise UnsupportedStructureError(message(text, f"It has {kind}", do))
+        raise UnsupportedStructureError(text, f"It has {kind}", do)
     if loss == "auto":
         return "gamma" if "gamma" in ensemble.objective.lower() else known[0]
     names = (*LOSSES, "tweedie", "pinball")
     if loss not in names:
-        raise UnknownNameError(message(f"Unknown loss {loss!r}", do=did_you_mean(str(loss), ("auto", *names))))
+        raise UnknownNameError(f"Unknown loss {loss!r}", do=did_you_mean(str(loss), ("auto", *names)))
     if loss not in known:
         do = f"Use loss={' or '.join(map(repr, known))}"
-        raise InputError(message(f"loss={loss!r} does not suit trees that add up to {ensemble.unit}", do=do))
+        raise InputError(f"loss={loss!r} does not suit trees that add up to {ensemble.unit}", do=do)
     return loss
 
 
@@ -329,4 +329,4 @@ def _check_margin(model: Model, problem: R2Problem, form: Loss, margin: np.ndarr
     if bad.size:
         i, text = bad[0], f"The trees of {ensemble.name} do not give its own prediction"
         got = f"Row {i}: {ours[i]:.9g} against {own[i]:.9g}"
-        raise ExactnessError(message(text, got, "Please report this with exactshap.show_versions()"))
+        raise ExactnessError(text, got, "Please report this with exactshap.show_versions()")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, xlogy
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 
 Pointwise = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Bound = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -114,7 +114,7 @@ def loss_form(name: str, level: float | None, power: float | None) -> Loss:
     """Return a loss by name; only quantiles take ``level``, only Tweedie's deviance takes ``power``."""
     for given, word, owner in ((level, "level", "pinball"), (power, "power", "tweedie")):
         if given is not None and name != owner:
-            raise InputError(message(f"`{word}` belongs to loss={owner!r}", f"Got {word}={given!r} with loss={name!r}"))
+            raise InputError(f"`{word}` belongs to loss={owner!r}", f"Got {word}={given!r} with loss={name!r}")
     if name == "pinball":
         return _pinball(_between(0.0, 0.5 if level is None else level, 1.0, "level"))
     if name == "tweedie":
@@ -124,7 +124,7 @@ def loss_form(name: str, level: float | None, power: float | None) -> Loss:
 
 def _between(least: float, value: float, most: float, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not least < value < most:
-        raise InputError(message(f"`{name}` must be a number in ({least:g}, {most:g})", f"Got {value!r}"))
+        raise InputError(f"`{name}` must be a number in ({least:g}, {most:g})", f"Got {value!r}")
     return float(value)
 
 

@@ -25,7 +25,6 @@ from exactshap.decompose.r2._result import EPS, R2Decomposition, check_seconds, 
 from exactshap.errors import (
     InputError,
     UnsupportedModelError,
-    message,
 )
 from exactshap.frames import as_table
 from exactshap.readers import Request, finite_numbers, names_of, players_of
@@ -215,7 +214,7 @@ def _prepare(
     if type(model) is not LinearRegression or model.positive:
         got = f"Got {model!r}"[:200]
         do = "Pass LinearRegression(), or game='residual' for the shares of one fitted model"
-        raise UnsupportedModelError(message("The game of refits is that of ordinary least squares", got, do))
+        raise UnsupportedModelError("The game of refits is that of ordinary least squares", got, do)
     table = as_table(X)
     numbers = finite_numbers(table, "X", "LinearRegression")
     names = names_of(Request(), table.names, table.n_columns, "LinearRegression")
@@ -296,4 +295,4 @@ def _intervals(
         if len(shares) == resampling.n_bootstrap:
             tail = (1.0 - resampling.level) / 2.0
             return np.quantile(shares, [tail, 1.0 - tail], axis=0).T
-    raise InputError(message("Too few resamples of the rows vary in `y`", f"Got {n} rows", "Pass n_bootstrap=0"))
+    raise InputError("Too few resamples of the rows vary in `y`", f"Got {n} rows", "Pass n_bootstrap=0")

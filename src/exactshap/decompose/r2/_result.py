@@ -77,7 +77,7 @@ class R2Sums:
     def __add__(self, other: R2Sums) -> R2Sums:
         if (dict(self.facts), self.feature_names, self.game) != (dict(other.facts), other.feature_names, other.game):
             got = f"Got {self.game!r} of {self.facts['model']} and {other.game!r} of {other.facts['model']}"
-            raise InputError(message("Parts of R2 must be of one model, its columns and one game", got))
+            raise InputError("Parts of R2 must be of one model, its columns and one game", got)
         weight, between = self.weight + other.weight, other.mean - self.mean
         added = ("shares", "expected", "rounding", "squared_error", "n_rows", "seconds")
         return replace(
@@ -115,7 +115,7 @@ class R2Sums:
 def require_variation(variation: float, mean: float, weight: float) -> None:
     """Refuse a constant y: its sum of squares about the mean is rounding."""
     if not variation > (8.0 * EPS * mean) ** 2 * weight:
-        raise InputError(message("`y` does not vary, so that R2 is not defined", f"All weighted values are {mean:.6g}"))
+        raise InputError("`y` does not vary, so that R2 is not defined", f"All weighted values are {mean:.6g}")
 
 
 # Seconds of one core: above a minute a warning, above a day an error.
@@ -125,6 +125,6 @@ WARN_SECONDS, REFUSE_SECONDS = 60.0, 86_400.0
 def check_seconds(seconds: float, what: str, do: str) -> None:
     """Warn above a minute and refuse above a day; ``what`` names the work."""
     if seconds > REFUSE_SECONDS:
-        raise BudgetError(message(what, "More than a day", do))
+        raise BudgetError(what, "More than a day", do)
     if seconds > WARN_SECONDS:
         warn(message(what, do=do), ExplanationWarning)

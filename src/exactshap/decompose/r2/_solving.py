@@ -22,7 +22,7 @@ from exactshap.decompose.r2._games import (
 from exactshap.decompose.r2._input import R2Problem
 from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
 from exactshap.decompose.r2._result import R2Sums, check_seconds
-from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed, message
+from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed
 from exactshap.solvers import Cost
 from exactshap.trees.ensemble import complete_forest
 
@@ -133,11 +133,9 @@ def check_game(game: Any) -> None:
     """Refuse an unknown game."""
     if game == "refit":
         do = "Call decompose_r2(model, X, y, game='refit') on all rows"
-        raise InputError(
-            message("Shares of refits are not sums over rows, so that parts cannot be added up", "Got game='refit'", do)
-        )
+        raise InputError("Shares of refits are not sums over rows, so that parts cannot be added up", "Got game='refit'", do)
     if game not in GAMES:
-        raise UnknownNameError(message(f"Unknown game {game!r}", do=did_you_mean(str(game), GAMES)))
+        raise UnknownNameError(f"Unknown game {game!r}", do=did_you_mean(str(game), GAMES))
 
 
 # Nanoseconds of a core of 2023; a sample of each method scales them to this machine. They were fitted to 200 decompositions
@@ -213,11 +211,9 @@ def check_memory(cost: Cost, layout: EnsembleLayout, game: str, limit: float | N
     allowed = 0.8 * physical_memory() if limit is None else float(limit)
     if cost.bytes > allowed:
         raise BudgetError(
-            message(
-                f"The {game!r} game of {layout.trees.n_trees} trees and {layout.n_rows} rows does not fit",
-                f"It would need {memory_needed(cost.bytes, allowed)}",
-                "Pass fewer rows, a larger memory_limit=, or per_row=False",
-            )
+            f"The {game!r} game of {layout.trees.n_trees} trees and {layout.n_rows} rows does not fit",
+            f"It would need {memory_needed(cost.bytes, allowed)}",
+            "Pass fewer rows, a larger memory_limit=, or per_row=False",
         )
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap._runtime.checks import check_parameters, sample_weights
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
 from exactshap.estimators.rkhs_weighting._instantiations import instantiation
 from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, sum_of_terms
@@ -122,13 +122,11 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         score.n_features_in_ = X.shape[1]
         check_parameters(score, score._checks())
         if self.loss not in LOSSES:
-            raise InputError(message(f"The 'loss' parameter must be one of {list(LOSSES)}", f"Got {self.loss!r}"))
+            raise InputError(f"The 'loss' parameter must be one of {list(LOSSES)}", f"Got {self.loss!r}")
         if self.loss == "hinge" and not self.fit_intercept:
-            raise InputError(
-                message("The hinge loss is fitted with an intercept", "Got fit_intercept=False", "Use loss='logistic'")
-            )
+            raise InputError("The hinge loss is fitted with an intercept", "Got fit_intercept=False", "Use loss='logistic'")
         if not self.alpha + self.ridge > 0:
-            raise InputError(message("A classifier needs a penalty", "Got alpha=0 and ridge=0", "Pass alpha=1e-8"))
+            raise InputError("A classifier needs a penalty", "Got alpha=0 and ridge=0", "Pass alpha=1e-8")
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         base = instantiation(self.base, sigma=self.sigma, gamma=self.gamma, max_theta=self.max_theta)
         distribution = subset_distribution(self.subsets, self.sequence)
@@ -146,10 +144,10 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         classes, labels = np.unique(y, return_inverse=True)
         if type_of_target(y) == "multiclass":
             do = "Wrap it in sklearn.multiclass.OneVsRestClassifier"
-            raise InputError(message("Only binary classification is supported. The type of the target is multiclass", do=do))
+            raise InputError("Only binary classification is supported. The type of the target is multiclass", do=do)
         if len(classes) < 2 or len(np.unique(labels[weights > 0])) < 2:
             got = f"Got {len(np.unique(labels[weights > 0]))} class"
-            raise InputError(message("RKHSWeightingClassifier needs rows of 2 classes", got))
+            raise InputError("RKHSWeightingClassifier needs rows of 2 classes", got)
         return classes, labels.astype(float)
 
     def _solve(self, problem: WeightingProblem, weights: np.ndarray) -> tuple[np.ndarray, float]:
@@ -162,7 +160,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
             parts = list(problem.whitened())
         except LinAlgError:
             text = "The penalty of the coefficients is numerically singular"
-            raise InputError(message(text, f"Got alpha={self.alpha!r}, ridge={self.ridge!r}", "Raise ridge")) from None
+            raise InputError(text, f"Got alpha={self.alpha!r}, ridge={self.ridge!r}", "Raise ridge") from None
         # F = rows u + b, and u'u is the penalty
         rows = np.concatenate([whitened for _, _, whitened in parts]).T
         strength = 1.0 / (2.0 * float(weights.sum()))

@@ -24,7 +24,7 @@ from sklearn.model_selection import check_cv
 
 from exactshap._runtime.checks import is_number
 from exactshap._runtime.types import RandomState
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
 from exactshap.estimators.rkhs_weighting._problem import (
     NormalEquations,
@@ -53,15 +53,11 @@ def path_scores(problem: WeightingProblem, alphas: Sequence[float], folds: Seque
         if not problem.weights[rows].any():
             where = f"the rows that fold {f // 2} {'holds out' if f % 2 else 'fits to'}"
             raise InputError(
-                message(
-                    "Every fold needs weights above 0",
-                    f"All are 0 in {where}",
-                    "Shuffle the folds, or drop rows without weight",
-                )
+                "Every fold needs weights above 0", f"All are 0 in {where}", "Shuffle the folds, or drop rows without weight"
             )
     if not np.array_equal(held, np.arange(len(problem.X))):
         raise InputError(
-            message("The folds must hold out every row once", f"Got {len(held)} rows held out of {len(problem.X)}", "Use KFold")
+            "The folds must hold out every row once", f"Got {len(held)} rows held out of {len(problem.X)}", "Use KFold"
         )
     if len(problem.X) < problem.n_terms:
         try:

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._native import kernel
 from exactshap._runtime.checks import is_number
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, check_widths
 
 # Below this S, 1 + erf S loses more than 5 bits to cancellation, and the scaled function is used.
@@ -61,7 +61,7 @@ class _Gaussian(_Directions):
         check_widths(self.sigma, self.gamma)
         # Its fourth power divides.
         if not (is_number(self.max_theta, 1e-50) and self.max_theta < 1):
-            raise InputError(message("`max_theta` must be in [1e-50, 1)", f"Got {self.max_theta!r}"))
+            raise InputError("`max_theta` must be in [1e-50, 1)", f"Got {self.max_theta!r}")
 
     def width(self, size: int) -> float:
         r"""Return gamma: as given, or calibrated so that (1 + 2 sigma^2 / gamma^2)^(-k/4) is ``max_theta``.
@@ -226,7 +226,7 @@ class ExponentialSign(SignPredictor):
     def __post_init__(self) -> None:
         check_widths(self.sigma, self.gamma)
         if self.gamma is not None and self.gamma <= self.sigma:
-            raise InputError(message("`gamma` must be above `sigma` for the exponential kernel", f"Got {self.gamma!r}"))
+            raise InputError("`gamma` must be above `sigma` for the exponential kernel", f"Got {self.gamma!r}")
 
     def _rate(self) -> float:
         """Return 1 / 2 gamma^2."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.checks import is_width
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 
 # Values of one block of expectations: 16 MiB.
 BLOCK_VALUES = 2**21
@@ -89,7 +89,7 @@ def check_widths(sigma: Any, gamma: Any) -> None:
     """Refuse a ``sigma`` or ``gamma`` that is not positive, or without a square; ``gamma`` may be None."""
     if not is_width(sigma) or not (gamma is None or is_width(gamma)):
         what = "`sigma` and `gamma` must be > 0 and finite, with squares that neither overflow nor vanish"
-        raise InputError(message(what, f"Got {sigma!r} and {gamma!r}"))
+        raise InputError(what, f"Got {sigma!r} and {gamma!r}")
 
 
 def checked(owner: Instantiation, name: str, values: np.ndarray, shape: tuple[int | None, ...]) -> np.ndarray:
@@ -97,9 +97,9 @@ def checked(owner: Instantiation, name: str, values: np.ndarray, shape: tuple[in
     what = f"`{name}` of {type(owner).__name__}"
     if values.shape != shape:
         wanted = tuple("n_parameters" if n is None else n for n in shape)
-        raise InputError(message(f"{what} returned shape {values.shape}", f"It must return {wanted}"))
+        raise InputError(f"{what} returned shape {values.shape}", f"It must return {wanted}")
     if not np.isfinite(values).all():
-        raise InputError(message(f"{what} returned NaN or infinity", "Its values must be finite"))
+        raise InputError(f"{what} returned NaN or infinity", "Its values must be finite")
     return values
 
 
@@ -165,7 +165,7 @@ class MonteCarlo(Instantiation):
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_draws, (int, np.integer)) or self.n_draws < 2:
-            raise InputError(message("`n_draws` of MonteCarlo must be an int >= 2", f"Got {self.n_draws!r}"))
+            raise InputError("`n_draws` of MonteCarlo must be an int >= 2", f"Got {self.n_draws!r}")
 
     def sample(self, rng: np.random.Generator, size: int, n: int) -> np.ndarray:
         draws = np.asarray(self.draw(rng, size, n), float)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.estimators.rkhs_weighting._gaussian import (
     ExponentialSign,
     Relu,
@@ -124,7 +124,7 @@ class UniformStump(_Stumps):
 
     def __post_init__(self) -> None:
         if not -math.inf < self.low < self.high < math.inf:
-            raise InputError(message("`low` must be below `high`, both finite", f"Got {self.low!r} and {self.high!r}"))
+            raise InputError("`low` must be below `high`, both finite", f"Got {self.low!r} and {self.high!r}")
         check_widths(1.0, self.gamma)
 
     def _width(self) -> float:
@@ -186,7 +186,7 @@ class PolynomialSign(SignPredictor):
     def __post_init__(self) -> None:
         check_widths(self.sigma, None)
         if isinstance(self.power, bool) or not isinstance(self.power, (int, np.integer)) or self.power < 1:
-            raise InputError(message("`power` must be an int >= 1", f"Got {self.power!r}"))
+            raise InputError("`power` must be an int >= 1", f"Got {self.power!r}")
 
     def kernel(self, U: np.ndarray, W: np.ndarray, size: int) -> np.ndarray:
         return (1.0 + U @ W.T) ** self.power
@@ -237,10 +237,10 @@ def instantiation(base: str | Instantiation, **parameters: Any) -> Instantiation
     if kind is None:
         names = ", ".join(map(repr, _NAMED))
         text = f"The 'base' parameter of RKHSWeightingRegressor must be {names} or an Instantiation"
-        raise InputError(message(text, f"Got {base!r}"))
+        raise InputError(text, f"Got {base!r}")
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     if parameters["gamma"] is not None and "gamma" not in known:
-        raise InputError(message(f"base={base!r} has no `gamma`", f"Got {parameters['gamma']!r}"))
+        raise InputError(f"base={base!r} has no `gamma`", f"Got {parameters['gamma']!r}")
     if kind is UniformStump:
         check_widths(parameters["sigma"], None)
         parameters |= {"low": -math.sqrt(3.0) * parameters["sigma"], "high": math.sqrt(3.0) * parameters["sigma"]}

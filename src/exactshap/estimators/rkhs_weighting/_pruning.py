@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from exactshap._runtime.types import Column, TableLike
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 
 
 class Weighting(Protocol):
@@ -34,16 +34,16 @@ def prune(model: Fitted, penalty: float | str, X: TableLike, y: Column, toleranc
     from sklearn.exceptions import ConvergenceWarning
 
     if tolerance <= 0:
-        raise InputError(message("`tolerance` must be > 0", f"Got {tolerance!r}"))
+        raise InputError("`tolerance` must be > 0", f"Got {tolerance!r}")
     if isinstance(penalty, str):
         if penalty not in ("sure", "safe", "smart"):
-            raise InputError(message("`penalty` must be a number, 'sure', 'safe' or 'smart'", f"Got {penalty!r}"))
+            raise InputError("`penalty` must be a number, 'sure', 'safe' or 'smart'", f"Got {penalty!r}")
         # Checked against the tolerance, as the Lasso may not have converged.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return _smart(model, X, y, tolerance) if penalty == "smart" else _safe(model, tolerance, penalty)
     if not (np.isfinite(penalty) and penalty >= 0):
-        raise InputError(message("`penalty` must be a float >= 0", f"Got {penalty!r}"))
+        raise InputError("`penalty` must be a float >= 0", f"Got {penalty!r}")
     return _pruned(model, float(penalty))
 
 
@@ -68,7 +68,7 @@ def _safe(model: Fitted, tolerance: float, penalty: str) -> Fitted:
     theta, a = model.theta_, model.coef_
     if math.isnan(theta):
         got = "This instantiation has no closed form for it"
-        raise InputError(message(f"penalty={penalty!r} needs theta", got, "Use penalty='smart' or a number"))
+        raise InputError(f"penalty={penalty!r} needs theta", got, "Use penalty='smart' or a number")
     if penalty == "sure":
         tried = [tolerance**2 / (2.0 * len(a) * theta**2 * np.abs(a).sum())] if theta > 0 and a.any() else []
     else:
@@ -83,7 +83,7 @@ def _safe(model: Fitted, tolerance: float, penalty: str) -> Fitted:
 
 def _smart(model: Fitted, X: TableLike, y: Column, tolerance: float) -> Fitted:
     if X is None or y is None:
-        raise InputError(message("penalty='smart' needs the training sample", "Got X=None or y=None", "Pass X= and y="))
+        raise InputError("penalty='smart' needs the training sample", "Got X=None or y=None", "Pass X= and y=")
     y = targets_of(X, y)
     reference = float(np.mean((y - model.predict(X)) ** 2))
     best = copy.deepcopy(model)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap._runtime.checks import check_parameters, is_number, sample_weights
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.estimators.rkhs_weighting._instantiation import (
     Instantiation,
     MonteCarlo,
@@ -315,11 +315,11 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if not 0 < delta < 1:
-            raise InputError(message("`delta` must be in (0, 1)", f"Got {delta!r}"))
+            raise InputError("`delta` must be in (0, 1)", f"Got {delta!r}")
         if loss not in ("absolute", "squared"):
-            raise InputError(message("`loss` must be 'absolute' or 'squared'", f"Got {loss!r}"))
+            raise InputError("`loss` must be 'absolute' or 'squared'", f"Got {loss!r}")
         if math.isnan(self.theta_):
-            raise InputError(message("The bound needs theta", f"{type(self.base).__name__} has no closed form for it"))
+            raise InputError("The bound needs theta", f"{type(self.base).__name__} has no closed form for it")
         y = targets_of(X, y)
         residual = np.abs(y - self.predict(X))
         reach = self.rkhs_norm_ * self.theta_ + float(np.abs(y - self.intercept_).max())

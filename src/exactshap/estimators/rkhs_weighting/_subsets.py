@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.checks import check_count
-from exactshap.errors import BudgetError, InputError, message
+from exactshap.errors import BudgetError, InputError
 
 # Largest number of subsets: more than terms can be drawn.
 MAX_SUBSETS = 100_000
@@ -52,17 +52,17 @@ class SubsetDistribution(ABC):
         first = itertools.islice(self.support(n_features), 1000)
         bad = [subset for subset in first if not all(0 <= j < n_features for j in subset)]
         if bad:
-            raise InputError(message(f"Subsets must name columns between 0 and {n_features - 1}", f"Got {bad[0]}"))
+            raise InputError(f"Subsets must name columns between 0 and {n_features - 1}", f"Got {bad[0]}")
 
     def draw(self, rng: np.random.Generator, n_features: int, n: int) -> list[tuple[int, ...]]:
         """Draw ``n`` subsets by :meth:`sample`, sorted and checked."""
         drawn = [tuple(sorted(int(j) for j in subset)) for subset in self.sample(rng, n_features, n)]
         if len(drawn) != n:
-            raise InputError(message(f"{type(self).__name__}.sample must return {n} subsets", f"Got {len(drawn)}"))
+            raise InputError(f"{type(self).__name__}.sample must return {n} subsets", f"Got {len(drawn)}")
         for subset in dict.fromkeys(drawn):
             if not subset or len(set(subset)) != len(subset) or not 0 <= subset[0] <= subset[-1] < n_features:
                 wanted = f"{type(self).__name__}.sample must return distinct columns between 0 and {n_features - 1}"
-                raise InputError(message(wanted, f"Got {subset}"))
+                raise InputError(wanted, f"Got {subset}")
         return drawn
 
     def mass_of(self, subset: tuple[int, ...], n_features: int) -> float:
@@ -70,7 +70,7 @@ class SubsetDistribution(ABC):
         probability = float(self.probability(subset, n_features))
         if not 0.0 < probability <= 1.0 + 1e-9:
             wanted = f"{type(self).__name__}.probability of {subset}, which it drew, must be in (0, 1]"
-            raise InputError(message(wanted, f"Got {probability}"))
+            raise InputError(wanted, f"Got {probability}")
         return probability
 
 
@@ -102,7 +102,7 @@ class UniformSubsets(SubsetDistribution):
         bad = [k for k in self.sizes if not 1 <= k <= n_features]
         if bad or not self.sizes:
             raise InputError(
-                message(f"Subset sizes must be between 1 and the number of features, {n_features}", f"Got {list(self.sizes)}")
+                f"Subset sizes must be between 1 and the number of features, {n_features}", f"Got {list(self.sizes)}"
             )
 
     def sample(self, rng: np.random.Generator, n_features: int, n: int) -> list[tuple[int, ...]]:
@@ -146,16 +146,14 @@ class GivenSubsets(SubsetDistribution):
     def check(self, n_features: int) -> None:
         for subset in self.subsets:
             if not subset or len(set(subset)) != len(subset) or not all(0 <= j < n_features for j in subset):
-                raise InputError(message(f"Subsets must name distinct columns between 0 and {n_features - 1}", f"Got {subset}"))
+                raise InputError(f"Subsets must name distinct columns between 0 and {n_features - 1}", f"Got {subset}")
         weights = self._weights()
         if (
             len(weights) != len(self.subsets)
             or min(weights, default=0.0) <= 0
             or not math.isclose(sum(weights), 1.0, abs_tol=1e-9)
         ):
-            raise InputError(
-                message("Subset probabilities must be positive and sum to 1, one for each subset", f"Got {weights}")
-            )
+            raise InputError("Subset probabilities must be positive and sum to 1, one for each subset", f"Got {weights}")
 
     def _weights(self) -> tuple[float, ...]:
         return tuple([1.0 / len(self.subsets)] * len(self.subsets)) if self.probabilities is None else tuple(self.probabilities)
@@ -186,10 +184,8 @@ def subset_distribution(subsets: Any, sequence: bool) -> SubsetDistribution:
         if all(isinstance(subset, Sequence) and not isinstance(subset, str) for subset in subsets):
             return GivenSubsets(tuple(tuple(int(j) for j in subset) for subset in subsets))
     raise InputError(
-        message(
-            "The 'subsets' parameter of RKHSWeightingRegressor must be None, a size, a list of sizes, a list of subsets or a SubsetDistribution",
-            f"Got {subsets!r}",
-        )
+        "The 'subsets' parameter of RKHSWeightingRegressor must be None, a size, a list of sizes, a list of subsets or a SubsetDistribution",
+        f"Got {subsets!r}",
     )
 
 
@@ -231,7 +227,7 @@ def connected_subsets(edges: Iterable[tuple[int, int]], size: int) -> list[tuple
         found = {one | {j} for one in found for i in one for j in neighbours[i] if j not in one}
         if len(found) > MAX_SUBSETS:
             text = f"There are more than {MAX_SUBSETS} connected subsets"
-            raise BudgetError(message(text, f"Got size={size}", "Pass a smaller size, or draw some of them"))
+            raise BudgetError(text, f"Got size={size}", "Pass a smaller size, or draw some of them")
     return sorted(tuple(sorted(one)) for one in found)
 
 

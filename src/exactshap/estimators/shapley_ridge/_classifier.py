@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap._runtime.checks import check_parameters, is_number, sample_weights
 from exactshap._runtime.types import Column, Foreign, RandomState, TableLike
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.estimators.shapley_ridge._penalised_basis import (
     Basis,
     cross_kernel,
@@ -109,9 +109,7 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
         X, y, weights = X[keep], y[keep], weights[keep]
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise InputError(
-                message("ShapleyKernelClassifier needs rows of at least 2 classes", f"Got {len(self.classes_)} class")
-            )
+            raise InputError("ShapleyKernelClassifier needs rows of at least 2 classes", f"Got {len(self.classes_)} class")
         self.X_fit_ = X
         self.kernel_, basis = penalised_basis(self, X, weights)
         self._solve(basis, labels, weights)

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from exactshap._runtime.checks import is_number
 from exactshap._runtime.types import Model
-from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed, message
+from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed
 from exactshap.kernels import Component, Kernel, from_pairwise
 from exactshap.solvers.rkhs import (
     check_eta,
@@ -54,7 +54,7 @@ def penalised_columns(features: Any, n_features: int, names: Sequence[str] | Non
     single = isinstance(features, str) or not hasattr(features, "__iter__")
     columns = [_column(item, n_features, names) for item in ([features] if single else list(features))]
     if len(set(columns)) < len(columns):
-        raise InputError(message("`features` must not name a column twice", f"Got {features!r}"))
+        raise InputError("`features` must not name a column twice", f"Got {features!r}")
     return columns
 
 
@@ -63,10 +63,10 @@ def _column(item: Any, n_features: int, names: Sequence[str] | None) -> int:
         known = [] if names is None else list(names)
         if item not in known:
             hint = did_you_mean(item, known) if known else "X had no column names: pass column numbers"
-            raise UnknownNameError(message(f"`features` names an unknown column {item!r}", do=hint))
+            raise UnknownNameError(f"`features` names an unknown column {item!r}", do=hint)
         return known.index(item)
     if not isinstance(item, (int, np.integer)) or isinstance(item, bool) or not 0 <= item < n_features:
-        raise InputError(message(f"`features` must hold column names or numbers in [0, {n_features})", f"Got {item!r}"))
+        raise InputError(f"`features` must hold column names or numbers in [0, {n_features})", f"Got {item!r}")
     return int(item)
 
 
@@ -121,11 +121,9 @@ def _refuse_too_large(n: int, d: int, n_columns: int) -> None:
     needed = 8.0 * n**2 * (d + n_columns + 6.0)
     if needed > MAX_FUNCTIONAL_BYTES:
         raise BudgetError(
-            message(
-                f"Shapley-regularised learning from {n} rows does not fit in memory",
-                f"It would need {memory_needed(needed, MAX_FUNCTIONAL_BYTES)}",
-                "Fit on fewer rows, or penalise fewer columns with features=",
-            )
+            f"Shapley-regularised learning from {n} rows does not fit in memory",
+            f"It would need {memory_needed(needed, MAX_FUNCTIONAL_BYTES)}",
+            "Fit on fewer rows, or penalise fewer columns with features=",
         )
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap._runtime.checks import check_parameters, sample_weights
 from exactshap._runtime.types import Column, Foreign, RandomState, TableLike
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.estimators.shapley_ridge._penalised_basis import (
     Basis,
     cross_kernel,
@@ -162,7 +162,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         penalties = np.asarray(shapley_penalties, float)
         if penalties.ndim != 1 or penalties.size == 0 or not np.all(np.isfinite(penalties)) or np.any(penalties < 0):
-            raise InputError(message("`shapley_penalties` must be a list of finite floats >= 0", f"Got {shapley_penalties!r}"))
+            raise InputError("`shapley_penalties` must be a list of finite floats >= 0", f"Got {shapley_penalties!r}")
         from sklearn.base import clone
 
         y, problem = clone(self)._prepare(X, y, sample_weight)

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from exactshap._runtime.files import check_regular, open_regular
 from exactshap._runtime.optional import first_installed, require
 from exactshap._runtime.types import Foreign, TableLike
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import InputError, InputTypeError
 
 _SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 # The folder of rows without a key, as Hive, Spark and pyarrow name it.
@@ -69,7 +69,7 @@ def kind_of(path: str | Path) -> str:
     """Return "parquet" or "csv" by a file's suffix, or refuse it."""
     kind = _SUFFIXES.get(Path(path).suffix.lower())
     if kind is None:
-        raise InputError(message(f"Data are read from Parquet and CSV files, not from {Path(path).name}"))
+        raise InputError(f"Data are read from Parquet and CSV files, not from {Path(path).name}")
     return kind
 
 
@@ -87,17 +87,17 @@ def find_files(source: TableLike, filesystem: Foreign = None) -> list[StoredFile
     places = list(source) if several else [source]
     if wrong := [place for place in places if not isinstance(place, (str, os.PathLike))]:
         got = f"Got {type(wrong[0]).__name__}"
-        raise InputTypeError(message("A source is a path, a list of paths, or a data set of pyarrow", got))
+        raise InputTypeError("A source is a path, a list of paths, or a data set of pyarrow", got)
     files = [pair for place in places for pair in _expanded(os.fspath(place), filesystem)]
     paths = [path for path, _ in files]
     if not files:
-        raise InputError(message(f"{_called(source)} has no data", "Got no .parquet and no .csv file in it"))
+        raise InputError(f"{_called(source)} has no data", "Got no .parquet and no .csv file in it")
     repeated = [path for path, count in Counter(paths).items() if count > 1]
     if several and repeated:
-        raise InputError(message("A file is in the source twice", f"Got {repeated[0]}", "Name each file once"))
+        raise InputError("A file is in the source twice", f"Got {repeated[0]}", "Name each file once")
     kinds = {kind_of(path) for path in paths}
     if len(kinds) > 1:
-        raise InputError(message(f"{_called(source)} mixes formats", f"Got {' and '.join(sorted(kinds))}", "Keep one of them"))
+        raise InputError(f"{_called(source)} mixes formats", f"Got {' and '.join(sorted(kinds))}", "Keep one of them")
     # Names in messages and manifests are relative to what all files have in common
     root = (
         os.fspath(source)
@@ -192,7 +192,7 @@ def _resolved(place: str, filesystem: Foreign) -> tuple[Any, str]:
     if not isinstance(filesystem, arrow.FileSystem):
         if not callable(getattr(filesystem, "open", None)):
             got = f"Got {type(filesystem).__name__}"
-            raise InputTypeError(message("`filesystem` is a file system of pyarrow or fsspec", got))
+            raise InputTypeError("`filesystem` is a file system of pyarrow or fsspec", got)
         # fsspec's local file system is this machine
         if type(filesystem).__module__ == "fsspec.implementations.local" and "://" not in place:
             return None, place
@@ -207,11 +207,11 @@ def _of_address(arrow: Foreign, place: str) -> tuple[Any, str]:
     except ValueError as error:  # ArrowInvalid: a scheme that it does not know
         library = first_installed(("fsspec",))
         if library is None:
-            raise InputError(message(f"{place} cannot be read", f"{error}", "Install fsspec, or pass filesystem=")) from None
+            raise InputError(f"{place} cannot be read", f"{error}", "Install fsspec, or pass filesystem=") from None
     try:
         return importlib.import_module(f"{library}.core").url_to_fs(place)  # type: ignore[no-any-return]
     except (ValueError, ImportError) as error:
-        raise InputError(message(f"{place} cannot be read", f"{error}", "Pass filesystem=")) from None
+        raise InputError(f"{place} cannot be read", f"{error}", "Pass filesystem=") from None
 
 
 def _of_store(system: Foreign, path: str) -> list[str]:
@@ -228,7 +228,7 @@ def _of_store(system: Foreign, path: str) -> list[str]:
     if kind == arrow.FileType.NotFound and fixed == len(pattern):
         raise FileNotFoundError(2, "No such file or folder", path)
     if "**" in pattern:
-        raise InputError(message("Patterns with ** are for files of this machine", f"Got {path}", "Name the folder"))
+        raise InputError("Patterns with ** are for files of this machine", f"Got {path}", "Name the folder")
     matches = []
     for info in system.get_file_info(arrow.FileSelector(folder, recursive=True)):
         names = info.path.removeprefix(folder).strip("/").split("/")
@@ -246,19 +246,19 @@ def _of_dataset(source: TableLike) -> list[StoredFile]:
     try:
         fragments = list(source.get_fragments())
     except ValueError as error:  # of a data set that is filtered or projected
-        raise InputError(message("This data set cannot be read file by file", f"{error}", "Pass it without filter")) from None
+        raise InputError("This data set cannot be read file by file", f"{error}", "Pass it without filter") from None
     if not fragments:
-        raise InputError(message("The data set has no data", "Got no file in it"))
+        raise InputError("The data set has no data", "Got no file in it")
     files = []
     for fragment in fragments:
         path = getattr(fragment, "path", "")
         if not path:
             do = "Give its tables to scale.Partition"
-            raise InputError(message("A data set in memory has no files", f"Got {type(fragment).__name__}", do))
+            raise InputError("A data set in memory has no files", f"Got {type(fragment).__name__}", do)
         kind = {"ParquetFileFormat": "parquet", "CsvFileFormat": "csv"}.get(type(fragment.format).__name__)
         if kind is None or (kind == "csv" and fragment.format != datasets.CsvFileFormat()):
             got = f"Got {type(fragment.format).__name__}"
-            raise InputError(message("Data sets are read from Parquet, and from CSV separated by commas", got))
+            raise InputError("Data sets are read from Parquet, and from CSV separated by commas", got)
         system = None if isinstance(fragment.filesystem, arrow.LocalFileSystem) else fragment.filesystem
         keys = datasets.get_partition_keys(fragment.partition_expression)
         files.append(StoredFile(path, path, kind, system, tuple(keys.items())))

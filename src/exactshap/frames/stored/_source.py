@@ -13,7 +13,7 @@ from typing import Any
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
-from exactshap.errors import ExactshapError, InputError, message
+from exactshap.errors import ExactshapError, InputError
 from exactshap.frames.stored._places import StoredFile
 
 # Rows decoded at a time, at most and at least, and their bytes
@@ -66,13 +66,13 @@ class SourceFile:
         try:
             now = self.file.state()
         except OSError as error:
-            raise InputError(message(f"{self.name} is gone or cannot be read", f"{error}", _START_AGAIN)) from None
+            raise InputError(f"{self.name} is gone or cannot be read", f"{error}", _START_AGAIN) from None
         known = self.state, _CHECKED.get((self.file.path, self.digest))
         # Two states have these bytes: that of the start, and one confirmed by a digest later
         if now in known and not (finally_ and None in now):
             return
         if self.file.sha256() != self.digest:
-            raise InputError(message(f"{self.name} has changed while it was read", "Its SHA-256 differs", _START_AGAIN))
+            raise InputError(f"{self.name} has changed while it was read", "Its SHA-256 differs", _START_AGAIN)
         _CHECKED[self.file.path, self.digest] = now
 
 
@@ -201,7 +201,7 @@ class _Stream:
             batch = next(self.batches, None) if self.left is None else self.left
             if batch is None:
                 got = f"It ends after {self.position} of {self.file.n_rows} rows"
-                raise InputError(message(f"{self.file.name} has changed since the run started, or is damaged", got))
+                raise InputError(f"{self.file.name} has changed since the run started, or is damaged", got)
             end = min(stop - self.position, batch.num_rows)
             # begin == end for a batch before ``start``
             begin = min(max(start - self.position, 0), end)
@@ -262,7 +262,7 @@ def _readable(name: str, kind: str) -> Iterator[None]:
             raise
         what = f"{name} cannot be read as {kind}"
         raise InputError(
-            message(what, f"{error}"[:200] or type(error).__name__, "Check that it is complete, or write it again")
+            what, f"{error}"[:200] or type(error).__name__, "Check that it is complete, or write it again"
         ) from None
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign, TableLike
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored._places import StoredFile, find_files
 from exactshap.frames.stored._source import decoded_rows, parquet_file
@@ -62,18 +62,18 @@ class StoredTable:
         self, source: TableLike, columns: Sequence[str] | None = None, *, drop: Sequence[str] = (), filesystem: Foreign = None
     ) -> None:
         if isinstance(columns, str) or isinstance(drop, str):
-            raise InputTypeError(message("`columns` and `drop` are lists of columns", "Got a single text", 'Pass drop=["id"]'))
+            raise InputTypeError("`columns` and `drop` are lists of columns", "Got a single text", 'Pass drop=["id"]')
         self.source, self._filesystem = source, filesystem
         self._files = tuple(find_files(source, filesystem))
         self._called = Path(source).name if isinstance(source, (str, os.PathLike)) else f"{len(self._files)} files"
         if self._files[0].kind != "parquet":
-            raise InputError(message(f"{self._called} is not Parquet", "Got CSV", "Convert it to Parquet first"))
+            raise InputError(f"{self._called} is not Parquet", "Got CSV", "Convert it to Parquet first")
         sizes, schemas = zip(*map(_extent, self._files), strict=True)
         self.n_rows = int(sum(sizes))
         held = schemas[0].names
         for name in (*(columns or ()), *drop):
             if name not in held:
-                raise UnknownNameError(message(f"{self._called} has no column {name!r}", do=did_you_mean(name, held)))
+                raise UnknownNameError(f"{self._called} has no column {name!r}", do=did_you_mean(name, held))
         counted = [name for name in held if not is_index(name)] if columns is None else columns
         self.names = tuple(name for name in counted if name not in drop)
         for file, schema in zip(self._files, schemas, strict=True):
@@ -162,7 +162,7 @@ def _check(schema: Foreign, first: Any, names: tuple[str, ...], file: str, of: s
     """Refuse a file that lacks a column or has another type of it."""
     for name in names:
         if name not in schema.names:
-            raise InputError(message(f"{file} has no column {name!r}", f"{of} has one", "Convert one of the files"))
+            raise InputError(f"{file} has no column {name!r}", f"{of} has one", "Convert one of the files")
         if schema.field(name).type != first.field(name).type:
             got = f"Got {schema.field(name).type}, in {of} {first.field(name).type}"
-            raise InputError(message(f"Column {name!r} of {file} has another type", got, "Convert one of the files"))
+            raise InputError(f"Column {name!r} of {file} has another type", got, "Convert one of the files")

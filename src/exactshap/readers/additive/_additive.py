@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 from exactshap._native import Handle
 from exactshap._runtime.machine import seconds_by_size
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
 from exactshap.readers import (
@@ -75,7 +75,7 @@ class AdditiveReader(Reader):
         request.refuse_options(owner=model_name or type(model).__name__)
         own_rows = form.has_training and request.background is None and request.value_function in ("auto", "interventional")
         if own_rows and request.weights is not None:
-            raise InputError(message("Weights need a background", "Got background=None", "Pass background="))
+            raise InputError("Weights need a background", "Got background=None", "Pass background=")
         self.traits = Traits.of(
             model,
             replace(request, value_function="auto") if own_rows else request,
@@ -122,7 +122,7 @@ class AdditiveReader(Reader):
         owner = {column: p for p, columns in enumerate(self.traits.players) for column in columns}
         missing = [self.traits.feature_names[j] for j in range(self.traits.n_features) if j not in owner]
         if missing:
-            raise InputError(message("Every column must belong to a player", f"Column {missing[0]!r} does not"))
+            raise InputError("Every column must belong to a player", f"Column {missing[0]!r} does not")
         return [owner[j] for j in range(self.traits.n_features)]
 
     def _check_terms(self, reference: Reference) -> None:
@@ -309,9 +309,7 @@ class AdditiveForm:
             return
         i = int(np.argmin(is_right))
         raise UnsupportedStructureError(
-            message(
-                f"{owner} does not predict the sum of its terms",
-                f"For background row {i} it predicts {own[i].tolist()}, its terms give {terms[i].tolist()}",
-                f"Explain its {method} as a black box: Explainer(model.{method}, background)",
-            )
+            f"{owner} does not predict the sum of its terms",
+            f"For background row {i} it predicts {own[i].tolist()}, its terms give {terms[i].tolist()}",
+            f"Explain its {method} as a black box: Explainer(model.{method}, background)",
         )

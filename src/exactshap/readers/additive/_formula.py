@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table, check_columns
 from exactshap.readers import OwnCall, Request, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
@@ -73,7 +73,7 @@ def read_formula(
     if request.background is None or not request.background.is_frame:
         got = "Got none" if request.background is None else "Got an array"
         do = "Pass a frame of the columns that the formula names: explain(model, X, background)"
-        raise UnsupportedStructureError(message(f"The formula of {name} needs reference rows", got, do))
+        raise UnsupportedStructureError(f"The formula of {name} needs reference rows", got, do)
     background = request.background
     given = background.names or ()
     found = {parameter: [j for j, column in enumerate(given) if _names(parameter, column)] for parameter in parameters}
@@ -119,7 +119,7 @@ def _require_narrow(found: Mapping[str, Sequence[int]], owner: str, way: str) ->
     if wide is not None:
         do = f"Call it: explain(model.{way}, X, background)"
         got = f"Got {wide!r} on {len(found[wide])} columns; at most {MAX_COLUMNS_OF_TERM} are read"
-        raise UnsupportedStructureError(message(f"A term of {owner} joins too many columns", got, do))
+        raise UnsupportedStructureError(f"A term of {owner} joins too many columns", got, do)
 
 
 def subset_weights(sets: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], int]:
@@ -197,7 +197,7 @@ class Coding:
             bad = np.flatnonzero(~np.isfinite(numbers))
             if bad.size:
                 got = f"Got {numbers[bad[0]]} at row {bad[0]} of {what}"
-                raise InputError(message(f"Column {name!r} of a formula must be finite", got), row=int(bad[0]))
+                raise InputError(f"Column {name!r} of a formula must be finite", got, row=int(bad[0]))
             return numbers
         codes = {level: code for code, level in enumerate(levels)}
         cells = X.column(j).tolist()
@@ -205,7 +205,7 @@ class Coding:
         if unknown is not None:
             got = f"Got {cells[unknown]!r} at row {unknown} of {what}; known: {', '.join(map(repr, levels[:10]))}"
             do = "If the model knows it, include a row with it in the background"
-            raise InputError(message(f"Column {name!r} holds an unknown level", got, do), row=unknown)
+            raise InputError(f"Column {name!r} holds an unknown level", got, do, row=unknown)
         return np.array([codes[cell] for cell in cells], float)
 
     def frame(self, numbers: np.ndarray) -> Any:

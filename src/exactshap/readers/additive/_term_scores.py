@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, message
+from exactshap.errors import ExactnessError, InputError, UnsupportedModelError
 from exactshap.frames import as_table
 from exactshap.readers import Request, read
 from exactshap.readers.additive._additive import AdditiveReader
@@ -106,10 +106,8 @@ def explain_terms(model: Model, X: TableLike, *, output: Any = "auto") -> TermSc
         raise type(error)(str(error).replace("background", "X", 1)) from error
     if not isinstance(reader, AdditiveReader):
         raise UnsupportedModelError(
-            message(
-                f"{type(model).__name__} is not a sum of terms of its own columns",
-                do="Explain its columns with exactshap.Explainer, pairs of them with index='k-sii', order=2",
-            )
+            f"{type(model).__name__} is not a sum of terms of its own columns",
+            do="Explain its columns with exactshap.Explainer, pairs of them with index='k-sii', order=2",
         )
     encoded, blocks = reader._encode(table), [block for block in reader.form.blocks if len(block.columns)]
     values = np.concatenate(
@@ -136,4 +134,4 @@ def _check(reader: AdditiveReader, encoded: np.ndarray, values: np.ndarray, pred
     if np.any(~(residual <= limit)):
         i = int(np.argmax(~(residual <= limit)))
         got = f"Row {i} is off by {residual[i]:.3g}, rounding explains {limit[i]:.3g}"
-        raise ExactnessError(message(f"The terms of {reader.traits.model_name} do not add up to its prediction", got))
+        raise ExactnessError(f"The terms of {reader.traits.model_name} do not add up to its prediction", got)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.readers import Request, outputs_of, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
@@ -68,24 +68,24 @@ class AdditiveModel:
         self.intercept = np.atleast_1d(np.asarray(intercept, float))
         n_outputs = 1 if self.output_names is None else len(self.output_names)
         if self.intercept.shape not in ((1,), (n_outputs,)) or not np.all(np.isfinite(self.intercept)):
-            raise InputError(message(f"`intercept` must be finite and hold 1 or {n_outputs} numbers", f"Got {intercept!r}"))
+            raise InputError(f"`intercept` must be finite and hold 1 or {n_outputs} numbers", f"Got {intercept!r}")
         self.terms = tuple(self._term(number, term, n_outputs) for number, term in enumerate(terms))
         used = 1 + max((j for term in self.terms for j in term.columns), default=-1)
         self.n_features = len(self.feature_names) if self.feature_names is not None else max(used, n_features or 0)
         if not self.terms or (self.feature_names is None and n_features is not None and n_features < used):
-            raise InputError(message("An additive model needs terms within its columns", f"Got {len(self.terms)} terms"))
+            raise InputError("An additive model needs terms within its columns", f"Got {len(self.terms)} terms")
 
     def _term(self, number: int, term: Any, n_outputs: int) -> FunctionTerm:
         try:
             columns, function = term
         except (TypeError, ValueError):
-            raise InputTypeError(message(f"Term {number} must be a pair (columns, function)", f"Got {term!r}")) from None
+            raise InputTypeError(f"Term {number} must be a pair (columns, function)", f"Got {term!r}") from None
         if not callable(function):
-            raise InputTypeError(message(f"The function of term {number} must be callable", f"Got {type(function).__name__}"))
+            raise InputTypeError(f"The function of term {number} must be callable", f"Got {type(function).__name__}")
         single = isinstance(columns, (str, int, np.integer))
         places = tuple(self._place(number, column) for column in ([columns] if single else columns))
         if not places or len(set(places)) != len(places):
-            raise InputError(message(f"Term {number} needs distinct columns, at least one", f"Got {columns!r}"))
+            raise InputError(f"Term {number} needs distinct columns, at least one", f"Got {columns!r}")
         return FunctionTerm(places, function, f"Term {number} on columns {self._label(places)}", n_outputs)
 
     def _place(self, number: int, column: Any) -> int:
@@ -93,11 +93,11 @@ class AdditiveModel:
         if isinstance(column, str):
             if column in names:
                 return names.index(column)
-            raise InputError(message(f"Term {number} names an unknown column {column!r}", f"Known: {list(names)}"))
+            raise InputError(f"Term {number} names an unknown column {column!r}", f"Known: {list(names)}")
         limit = len(names) if self.feature_names is not None else np.inf
         if isinstance(column, (int, np.integer)) and 0 <= column < limit:
             return int(column)
-        raise InputError(message(f"Term {number} names column {column!r}", "Pass numbers from 0, or names with feature_names="))
+        raise InputError(f"Term {number} names column {column!r}", "Pass numbers from 0, or names with feature_names=")
 
     def _label(self, places: tuple[int, ...]) -> str:
         return str(places if self.feature_names is None else tuple(self.feature_names[j] for j in places))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
@@ -39,7 +39,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
     require_fitted(model, "coef_", "intercept_")
     if getattr(model, "formula", None) is not None:
         do = "Call it on frames: explain(model.linear_predictor, X, background), exact up to 13 players"
-        raise UnsupportedStructureError(message("Terms of a formula are not columns of the rows", f"Got {model.formula!r}", do))
+        raise UnsupportedStructureError("Terms of a formula are not columns of the rows", f"Got {model.formula!r}", do)
     select_outputs(("output",), request.output, owner=type(model).__name__)
     columns = _columns(model)
     names = tuple(column.name for column in columns) if hasattr(model, "categorical_levels_") else None
@@ -86,7 +86,7 @@ class _Column:
         known = f"It knows {', '.join(map(repr, self.levels[:5]))}" if self.levels else "It knows finite numbers"
         cell = X.column(j)[row]
         what = f"Input {what} holds a value that the model does not know (first at row {row}, column {self.name!r})"
-        return InputError(message(what, f"Got {cell!r}", known), row=row)
+        return InputError(what, f"Got {cell!r}", known, row=row)
 
 
 def _columns(model: Model) -> tuple[_Column, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._native import Handle
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, outputs_of, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
@@ -135,11 +135,9 @@ def _outputs(model: Model) -> tuple[tuple[str, ...], str]:
 def _refuse_unknown(model: Model) -> None:
     if not np.all(np.isfinite(np.atleast_1d(model.intercept_))) or not all(np.isfinite(t).all() for t in model.term_scores_):
         raise UnsupportedStructureError(
-            message(
-                f"This {type(model).__name__} has scores that are not finite",
-                "It was fitted on a single class, or edited",
-                "Fit it on at least two classes",
-            )
+            f"This {type(model).__name__} has scores that are not finite",
+            "It was fitted on a single class, or edited",
+            "Fit it on at least two classes",
         )
 
 
@@ -163,12 +161,10 @@ def _training(model: Model, request: Request) -> tuple[np.ndarray, ...] | None:
         return None
     if not hasattr(model, "histogram_weights_") or not hasattr(model, "bin_weights_"):
         raise InputError(
-            message(
-                f"{type(model).__name__} needs reference rows",
-                "Got background=None, and this model does not hold its exact training histogram (only a directly fitted, "
-                "non-private EBM does; merged and re-loaded ones do not)",
-                "Pass background=X_reference (a frame or array of rows to compare with)",
-            )
+            f"{type(model).__name__} needs reference rows",
+            "Got background=None, and this model does not hold its exact training histogram (only a directly fitted, "
+            "non-private EBM does; merged and re-loaded ones do not)",
+            "Pass background=X_reference (a frame or array of rows to compare with)",
         )
     return tuple(np.asarray(weights, float) for weights in model.bin_weights_)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.readers import Request, raise_not_fitted
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._formula import FrameCall, is_of_terms, read_formula
@@ -71,7 +71,7 @@ def _refused(model: Model, why: str) -> UnsupportedStructureError:
     way = "explain(lambda rows: model.predict_survival_function(rows, times=[t]).T, X, background)"
     do = f"Explain its survival probability at a time t: {way}, exact up to 13 players"
     return UnsupportedStructureError(
-        message(f"{type(model).__name__} can be read only where its prediction is linear in the columns", why, do)
+        f"{type(model).__name__} can be read only where its prediction is linear in the columns", why, do
     )
 
 

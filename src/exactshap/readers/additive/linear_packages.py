@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.readers import OwnCall, Request, fitted_names, outputs_of, raise_not_fitted, require_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.response import with_response
@@ -52,7 +52,7 @@ def _names(model: Model, n: int) -> tuple[str, ...]:
 
 def _refuse_effect(model: Model, what: str) -> NoReturn:
     do = "Call it: explain(model.effect, X, background), exact up to 13 players"
-    raise UnsupportedStructureError(message(f"The effect of {type(model).__name__} {what}", do=do))
+    raise UnsupportedStructureError(f"The effect of {type(model).__name__} {what}", do=do)
 
 
 HAZARD, TIME, RANK = "log hazard: high is early", "log of the survival time", "risk score: high is early"
@@ -139,4 +139,4 @@ def _kind(model: Model) -> str:
 
 def _refuse_skglm(model: Model, got: str) -> NoReturn:
     do = "Call it: explain(model.predict, X, background), exact up to 13 players"
-    raise UnsupportedStructureError(message(f"{type(model).__name__} can be read only where its prediction is linear", got, do))
+    raise UnsupportedStructureError(f"{type(model).__name__} can be read only where its prediction is linear", got, do)

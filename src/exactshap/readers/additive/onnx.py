@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._graphs import LinearCore, refused
 from exactshap._runtime.types import Model
-from exactshap.errors import ModelFormatError, message
+from exactshap.errors import ModelFormatError
 from exactshap.readers import OwnCall, Request, outputs_of, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.response import with_response
@@ -60,12 +60,12 @@ def _parts(model: LinearCore) -> LinearParts:
     coefficients, intercept = attributes.numbers("coefficients"), attributes.numbers("intercepts")
     n_columns = model.n_columns
     if not coefficients.size or coefficients.size % n_columns:
-        raise ModelFormatError(message(f"{attributes.kind}: the coefficients do not fit {n_columns} columns"))
+        raise ModelFormatError(f"{attributes.kind}: the coefficients do not fit {n_columns} columns")
     rows = coefficients.reshape(-1, n_columns)
     intercept = intercept if intercept.size else np.zeros(len(rows))
     names = _names(model, len(rows))
     if intercept.size != len(rows):
-        raise ModelFormatError(message(f"{attributes.kind}: intercepts and coefficients do not fit"))
+        raise ModelFormatError(f"{attributes.kind}: intercepts and coefficients do not fit")
     if len(names) == 1 and len(rows) == 2:  # the score of the second class, and its negative
         rows, intercept = rows[1:], intercept[1:]
     post = attributes.text("post_transform", "NONE")

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.frames import Table
 from exactshap.readers import Request, raise_not_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
@@ -45,5 +45,5 @@ def _points(model: Model, call: FrameCall, names: tuple[str, ...], X: Table, wha
         points[:, used] = call.of_table(model, X)
     except (TypeError, ValueError, IndexError) as error:
         do = "Pass rows like those of the fit"
-        raise InputError(message(f"The scorecard refuses the rows of {what}", f"{error}", do)) from error
+        raise InputError(f"The scorecard refuses the rows of {what}", f"{error}", do) from error
     return points

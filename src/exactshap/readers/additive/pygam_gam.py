@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Foreign, Model
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, finite_numbers, raise_not_fitted, select_outputs
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
@@ -91,7 +91,7 @@ def _product(term: Foreign, coefficients: np.ndarray) -> ProductTerm:
 def _factors(term: Foreign) -> list[Factor]:
     if type(term).__name__ not in _KINDS:
         raise UnsupportedStructureError(
-            message(f"A pyGAM term of type {type(term).__name__} is not known", f"Known: {', '.join(_KINDS)} and TensorTerm")
+            f"A pyGAM term of type {type(term).__name__} is not known", f"Known: {', '.join(_KINDS)} and TensorTerm"
         )
     alone = copy.copy(term)
     alone.feature, alone.by = 0, None
@@ -111,10 +111,8 @@ def _encode(model: Model, names: tuple[str, ...] | None, X: Table, what: str) ->
         if unknown.any():
             i = int(np.argmax(unknown))
             raise InputError(
-                message(
-                    f"Input {what} holds a category out of the range of those fitted (first at row {i}, {X.label(column)})",
-                    f"Got {values[i, column]:g}; {type(model).__name__} knows {np.ceil(low) + 0.0:g} to {np.floor(high):g}",
-                ),
+                f"Input {what} holds a category out of the range of those fitted (first at row {i}, {X.label(column)})",
+                f"Got {values[i, column]:g}; {type(model).__name__} knows {np.ceil(low) + 0.0:g} to {np.floor(high):g}",
                 row=i if what == "X" else None,
             )
     return values

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import (
     Request,
@@ -76,11 +76,9 @@ def read_basis(pipeline: Model, request: Request) -> AdditiveReader:
     steps = _steps(pipeline)
     if steps is None:
         raise UnsupportedStructureError(
-            message(
-                "This Pipeline is not a basis of single columns and a linear model",
-                f"Its steps are {[type(step).__name__ for _, step in pipeline.steps]}",
-                "Known: [scalers] + PolynomialFeatures + [scalers] + a linear model",
-            )
+            "This Pipeline is not a basis of single columns and a linear model",
+            f"Its steps are {[type(step).__name__ for _, step in pipeline.steps]}",
+            "Known: [scalers] + PolynomialFeatures + [scalers] + a linear model",
         )
     require_fitted(steps.basis, "n_features_in_")
     parts = linear_parts(steps.linear)

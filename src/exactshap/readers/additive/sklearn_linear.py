@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import (
     OwnCall,
@@ -213,10 +213,8 @@ def _linear_inside(model: Model) -> Any:
     if linear and hasattr(inner, "coef_") and not _has_log_link(inner):
         return inner
     raise UnsupportedStructureError(
-        message(
-            f"The {type(inner).__name__} inside RANSACRegressor is not known to be linear",
-            do="Explain model.estimator_ itself, or RANSACRegressor.predict as a black box",
-        )
+        f"The {type(inner).__name__} inside RANSACRegressor is not known to be linear",
+        do="Explain model.estimator_ itself, or RANSACRegressor.predict as a black box",
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, select_outputs, sklearn_name
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
@@ -83,7 +83,7 @@ def _require_finite(model: Model, *likelihoods: np.ndarray) -> None:
     """Refuse a model in which a class never or always has a feature. Values of alpha below rounding allow that."""
     if not all(np.isfinite(table).all() for table in likelihoods):
         what, got = f"This {type(model).__name__} has likelihoods that are not finite", "A probability of 0 has no logarithm"
-        raise UnsupportedStructureError(message(what, got, "Fit it with a larger alpha, such as alpha=1"))
+        raise UnsupportedStructureError(what, got, "Fit it with a larger alpha, such as alpha=1")
 
 
 # -- one kind of likelihood each -----------------------------------------------------------------------------------------
@@ -160,11 +160,9 @@ def _categories(model: Model, encode: Callable[[Table, str], np.ndarray], X: Tab
     if unknown.any():
         i, j = (int(place) for place in np.argwhere(unknown)[0])
         raise InputError(
-            message(
-                f"Input {what} holds a category that CategoricalNB does not know (first at row {i}, {X.label(j)})",
-                f"Got {values[i, j]:g}; it knows 0 to {int(model.n_categories_[j]) - 1}",
-                "Fit it with min_categories= for more",
-            ),
+            f"Input {what} holds a category that CategoricalNB does not know (first at row {i}, {X.label(j)})",
+            f"Got {values[i, j]:g}; it knows 0 to {int(model.n_categories_[j]) - 1}",
+            "Fit it with min_categories= for more",
             row=i if what == "X" else None,
         )
     return values

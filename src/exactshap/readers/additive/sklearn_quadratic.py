@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import (
     OwnCall,
@@ -87,7 +87,7 @@ def _centroids(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
     if model.metric != "euclidean":
         do = "Fit it with metric='euclidean'"
         raise UnsupportedStructureError(
-            message("NearestCentroid has a decision function of squared distances only", f"Got metric={model.metric!r}", do)
+            "NearestCentroid has a decision function of squared distances only", f"Got metric={model.metric!r}", do
         )
     deviation = np.asarray(model.within_class_std_dev_, float)
     matrix = -np.diag(1.0 / np.square(np.where(deviation == 0.0, 1.0, deviation)))

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import (
     OwnCall,
@@ -34,9 +34,7 @@ def _constant(model: Model, request: Request) -> AdditiveReader:
     is_classifier = sklearn_name(model) == "DummyClassifier"
     if is_classifier and model.strategy == "stratified":
         do = "Fit it with strategy='prior'"
-        raise UnsupportedStructureError(
-            message("DummyClassifier draws its predictions at random", "Got strategy='stratified'", do)
-        )
+        raise UnsupportedStructureError("DummyClassifier draws its predictions at random", "Got strategy='stratified'", do)
     row, method = np.zeros((1, int(model.n_features_in_))), "predict_proba" if is_classifier else "predict"
     answer = joined_outputs(getattr(nameless(model), method)(row)).reshape(-1)
     names, unit = _class_names(model) if is_classifier else (_targets(answer.size), "target")

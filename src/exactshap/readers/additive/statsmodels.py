@@ -89,7 +89,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
     if kind not in _KNOWN or params.ndim > 1 + (kind == "MNLogit" and not of_terms) or len(params) != len(columns):
         got = f"Got parameters of shape {np.shape(model.params)}; known: {', '.join(_KNOWN)}"
         do = "Call it: explain(model.predict, X, background), exact up to 13 players"
-        raise UnsupportedStructureError(message(f"{kind} can be read only where it has one linear predictor", got, do))
+        raise UnsupportedStructureError(f"{kind} can be read only where it has one linear predictor", got, do)
     if of_terms:
         terms = [name for name in columns if name != _CONSTANT]
         training = getattr(fitted.data, "frame", None)

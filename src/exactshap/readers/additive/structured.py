@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import UnsupportedModelError, message
+from exactshap.errors import UnsupportedModelError
 from exactshap.readers import Request
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.additive_model import AdditiveModel
@@ -49,6 +49,6 @@ def read(model: Model, request: Request) -> AdditiveReader:
     """Read the terms; the number of columns is the model's or the background's."""
     if request.background is None:
         do = "Pass reference rows: explain(model, X, background)"
-        raise UnsupportedModelError(message("The terms of a structured model need a background", "Got none", do))
+        raise UnsupportedModelError("The terms of a structured model need a background", "Got none", do)
     n_features = getattr(model, "n_features_in_", None) or request.background.n_columns
     return read_terms(StructuredModel(model, int(n_features)), request)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.readers import OwnCall, Request, outputs_of, select_outputs
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.response import with_response
@@ -41,7 +41,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
     """Read the margins by the weights of the saved model; the constant is its prediction of a row of zeros."""
     if not hasattr(model, "get_booster"):
         do = "Load it into an XGBRegressor or XGBClassifier: estimator.load_model(path)"
-        raise UnsupportedStructureError(message("A booster of gblinear predicts for a DMatrix only", "Got a Booster", do))
+        raise UnsupportedStructureError("A booster of gblinear predicts for a DMatrix only", "Got a Booster", do)
     booster, names = model.get_booster(), _output_names(model)
     saved = json.loads(bytes(booster.save_raw("json")))["learner"]["gradient_booster"]["model"]
     weights = np.asarray(saved["weights"], np.float32).reshape(booster.num_features() + 1, -1)

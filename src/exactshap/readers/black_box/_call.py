@@ -134,7 +134,7 @@ def _returned(function: Callable[..., Any], rows: Table, name: str, place: Place
         raise
     except Exception as error:
         if isinstance(error, ValueError) and "read-only" in str(error):
-            raise InputError(message(f"{name} changes its input", f"{error}", "Let it work on a copy: f(X.copy())")) from error
+            raise InputError(f"{name} changes its input", f"{error}", "Let it work on a copy: f(X.copy())") from error
         # The first row of the call that failed, where the function cuts rows into calls
         begun = getattr(error, "row", None)
         where = "" if begun is None else f", in the call that begins at row {begun}"
@@ -143,7 +143,7 @@ def _returned(function: Callable[..., Any], rows: Table, name: str, place: Place
             where = f" of {len(place.columns)} coalitions, {which} with {place.inside(begun or 0, rows.n_rows)} from x"
         do = _OF_TABLES if _is_network(function) else "Its own error is chained"
         what = f"{name} raised {type(error).__name__}{_for(place)} on {rows.n_rows} rows{where}"
-        raise InputError(message(what, f"{error}", do), row=begun if place is None else place.row) from error
+        raise InputError(what, f"{error}", do, row=begun if place is None else place.row) from error
 
 
 _OF_TABLES = "Pass a function of tables: lambda rows: net(torch.tensor(np.asarray(rows), dtype=torch.float32))"
@@ -169,7 +169,7 @@ def _for(place: Place | None) -> str:
 
 def _checked_output(returned: Foreign, rows: Table, name: str, place: Place | None = None) -> np.ndarray:
     if returned is None:
-        raise InputTypeError(message(f"{name} must return one number a row", "Got None", "Let it return what it computes"))
+        raise InputTypeError(f"{name} must return one number a row", "Got None", "Let it return what it computes")
     # A tensor may record gradients or be on another device
     if callable(getattr(returned, "detach", None)):
         returned = returned.detach().cpu()
@@ -177,30 +177,26 @@ def _checked_output(returned: Foreign, rows: Table, name: str, place: Place | No
     if outputs is not None and rows.names is not None and set(rows.names) < set(outputs):
         added = [output for output in outputs if output not in rows.names]
         do = f"Return that column alone: lambda rows: function(rows)[{added[0]!r}]"
-        raise InputTypeError(message(f"{name} must return real numbers", f"Got its rows with {added} next to them", do))
+        raise InputTypeError(f"{name} must return real numbers", f"Got its rows with {added} next to them", do)
     try:
         values = np.asarray(returned)
     except (ValueError, TypeError) as error:
-        raise InputError(message(f"{name} must return one number a row", f"Got {type(returned).__name__}: {error}")) from error
+        raise InputError(f"{name} must return one number a row", f"Got {type(returned).__name__}: {error}") from error
     if values.dtype.kind == "O":
         values = _from_objects(values, name)
     if values.dtype.kind not in "fiub":
         raise InputTypeError(
-            message(
-                f"{name} must return real numbers",
-                f"Got dtype {values.dtype}",
-                "Pass predict_proba or decision_function instead of a predict that returns labels",
-            )
+            f"{name} must return real numbers",
+            f"Got dtype {values.dtype}",
+            "Pass predict_proba or decision_function instead of a predict that returns labels",
         )
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim not in (1, 2) or len(values) != rows.n_rows:
         raise InputError(
-            message(
-                f"{name} returned shape {values.shape} for {rows.n_rows} rows",
-                "Expected one number, or one row of outputs, for each",
-                _way_to_rows(returned) if values.shape[1:] == (rows.n_rows,) else "",
-            )
+            f"{name} returned shape {values.shape} for {rows.n_rows} rows",
+            "Expected one number, or one row of outputs, for each",
+            _way_to_rows(returned) if values.shape[1:] == (rows.n_rows,) else "",
         )
     finite = np.isfinite(values.reshape(rows.n_rows, -1)).all(axis=1)
     if not finite.all():
@@ -209,7 +205,7 @@ def _checked_output(returned: Foreign, rows: Table, name: str, place: Place | No
             (f"row {bad}", bad) if place is None else (f"the coalition with {place.inside(bad, rows.n_rows)} from x", place.row)
         )
         do = "Explain a finite output, or rows it can handle"
-        raise InputError(message(f"{name} returned NaN or infinity{_for(place)}", f"First at {where}", do), row=row)
+        raise InputError(f"{name} returned NaN or infinity{_for(place)}", f"First at {where}", do, row=row)
     return values
 
 
@@ -225,11 +221,9 @@ def _from_objects(values: np.ndarray, name: str) -> np.ndarray:
         return values.astype(float)
     except (ValueError, TypeError) as error:
         raise InputTypeError(
-            message(
-                f"{name} must return real numbers",
-                f"Got {type(values.flat[0]).__name__} such as {_brief(values.flat[0])}",
-                "Pass predict_proba or decision_function instead of a predict that returns labels",
-            )
+            f"{name} must return real numbers",
+            f"Got {type(values.flat[0]).__name__} such as {_brief(values.flat[0])}",
+            "Pass predict_proba or decision_function instead of a predict that returns labels",
         ) from error
 
 

@@ -24,7 +24,6 @@ from exactshap.errors import (
     InputTypeError,
     UnknownNameError,
     did_you_mean,
-    message,
 )
 from exactshap.frames import Table, with_dtypes_of
 from exactshap.games import OracleGame
@@ -114,7 +113,7 @@ class BlackBox(Reader):
         assert background is not None
         if background.is_sparse:
             do = "Pass dense rows, and a function that makes them sparse: lambda rows: f(scipy.sparse.csr_matrix(rows))"
-            raise InputTypeError(message("Functions are called with dense rows", "Got a sparse `background`", do))
+            raise InputTypeError("Functions are called with dense rows", "Got a sparse `background`", do)
         self.options = _checked_options(dict(request.options))
         self._fixed = single_values(background)
         traits = Traits.of(
@@ -165,14 +164,10 @@ class BlackBox(Reader):
         values = values.astype(float, copy=False)
         if self._outputs is None:
             if values.ndim != 1:
-                raise InputError(
-                    message(f"{self.traits.model_name} returned shape {values.shape}", "It returned one output before")
-                )
+                raise InputError(f"{self.traits.model_name} returned shape {values.shape}", "It returned one output before")
             return values
         if values.ndim != 2 or values.shape[1] <= max(self._outputs):
-            raise InputError(
-                message(f"{self.traits.model_name} returned shape {values.shape}", "It returned several outputs before")
-            )
+            raise InputError(f"{self.traits.model_name} returned shape {values.shape}", "It returned several outputs before")
         values = values[:, self._outputs]
         return values[:, 0] if self.traits.single_output else values
 
@@ -253,7 +248,7 @@ class BlackBox(Reader):
         mine, theirs = (type(table.native).__module__.split(".")[0] for table in (X, self.traits.reference))
         if X.is_frame and self.traits.reference.is_frame and mine != theirs:
             raise InputTypeError(
-                message("X and the background must be tables of one kind", f"Got {mine} and {theirs}", "Convert one of them")
+                "X and the background must be tables of one kind", f"Got {mine} and {theirs}", "Convert one of them"
             )
         return with_dtypes_of(self.traits.reference, X)
 
@@ -372,11 +367,11 @@ def _named(wanted: Any, names: tuple[str, ...], owner: str) -> tuple[str, ...]:
     if wanted is None:
         return names
     if isinstance(wanted, (str, bytes)) or not isinstance(wanted, Iterable):
-        raise InputTypeError(message("`output_names` must be a sequence of str", f"Got {wanted!r}"))
+        raise InputTypeError("`output_names` must be a sequence of str", f"Got {wanted!r}")
     texts = tuple(str(name) for name in wanted)
     if len(texts) != len(names) or len(set(texts)) != len(texts):
         got = f"{owner} has {len(names)} output{'s' * (len(names) != 1)}. Got {list(texts)}"
-        raise InputError(message("`output_names` must hold one name for each output, all of them different", got))
+        raise InputError("`output_names` must hold one name for each output, all of them different", got)
     return texts
 
 
@@ -387,17 +382,15 @@ def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
     known = ("warn", "raise", "skip")
     if options["deterministic"] not in known:
         raise UnknownNameError(
-            message(
-                f"Unknown deterministic={options['deterministic']!r}", do=did_you_mean(str(options["deterministic"]), known)
-            )
+            f"Unknown deterministic={options['deterministic']!r}", do=did_you_mean(str(options["deterministic"]), known)
         )
     seed = options["random_state"]
     if isinstance(seed, bool) or not (seed is None or (isinstance(seed, (int, np.integer)) and seed >= 0)):
-        raise InputError(message("The 'random_state' parameter must be None or an int >= 0 here", f"Got {seed!r}"))
+        raise InputError("The 'random_state' parameter must be None or an int >= 0 here", f"Got {seed!r}")
     for name in ("batch_size", "rows_together"):
         size = options[name]
         if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
-            raise InputError(message(f"The {name!r} parameter must be None or an int >= 1", f"Got {size!r}"))
+            raise InputError(f"The {name!r} parameter must be None or an int >= 1", f"Got {size!r}")
     return options
 
 

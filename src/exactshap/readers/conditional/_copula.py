@@ -55,9 +55,7 @@ class GaussianCopula:
             cells = X.numeric()
         except (InputError, InputTypeError) as error:
             do = "Pass value_function='observational' or 'observational-forest', which take text, or rows that are encoded"
-            raise InputError(
-                message("A Gaussian copula needs columns of numbers", f"{error}".partition(". ")[0], do)
-            ) from error
+            raise InputError("A Gaussian copula needs columns of numbers", f"{error}".partition(". ")[0], do) from error
         if np.isnan(cells).any():
             j = int(np.flatnonzero(np.isnan(cells).any(axis=0))[0])
             raise InputError(self._message(X.label(j), "has missing cells"))

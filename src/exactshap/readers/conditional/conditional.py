@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.threads import n_threads
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.frames import Table
 from exactshap.games import normalised_weights
 from exactshap.readers import Coalitions, ConditionalGame, DelegatingReader, Reader, Request, averaged
@@ -36,11 +36,9 @@ def read(model: Model, request: Request) -> Reader:
     """
     if request.background is None:
         raise InputError(
-            message(
-                f"value_function={request.value_function!r} needs rows to learn the conditional distribution from",
-                "Got background=None",
-                "Pass background=X_train",
-            )
+            f"value_function={request.value_function!r} needs rows to learn the conditional distribution from",
+            "Got background=None",
+            "Pass background=X_train",
         )
     own = (*SAMPLED, *OPTIONS[request.value_function])
     settings = {name: value for name, value in request.options.items() if name in own}

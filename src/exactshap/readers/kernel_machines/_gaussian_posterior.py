@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.machine import clocked
-from exactshap.errors import BudgetError, ExactnessError, InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import BudgetError, ExactnessError, InputError, UnknownNameError, did_you_mean
 from exactshap.kernels import Component, Kernel
 from exactshap.readers import Request, Traits
 from exactshap.readers.kernel_machines.machine import Strategy
@@ -66,7 +66,7 @@ def attach(request: Request, processes: Sequence[Process]) -> tuple[GaussianPost
     # Taken out here: the reader behind refuses settings that it does not know.
     wanted = options.pop("uncertainty", "auto")
     if wanted is not True and wanted is not False and not (isinstance(wanted, str) and wanted == "auto"):
-        raise InputError(message("The 'uncertainty' parameter must be True, False or 'auto'", f"Got {wanted!r}"))
+        raise InputError("The 'uncertainty' parameter must be True, False or 'auto'", f"Got {wanted!r}")
     rest = replace(request, options=options)
     if wanted is False:
         return None, rest
@@ -85,10 +85,8 @@ class GaussianPosterior:
         """Refuse a requested uncertainty if the value function is not linear in f."""
         if self.always and value_function not in LINEAR_IN_F:
             raise UnknownNameError(
-                message(
-                    f"uncertainty=True needs a value function that is linear in f, which {value_function!r} is not",
-                    do=did_you_mean(value_function, LINEAR_IN_F),
-                )
+                f"uncertainty=True needs a value function that is linear in f, which {value_function!r} is not",
+                do=did_you_mean(value_function, LINEAR_IN_F),
             )
 
 
@@ -259,14 +257,12 @@ class WithPosterior(Strategy):
 
     def _refusal(self, order: int) -> Exception:
         if order > 2:
-            return InputError(message("uncertainty=True is for values of order 1 and 2", f"Got order={order}"))
+            return InputError("uncertainty=True is for values of order 1 and 2", f"Got order={order}")
         self.posterior.refuse_unless_linear(self.machine.value_function)
         return BudgetError(
-            message(
-                f"The uncertainty of the values of order {order} is out of reach",
-                f"It would take {self.operations(order):.2g} operations a row; the limit is {MAX_OPERATIONS:.0e}",
-                "Pass fewer rows as background=, group columns with groups=, or uncertainty=False for the mean only",
-            )
+            f"The uncertainty of the values of order {order} is out of reach",
+            f"It would take {self.operations(order):.2g} operations a row; the limit is {MAX_OPERATIONS:.0e}",
+            "Pass fewer rows as background=, group columns with groups=, or uncertainty=False for the mean only",
         )
 
 
@@ -287,11 +283,9 @@ def _certify(found: Uncertainty, process: Process) -> None:
     if np.any(np.abs(found.residual) > tolerance):
         i = int(np.argmax(np.abs(found.residual) - tolerance))
         raise ExactnessError(
-            message(
-                f"The covariance of row {i} does not add up to the variance of f(x) - mean f(Z)",
-                f"Residual {found.residual[i]:.3g}, tolerance {tolerance[i]:.3g}, of a target of variance 1",
-                "Please report it; uncertainty=False explains the mean only",
-            )
+            f"The covariance of row {i} does not add up to the variance of f(x) - mean f(Z)",
+            f"Residual {found.residual[i]:.3g}, tolerance {tolerance[i]:.3g}, of a target of variance 1",
+            "Please report it; uncertainty=False explains the mean only",
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.games import Game, normalised_weights
 from exactshap.readers import (
@@ -121,32 +121,26 @@ class KernelReader(Reader):
     def _refuse_bad_fit(self) -> None:
         if not np.isfinite(self.expansion.magnitude):
             raise InputError(
-                message(
-                    f"{self.traits.model_name} has coefficients that are not finite: it predicts NaN or infinity for every row",
-                    "Its kernel overflowed on its own training rows",
-                    "Fit it again with length scales of the size of the columns' differences",
-                )
+                f"{self.traits.model_name} has coefficients that are not finite: it predicts NaN or infinity for every row",
+                "Its kernel overflowed on its own training rows",
+                "Fit it again with length scales of the size of the columns' differences",
             )
 
         off = self.expansion.lost(self.traits.rounding.precision)
         if off >= LOST:
             raise UnsupportedStructureError(
-                message(
-                    f"{self.traits.model_name} predicts rounding at its own training rows",
-                    f"It takes squared distances as |x|^2 + |y|^2 - 2 x.y, off by {off:.2g} in units of its kernel",
-                    "Fit it with a smaller gamma (a larger length scale), or on centred and scaled columns",
-                )
+                f"{self.traits.model_name} predicts rounding at its own training rows",
+                f"It takes squared distances as |x|^2 + |y|^2 - 2 x.y, off by {off:.2g} in units of its kernel",
+                "Fit it with a smaller gamma (a larger length scale), or on centred and scaled columns",
             )
 
     def _refuse_unnormalised(self) -> None:
         parts = [part for part in self.expansion.parts if not part.component.is_normalised]
         if parts or (self.expansion.monomials is not None and np.any(self.expansion.monomials.powers)):
             raise UnsupportedStructureError(
-                message(
-                    f"value_function={self.traits.value_function!r} sets kernel factors to 1, which is only defined for factors that are 1 at x = x'",
-                    "The kernel has linear, polynomial or user-given factors of arbitrary scale",
-                    "Pass background= for interventional values, or one reference row with value_function='baseline'",
-                )
+                f"value_function={self.traits.value_function!r} sets kernel factors to 1, which is only defined for factors that are 1 at x = x'",
+                "The kernel has linear, polynomial or user-given factors of arbitrary scale",
+                "Pass background= for interventional values, or one reference row with value_function='baseline'",
             )
 
     def _mean_prediction(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.kernels import RBF, from_pairwise, takes_differences
 from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
@@ -75,7 +75,7 @@ def read_density(model: Model, request: Request) -> Reader:
         name = next(name for name in _READ if settings[name] != _READ[name])
         do = "Explain its logarithm as a function: explain(model.score_samples, X, background), exact up to 13 players"
         what = "KernelDensity can be read only where its kernel is a product and nothing is cut off"
-        raise UnsupportedStructureError(message(what, f"Got {name}={settings[name]!r}", do))
+        raise UnsupportedStructureError(what, f"Got {name}={settings[name]!r}", do)
     select_outputs(("density",), request.output, owner="KernelDensity")
     rows, bandwidth = np.asarray(model.tree_.data, float), float(model.bandwidth_)
     weights = np.ones(len(rows)) if model.tree_.sample_weight is None else np.asarray(model.tree_.sample_weight, float)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactshap._runtime.types import Foreign, Model, TableLike
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.kernels import RBF, Component, Constant, Kernel, Linear, Matern, Product, RationalQuadratic, ScaledMixture, Sum
 from exactshap.readers import Reader, Request, select_outputs
@@ -24,13 +24,13 @@ def read(model: Model, request: Request) -> Reader:
     """Read f(x) = m + sum_i alpha_i k(x, X_i). alpha is the mean cache of the model's own prediction strategy."""
     if model.train_inputs is None or len(model.train_inputs) != 1:
         raise UnsupportedStructureError(
-            message("An ExactGP with one training input is needed", f"Got {model.train_inputs and len(model.train_inputs)}")
+            "An ExactGP with one training input is needed", f"Got {model.train_inputs and len(model.train_inputs)}"
         )
     select_outputs(("posterior mean",), request.output, owner=type(model).__name__)
     points = model.train_inputs[0].detach().cpu().numpy()
     if points.ndim != 2 or model.train_targets.ndim != 1:
         raise UnsupportedStructureError(
-            message("Batched or multi-task Gaussian processes cannot be read", f"Got inputs of shape {points.shape}")
+            "Batched or multi-task Gaussian processes cannot be read", f"Got inputs of shape {points.shape}"
         )
     units = _units(model, points.shape[1])
     slopes, constant = _mean_function(model, points.shape[1])
@@ -98,7 +98,7 @@ def _units(model: Model, n_features: int) -> _Units:
 
 def _no_units(what: str, transform: Foreign, known: str) -> UnsupportedStructureError:
     name = type(transform).__name__
-    return UnsupportedStructureError(message(f"The {what} transform {name} cannot be read", f"{known} can", _AS_FUNCTION))
+    return UnsupportedStructureError(f"The {what} transform {name} cannot be read", f"{known} can", _AS_FUNCTION)
 
 
 _AS_FUNCTION = "Use explain(lambda rows: model.posterior(torch.tensor(rows)).mean.detach().numpy()[:, 0], X, background)"
@@ -162,11 +162,9 @@ def _mean_function(model: Model, n_features: int) -> tuple[np.ndarray, float]:
     if name == "LinearMean":
         return _numbers(mean.weights), 0.0 if mean.bias is None else float(mean.bias.detach())
     raise UnsupportedStructureError(
-        message(
-            f"The mean function {name} cannot be read",
-            "ConstantMean, LinearMean and ZeroMean can",
-            "Use Explainer(predict, background)",
-        )
+        f"The mean function {name} cannot be read",
+        "ConstantMean, LinearMean and ZeroMean can",
+        "Use Explainer(predict, background)",
     )
 
 
@@ -203,11 +201,9 @@ def _read_form(kernel: Foreign, n_features: int, widths: np.ndarray) -> Kernel:
     name = type(kernel).__name__
     if name not in _KERNELS:
         raise UnsupportedStructureError(
-            message(
-                f"The gpytorch kernel {name} is not a product over features that can be read",
-                f"Readable: {', '.join(_KERNELS)}",
-                "Use Explainer(predict, background) for sampled values with standard errors",
-            )
+            f"The gpytorch kernel {name} is not a product over features that can be read",
+            f"Readable: {', '.join(_KERNELS)}",
+            "Use Explainer(predict, background) for sampled values with standard errors",
         )
     return _KERNELS[name](kernel, n_features, widths)
 
@@ -240,12 +236,10 @@ def _rbf(kernel: Foreign, widths: np.ndarray) -> Kernel:
 def _linear(kernel: Foreign, widths: np.ndarray) -> Kernel:
     variance = _numbers(kernel.variance)
     if variance.size != 1:
-        raise UnsupportedStructureError(
-            message("A LinearKernel with one variance is readable", f"Got {variance.size} variances")
-        )
+        raise UnsupportedStructureError("A LinearKernel with one variance is readable", f"Got {variance.size} variances")
     if not (widths == 1.0).all():
         raise UnsupportedStructureError(
-            message("A LinearKernel behind an input transform cannot be read", "Its origin moves with the inputs", _AS_FUNCTION)
+            "A LinearKernel behind an input transform cannot be read", "Its origin moves with the inputs", _AS_FUNCTION
         )
     return Linear(gamma=variance[0])
 

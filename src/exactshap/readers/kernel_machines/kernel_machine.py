@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import Table, as_table
 from exactshap.kernels import Kernel, from_sklearn
 from exactshap.readers import Reader, Request, select_outputs
@@ -64,27 +64,23 @@ class KernelMachine:
         self.intercept = _numbers(intercept, "intercept")
         if self.dual_coef.ndim not in (1, 2) or len(self.dual_coef) != len(self.X_train):
             raise InputError(
-                message(
-                    "`dual_coef` must have one entry for each row of `X_train`",
-                    f"Got shapes {self.dual_coef.shape} and {self.X_train.shape}",
-                )
+                "`dual_coef` must have one entry for each row of `X_train`",
+                f"Got shapes {self.dual_coef.shape} and {self.X_train.shape}",
             )
         if self.intercept.ndim > 0 and self.intercept.shape not in ((1,), self.dual_coef.shape[1:]):
-            raise InputError(message("`intercept` must be one number or one per output", f"Got shape {self.intercept.shape}"))
+            raise InputError("`intercept` must be one number or one per output", f"Got shape {self.intercept.shape}")
         if not all(np.all(np.isfinite(array)) for array in (self.X_train, self.dual_coef, self.intercept)):
-            raise InputError(message("`X_train`, `dual_coef` and `intercept` must be finite", "Got NaN or infinity"))
+            raise InputError("`X_train`, `dual_coef` and `intercept` must be finite", "Got NaN or infinity")
         if predict is not None and not callable(predict):
-            raise InputTypeError(message("`predict` must be callable or None", f"Got {type(predict).__name__}"))
+            raise InputTypeError("`predict` must be callable or None", f"Got {type(predict).__name__}")
         if not isinstance(kernel, Kernel) and not type(kernel).__module__.startswith("sklearn.gaussian_process"):
             raise InputTypeError(
-                message(
-                    "`kernel` must be a kernel of exactshap.kernels or sklearn.gaussian_process", f"Got {type(kernel).__name__}"
-                )
+                "`kernel` must be a kernel of exactshap.kernels or sklearn.gaussian_process", f"Got {type(kernel).__name__}"
             )
         self.kernel = kernel if isinstance(kernel, Kernel) else from_sklearn(kernel, self.X_train.shape[1])
         self.own_predict = predict
         if isinstance(feature_names, str) or (feature_names is not None and len(feature_names) != self.X_train.shape[1]):
-            raise InputError(message(f"`feature_names` must hold {self.X_train.shape[1]} names", f"Got {feature_names!r}"))
+            raise InputError(f"`feature_names` must hold {self.X_train.shape[1]} names", f"Got {feature_names!r}")
         self.feature_names = None if feature_names is None else tuple(str(name) for name in feature_names)
 
     def predict(self, X: TableLike) -> np.ndarray:
@@ -133,10 +129,8 @@ class _Predict:
         n_outputs = self.model.dual_coef[0].size
         if values.size != X.n_rows * n_outputs:
             raise InputError(
-                message(
-                    f"`predict` must return one number for each row and output, {X.n_rows} x {n_outputs}",
-                    f"Got shape {values.shape}",
-                )
+                f"`predict` must return one number for each row and output, {X.n_rows} x {n_outputs}",
+                f"Got shape {values.shape}",
             )
         values = values.reshape(X.n_rows, -1)[:, self.chosen]
         return values[:, 0] if self.single else values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap._graphs import Attributes, SupportCore, refused
-from exactshap.errors import ModelFormatError, message
+from exactshap.errors import ModelFormatError
 from exactshap.kernels import from_pairwise
 from exactshap.readers import OwnCall, Reader, Request, select_outputs
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
@@ -71,14 +71,12 @@ def _arrays(attributes: Attributes, n_columns: int) -> tuple[np.ndarray, np.ndar
         else (attributes.integer("n_supports", 0))
     )
     if n_support < 1 or len(dual) != n_support or len(vectors) != n_support * n_columns or len(rho) != 1:
-        raise ModelFormatError(
-            message(f"{attributes.kind}: support vectors, coefficients and rho do not fit {n_columns} columns")
-        )
+        raise ModelFormatError(f"{attributes.kind}: support vectors, coefficients and rho do not fit {n_columns} columns")
     return vectors.reshape(n_support, n_columns), dual, float(rho[0])
 
 
 def _kernel_parameters(attributes: Attributes) -> tuple[float, float, float]:
     parameters = attributes.numbers("kernel_params")
     if parameters.size != 3:
-        raise ModelFormatError(message(f"{attributes.kind}: kernel_params must be gamma, coef0 and degree"))
+        raise ModelFormatError(f"{attributes.kind}: kernel_params must be gamma, coef0 and degree")
     return float(parameters[0]), float(parameters[1]), float(parameters[2])

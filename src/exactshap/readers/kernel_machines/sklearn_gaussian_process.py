@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 
 from exactshap._runtime.types import Foreign, Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.kernels import Component, Kernel, Matern, Product, Sum, from_sklearn
 from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
@@ -63,7 +63,7 @@ def _classifier(model: Model, request: Request) -> Reader:
     names = _latent_names(model)
     if len(names) != len(parts):
         raise UnsupportedStructureError(
-            message("This GaussianProcessClassifier has an unknown layout", f"Got {len(parts)} binary problems")
+            "This GaussianProcessClassifier has an unknown layout", f"Got {len(parts)} binary problems"
         )
     expansion = merge([_latent_expansion(part) for part in parts])
     chosen, single = select_outputs(names, request.output, owner="GaussianProcessClassifier")

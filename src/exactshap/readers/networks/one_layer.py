@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import BudgetError, InputError, InputTypeError, UnsupportedStructureError, message
+from exactshap.errors import BudgetError, InputError, InputTypeError, UnsupportedStructureError
 from exactshap.expansions import expand
 from exactshap.frames import Table, as_table
 from exactshap.games import AdditiveGame, Game, ProductGame, normalised_weights
@@ -86,7 +86,7 @@ class Units(NamedTuple):
         except BudgetError as error:
             got = f"More than {MAX_HINGE_PLAYERS} players move the sum of a unit across its kink"
             do = "Join columns with groups=, or sample: explain(model.predict, X, background)"
-            raise BudgetError(message(f"The units of {owner} have too many players", got, do)) from error
+            raise BudgetError(f"The units of {owner} have too many players", got, do) from error
 
 
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -151,7 +151,7 @@ class OneLayerNetwork:
         if activation not in ACTIVATIONS:
             raise unknown_activation("OneLayerNetwork", activation)
         if predict is not None and not callable(predict):
-            raise InputTypeError(message("`predict` must be callable or None", f"Got {type(predict).__name__}"))
+            raise InputTypeError("`predict` must be callable or None", f"Got {type(predict).__name__}")
         arrays = [np.array(one, float) for one in (weights, bias, out_weights, out_bias)]
         self.weights, self.bias, self.out_weights, self.out_bias = arrays
         shape = self.weights.shape
@@ -159,9 +159,9 @@ class OneLayerNetwork:
         fit = fit and self.out_weights.ndim in (1, 2) and self.out_bias.shape in ((), (1,), self.out_weights.shape[1:])
         if not fit:
             got = f"Got weights {shape}, bias {self.bias.shape}, out_weights {self.out_weights.shape}, out_bias {self.out_bias.shape}"
-            raise InputError(message("The arrays of the network do not fit together", got))
+            raise InputError("The arrays of the network do not fit together", got)
         if not all(np.isfinite(one).all() for one in arrays):
-            raise InputError(message("The arrays of the network must be finite", "Got NaN or infinity"))
+            raise InputError("The arrays of the network must be finite", "Got NaN or infinity")
         self.activation, self.own_predict, self.precision = activation, predict, np.dtype(precision)
 
     def predict(self, X: TableLike) -> np.ndarray:
@@ -176,7 +176,7 @@ def unknown_activation(name: str, activation: str) -> UnsupportedStructureError:
     """Return the error for an activation without an exact form."""
     do = "Explain its predict method, sampled beyond 13 players: explain(model.predict, X, background)"
     known = f"Got activation={activation!r}; exact are {', '.join(map(repr, ACTIVATIONS))}"
-    return UnsupportedStructureError(message(f"The units of {name} have no exact form", known, do))
+    return UnsupportedStructureError(f"The units of {name} have no exact form", known, do)
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,7 +386,7 @@ class NetworkReader(RowReader[np.ndarray]):
         except BudgetError as error:
             do = "Explain its predict method, sampled beyond 13 players: explain(model.predict, X, background)"
             got = f"Its sum reaches {limit:.3g}, with both signs"
-            raise BudgetError(message(f"A unit of {self.traits.model_name} is too steep to be expanded", got, do)) from error
+            raise BudgetError(f"A unit of {self.traits.model_name} is too steep to be expanded", got, do) from error
 
     def _ranges(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the least and the largest sum (n_units,) of any hybrid."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.readers import (
     OwnCall,
     Reader,
@@ -31,7 +31,7 @@ def _regressor(model: Model, request: Request) -> Reader:
     name = type(model).__name__
     if model.out_activation_ != "identity":
         got, do = f"Got {model.out_activation_!r}", "Explain its predict method: explain(model.predict, X, background)"
-        raise UnsupportedStructureError(message(f"The outputs of {name} are not sums of its units", got, do))
+        raise UnsupportedStructureError(f"The outputs of {name} are not sums of its units", got, do)
     names = ("target",) if model.n_outputs_ == 1 else tuple(f"target {k}" for k in range(model.n_outputs_))
     chosen, single = select_outputs(names, request.output, owner=name)
     single = single or model.n_outputs_ == 1
@@ -55,7 +55,7 @@ def _classifier(model: Model, request: Request) -> Reader:
         got = f"Got {model.n_outputs_} scores: classes share a softmax, labels have a probability each"
         do = "Explain the scores, OneLayerNetwork(model.coefs_[0], model.intercepts_[0], model.coefs_[1], model.intercepts_[1],"
         do += " activation=model.activation), or call it: explain(model.predict_proba, X, background)"
-        raise UnsupportedStructureError(message(f"{name} can be read only where it has one score, of two classes", got, do))
+        raise UnsupportedStructureError(f"{name} can be read only where it has one score, of two classes", got, do)
     layer, label = _layer(model, "predict_proba"), str(model.classes_[1])
     precision = np.finfo(model.coefs_[0].dtype)
     asks_response = request.asks_response
@@ -86,7 +86,7 @@ def _log_odds(chances: np.ndarray) -> np.ndarray:
         got = f"Row {int(np.argmax(certain))} has a probability of exactly 0 or 1, so that predict_proba does not say its log-odds"
         do = "Explain the score by its arrays: OneLayerNetwork(model.coefs_[0], model.intercepts_[0], model.coefs_[1][:, 0],"
         do += " model.intercepts_[1], activation=model.activation); or output='probability'"
-        raise InputError(message("The log-odds of a network are beyond what its probabilities resolve", got, do))
+        raise InputError("The log-odds of a network are beyond what its probabilities resolve", got, do)
     chances = chances.astype(float)
     return np.asarray(np.log(chances[:, 1]) - np.log(chances[:, 0]))
 
@@ -95,7 +95,7 @@ def _layer(model: Model, method: str) -> Layer:
     name, do = type(model).__name__, f"Explain its {method} method: explain(model.{method}, X, background)"
     if len(model.coefs_) != 2:
         raise UnsupportedStructureError(
-            message(f"{name} is read exactly with one hidden layer only", f"Got {len(model.coefs_) - 1}", do)
+            f"{name} is read exactly with one hidden layer only", f"Got {len(model.coefs_) - 1}", do
         )
     if model.activation not in ACTIVATIONS:
         raise unknown_activation(name, model.activation)

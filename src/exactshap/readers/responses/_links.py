@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.expansions import expand, links
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, outputs_of
@@ -136,20 +136,16 @@ def no_response(model: Model, why: str) -> UnsupportedStructureError:
     """Return the error for a model without a known response of its score."""
     way = "predict_proba" if hasattr(model, "predict_proba") else "predict"
     return UnsupportedStructureError(
-        message(
-            f"The response of {type(model).__name__} is no known function of its score",
-            why,
-            f"Call the model: explain(model.{way}, X, background), sampled beyond 13 players",
-        )
+        f"The response of {type(model).__name__} is no known function of its score",
+        why,
+        f"Call the model: explain(model.{way}, X, background), sampled beyond 13 players",
     )
 
 
 def needs_rows(unit: str) -> UnsupportedStructureError:
     """Return the error for a response without reference rows."""
     return UnsupportedStructureError(
-        message(
-            f"A {unit} needs reference rows: what a model keeps of its training rows does not say which cells occur together",
-            "Got background=None",
-            "Pass background=X_reference",
-        )
+        f"A {unit} needs reference rows: what a model keeps of its training rows does not say which cells occur together",
+        "Got background=None",
+        "Pass background=X_reference",
     )

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactshap.errors import BudgetError, message
+from exactshap.errors import BudgetError
 from exactshap.frames import Table
 from exactshap.readers import Reader
 from exactshap.readers.responses._links import Isotonic, Response
@@ -55,7 +55,7 @@ class PiecewiseReader(PlayerReader):
                 got = f"More than {MAX_HINGE_PLAYERS} players move a score across a knot"
                 do = "Join columns with groups=, or sample: explain(model.predict_proba, X, background)"
                 what = f"{self.traits.model_name} has too many players for its isotonic calibration"
-                raise BudgetError(message(what, got, do)) from error
+                raise BudgetError(what, got, do) from error
             yield self._finished(replace(part, scale=part.scale + size), hinges.constant, semivalue, order)
 
 

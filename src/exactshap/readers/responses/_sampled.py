@@ -118,7 +118,7 @@ class SampledResponse(LinkedReader[RowScores]):
             got = f"Background row {i}: {ours[i].tolist()} against its own {own[i].tolist()}"
             do = f"Call the model: explain(model.{self.traits.own_call.method}, X, background)"  # type: ignore[union-attr]
             raise ExactnessError(
-                message(f"The {self.traits.unit} of {self.traits.model_name} is not the {self._link} of its score", got, do)
+                f"The {self.traits.unit} of {self.traits.model_name} is not the {self._link} of its score", got, do
             )
 
     def _rows(self, X: Table) -> Iterator[tuple[RowScores, float]]:
@@ -413,7 +413,7 @@ def _mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def _finite(values: np.ndarray) -> np.ndarray:
     if not np.isfinite(values).all():
-        raise InputError(message("A response overflows", do="Explain the score itself: output='auto'"))
+        raise InputError("A response overflows", do="Explain the score itself: output='auto'")
     return values
 
 

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import BudgetError, ExactnessError, UnknownNameError, UnsupportedStructureError, message, no_output
+from exactshap.errors import BudgetError, ExactnessError, UnknownNameError, UnsupportedStructureError, no_output
 from exactshap.frames import Table
 from exactshap.games import ProductGame
 from exactshap.readers import (
@@ -172,11 +172,9 @@ class TreeReader(Reader):
         # ``not <=``, so that NaN is refused as well.
         if (i := int(np.argmax(worst - allowed))) >= 0 and not worst[i] <= allowed[i]:
             raise ExactnessError(
-                message(
-                    f"The trees of {self.traits.model_name} were not read as the library reads them",
-                    f"Background row {i}: {ours[i].tolist()} against its own {own[i].tolist()}",
-                    "Please report this with exactshap.show_versions()",
-                )
+                f"The trees of {self.traits.model_name} were not read as the library reads them",
+                f"Background row {i}: {ours[i].tolist()} against its own {own[i].tolist()}",
+                "Please report this with exactshap.show_versions()",
             )
 
     def memory(self, n_rows: int, order: int) -> float:
@@ -357,11 +355,9 @@ def _check_size(n_leaves: int, n_players: int, n_rows: int) -> None:
     needed = 8.0 * n_leaves * n_players * n_rows
     if needed > MAX_GAME_BYTES:
         raise BudgetError(
-            message(
-                "The explicit game of this ensemble does not fit",
-                f"{n_leaves} leaves x {n_players} players x {n_rows} rows would need {needed / 2**30:.3g} GiB",
-                "Use fewer rows; Explainer(...)(X) does not need it",
-            )
+            "The explicit game of this ensemble does not fit",
+            f"{n_leaves} leaves x {n_players} players x {n_rows} rows would need {needed / 2**30:.3g} GiB",
+            "Use fewer rows; Explainer(...)(X) does not need it",
         )
 
 

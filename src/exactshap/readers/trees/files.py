@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._graphs import TreeCore
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.readers import Offset, OwnCall, Reader, Request
 from exactshap.readers.trees._response import read_trees
 from exactshap.trees import TreeModel, convert
@@ -28,7 +28,7 @@ def _no_response(ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
     """Refuse: there is no library that could say what it predicts in another unit."""
     what = f"{ensemble.name} was read from a file: its response has no prediction to be held against"
     do = f"Load it with {ensemble.library} and explain that model, or leave output= out for its {ensemble.unit}"
-    raise UnsupportedStructureError(message(what, f"Its predict gives the {ensemble.unit}", do))
+    raise UnsupportedStructureError(what, f"Its predict gives the {ensemble.unit}", do)
 
 
 _LINKS = {"exponential": "exponential", "LOGISTIC": "logistic", "SOFTMAX": "softmax"}

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import UnknownNameError, UnsupportedStructureError, message
+from exactshap.errors import UnknownNameError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Reader, Request, finite_numbers, require_fitted
 from exactshap.readers.trees._response import of_log_odds, read_trees
@@ -87,11 +87,9 @@ def read_quantile_forest(model: Model, request: Request) -> TreeReader:
         chosen = "" if output == "auto" else ", quantiles='mean'"
         exact = f"Pass output='{_MEAN if one_each else _MEAN_OF_LEAVES}', which is exact, or sample it: "
         do = f"{exact}explain(lambda rows: model.predict(rows{chosen}), X, background)"
-        raise UnsupportedStructureError(
-            message(f"{type(model).__name__} {what}: no sum of trees", f"Got output={output!r}", do)
-        )
+        raise UnsupportedStructureError(f"{type(model).__name__} {what}: no sum of trees", f"Got output={output!r}", do)
     if output not in (_MEAN, _MEAN_OF_LEAVES):
         do = f"Pass output={_MEAN!r} or {_MEAN_OF_LEAVES!r}"
-        raise UnknownNameError(message(f"{type(model).__name__} has no output {output!r}", do=do))
+        raise UnknownNameError(f"{type(model).__name__} has no output {output!r}", do=do)
     call = OwnCall("predict", {"quantiles": "mean"} | ({} if output == _MEAN else {"aggregate_leaves_first": False}))
     return TreeReader(model, replace(request, output="auto"), convert(model), call)

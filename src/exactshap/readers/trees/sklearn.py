@@ -12,7 +12,7 @@ import functools
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Reader, Request
 from exactshap.readers.trees._response import read_trees
@@ -68,4 +68,4 @@ def _refuse_cells(model: Model, X: Table) -> None:
     if len(wrong):
         i, j = (int(position) for position in wrong[0])
         text = f"{what} (first at row {i}, {X.label(j)})"
-        raise InputError(message(text, f"{type(model).__name__} does not accept it", do), row=i)
+        raise InputError(text, f"{type(model).__name__} does not accept it", do, row=i)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.readers import OwnCall, Request, require_fitted
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
@@ -28,7 +28,7 @@ def read(model: Model, request: Request) -> TreeReader:
         return _read_curve(model, request)
     if "times" in request.options:
         do = f"Pass output={' or '.join(map(repr, CURVES))} with it"
-        raise InputError(message("`times` needs a survival curve as output", f"Got output={request.output!r}", do))
+        raise InputError("`times` needs a survival curve as output", f"Got output={request.output!r}", do)
     ensemble = convert(model)
     timed = ensemble.unit == "log of the survival time"
     return TreeReader(model, request, ensemble, OwnCall("predict", finish=np.log) if timed else OwnCall("predict"))
@@ -39,7 +39,7 @@ def _read_curve(model: Model, request: Request) -> TreeReader:
     method = f"predict_{curve.replace(' ', '_')}_function"
     if hasattr(model, "init_"):
         do = f"Sample it: explain(lambda rows: model.{method}(rows, return_array=True), X, background)"
-        raise UnsupportedStructureError(message("The curves of boosted models are not sums of trees", do=do))
+        raise UnsupportedStructureError("The curves of boosted models are not sums of trees", do=do)
     columns = curve_columns(model, request.options.get("times"))
     call = OwnCall(method, {"return_array": True}, functools.partial(_at_times, columns))
     options = {name: value for name, value in request.options.items() if name != "times"}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import InputTypeError, message
+from exactshap.errors import InputTypeError
 from exactshap.readers import OwnCall, Request
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
@@ -45,7 +45,7 @@ class GtilCall(OwnCall):
         served = model.model
         if type(rows).__module__.startswith("scipy.sparse"):
             do = "Pass X.toarray(), with NaN where the matrix leaves cells out if that is what they are"
-            raise InputTypeError(message("Models of treelite are read with dense rows", "Got a sparse matrix", do))
+            raise InputTypeError("Models of treelite are read with dense rows", "Got a sparse matrix", do)
         classes = np.asarray(served.get_header_accessor().get_field("num_class"))
         kind = np.float32 if served.input_type == "float32" else np.float64
         margins = treelite.gtil.predict(served, np.ascontiguousarray(rows, kind), nthread=1, pred_margin=True)

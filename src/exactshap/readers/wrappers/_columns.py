@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table, as_table
 from exactshap.readers import library_class, sklearn_name
 
@@ -106,11 +106,9 @@ class ColumnOwners:
             if inputs is not None and library_class(step, "category_encoders") is not None:
                 return inputs
             raise UnsupportedStructureError(
-                message(
-                    f"{_called(step)} needs rows to show that it works column by column",
-                    "Got no background",
-                    "Pass background=X_reference",
-                )
+                f"{_called(step)} needs rows to show that it works column by column",
+                "Got no background",
+                "Pass background=X_reference",
             )
         changed = _changed_outputs(step, rows)
         self.seen.append(_called(step))
@@ -129,13 +127,11 @@ class ColumnOwners:
 
     def _mixing(self, step: Model) -> UnsupportedStructureError:
         return UnsupportedStructureError(
-            message(
-                f"The step {_called(step)} is not known to work column by column",
-                "Its output columns may mix input columns, which then cannot be players exactly",
-                "Join the columns that it mixes into one player with groups=; explain after it: Explainer(pipeline[-1], "
-                "background=pipeline[:-1].transform(background)); or sample with Explainer(pipeline.predict, background), "
-                "of a classifier pipeline.predict_proba",
-            )
+            f"The step {_called(step)} is not known to work column by column",
+            "Its output columns may mix input columns, which then cannot be players exactly",
+            "Join the columns that it mixes into one player with groups=; explain after it: Explainer(pipeline[-1], "
+            "background=pipeline[:-1].transform(background)); or sample with Explainer(pipeline.predict, background), "
+            "of a classifier pipeline.predict_proba",
         )
 
     def _after_pipeline(self, step: Model, owners: np.ndarray, rows: Table | None) -> np.ndarray:
@@ -194,11 +190,9 @@ def _n_outputs(step: Model, rows: Table | None) -> int:
     except (AttributeError, ValueError, TypeError):
         if rows is None:
             raise UnsupportedStructureError(
-                message(
-                    f"{type(step).__name__} does not say how many columns it makes",
-                    "Got no background to try it on",
-                    "Pass background=X_reference",
-                )
+                f"{type(step).__name__} does not say how many columns it makes",
+                "Got no background to try it on",
+                "Pass background=X_reference",
             ) from None
         return as_table(step.transform(rows.column(0) if takes_texts(step) else rows.native)).n_columns
 
@@ -249,11 +243,9 @@ def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], row
         apart = False
     if not apart:
         raise UnsupportedStructureError(
-            message(
-                f"{name} transforms a row differently when other rows come with it",
-                "Every second row alone gave other numbers, or rows were dropped",
-                "Compute what it needs from other rows in fit, and use that in transform",
-            )
+            f"{name} transforms a row differently when other rows come with it",
+            "Every second row alone gave other numbers, or rows were dropped",
+            "Compute what it needs from other rows in fit, and use that in transform",
         )
 
 
@@ -284,11 +276,9 @@ def require_apart(
             if wrong.any():
                 pair, p = (int(place) for place in np.argwhere(wrong)[0])
                 raise UnsupportedStructureError(
-                    message(
-                        f"Output {p} of the steps before the model is not made from one column alone",
-                        f"Row {int(places[pair])} mixed with background row {int(numbers[pair])} shows it; the background rows alone do not",
-                        "Join the columns that are mixed into one player with groups=; or sample with Explainer(pipeline.predict, background)",
-                    )
+                    f"Output {p} of the steps before the model is not made from one column alone",
+                    f"Row {int(places[pair])} mixed with background row {int(numbers[pair])} shows it; the background rows alone do not",
+                    "Join the columns that are mixed into one player with groups=; or sample with Explainer(pipeline.predict, background)",
                 )
 
 
@@ -312,12 +302,10 @@ def _called(step: Model) -> str:
 
 def _unseen(step: Model, places: np.ndarray) -> UnsupportedStructureError:
     return UnsupportedStructureError(
-        message(
-            f"The input column of output {int(places[0])} of {_called(step)} cannot be determined",
-            "The output is the same whichever column of the background changes",
-            "Pass a background of many different rows, give the step one column at a time in a ColumnTransformer, or sample with"
-            " Explainer(pipeline.predict, background)",
-        )
+        f"The input column of output {int(places[0])} of {_called(step)} cannot be determined",
+        "The output is the same whichever column of the background changes",
+        "Pass a background of many different rows, give the step one column at a time in a ColumnTransformer, or sample with"
+        " Explainer(pipeline.predict, background)",
     )
 
 

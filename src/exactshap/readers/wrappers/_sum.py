@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import ExactshapError, UnsupportedStructureError, message
+from exactshap.errors import ExactshapError, UnsupportedStructureError
 from exactshap.frames import Table, as_table
 from exactshap.games import Game
 from exactshap.readers import Reader, Request, Rounding, SecondReading, Traits
@@ -222,11 +222,9 @@ class SumReader(Reader):
         names = list(dict.fromkeys(member.reader.traits.value_function for member in self.members))
         if len(names) > 1:
             raise UnsupportedStructureError(
-                message(
-                    f"The models of {name} have no value function in common without a background",
-                    f"Got {' and '.join(map(repr, names))}",
-                    "Pass background=X_reference for the interventional one",
-                )
+                f"The models of {name} have no value function in common without a background",
+                f"Got {' and '.join(map(repr, names))}",
+                "Pass background=X_reference for the interventional one",
             )
         return names[0]
 

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import ExactnessError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError, message
+from exactshap.errors import ExactnessError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import Reader, Request, joined_outputs, raise_not_fitted
 from exactshap.readers.wrappers.sklearn_pipeline import PipelineReader
@@ -26,7 +26,7 @@ def read(model: Model, request: Request) -> Reader:
     if request.background is None:
         do = "Pass reference rows: explain(model, X, background)"
         raise UnsupportedStructureError(
-            message("FLAML transforms the rows, and only rows show which column each output comes from", do=do)
+            "FLAML transforms the rows, and only rows show which column each output comes from", do=do
         )
     classes = [] if getattr(model, "label_transformer", None) is None else [str(label) for label in model.classes_]
     # Models inside are fitted on numbers in the place of labels; two classes share one score, which is the second's.
@@ -38,7 +38,7 @@ def read(model: Model, request: Request) -> Reader:
         do = f"Pass its function: explain(model.{_answering(inside)}, X, background), sampled beyond 13 players"
         do += ", its outputs in the order of model.classes_" if classes else ""
         what = "FLAML is read where it prepares each column for itself, for a model that is read"
-        raise UnsupportedStructureError(message(what, str(error).split(". ")[0], do)) from error
+        raise UnsupportedStructureError(what, str(error).split(". ")[0], do) from error
 
 
 def _layers(model: Model) -> tuple[list[Model], Model]:
@@ -64,7 +64,7 @@ class FlamlPreparation(BaseEstimator):
         except KeyError as error:
             do = "Pass the columns of the fit"
             raise UnknownNameError(
-                message("FLAML transforms the columns of the fit, and the rows have others", f"{error}", do)
+                "FLAML transforms the columns of the fit, and the rows have others", f"{error}", do
             ) from error
 
 
@@ -94,9 +94,7 @@ class FlamlReader(PipelineReader):
     def predict(self, X: Table) -> np.ndarray:
         # ``fit`` of AutoML puts a new model inside: an answer of the old one would be checked against itself.
         if _layers(self.traits.model)[1] is not self._inside:
-            raise ExactnessError(
-                message(f"{self.traits.model_name} was fitted again after it was read", do="Make a new Explainer")
-            )
+            raise ExactnessError(f"{self.traits.model_name} was fitted again after it was read", do="Make a new Explainer")
         return self.inner.predict(self.rows(X))
 
     def _require_same_answers(self, inside: Model, rows: Table) -> None:
@@ -108,4 +106,4 @@ class FlamlReader(PipelineReader):
         own = joined_outputs(getattr(inside, called)(self.rows(rows).native))
         if outside.shape != own.shape or not np.allclose(outside, own, rtol=1e-12, atol=0.0):
             do = f"Pass its function: explain(model.{called}, X, background)"
-            raise ExactnessError(message(f"{self.traits.model_name} does not predict what the model inside predicts", do=do))
+            raise ExactnessError(f"{self.traits.model_name} does not predict what the model inside predicts", do=do)

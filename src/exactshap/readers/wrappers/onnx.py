@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._graphs import OnnxFile, Parts, column_names, dtype_of, feeds_of, numbers_of
 from exactshap._runtime.types import Model
-from exactshap.errors import ExactnessError, InputError, message
+from exactshap.errors import ExactnessError, InputError
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.readers import Reader, Request, SecondReading, TransformedReader, names_of, of_transformed, players_of
 from exactshap.readers import read as read_any
@@ -113,10 +113,8 @@ class OnnxReader(TransformedReader):
         parts = self._parts.core.responses(np.asarray(inner.native))
         if answers.shape != parts.shape or not np.allclose(answers, parts, rtol=TRANSFORM_TOLERANCE, atol=TRANSFORM_TOLERANCE):
             raise ExactnessError(
-                message(
-                    f"{self.traits.model_name} does not return what its parts return",
-                    do="Explain it as a function over onnxruntime",
-                )
+                f"{self.traits.model_name} does not return what its parts return",
+                do="Explain it as a function over onnxruntime",
             )
 
 
@@ -131,7 +129,7 @@ class _SessionCall:
         widths = [entry.shape[1] if len(entry.shape) == 2 else 0 for entry in given]
         sizes = [width if isinstance(width, int) else table.n_columns - len(given) + 1 for width in widths]
         if sum(sizes) != table.n_columns:
-            raise InputError(message(f"The session takes {sum(sizes)} columns", f"Got {table.n_columns}"))
+            raise InputError(f"The session takes {sum(sizes)} columns", f"Got {table.n_columns}")
         inputs = [(entry.name, dtype_of(entry.type), size) for entry, size in zip(given, sizes, strict=True)]
         feeds = feeds_of([table.column(j) for j in range(table.n_columns)], inputs)
         return numbers_of(self._session.run(None, feeds)[-1])

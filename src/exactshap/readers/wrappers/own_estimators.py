@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedModelError, message
+from exactshap.errors import UnsupportedModelError
 from exactshap.frames import Table
 from exactshap.games import ProductGame
 from exactshap.readers import (
@@ -35,11 +35,9 @@ def read(model: Model, request: Request) -> Reader:
         if cls.__name__ in _READERS:
             return _READERS[cls.__name__](model, request)
     raise UnsupportedModelError(
-        message(
-            f"No exact reader for `{type(model).__module__}.{type(model).__qualname__}`",
-            f"Known: {', '.join(sorted(_READERS))}",
-            "Use Explainer(model.predict, background) for sampled values with standard errors",
-        )
+        f"No exact reader for `{type(model).__module__}.{type(model).__qualname__}`",
+        f"Known: {', '.join(sorted(_READERS))}",
+        "Use Explainer(model.predict, background) for sampled values with standard errors",
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnknownNameError, UnsupportedStructureError, message
+from exactshap.errors import UnknownNameError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, select_outputs
 from exactshap.readers.responses import Isotonic, Sigmoid
@@ -66,7 +66,7 @@ def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader
 def _refused(model: Model, got: str) -> UnsupportedStructureError:
     what = f"{type(model).__name__} can be read only where its calibration is a sigmoid or isotonic, of two classes, and its decision function a sum of terms"
     do = "Call the model: explain(model.predict_proba, X, background), exact up to 13 players and sampled beyond"
-    return UnsupportedStructureError(message(what, got, do))
+    return UnsupportedStructureError(what, got, do)
 
 
 def _predict(model: Model, X: Table) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.readers import Reader, Request, fitted_names, sklearn_name
 from exactshap.readers.additive import LinearParts, linear_step, read_parts
 
@@ -36,6 +36,4 @@ def read(model: Model, request: Request) -> Reader:
 
 
 def _refused(model: Model, got: str, do: str) -> UnsupportedStructureError:
-    return UnsupportedStructureError(
-        message(f"{type(model).__name__} can be read only where all of its models are linear", got, do)
-    )
+    return UnsupportedStructureError(f"{type(model).__name__} can be read only where all of its models are linear", got, do)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import Reader, Request, fitted_names, nameless, select_outputs, sklearn_name
 from exactshap.readers import read as read_any
@@ -70,11 +70,9 @@ def _read_scores(model: Model, request: Request) -> Reader:
     for k, part in zip(chosen, parts, strict=True):
         if not part.traits.single_output or not _adds_up_to_output(model.estimators_[k], part):
             raise UnsupportedStructureError(
-                message(
-                    f"{type(model).__name__} can be read only where each of its parts has one output, which is exact in the unit that it predicts",
-                    f"Got {part.traits.model_name} as {part.traits.unit}",
-                    "Explain model.estimators_[k] one at a time",
-                )
+                f"{type(model).__name__} can be read only where each of its parts has one output, which is exact in the unit that it predicts",
+                f"Got {part.traits.model_name} as {part.traits.unit}",
+                "Explain model.estimators_[k] one at a time",
             )
     if not all(isinstance(part, KernelReader) for part in parts):
         return _side_by_side(model, request, parts, chosen, single)
@@ -151,7 +149,7 @@ def _part_of_code(part: Model, request: Request, model: Model) -> Reader:
         return reader
     do = "Explain model.estimators_[k] one at a time"
     what = f"{type(model).__name__} adds up the outputs of its parts"
-    raise UnsupportedStructureError(message(what, f"Got {reader.traits.model_name} as {reader.traits.unit}", do))
+    raise UnsupportedStructureError(what, f"Got {reader.traits.model_name} as {reader.traits.unit}", do)
 
 
 def _closeness(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import ExactnessError, InputError, UnsupportedStructureError, message
+from exactshap.errors import ExactnessError, InputError, UnsupportedStructureError
 from exactshap.frames import Table, as_table
 from exactshap.readers import (
     DelegatingReader,
@@ -42,7 +42,7 @@ def read(model: Model, request: Request) -> Reader:
     steps = _flat(model)
     if not steps or not hasattr(steps[-1], "predict"):
         raise UnsupportedStructureError(
-            message("The pipeline has no final model", f"Its last step is {type(steps[-1]).__name__ if steps else None}")
+            "The pipeline has no final model", f"Its last step is {type(steps[-1]).__name__ if steps else None}"
         )
     if (held := maps_side_by_side(steps)) is not None:
         place, before = held
@@ -94,11 +94,9 @@ def _read_mixing(steps: list[Any], request: Request, model: Model) -> Reader:
 
     if not is_basis(model):
         raise UnsupportedStructureError(
-            message(
-                f"{type(steps[0]).__name__} mixes columns and what follows is not linear in its features",
-                f"Got {[type(step).__name__ for step in steps[1:]]}",
-                "Explain after it, or sample with Explainer(pipeline.predict, background)",
-            )
+            f"{type(steps[0]).__name__} mixes columns and what follows is not linear in its features",
+            f"Got {[type(step).__name__ for step in steps[1:]]}",
+            "Explain after it, or sample with Explainer(pipeline.predict, background)",
         )
     return read_basis(model, request)
 
@@ -110,14 +108,12 @@ def _n_columns(step: Model, request: Request) -> int:
             require_fitted(step, "vocabulary_")
         if request.background is not None and request.background.n_columns != 1:
             got = f"Got a background of {request.background.n_columns} columns"
-            raise InputError(message(f"{type(step).__name__} takes one column of texts", got, "Pass that column: X[['text']]"))
+            raise InputError(f"{type(step).__name__} takes one column of texts", got, "Pass that column: X[['text']]")
         return 1
     if sklearn_name(step) in ("DictVectorizer", "FeatureHasher"):
         raise UnsupportedStructureError(
-            message(
-                f"{type(step).__name__} takes dicts, and players are columns",
-                do="Explain a function of frames: explain(lambda rows: pipeline.predict(rows.to_dict('records')), X, background)",
-            )
+            f"{type(step).__name__} takes dicts, and players are columns",
+            do="Explain a function of frames: explain(lambda rows: pipeline.predict(rows.to_dict('records')), X, background)",
         )
     if hasattr(step, "n_features_in_"):
         return int(step.n_features_in_)
@@ -135,7 +131,7 @@ def _transformed(step: Model, rows: TableLike, what: str) -> TableLike:
         return step.transform(rows)
     except (ValueError, TypeError) as error:
         do = "Pass rows like those of the fit"
-        raise InputError(message(f"The step {type(step).__name__} refuses the {what}", f"{error}", do)) from error
+        raise InputError(f"The step {type(step).__name__} refuses the {what}", f"{error}", do) from error
 
 
 class PipelineReader(TransformedReader):
@@ -235,4 +231,4 @@ class PipelineReader(TransformedReader):
         if not same_cells(np.asarray(ours), np.asarray(own)).all():
             got = f"Its {method} answers otherwise than {type(self.tail[-1]).__name__}.{method} for its transformed rows"
             do = "Explain its last step: Explainer(pipeline[-1], pipeline[:-1].transform(background))"
-            raise ExactnessError(message("The pipeline transforms rows otherwise inside its prediction", got, do))
+            raise ExactnessError("The pipeline transforms rows otherwise inside its prediction", got, do)

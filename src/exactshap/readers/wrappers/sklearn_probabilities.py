@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import ExactshapError, UnsupportedStructureError, message
+from exactshap.errors import ExactshapError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import Reader, Request, fitted_names, joined_outputs, outputs_of, select_outputs
 from exactshap.readers.wrappers._columns import readable
@@ -67,13 +67,13 @@ def member_of_probabilities(
     except ExactshapError as error:
         why = str(error)
     do = "Call it: explain(model.predict_proba, X, background), exact up to 13 players"
-    raise UnsupportedStructureError(message(f"{owner} adds up probabilities", why, do))
+    raise UnsupportedStructureError(f"{owner} adds up probabilities", why, do)
 
 
 def _voting(model: Model) -> tuple[tuple[str, ...], list[Part]]:
     if model.voting != "soft":
         do = "Call one of its models, or fit with voting='soft'"
-        raise UnsupportedStructureError(message("A vote of labels is not a sum of scores", "Got voting='hard'", do))
+        raise UnsupportedStructureError("A vote of labels is not a sum of scores", "Got voting='hard'", do)
     classes = np.eye(len(model.classes_))
     parts: list[Part] = [(inner, share * classes, None) for inner, share in zip(model.estimators_, votes(model), strict=True)]
     return tuple(map(str, model.classes_)), parts
@@ -86,9 +86,7 @@ def _bagging(model: Model) -> tuple[tuple[str, ...], list[Part]]:
     for inner, columns in zip(model.estimators_, model.estimators_features_, strict=True):
         if not hasattr(inner, "predict_proba"):
             do = "Explain model.estimators_[k], one of its models"
-            raise UnsupportedStructureError(
-                message("A vote of labels is not a sum of scores", f"Got {type(inner).__name__}", do)
-            )
+            raise UnsupportedStructureError("A vote of labels is not a sum of scores", f"Got {type(inner).__name__}", do)
         parts.append((inner, share * classes[np.asarray(inner.classes_, int)], tuple(int(c) for c in columns)))
     return tuple(map(str, model.classes_)), parts
 

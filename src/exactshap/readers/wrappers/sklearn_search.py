@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import ExactnessError, InputError, message
+from exactshap.errors import ExactnessError, InputError
 from exactshap.frames import Table
 from exactshap.readers import DelegatingReader, Reader, Request, fitted_names, writes_to_rows
 from exactshap.readers import read as read_any
@@ -26,7 +26,7 @@ def read(model: Model, request: Request) -> Reader:
     inside = next(_INSIDE[cls.__name__] for cls in type(model).__mro__ if cls.__name__ in _INSIDE)
     if inside == "best_estimator_" and model.refit is False:
         do = "Fit one with the best parameters, or search with refit=True"
-        raise InputError(message(f"{type(model).__name__} holds no fitted model", "Got refit=False", do))
+        raise InputError(f"{type(model).__name__} holds no fitted model", "Got refit=False", do)
     held = getattr(model, inside)
     if request.background is not None:
         request = replace(request, background=_as_fitted(model, held, request.background))
@@ -57,7 +57,7 @@ class HolderReader(DelegatingReader):
         if call is None:
             if held is not self._as_read:
                 raise ExactnessError(
-                    message(f"{type(self.traits.model).__name__} was fitted again after it was read", do="Make a new Explainer")
+                    f"{type(self.traits.model).__name__} was fitted again after it was read", do="Make a new Explainer"
                 )
             return self.inner.predict(self.rows(X))
         model, X = (held, self.rows(X)) if self.traits.own_call is None else (self.traits.model, X)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, select_outputs
 from exactshap.readers.additive import linear_step
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member
@@ -76,4 +76,4 @@ def _class_names(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
 def _refused(model: Model, got: str) -> UnsupportedStructureError:
     what = f"{type(model).__name__} can be read only where a linear step adds up probabilities or decision functions"
     do = "Call it: explain(model.predict_proba, X, background), exact up to 13 players"
-    return UnsupportedStructureError(message(what, got, do))
+    return UnsupportedStructureError(what, got, do)

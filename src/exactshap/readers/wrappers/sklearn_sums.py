@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table, check_columns
 from exactshap.readers import Reader, Request, fitted_names, is_of_target, names_of, outputs_of, players_of, select_outputs
 from exactshap.readers.additive import linear_step
@@ -56,11 +56,9 @@ def _linear(model: Model) -> Any:
     parts = linear_step(final)
     if parts is None or parts.method != "predict":
         raise UnsupportedStructureError(
-            message(
-                f"{type(model).__name__} can be read only where its last step is linear",
-                f"Got {type(final).__name__}",
-                "Sample with Explainer(model.predict, background)",
-            )
+            f"{type(model).__name__} can be read only where its last step is linear",
+            f"Got {type(final).__name__}",
+            "Sample with Explainer(model.predict, background)",
         )
     return parts
 
@@ -110,10 +108,8 @@ def _regressor(inner: Model, request: Request, model: Model, columns: tuple[int,
     reader = read_member(inner, request, owner, columns)
     if not is_of_target(reader.traits.unit):
         raise UnsupportedStructureError(
-            message(
-                f"{owner} adds up predictions, and those of {reader.traits.model_name} are exact only as {reader.traits.unit}",
-                do="Sample with Explainer(model.predict, background)",
-            )
+            f"{owner} adds up predictions, and those of {reader.traits.model_name} are exact only as {reader.traits.unit}",
+            do="Sample with Explainer(model.predict, background)",
         )
     return reader
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
 from exactshap.readers import (
@@ -43,27 +43,23 @@ def read(model: Model, request: Request) -> Reader:
     if logarithm is not None and request.asks_response:
         do = "Sample with Explainer(model.predict, background)"
         raise UnsupportedStructureError(
-            message("Values of this target are exact for its logarithm only", f"Got output={request.output!r}", do)
+            "Values of this target are exact for its logarithm only", f"Got output={request.output!r}", do
         )
     if logarithm is None and not identity and name not in _AFFINE:
         raise UnsupportedStructureError(
-            message(
-                "The target's inverse transformation is not a scaling and a shift, so that values do not carry over exactly",
-                f"Got {type(back).__name__}",
-                "Explain `model.regressor_` (in units of the transformed target), or sample with Explainer(model.predict, background)",
-            )
+            "The target's inverse transformation is not a scaling and a shift, so that values do not carry over exactly",
+            f"Got {type(back).__name__}",
+            "Explain `model.regressor_` (in units of the transformed target), or sample with Explainer(model.predict, background)",
         )
     inner = read_any(model.regressor_, request)
     if inner.traits.n_outputs > 1:
         raise UnsupportedStructureError(
-            message("Several transformed targets cannot be read", f"Got {inner.traits.n_outputs}", "Explain one of them")
+            "Several transformed targets cannot be read", f"Got {inner.traits.n_outputs}", "Explain one of them"
         )
     if not is_of_target(inner.traits.unit):
         raise UnsupportedStructureError(
-            message(
-                f"{type(model).__name__} transforms predictions, and those of {inner.traits.model_name} are exact only as {inner.traits.unit}",
-                do="Sample with Explainer(model.predict, background)",
-            )
+            f"{type(model).__name__} transforms predictions, and those of {inner.traits.model_name} are exact only as {inner.traits.unit}",
+            do="Sample with Explainer(model.predict, background)",
         )
     if logarithm is not None:
         return LogarithmReader(model, inner, back.func, f"{logarithm} of the target")

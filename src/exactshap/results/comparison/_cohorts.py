@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.results.comparison._comparison import Comparison, compare
 from exactshap.results.data import ExplanationData, cell_text, counted, frame_of, player_columns
 
@@ -52,7 +52,7 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
 
     def __getitem__(self, label: str) -> Comparison:
         if label not in self.comparisons:
-            raise UnknownNameError(message(f"There is no group {label!r}", do=did_you_mean(str(label), self.labels)))
+            raise UnknownNameError(f"There is no group {label!r}", do=did_you_mean(str(label), self.labels))
         return self.comparisons[label]
 
     def __iter__(self) -> Iterator[str]:
@@ -149,7 +149,7 @@ def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool 
     wanted = list(dict.fromkeys(labels[np.argsort(_order(cells), kind="stable")]))
     if not 2 <= len(wanted) <= MAX_COHORTS:
         do = "Pass a column with fewer values, or an array with a label for each row"
-        raise InputError(message(f"{name} makes {counted(len(wanted), 'group')}", f"2 to {MAX_COHORTS} can be compared", do))
+        raise InputError(f"{name} makes {counted(len(wanted), 'group')}", f"2 to {MAX_COHORTS} can be compared", do)
     found = {}
     for label in wanted:
         inside = labels == label
@@ -164,7 +164,7 @@ def _cells(explanation: ExplanationData, column: Any) -> tuple[str, np.ndarray]:
     values = np.asarray(column)
     if values.shape != (explanation.n_rows,):
         got = f"Got shape {values.shape} for {explanation.n_rows} rows"
-        raise InputError(message("Rows are grouped by a column of the data or by one label for each row", got))
+        raise InputError("Rows are grouped by a column of the data or by one label for each row", got)
     return str(getattr(column, "name", None) or "labels"), values
 
 
@@ -173,7 +173,7 @@ def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[st
 
     if explanation.data is None:
         do = "Pass one label for each row"
-        raise InputError(message("Rows are grouped by a column of the data", "This explanation has data=None", do))
+        raise InputError("Rows are grouped by a column of the data", "This explanation has data=None", do)
     table = as_table(explanation.data)
     members = dict(zip(explanation.feature_names, player_columns(explanation, table), strict=True))
     shown = {columns[0]: name for name, columns in members.items() if len(columns) == 1}
@@ -184,10 +184,10 @@ def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[st
         if column not in number:
             got = f"{column!r} is a group of the columns {list(members[column])}" if column in members else ""
             do = "Pass the number of one of them" if got else did_you_mean(column, number)
-            raise UnknownNameError(message(f"The data have no column {column!r}", got, do))
+            raise UnknownNameError(f"The data have no column {column!r}", got, do)
         return column, table.column(number[column])
     if isinstance(column, bool) or not -table.n_columns <= column < table.n_columns:
-        raise InputTypeError(message(f"There is no column {column!r}", f"The data have {table.n_columns} columns"))
+        raise InputTypeError(f"There is no column {column!r}", f"The data have {table.n_columns} columns")
     j = int(column) % table.n_columns
     return names[j], table.column(j)
 

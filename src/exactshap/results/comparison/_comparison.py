@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.checks import check_count, check_level, checked_generator
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable, more_than
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import InputError, InputTypeError
 from exactshap.results.comparison import _words as words
 from exactshap.results.comparison._drift import data_drift
 from exactshap.results.data import ExplanationData, bootstrap_deviations, frame_kind, frame_of, interval_around
@@ -272,12 +272,12 @@ def compare(
 
 def _check(first: ExplanationData, second: Any, level: float, n_bootstrap: int) -> None:
     if not isinstance(second, ExplanationData):
-        raise InputTypeError(message("An Explanation is compared with another one", f"Got {type(second).__name__}"))
+        raise InputTypeError("An Explanation is compared with another one", f"Got {type(second).__name__}")
     for name, question in _SAME.items():
         one, other = getattr(first, name), getattr(second, name)
         if one != other:
-            raise InputError(message(f"Two explanations are compared with {question}", f"Got {one!r} and {other!r}"))
+            raise InputError(f"Two explanations are compared with {question}", f"Got {one!r} and {other!r}")
     if not first.n_rows or not second.n_rows:
-        raise InputError(message("A mean needs at least one row", f"Got {first.n_rows} and {second.n_rows} rows"))
+        raise InputError("A mean needs at least one row", f"Got {first.n_rows} and {second.n_rows} rows")
     check_level(level)
     check_count("n_bootstrap", n_bootstrap, 0)

@@ -9,7 +9,7 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data import place_of
 from exactshap.results.plots import current_palette, escape, name_lines, new_axes, without_frame
 
@@ -90,5 +90,5 @@ def _output(names: tuple[str, ...] | None, output: int | str | None) -> int | No
     if names is None:
         return None
     if output is None:
-        raise InputError(message("A picture shows one output", f"There are {list(names)}", "Pass output= (a number or a name)"))
+        raise InputError("A picture shows one output", f"There are {list(names)}", "Pass output= (a number or a name)")
     return place_of(output, names, "output")

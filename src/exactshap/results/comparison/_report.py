@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.optional import require
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message, printable
+from exactshap.errors import InputError, UnknownNameError, did_you_mean, printable
 from exactshap.results.comparison import _words as words
 from exactshap.results.data import counted, without_noise
 from exactshap.results.plots import prepare_marginals
@@ -31,12 +31,12 @@ def thresholds_of(comparison: Any, threshold: float | Mapping[str, float] | None
     by_name = threshold if isinstance(threshold, Mapping) else {}
     for name in by_name:
         if name not in comparison.feature_names:
-            raise UnknownNameError(message(f"Unknown feature {name!r}", do=did_you_mean(name, comparison.feature_names)))
+            raise UnknownNameError(f"Unknown feature {name!r}", do=did_you_mean(name, comparison.feature_names))
     common = default if threshold is None or isinstance(threshold, Mapping) else threshold
     limits = np.array([by_name.get(name, common) for name in comparison.feature_names], np.float64)
     if not np.all(limits >= 0.0):
         raise InputError(
-            message("The 'threshold' parameter must be a number >= 0, or one for each of some features", f"Got {threshold!r}")
+            "The 'threshold' parameter must be a number >= 0, or one for each of some features", f"Got {threshold!r}"
         )
     return np.broadcast_to(limits.reshape(-1, *[1] * (comparison.difference.ndim - 1)), comparison.difference.shape)
 

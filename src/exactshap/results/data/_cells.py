@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import is_missing
 
 if TYPE_CHECKING:
@@ -70,10 +70,8 @@ def player_columns(explanation: ExplanationData, table: Table) -> list[tuple[int
     players = [members[name] if name in members else (next(free, -1),) for name in explanation.feature_names]
     if any(-1 in columns for columns in players) or next(free, None) is not None:
         raise InputError(
-            message(
-                "`data` does not have the columns of the players",
-                f"`data` has {table.n_columns} columns for {explanation.n_players} players",
-            )
+            "`data` does not have the columns of the players",
+            f"`data` has {table.n_columns} columns for {explanation.n_players} players",
         )
     return players
 
@@ -84,7 +82,7 @@ def _number(column: int | str, table: Table) -> int:
     # Readers' names of the columns of arrays
     names = table.names or tuple(f"x{j}" for j in range(table.n_columns))
     if column not in names:
-        raise InputError(message(f"A group names column {column!r}, which `data` does not have", f"Got {names}"))
+        raise InputError(f"A group names column {column!r}, which `data` does not have", f"Got {names}")
     return names.index(column)
 
 

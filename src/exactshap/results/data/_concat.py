@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import InputError, InputTypeError
 from exactshap.results.data._explanation_data import ExplanationData
 from exactshap.results.data._validation import OPTIONAL
 
@@ -20,7 +20,7 @@ SHOWN_PARTS = 10
 def concat(parts: Iterable[ExplanationData], kind: type[Any], names: Sequence[str] | None) -> Any:
     """Return one explanation of the rows of all parts: see ``Explanation.concat``."""
     if not isinstance(parts, Iterable):
-        raise InputTypeError(message("Explanations are joined from a list of them", f"Got {type(parts).__name__}"))
+        raise InputTypeError("Explanations are joined from a list of them", f"Got {type(parts).__name__}")
     listed = [parts] if isinstance(parts, ExplanationData) else list(parts)
     _check(listed, names)
     first = listed[0]
@@ -42,21 +42,21 @@ def concat(parts: Iterable[ExplanationData], kind: type[Any], names: Sequence[st
 def _check(parts: list[Any], names: Sequence[str] | None) -> None:
     if not parts or not all(isinstance(part, ExplanationData) for part in parts):
         got = "nothing" if not parts else f"{[type(part).__name__ for part in parts[:5]]}"
-        raise InputTypeError(message("`parts` must be explanations", f"Got {got}", "Pass Explanation.concat([first, second])"))
+        raise InputTypeError("`parts` must be explanations", f"Got {got}", "Pass Explanation.concat([first, second])")
     for name in _SAME:
         for place, part in enumerate(parts):
             if getattr(part, name) != getattr(parts[0], name):
                 got = f"{name} of part 0 is {getattr(parts[0], name)!r}, of part {place} {getattr(part, name)!r}"
-                raise InputError(message("The parts must answer one question about the same players", got))
+                raise InputError("The parts must answer one question about the same players", got)
     if names is not None and len(names) != len(parts):
-        raise InputError(message("`names` must hold one name for each part", f"Got {len(names)} names, {len(parts)} parts"))
+        raise InputError("`names` must hold one name for each part", f"Got {len(names)} names, {len(parts)} parts")
 
 
 def _all_or_none(parts: list[Any], name: str) -> np.ndarray | None:
     arrays = [getattr(part, name) for part in parts if getattr(part, name) is not None]
     if arrays and len(arrays) < len(parts):
         do = "Join the parts of one kind"
-        raise InputError(message("Some of the parts are exact and others are not", f"{len(arrays)} have {name!r}", do))
+        raise InputError("Some of the parts are exact and others are not", f"{len(arrays)} have {name!r}", do)
     return np.concatenate(arrays) if arrays else None
 
 
@@ -69,7 +69,7 @@ def _data(parts: list[Any]) -> Any:
     tables = [as_table(part.data, allow_empty=True) for part in parts]
     if len({(table.names, type(table.native)) for table in tables}) > 1:
         do = "Explain tables of one kind"
-        raise InputError(message("The rows of the parts do not fit together", "Their columns or libraries differ", do))
+        raise InputError("The rows of the parts do not fit together", "Their columns or libraries differ", do)
     if not tables[0].is_frame:
         return np.concatenate([np.asarray(table.native) for table in tables])
     import narwhals.stable.v2 as nw

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.optional import require
-from exactshap.errors import InputError, InputTypeError, MissingDependencyError, UnknownNameError, message
+from exactshap.errors import InputError, InputTypeError, MissingDependencyError, UnknownNameError
 from exactshap.results.data._cells import cells
 from exactshap.results.data._frames import frame_kind, frame_of
 from exactshap.results.data._names_elsewhere import SHAPIQ_NAMES
@@ -41,7 +41,7 @@ def to_frame(explanation: ExplanationData, kind: str | None, *, std: bool, basel
 
 def _new(columns: Mapping[str, np.ndarray], name: str, column: np.ndarray) -> np.ndarray:
     if name in columns:
-        raise InputError(message(f"A feature is called {name!r}, as the column would be", do="Rename the feature"))
+        raise InputError(f"A feature is called {name!r}, as the column would be", do="Rename the feature")
     return np.ascontiguousarray(column)
 
 
@@ -55,11 +55,7 @@ def _spread(explanation: ExplanationData) -> list[tuple[str, np.ndarray]]:
     found = [(name, errors) for name, errors in known.items() if errors is not None]
     if not found:
         raise InputError(
-            message(
-                "These values have no standard errors or deviations",
-                "They are exact for a deterministic model",
-                "Leave std= out",
-            )
+            "These values have no standard errors or deviations", "They are exact for a deterministic model", "Leave std= out"
         )
     return found
 
@@ -76,7 +72,7 @@ def _player_columns(explanation: ExplanationData, values: np.ndarray) -> list[tu
             for k, output in enumerate(explanation.output_names)
         ]
     if len({name for name, _ in named}) != len(named):
-        raise InputError(message("Two columns of the frame would have the same name", do="Rename the features or outputs"))
+        raise InputError("Two columns of the frame would have the same name", do="Rename the features or outputs")
     return [(name, np.ascontiguousarray(column)) for name, column in named]
 
 
@@ -84,7 +80,7 @@ def to_shap(explanation: ExplanationData) -> Any:
     """Return the values as a real ``shap.Explanation``; see :meth:`Explanation.to_shap`."""
     if explanation.order > 2:
         got = f"This explanation has sets of up to {explanation.order}"
-        raise InputError(message("shap knows single columns and pairs", got, "Use to_shapiq(i), or explain with order=2"))
+        raise InputError("shap knows single columns and pairs", got, "Use to_shapiq(i), or explain with order=2")
     if explanation.order == 1:
         return shap_of_columns(explanation)
     return _shap_explanation(explanation, _halved_pairs(explanation.interactions), None)
@@ -129,13 +125,13 @@ def to_shapiq(explanation: ExplanationData, i: int | None, output: int | str) ->
     if i is None:
         n_rows = len(explanation.values)
         got = f"This explanation has {n_rows}: to_shapiq(0) is the first"
-        raise InputTypeError(message("shapiq holds one row at a time", got, "Pass the number of the row"))
+        raise InputTypeError("shapiq holds one row at a time", got, "Pass the number of the row")
     row = explanation.output(output)[i]
     index = SHAPIQ_NAMES.get((row.index, row.order == 1))
     if index is None:
         known = sorted({name for name, first in SHAPIQ_NAMES if first == (row.order == 1)})
         raise UnknownNameError(
-            message(f"shapiq has no name for index {row.index!r} of order {row.order}", do=f"It knows {', '.join(known)}")
+            f"shapiq has no name for index {row.index!r} of order {row.order}", do=f"It knows {', '.join(known)}"
         )
     shapiq = _recent_shapiq()
     values = row.values if row.set_values is None else row.set_values
@@ -160,7 +156,7 @@ def _recent_shapiq() -> Any:
     version = importlib.metadata.version("shapiq")
     if tuple(int(part) for part in version.split(".")[:2]) < (1, 4):
         raise MissingDependencyError(
-            message("Converting to shapiq needs shapiq >= 1.4", f"Got {version}", 'Install it with: pip install "shapiq>=1.4"')
+            "Converting to shapiq needs shapiq >= 1.4", f"Got {version}", 'Install it with: pip install "shapiq>=1.4"'
         )
     return shapiq
 
@@ -179,7 +175,7 @@ def of_solution(
     """Return a solution of one game or of several as an explanation: see ``Explanation.from_solution``."""
     if not hasattr(solution, "sets") or not hasattr(solution, "empty"):
         do = "Pass what exactshap.solve(game) returns"
-        raise InputTypeError(message("`solution` must be a Solution", f"Got {type(solution).__name__}", do))
+        raise InputTypeError("`solution` must be a Solution", f"Got {type(solution).__name__}", do)
     n_players = sum(len(players) == 1 for players in solution.sets)
     rows = solution if _is_batch(solution) else solution.as_batch()
     many, order = rows.values.ndim == 3, max(map(len, solution.sets), default=1)
@@ -230,5 +226,5 @@ def _names(what: str, names: Sequence[str] | None, n: int, noun: str) -> tuple[s
     if names is None:
         return tuple(f"{noun} {j}" for j in range(n))
     if isinstance(names, str) or len(texts := tuple(map(str, names))) != n or len(set(texts)) != n:
-        raise InputError(message(f"`{what}` must hold {n} different names", f"Got {names!r:.200}"))
+        raise InputError(f"`{what}` must hold {n} different names", f"Got {names!r:.200}")
     return texts

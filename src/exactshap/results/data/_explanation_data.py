@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data import _validation as validation
 from exactshap.results.data._certificate import Certificate, all_within, largest_of_rows, within
 
@@ -117,7 +117,7 @@ class ExplanationData:
         if self.output_names is None:
             if which in (0, -1):
                 return self
-            raise InputError(message("This explanation has a single output", f"Got output {which!r}", "Use it as it is"))
+            raise InputError("This explanation has a single output", f"Got output {which!r}", "Use it as it is")
         k = validation.place_of(which, self.output_names, "output")
         changes: dict[str, Any] = {name: array[..., k] for name, array in self._arrays(_PER_OUTPUT)}
         unit = self.unit if not self.output_names[k] else f"{self.unit} of {self.output_names[k]}"
@@ -172,11 +172,9 @@ class ExplanationData:
             return self.output(output).covariance(i)
         if self.covariances is None:
             raise InputError(
-                message(
-                    "This explanation has no covariances",
-                    f"It was computed by {self.method or 'a deterministic method'} for {self.model_name or 'its model'}",
-                    "Only probabilistic models (Gaussian processes) give them",
-                )
+                "This explanation has no covariances",
+                f"It was computed by {self.method or 'a deterministic method'} for {self.model_name or 'its model'}",
+                "Only probabilistic models (Gaussian processes) give them",
             )
         return self.covariances[validation.row_numbers(i, self.n_rows)[0]]
 
@@ -187,7 +185,7 @@ class ExplanationData:
         Off the diagonal is the index itself, not halved; on the diagonal are the order-1 values.
         """
         if self.order < 2 or self.set_values is None or self.sets is None:
-            raise InputError(message("Interactions need order=2", f"Got order={self.order}", "Explain with order=2"))
+            raise InputError("Interactions need order=2", f"Got order={self.order}", "Explain with order=2")
         shape = (self.n_rows, self.n_players, *self.values.shape[1:])
         matrix = np.zeros(shape)
         singles = np.arange(self.n_players)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.results.data._cells import as_days, cell_text
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class _Slip(Exception):
 
     def error(self) -> InputError:
         kind = UnknownNameError if self.kind == "column" else InputError
-        return kind(message("The filter cannot be read", self.text, _EXAMPLE))
+        return kind("The filter cannot be read", self.text, _EXAMPLE)
 
 
 def _fail(kind: str, *words: str) -> NoReturn:

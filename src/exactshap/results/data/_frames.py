@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
 from exactshap._runtime.types import Foreign, TableLike
-from exactshap.errors import MissingDependencyError, UnknownNameError, did_you_mean, message
+from exactshap.errors import MissingDependencyError, UnknownNameError, did_you_mean
 
 
 def frame_kind(data: TableLike) -> str | None:
@@ -32,10 +32,10 @@ def frame_of(data: TableLike, columns: Mapping[str, np.ndarray], kind: str | Non
     [{'value': 0.0}]
     """
     if kind is not None and kind not in FRAME_LIBRARIES:
-        raise UnknownNameError(message(f"Unknown kind of frame {kind!r}", do=did_you_mean(kind, FRAME_LIBRARIES)))
+        raise UnknownNameError(f"Unknown kind of frame {kind!r}", do=did_you_mean(kind, FRAME_LIBRARIES))
     kind = kind or frame_kind(data) or first_installed(FRAME_LIBRARIES)
     if kind is None:
-        raise MissingDependencyError(message("A frame needs pandas, polars or pyarrow", do=INSTALL_FRAMES))
+        raise MissingDependencyError("A frame needs pandas, polars or pyarrow", do=INSTALL_FRAMES)
     library = require(kind, "frames", purpose=f"A {kind} frame")
     if kind == "pandas":
         index = data.index if frame_kind(data) == "pandas" else None

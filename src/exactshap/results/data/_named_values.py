@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.words import PrintedTable, more_than
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data._certificate import without_noise
 from exactshap.results.data._frames import frame_of
 from exactshap.results.data._validation import place_of
@@ -92,7 +92,7 @@ class NamedValues(PrintedTable):
         if not self.per_row:
             return self
         if not len(self.values):
-            raise InputError(message("A summary over rows needs at least one row", "Got none"))
+            raise InputError("A summary over rows needs at least one row", "Got none")
         return replace(self, values=summary(self.values, axis=0), per_row=False)
 
     def sort_values(self, ascending: bool = True) -> NamedValues:
@@ -107,7 +107,7 @@ class NamedValues(PrintedTable):
             what = (
                 "rows: take .mean() or .max() first" if self.per_row else "outputs: take .output(name) of the explanation first"
             )
-            raise InputError(message("Players are sorted by one value each", f"These are values of several {what}"))
+            raise InputError("Players are sorted by one value each", f"These are values of several {what}")
         order = np.argsort(self.values if ascending else -self.values, kind="stable")
         return replace(self, values=self.values[order], names=tuple(self.names[j] for j in order))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from exactshap._runtime.types import Column
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data._cells import cell_text
 
 if TYPE_CHECKING:
@@ -116,11 +116,9 @@ def observe(explanation: ExplanationData, target: Column) -> Observed:
         return _of_numbers(explanation, given)
     if given.shape[:1] != explanation.prediction.shape[:1] or given.shape not in ((len(given),), explanation.prediction.shape):
         raise InputError(
-            message(
-                "`target` needs one class for each row",
-                f"Got shape {given.shape} for {explanation.n_rows} rows",
-                "Pass the labels of the rows that were explained, as the model was fitted with them",
-            )
+            "`target` needs one class for each row",
+            f"Got shape {given.shape} for {explanation.n_rows} rows",
+            "Pass the labels of the rows that were explained, as the model was fitted with them",
         )
     name = next((text for text in of_class.groups()[1:] if text), None) if of_class else None
     if name is not None:
@@ -132,24 +130,20 @@ def _of_numbers(explanation: ExplanationData, given: np.ndarray) -> Observed:
     unit = explanation.unit
     if unit.startswith(_UNOBSERVED):
         do = 'Explain probabilities, with output="probability" or the function predict_proba, or leave `target` out'
-        raise InputError(message("`target` is not in the unit of this output", f"The output is the {unit}", do))
+        raise InputError("`target` is not in the unit of this output", f"The output is the {unit}", do)
     observed = _numbers(given)
     if observed is None or observed.shape != explanation.prediction.shape:
         got = f"Got shape {given.shape} for predictions of shape {explanation.prediction.shape}"
         raise InputError(
-            message(
-                "`target` needs one number for each prediction, in the unit of the target",
-                got if observed is not None else f"Got text for an output in the unit {unit!r}",
-            )
+            "`target` needs one number for each prediction, in the unit of the target",
+            got if observed is not None else f"Got text for an output in the unit {unit!r}",
         )
     low, high = explanation.prediction.min(initial=np.inf), explanation.prediction.max(initial=-np.inf)
     are_labels = np.isin(observed[~np.isnan(observed)], (0.0, 1.0)).all()
     # A regression on labels leaves [0, 1] by a little
     if unit == _FUNCTION and are_labels and not (low >= -0.5 and high <= 1.5):
         got = f"It holds 0 and 1; the function returns {low:.4g} to {high:.4g}"
-        raise InputError(
-            message("`target` is not in the unit of this output", got, "Explain a function that returns probabilities")
-        )
+        raise InputError("`target` is not in the unit of this output", got, "Explain a function that returns probabilities")
     return _observed(explanation, observed, "prediction")
 
 
@@ -213,4 +207,4 @@ def _numbers(cells: np.ndarray) -> np.ndarray | None:
 def _other_labels(wanted: str, given: np.ndarray) -> InputError:
     got = sorted({cell_text(label) for label in given.ravel() if cell_text(label)})[:10]
     do = "Pass the labels as the model was fitted with them"
-    return InputError(message(f"`target` needs the classes of this output: {wanted}", f"Got {', '.join(got)}", do))
+    return InputError(f"`target` needs the classes of this output: {wanted}", f"Got {', '.join(got)}", do)

@@ -31,7 +31,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     _check_facts(given)
     values = _array("values", given["values"])
     if values.ndim not in (2, 3):
-        raise InputError(message("`values` must have shape (n_rows, n_players[, n_outputs])", f"Got {values.shape}"))
+        raise InputError("`values` must have shape (n_rows, n_players[, n_outputs])", f"Got {values.shape}")
     n_rows, n_players, *outputs = values.shape
     result = _checked_arrays(given, n_rows, n_players, tuple(outputs)) | {"values": values}
     result["feature_names"] = _names("feature_names", given["feature_names"], n_players, "values", values.shape)
@@ -50,9 +50,9 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
 def _check_words(given: Mapping[str, Any]) -> None:
     for name in ("index", "value_function", "unit", "method", "model_name", "mask_reason"):
         if not isinstance(given[name], str):
-            raise InputTypeError(message(f"`{name}` must be a str", f"Got {given[name]!r}"))
+            raise InputTypeError(f"`{name}` must be a str", f"Got {given[name]!r}")
     if not _is_count(given["order"]) or given["order"] < 1:
-        raise InputError(message("`order` must be an int >= 1", f"Got {given['order']!r}"))
+        raise InputError("`order` must be an int >= 1", f"Got {given['order']!r}")
 
 
 def _check_facts(given: Mapping[str, Any]) -> None:
@@ -60,15 +60,15 @@ def _check_facts(given: Mapping[str, Any]) -> None:
     for name in ("n_evaluations", "background_size", "n_masks"):
         value = given[name]
         if not _is_count(value) and not (value is None and name == "background_size"):
-            raise InputTypeError(message(f"`{name}` must be an int >= 0", f"Got {value!r}"))
+            raise InputTypeError(f"`{name}` must be an int >= 0", f"Got {value!r}")
     seconds, digest = given["seconds"], given["background_hash"]
     timed = isinstance(seconds, numbers.Real) and not isinstance(seconds, bool) and 0 <= float(seconds) < 2**63
     if not timed and seconds is not None:
-        raise InputTypeError(message("`seconds` must be a number >= 0 or None", f"Got {seconds!r}"))
+        raise InputTypeError("`seconds` must be a number >= 0 or None", f"Got {seconds!r}")
     if given["error_bound"] is None:
-        raise InputTypeError(message("`error_bound` must be a number or an array", "Got None", "Pass 0.0 where there is none"))
+        raise InputTypeError("`error_bound` must be a number or an array", "Got None", "Pass 0.0 where there is none")
     if digest is not None and not isinstance(digest, str):
-        raise InputTypeError(message("`background_hash` must be a str or None", f"Got {digest!r}"))
+        raise InputTypeError("`background_hash` must be a str or None", f"Got {digest!r}")
 
 
 def _mask_facts(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,11 +77,11 @@ def _mask_facts(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("mask_difference", "mask_tolerance"):
         value = given[name]
         if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value) >= 0):
-            raise InputTypeError(message(f"`{name}` must be a number >= 0 or None", f"Got {value!r}"))
+            raise InputTypeError(f"`{name}` must be a number >= 0 or None", f"Got {value!r}")
         found[name] = None if value is None else float(value)
     rows = given["mask_rows"]
     if not isinstance(rows, (tuple, list)) or not all(_is_count(row) for row in rows):
-        raise InputTypeError(message("`mask_rows` must be numbers of rows", f"Got {rows!r:.60}"))
+        raise InputTypeError("`mask_rows` must be numbers of rows", f"Got {rows!r:.60}")
     return found | {"mask_rows": tuple(int(row) for row in rows)}
 
 
@@ -112,11 +112,9 @@ def _shaped(name: str, array: object, shape: tuple[int | None, ...], values_shap
     array = _array(name, array)
     if array.shape != shape:
         raise InputError(
-            message(
-                f"`{name}` does not fit `values`",
-                f"`{name}` has shape {array.shape}, `values` has shape {values_shape}",
-                f"`{name}` must have shape {shape}",
-            )
+            f"`{name}` does not fit `values`",
+            f"`{name}` has shape {array.shape}, `values` has shape {values_shape}",
+            f"`{name}` must have shape {shape}",
         )
     return array
 
@@ -124,11 +122,11 @@ def _shaped(name: str, array: object, shape: tuple[int | None, ...], values_shap
 def _array(name: str, array: Any) -> np.ndarray:
     kind = getattr(getattr(array, "dtype", None), "kind", "f")
     if kind not in _NUMBERS:
-        raise InputTypeError(message(f"`{name}` must be an array of real numbers", f"Got dtype {array.dtype}"))
+        raise InputTypeError(f"`{name}` must be an array of real numbers", f"Got dtype {array.dtype}")
     try:
         result = np.asarray(array, dtype=np.float64).view()
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputTypeError(message(f"`{name}` must be an array of numbers", f"{error}")) from None
+        raise InputTypeError(f"`{name}` must be an array of numbers", f"{error}") from None
     result.flags.writeable = False
     return result
 
@@ -138,24 +136,22 @@ def _per_row(name: str, value: object, n_rows: int) -> np.ndarray:
     if array.ndim == 0:
         array = _array(name, np.full(n_rows, float(array)))
     if array.shape != (n_rows,):
-        raise InputError(message(f"`{name}` must have shape ({n_rows},), one per row of `values`", f"Got {array.shape}"))
+        raise InputError(f"`{name}` must have shape ({n_rows},), one per row of `values`", f"Got {array.shape}")
     return array
 
 
 def _names(name: str, names: Sequence[str], wanted: int, other: str, shape: tuple[int, ...]) -> tuple[str, ...]:
     if isinstance(names, (str, Mapping)):
-        raise InputTypeError(message(f"`{name}` must be a sequence of strings", f"Got {names!r}"))
+        raise InputTypeError(f"`{name}` must be a sequence of strings", f"Got {names!r}")
     result = tuple(names)
     for item in result:
         if not isinstance(item, str):
-            raise InputTypeError(message(f"`{name}` must be strings", f"Got {type(item).__name__} {item!r}"))
+            raise InputTypeError(f"`{name}` must be strings", f"Got {type(item).__name__} {item!r}")
     if len(result) != wanted:
-        raise InputError(
-            message(f"`{name}` does not fit `{other}`", f"There are {len(result)} names, `{other}` has shape {shape}")
-        )
+        raise InputError(f"`{name}` does not fit `{other}`", f"There are {len(result)} names, `{other}` has shape {shape}")
     if len(set(result)) != len(result):
         twice = next(item for item in result if result.count(item) > 1)
-        raise InputError(message(f"`{name}` must be unique", f"{twice!r} occurs {result.count(twice)} times"))
+        raise InputError(f"`{name}` must be unique", f"{twice!r} occurs {result.count(twice)} times")
     return result
 
 
@@ -163,11 +159,9 @@ def _output_names(names: Sequence[str] | None, outputs: tuple[int, ...], shape: 
     if not outputs:
         if names is None:
             return None
-        raise InputError(
-            message("`output_names` is for several outputs", f"Got {list(names)}; `values` has shape {shape}", "Pass None")
-        )
+        raise InputError("`output_names` is for several outputs", f"Got {list(names)}; `values` has shape {shape}", "Pass None")
     if names is None:
-        raise InputError(message("`values` has several outputs and `output_names` is None", f"`values` has shape {shape}"))
+        raise InputError("`values` has several outputs and `output_names` is None", f"`values` has shape {shape}")
     return _names("output_names", names, outputs[0], "values", shape)
 
 
@@ -175,38 +169,38 @@ def _sets(given: Mapping[str, Any], n_players: int) -> tuple[tuple[int, ...], ..
     singles = tuple((j,) for j in range(n_players))
     if given["sets"] is None:
         if given["order"] != 1 or given["set_values"] is not None:
-            raise InputError(message("`sets` is needed with order > 1", f"Got order={given['order']} and sets=None"))
+            raise InputError("`sets` is needed with order > 1", f"Got order={given['order']} and sets=None")
         return singles
     sets = tuple(given["sets"])
     if sets[:n_players] != singles:
-        raise InputError(message("`sets` must begin with all single players, in order", f"Got {sets[: n_players + 1]}"))
+        raise InputError("`sets` must begin with all single players, in order", f"Got {sets[: n_players + 1]}")
     if not all(_is_count(j) and j < n_players for players in sets[n_players:] for j in players):
-        raise InputError(message("`sets` has a player that is not there", f"There are {n_players} players, numbered from 0"))
+        raise InputError("`sets` has a player that is not there", f"There are {n_players} players, numbered from 0")
     if given["order"] > 1 and given["set_values"] is None:
-        raise InputError(message("`set_values` is needed with order > 1", f"Got order={given['order']} and set_values=None"))
+        raise InputError("`set_values` is needed with order > 1", f"Got order={given['order']} and set_values=None")
     largest = max((len(players) for players in sets), default=1)
     if largest > given["order"]:
-        raise InputError(message("`sets` has sets above the order", f"Got order={given['order']}, a set of {largest}"))
+        raise InputError("`sets` has sets above the order", f"Got order={given['order']}, a set of {largest}")
     return singles + sets[n_players:]
 
 
 def _check_set_values(result: dict[str, Any], values: np.ndarray) -> None:
     set_values = result.get("set_values")
     if set_values is not None and not np.array_equal(set_values[:, : values.shape[1]], values, equal_nan=True):
-        raise InputError(message("`values` must be the order-1 part of `set_values`", "They differ"))
+        raise InputError("`values` must be the order-1 part of `set_values`", "They differ")
 
 
 def _groups(groups: Any, names: tuple[str, ...]) -> dict[str, tuple[Any, ...]] | None:
     if groups is None:
         return None
     if not isinstance(groups, Mapping):
-        raise InputTypeError(message("`groups` must map player names to columns", f"Got {type(groups).__name__}"))
+        raise InputTypeError("`groups` must map player names to columns", f"Got {type(groups).__name__}")
     unknown = [name for name in groups if name not in names]
     if unknown:
-        raise InputError(message("`groups` names a player that is not in `feature_names`", f"Got {unknown[0]!r}"))
+        raise InputError("`groups` names a player that is not in `feature_names`", f"Got {unknown[0]!r}")
     for name, columns in groups.items():
         if isinstance(columns, (str, Mapping)) or not all(_is_count(j) or isinstance(j, str) for j in columns):
-            raise InputTypeError(message(f"Group {name!r} must be a sequence of column numbers or names", f"Got {columns!r}"))
+            raise InputTypeError(f"Group {name!r} must be a sequence of column numbers or names", f"Got {columns!r}")
     return {name: tuple(columns) for name, columns in groups.items()}
 
 
@@ -216,9 +210,7 @@ def _check_data(data: TableLike, n_rows: int, n_columns: int | None) -> None:
     shape = tuple(getattr(data, "shape", None) or (len(data),))
     if shape[0] != n_rows or (n_columns is not None and len(shape) == 2 and shape[1] != n_columns):
         players = "" if n_columns is None else f" and {n_columns} players"
-        raise InputError(
-            message("`data` does not fit `values`", f"`data` has shape {shape}, `values` has {n_rows} rows{players}")
-        )
+        raise InputError("`data` does not fit `values`", f"`data` has shape {shape}, `values` has {n_rows} rows{players}")
 
 
 def row_numbers(rows: Any, n_rows: int) -> np.ndarray:
@@ -228,17 +220,13 @@ def row_numbers(rows: Any, n_rows: int) -> np.ndarray:
     chosen = np.asarray(rows)
     if chosen.dtype == bool:
         if chosen.shape != (n_rows,):
-            raise InputError(
-                message("A row mask must have one entry per row", f"It has shape {chosen.shape}; there are {n_rows}")
-            )
+            raise InputError("A row mask must have one entry per row", f"It has shape {chosen.shape}; there are {n_rows}")
         return np.flatnonzero(chosen)
     if chosen.size == 0:
         return np.empty(0, np.int64)
     if chosen.dtype.kind not in "iu" or chosen.ndim > 1:
         do = "Take an output with .output(name), and the values of a feature with explanation[:, name]"
-        raise InputTypeError(
-            message("Rows are selected by an int, a slice, a boolean mask or an array of ints", f"Got {rows!r}", do)
-        )
+        raise InputTypeError("Rows are selected by an int, a slice, a boolean mask or an array of ints", f"Got {rows!r}", do)
     chosen = np.atleast_1d(chosen).astype(np.int64)
     outside = chosen[(chosen < -n_rows) | (chosen >= n_rows)]
     if outside.size:
@@ -253,7 +241,7 @@ def player_numbers(players: Any, names: tuple[str, ...]) -> list[int]:
     wanted = list(players)
     if wanted and all(isinstance(item, (bool, np.bool_)) for item in wanted):
         if len(wanted) != len(names):
-            raise InputError(message("A mask of players must have one entry per player", f"Got {len(wanted)} for {len(names)}"))
+            raise InputError("A mask of players must have one entry per player", f"Got {len(wanted)} for {len(names)}")
         return [j for j, chosen in enumerate(wanted) if chosen]
     return [place_of(item, names, "player") for item in wanted]
 
@@ -268,13 +256,13 @@ def place_of(item: Any, names: Sequence[str], noun: str, do: str = "Pass a name 
     """
     if isinstance(item, str):
         if item not in names:
-            raise UnknownNameError(message(f"Unknown {noun} {item!r}", do=did_you_mean(item, names)))
+            raise UnknownNameError(f"Unknown {noun} {item!r}", do=did_you_mean(item, names))
         return list(names).index(item)
     if isinstance(item, bool) or not isinstance(item, (int, np.integer)):
         got = f"Got {type(item).__name__}"
-        raise InputTypeError(message(f"One {noun} is named or numbered", got, do))
+        raise InputTypeError(f"One {noun} is named or numbered", got, do)
     if not -len(names) <= item < len(names):
-        raise InputError(message(f"There is no {noun} {item!r}", f"There are {len(names)}: {list(names)}"))
+        raise InputError(f"There is no {noun} {item!r}", f"There are {len(names)}: {list(names)}")
     return int(item) % len(names)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import fields_html, table_html
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data import bibtex, cited_by_decomposition, frame_of, without_noise
 from exactshap.results.plots import ShareBars, draw_shares, prepare_shares
 
@@ -95,7 +95,7 @@ class Decomposition:
             return
         array = np.array(value, float)
         if array.shape != shape:
-            raise InputError(message(f"`{name}` must have shape {shape}", f"Got {array.shape}"))
+            raise InputError(f"`{name}` must have shape {shape}", f"Got {array.shape}")
         array.flags.writeable = False
         object.__setattr__(self, name, array)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ExactnessError, InputError, message
+from exactshap.errors import ExactnessError, InputError
 from exactshap.results.decomposition._decomposition import Decomposition
 from exactshap.results.plots import Marginal, prepare_marginals
 
@@ -62,7 +62,7 @@ class PairwiseDecomposition(Decomposition):
     def interactions(self) -> np.ndarray:
         """Return pairs as a symmetric matrix (n_features, n_features): the index itself, not halved; singles on the diagonal."""
         if self.sets is None or self.set_values is None:
-            raise InputError(message("Interactions need order=2", f"Got order={self.order}", "Decompose with order=2"))
+            raise InputError("Interactions need order=2", f"Got order={self.order}", "Decompose with order=2")
         matrix = np.diag(self.values)
         for players, value in zip(self.sets, self.set_values, strict=True):
             if len(players) == 2:
@@ -99,11 +99,9 @@ def check_residual(name: str, residual: float, tolerance: float, other: str = "i
     """Raise if two independent computations of a statistic disagree: then no number may be trusted."""
     if not abs(residual) <= tolerance:
         raise ExactnessError(
-            message(
-                f"The shares of {name} do not add up to {other}",
-                f"They differ by {residual:.3g} (tolerance {tolerance:.3g})",
-                "This is a bug of exactshap: please report it, with exactshap.show_versions()",
-            )
+            f"The shares of {name} do not add up to {other}",
+            f"They differ by {residual:.3g} (tolerance {tolerance:.3g})",
+            "This is a bug of exactshap: please report it, with exactshap.show_versions()",
         )
 
 

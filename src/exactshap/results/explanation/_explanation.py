@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from exactshap._runtime.types import Column
 from exactshap._runtime.words import fields_html, fields_text
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results import data as forms
 from exactshap.results.data import ExplanationData, facts, headline, refuse_name
 
@@ -156,12 +156,10 @@ class Explanation(ExplanationData):
         """
         if self.stability_bound is None:
             raise InputError(
-                message(
-                    "This explanation has no stability bound",
-                    f"It is of {self.model_name or 'its model'} with value_function={self.value_function!r}, index {self.index!r}",
-                    "It exists for interventional, baseline and enumerated observational Shapley values of kernel machines by themselves, not "
-                    "inside pipelines (explain the last step, on transformed rows)",
-                )
+                "This explanation has no stability bound",
+                f"It is of {self.model_name or 'its model'} with value_function={self.value_function!r}, index {self.index!r}",
+                "It exists for interventional, baseline and enumerated observational Shapley values of kernel machines by themselves, not "
+                "inside pipelines (explain the last step, on transformed rows)",
             )
         return self.stability_bound(delta)
 

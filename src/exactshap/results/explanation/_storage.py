@@ -26,7 +26,7 @@ import numpy as np
 from exactshap._runtime.files import atomic_write, check_suffix, open_regular
 from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputTypeError, MissingDependencyError, ModelFormatError, message
+from exactshap.errors import InputTypeError, MissingDependencyError, ModelFormatError
 from exactshap.results.data import ExplanationData, cell_text, frame_kind, write_parquet
 
 Kind = TypeVar("Kind", bound=ExplanationData)
@@ -84,7 +84,7 @@ def _parts(explanation: ExplanationData) -> tuple[dict[str, np.ndarray], dict[st
 def _plain(value: object) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    raise InputTypeError(message("Explanations are saved as numbers and text only", f"Got {type(value).__name__} {value!r}"))
+    raise InputTypeError("Explanations are saved as numbers and text only", f"Got {type(value).__name__} {value!r}")
 
 
 def _padded(sets: tuple[tuple[int, ...], ...], order: int) -> np.ndarray:
@@ -212,11 +212,9 @@ class _Allowance:
         self.spent += n_bytes
         if self.spent > self.max_bytes:
             raise ModelFormatError(
-                message(
-                    f"{self.path} is larger than allowed",
-                    f"It holds at least {self.spent:,} bytes",
-                    f"Pass max_bytes={self.spent} or more if you trust it",
-                )
+                f"{self.path} is larger than allowed",
+                f"It holds at least {self.spent:,} bytes",
+                f"Pass max_bytes={self.spent} or more if you trust it",
             )
 
 
@@ -251,7 +249,7 @@ def _check_archive(archive: zipfile.ZipFile, allowance: _Allowance) -> None:
     entries = archive.infolist()
     names = {entry.filename for entry in entries}
     if _METADATA not in names:
-        raise ModelFormatError(message(f"{allowance.path} is not a saved Explanation", f"It has no {_METADATA}"))
+        raise ModelFormatError(f"{allowance.path} is not a saved Explanation", f"It has no {_METADATA}")
     # Two entries of one name: what is checked could be another one than what is read.
     if len(names) < len(entries):
         raise _damaged(allowance.path, "An entry is there twice")
@@ -281,13 +279,11 @@ def _metadata(archive: zipfile.ZipFile, allowance: _Allowance) -> dict[str, Any]
     # Half a character that is escaped would break the next save
     json.dumps(metadata, ensure_ascii=False).encode()
     if not isinstance(metadata, dict) or metadata.pop("format", None) != FORMAT:
-        raise ModelFormatError(message(f"{path} is not a saved Explanation", "Its metadata names another format"))
+        raise ModelFormatError(f"{path} is not a saved Explanation", "Its metadata names another format")
     version = metadata.pop("version", None)
     metadata.pop("exactshap", None)
     if not isinstance(version, int) or version > VERSION:
-        raise ModelFormatError(
-            message(f"{path} has a newer format", f"format {version!r} is newer than {VERSION}", "Update exactshap")
-        )
+        raise ModelFormatError(f"{path} has a newer format", f"format {version!r} is newer than {VERSION}", "Update exactshap")
     return metadata
 
 
@@ -380,7 +376,7 @@ def _read_arrow(content: bytes, n_rows: int, allowance: _Allowance) -> Any:
 
 
 def _damaged(path: str | Path, got: str) -> ModelFormatError:
-    return ModelFormatError(message(f"{path} is not a complete saved Explanation", got, "Save it again"))
+    return ModelFormatError(f"{path} is not a complete saved Explanation", got, "Save it again")
 
 
 _MAGIC, _BYTE_ARRAY, _DELTA_BYTE_ARRAY = b"PAR1", 6, 7

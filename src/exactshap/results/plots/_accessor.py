@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data import (
     ExplanationData,
     answers_keywords,
@@ -109,7 +109,7 @@ class PlotAccessor:
         rows = self._single(output)
         if i is not None and interval is not None:
             do = "Draw plot.bar(interval=0.95) of all rows, or plot.intervals(i)"
-            raise InputError(message("Intervals are of means over rows", f"Got row {i!r}", do))
+            raise InputError("Intervals are of means over rows", f"Got row {i!r}", do)
         settings = {} if background_values is None else {"background_values": background_values}
         # Intervals are estimated for the values themselves
         shown = readable(rows) if interval is None else rows
@@ -209,16 +209,14 @@ class PlotAccessor:
 
     def _single(self, output: int | str | None) -> ExplanationData:
         if self.explanation.n_rows == 0:
-            raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
+            raise InputError("A plot needs at least one row", "Got an explanation of 0 rows")
         if output is not None:
             return self.explanation.output(output)
         if self.explanation.output_names is not None:
             raise InputError(
-                message(
-                    "A plot shows one output",
-                    f"This explanation has {list(self.explanation.output_names)}",
-                    "Pass output= (a number or a name)",
-                )
+                "A plot shows one output",
+                f"This explanation has {list(self.explanation.output_names)}",
+                "Pass output= (a number or a name)",
             )
         return self.explanation
 

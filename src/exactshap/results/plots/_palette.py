@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.optional import require
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, UnknownNameError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,9 @@ def palette(**colours: str) -> Iterator[Palette]:
     known = [field.name for field in fields(Palette)]
     for name, colour in colours.items():
         if name not in known:
-            raise UnknownNameError(message(f"Unknown colour {name!r}", do=did_you_mean(name, known)))
+            raise UnknownNameError(f"Unknown colour {name!r}", do=did_you_mean(name, known))
         if not require("matplotlib.colors", "plots", purpose="Plotting").is_color_like(colour):
-            raise InputError(message(f"{name}={colour!r} is not a colour", do="Write it as '#c8500a' or 'black'"))
+            raise InputError(f"{name}={colour!r} is not a colour", do="Write it as '#c8500a' or 'black'")
     token = _CURRENT.set(replace(_CURRENT.get(), **colours))
     try:
         yield _CURRENT.get()

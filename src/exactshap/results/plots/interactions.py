@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data import ExplanationData, counted, game_title, row_name
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, in_lines, new_axes
@@ -33,14 +33,12 @@ def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, 
     """
     if explanation.n_outputs > 1:
         raise InputError(
-            message(
-                "A matrix shows one output",
-                f"This explanation has {list(explanation.output_names or ())}",
-                "Choose one with explanation.output(name)",
-            )
+            "A matrix shows one output",
+            f"This explanation has {list(explanation.output_names or ())}",
+            "Choose one with explanation.output(name)",
         )
     if explanation.n_rows == 0:
-        raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
+        raise InputError("A plot needs at least one row", "Got an explanation of 0 rows")
     pairs = explanation.interactions if i is None else explanation[i].interactions
     matrix = np.abs(pairs).mean(axis=0) if i is None else pairs[0]
     order = np.argsort(-np.abs(matrix).sum(axis=1), kind="stable")[: check_count("max_display", max_display)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.checks import check_level
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data import ExplanationData, game_title, index_title, normal_reach
 from exactshap.results.plots._columns import Shown
 from exactshap.results.plots._palette import current_palette
@@ -49,10 +49,10 @@ def prepare_intervals(
     """
     check_level(level)
     if explanation.n_rows == 0:
-        raise InputError(message("A plot needs at least one row", "Got an explanation of 0 rows"))
+        raise InputError("A plot needs at least one row", "Got an explanation of 0 rows")
     rows = explanation if i is None else explanation[i]
     if rows.values.ndim == 3:
-        raise InputError(message("A plot shows one output", f"Got {rows.n_outputs}", "Use explanation.output(k)"))
+        raise InputError("A plot shows one output", f"Got {rows.n_outputs}", "Use explanation.output(k)")
     shown = Shown.of(np.abs(rows.values).mean(axis=0), max_display)
     covariance, kind = _covariance(rows)
     mixing = shown.values(np.eye(rows.n_players)).T  # players that each line adds up
@@ -77,11 +77,9 @@ def _covariance(rows: ExplanationData) -> tuple[np.ndarray, str]:
     if rows.std_error is not None:
         return np.einsum("rj,jk->rjk", rows.std_error**2, np.eye(rows.n_players)), "confidence"
     raise InputError(
-        message(
-            "Intervals need a standard deviation or a standard error",
-            "These values are exact for a deterministic model",
-            "Explain a Gaussian process with a background, or use explanation.plot.bar()",
-        )
+        "Intervals need a standard deviation or a standard error",
+        "These values are exact for a deterministic model",
+        "Explain a Gaussian process with a background, or use explanation.plot.bar()",
     )
 
 

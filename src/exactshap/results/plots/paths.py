@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data import ExplanationData
 from exactshap.results.plots._columns import Shown
 from exactshap.results.plots._palette import current_palette
@@ -35,7 +35,7 @@ def prepare_paths(explanation: ExplanationData, *, max_display: int = 10) -> Pat
     """
     if not explanation.additive:
         got = f"Got index={explanation.index!r} of order {explanation.order}"
-        raise InputError(message("Paths need values that add up to the prediction", got, "Use plot.heatmap()"))
+        raise InputError("Paths need values that add up to the prediction", got, "Use plot.heatmap()")
     n = explanation.n_rows
     spread = np.linspace(0, n - 1, min(n, MAX_LINES)).astype(int)
     drawn = np.sort(np.argsort(explanation.prediction, kind="stable")[spread])

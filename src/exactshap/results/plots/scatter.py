@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data import Cells, ExplanationData, as_days, axis_name, cells
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes, shortened
@@ -44,7 +44,7 @@ def prepare_scatter(explanation: ExplanationData, j: int, colour: int | None = N
     """Return player ``j``'s cells and values, and the cells of player ``colour`` for the colours."""
     shown = cells(explanation)
     if shown is None:
-        raise InputError(message("A scatter plot needs the data", "This explanation has data=None", "Use plot.bar()"))
+        raise InputError("A scatter plot needs the data", "This explanation has data=None", "Use plot.bar()")
     return Scatter(
         x=_axis(explanation, shown, j),
         colour=None if colour is None else _axis(explanation, shown, colour),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import InputError, InputTypeError
 from exactshap.results.data import ExplanationData
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes
@@ -23,7 +23,7 @@ def draw_image(
     """Draw row ``i``'s values as a grid of patches, over the explained image in grey if given."""
     if np.ndim(shape) != 1 or len(shape) != 2 or int(np.prod(shape)) != explanation.n_players:
         got = f"Got shape={shape} for {explanation.n_players} players"
-        raise InputError(message("A picture needs one player for each patch", got, "Pass (lines, columns) of the patches"))
+        raise InputError("A picture needs one player for each patch", got, "Pass (lines, columns) of the patches")
     grid = explanation[i].values[0].reshape(shape)
     ax = new_axes(5.2, 4.4) if ax is None else ax
     limit = float(np.abs(grid).max()) or 1.0
@@ -44,11 +44,11 @@ def draw_image(
 def draw_text(explanation: ExplanationData, i: int, words: Sequence[str] | None = None, ax: Axes = None) -> Any:
     """Draw row ``i``'s values as colours behind ``words``, one per player; None takes the players' names."""
     if words is not None and not isinstance(words, Iterable):
-        raise InputTypeError(message("`words` must be a list of texts", f"Got {type(words).__name__}"))
+        raise InputTypeError("`words` must be a list of texts", f"Got {type(words).__name__}")
     words = list(explanation.feature_names if words is None else words)
     if len(words) != explanation.n_players:
         got = f"Got {len(words)} words for {explanation.n_players} players"
-        raise InputError(message("A text needs one word for each player", got))
+        raise InputError("A text needs one word for each player", got)
     values = explanation[i].values[0]
     places = _set_in_lines([len(word) for word in words])
     n_lines = places[-1][0] + 1

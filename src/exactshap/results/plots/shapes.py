@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data import ExplanationData, cells, game_title, index_title, place_of
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import CATEGORY_WIDTH, escape, in_lines, new_axes, shortened
@@ -95,30 +95,26 @@ def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, f
 def _check_pair(explanation: ExplanationData, main_effects: ExplanationData) -> None:
     for item, name in ((explanation, "explanation"), (main_effects, "main_effects")):
         if item.n_outputs > 1 or item.output_names is not None:
-            raise InputError(message(f"`{name}` must have one output", do=f"Choose one with {name}.output(name)"))
+            raise InputError(f"`{name}` must have one output", do=f"Choose one with {name}.output(name)")
         if item.data is None:
-            raise InputError(message(f"`{name}` must hold its data", "Got data=None"))
+            raise InputError(f"`{name}` must hold its data", "Got data=None")
     if main_effects.index != "moebius":
         raise InputError(
-            message(
-                "`main_effects` must hold v({j}) - v(empty)",
-                f"Got index={main_effects.index!r}",
-                'Pass explainer(X, index="moebius")',
-            )
+            "`main_effects` must hold v({j}) - v(empty)",
+            f"Got index={main_effects.index!r}",
+            'Pass explainer(X, index="moebius")',
         )
     for field in ("feature_names", "value_function", "unit"):
         ours, theirs = getattr(explanation, field), getattr(main_effects, field)
         if ours != theirs:
-            raise InputError(
-                message("`explanation` and `main_effects` must be of one model", f"Got {field} {ours!r} and {theirs!r}")
-            )
+            raise InputError("`explanation` and `main_effects` must be of one model", f"Got {field} {ours!r} and {theirs!r}")
 
 
 def _player(explanation: ExplanationData, feature: int | str) -> int:
     names = explanation.feature_names
     j = place_of(feature, names, "feature")
     if len((explanation.groups or {}).get(names[j], (0,))) != 1:
-        raise InputError(message(f"A shape function needs one column, and {names[j]!r} is a group of several"))
+        raise InputError(f"A shape function needs one column, and {names[j]!r} is a group of several")
     return j
 
 
@@ -210,7 +206,7 @@ def draw_shapes(shapes: list[Shape], axes: Axes) -> Any:
     """
     flat = list(np.ravel(axes))
     if len(shapes) > len(flat):
-        raise InputError(message(f"{len(shapes)} shapes need as many axes", f"Got {len(flat)}"))
+        raise InputError(f"{len(shapes)} shapes need as many axes", f"Got {len(flat)}")
     for shape, ax in zip(shapes, flat, strict=False):
         draw_shape(shape, ax)
     for ax in flat[len(shapes) :]:

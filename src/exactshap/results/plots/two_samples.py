@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes, TableLike
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.frames import as_table
 from exactshap.results.data import cell_text
 from exactshap.results.plots._columns import near_one
@@ -67,7 +67,7 @@ def prepare_marginals(X: TableLike, Z: TableLike, columns: Sequence[str], captio
     marginals = []
     for name, caption in zip(columns, captions, strict=True):
         if name not in names:
-            raise InputError(message(f"The samples have no column {name!r}", f"They have {list(names)}"))
+            raise InputError(f"The samples have no column {name!r}", f"They have {list(names)}")
         samples = [table.column(names.index(name)) for table in tables]
         marginals.append(_marginal(name, samples, caption))
     return tuple(marginals)
@@ -147,7 +147,7 @@ def draw_marginals(marginals: Sequence[Marginal], labels: tuple[str, str] = ("X"
         axes = figure.subplots(1, len(marginals), squeeze=False)[0]
     panels = list(np.atleast_1d(axes))
     if len(panels) != len(marginals):
-        raise InputError(message("One ax is needed for each column", f"Got {len(panels)} for {len(marginals)}"))
+        raise InputError("One ax is needed for each column", f"Got {len(panels)} for {len(marginals)}")
     for ax, marginal in zip(panels, marginals, strict=True):
         _draw(ax, marginal, labels)
     if panels:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data import ExplanationData, row_name
 from exactshap.results.plots._columns import Shown, player_labels, signed
 from exactshap.results.plots._palette import current_palette
@@ -45,11 +45,9 @@ def prepare_waterfall(explanation: ExplanationData, i: int = 0, *, max_display: 
     row = explanation[i]
     if not row.additive:
         raise InputError(
-            message(
-                "A waterfall needs values that add up to the prediction",
-                f"Got index={row.index!r} of order {row.order}",
-                "Explain with index='shapley' and order=1, or use plot.bar(i)",
-            )
+            "A waterfall needs values that add up to the prediction",
+            f"Got index={row.index!r} of order {row.order}",
+            "Explain with index='shapley' and order=1, or use plot.bar(i)",
         )
     values = row.values[0]
     shown = Shown.of(np.abs(values), max_display)

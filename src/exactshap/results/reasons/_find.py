@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.checks import check_count, check_level, checked_generator
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.results.data import ExplanationData, checked_background_values, normal_reach
 from exactshap.results.reasons._reasons import Reasons
 
@@ -67,17 +67,15 @@ def _checked(rows: ExplanationData, k: int, adverse: str, level: float) -> float
     """Return the sign of adverse values."""
     if rows.output_names is not None:
         do = "Pass output= (a number or a name)"
-        raise InputError(message("Reasons explain one output", f"This explanation has {list(rows.output_names)}", do))
+        raise InputError("Reasons explain one output", f"This explanation has {list(rows.output_names)}", do)
     if not rows.additive:
         got = f"Got index={rows.index!r} of order {rows.order}"
-        raise InputError(message("Reasons are shares of the prediction", got, "Explain with index='shapley' and order=1"))
+        raise InputError("Reasons are shares of the prediction", got, "Explain with index='shapley' and order=1")
     if not rows.is_within_tolerance:
-        raise InputError(
-            message("The values do not add up to the prediction", f"{rows.certificate()}", "Explain the rows again")
-        )
+        raise InputError("The values do not add up to the prediction", f"{rows.certificate()}", "Explain the rows again")
     if not isinstance(adverse, str) or adverse not in _SIGNS:
         do = '"positive": what raises the output speaks against the row (a risk); "negative": what lowers it does (a score)'
-        raise InputError(message("The 'adverse' parameter must be 'positive' or 'negative'", f"Got {adverse!r}", do))
+        raise InputError("The 'adverse' parameter must be 'positive' or 'negative'", f"Got {adverse!r}", do)
     check_count("k", k)
     check_level(level)
     return _SIGNS[adverse]
@@ -86,17 +84,17 @@ def _checked(rows: ExplanationData, k: int, adverse: str, level: float) -> float
 def _texts(names: tuple[str, ...], codes: Mapping[str, str] | None) -> tuple[str, ...]:
     """Return each player's code, or its name without one."""
     if codes is not None and not isinstance(codes, Mapping):
-        raise InputTypeError(message("`codes` must map names of features to texts", f"Got {type(codes).__name__}"))
+        raise InputTypeError("`codes` must map names of features to texts", f"Got {type(codes).__name__}")
     codes = codes or {}
     unknown = next((name for name in codes if name not in names), None)
     if unknown is not None:
-        raise UnknownNameError(message(f"Unknown feature {unknown!r} in codes", do=did_you_mean(str(unknown), names)))
+        raise UnknownNameError(f"Unknown feature {unknown!r} in codes", do=did_you_mean(str(unknown), names))
     texts = tuple(str(codes.get(name, name)) for name in names)
     twice = next((text for text in texts if texts.count(text) > 1), None)
     if twice is not None:
         same = [name for name, text in zip(names, texts, strict=True) if text == twice]
         do = "Make them one player, Explainer(..., groups=), so that their joint value is exact"
-        raise InputError(message(f"Features {same} have one code", f"Got {twice!r}", do))
+        raise InputError(f"Features {same} have one code", f"Got {twice!r}", do)
     return texts
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from exactshap import __version__
 from exactshap._runtime.words import PrintedTable, more_than
-from exactshap.errors import InputError, message, printable
+from exactshap.errors import InputError, printable
 from exactshap.results.data import ExplanationData, cells, frame_of, game_sentence, row_bytes, row_name
 from exactshap.results.report import template, write_page
 
@@ -163,9 +163,7 @@ def _digests(reasons: Reasons) -> list[str]:
     """Return a hash in hexadecimal for each row."""
     rows = reasons.explanation
     if rows.data is None:
-        raise InputError(
-            message("A hash needs the row's data", "This explanation has data=None", "Explain rows, and keep their data")
-        )
+        raise InputError("A hash needs the row's data", "This explanation has data=None", "Explain rows, and keep their data")
     shared = {
         "version": __version__,
         "model": rows.model_name,

@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
-from exactshap.errors import InputError, message, printable
+from exactshap.errors import InputError, printable
 from exactshap.results.data import ExplanationData, Importance, game_sentence, importance
 from exactshap.results.report._svg import number
 from exactshap.results.report._template import now, template, write_page
@@ -33,7 +33,7 @@ def write_card(
     """Write a model card as ``.md``, ``.html`` or ``.pdf``; see :meth:`exactshap.Explanation.model_card`."""
     check_suffix(path, (".md", ".html", ".htm", ".pdf"), "A model card", "Name it .md, .html or .pdf")
     if explanation.n_rows == 0:
-        raise InputError(message("A model card needs at least one row", "Got an explanation of 0 rows"))
+        raise InputError("A model card needs at least one row", "Got an explanation of 0 rows")
     is_markdown = Path(path).suffix.lower() == ".md"
     page = template("card.md.jinja" if is_markdown else "card.html.jinja").render(
         title=title or f"Model card of {explanation.model_name or 'a model'}",

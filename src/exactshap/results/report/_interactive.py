@@ -14,7 +14,7 @@ from pathlib import Path
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Column
-from exactshap.errors import InputError, message, printable
+from exactshap.errors import InputError, printable
 from exactshap.results.data import ExplanationData, filter_grammar
 from exactshap.results.report._template import template
 from exactshap.results.report._words import page_words
@@ -40,7 +40,7 @@ def render_interactive(
     seconds, in which Vega is bundled.
     """
     if explanation.n_rows == 0:
-        raise InputError(message("A report needs at least one row", "Got an explanation of 0 rows"))
+        raise InputError("A report needs at least one row", "Got an explanation of 0 rows")
     library, script = vega(), own_script()
     errors = explanation.std_error is not None or explanation.covariances is not None
     page = template("interactive/page.html.jinja").render(

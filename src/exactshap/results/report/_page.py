@@ -11,7 +11,7 @@ from exactshap._runtime.checks import check_count
 from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Column
-from exactshap.errors import InputError, message, printable
+from exactshap.errors import InputError, printable
 from exactshap.results.data import ExplanationData, named_target, observe, response
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
@@ -58,7 +58,7 @@ def _refuse_sizes(sizes: dict[str, Any]) -> None:
     if sizes:
         names = " and ".join(f"`{name}`" for name in sizes)
         do = "The interactive page shows the strongest features and any row; leave them out"
-        raise InputError(message(f"{names} are settings of a static report", "Got interactive=True", do))
+        raise InputError(f"{names} are settings of a static report", "Got interactive=True", do)
 
 
 def check_report_path(path: str | Path) -> None:
@@ -84,7 +84,7 @@ def render(
     says so. Text of the user (names, cells) is escaped, and its control characters are replaced.
     """
     if explanation.n_rows == 0:
-        raise InputError(message("A report needs at least one row", "Got an explanation of 0 rows"))
+        raise InputError("A report needs at least one row", "Got an explanation of 0 rows")
     _require_finite(explanation)
     check_count("max_display", max_display)
     check_count("n_rows", n_rows, 0)
@@ -127,9 +127,7 @@ def _require_finite(explanation: ExplanationData) -> None:
     finite = np.isfinite(values).reshape(explanation.n_rows, -1).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
-        raise InputError(
-            message("A report needs finite values", f"Row {row} has NaN or infinity", "Select others: explanation[rows]")
-        )
+        raise InputError("A report needs finite values", f"Row {row} has NaN or infinity", "Select others: explanation[rows]")
 
 
 def _outputs(explanation: ExplanationData) -> list[tuple[str | None, ExplanationData]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from exactshap._native import Handle, kernel
 from exactshap._runtime.machine import Sample, seconds_per_unit
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.games import AdditiveGame
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Cost, Part, Solution, count_sets, player_sets, set_sizes
@@ -247,11 +247,9 @@ def _refuse_not_finite(stack: Stack | Monomials, *sums: np.ndarray) -> None:
         return
     term, row = places[0].tolist()
     raise InputError(
-        message(
-            f"The term on players {stack.subsets[term]} has a coalition value that is NaN or infinite",
-            f"First at row {row}",
-            "Terms must be finite on every mix of a row with the background",
-        ),
+        f"The term on players {stack.subsets[term]} has a coalition value that is NaN or infinite",
+        f"First at row {row}",
+        "Terms must be finite on every mix of a row with the background",
         row=row,
     )
 

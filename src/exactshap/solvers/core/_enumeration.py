@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.checks import check_count
-from exactshap.errors import InputError, InputTypeError, message
+from exactshap.errors import InputError, InputTypeError
 from exactshap.games import Game, all_masks
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core._sets import player_sets
@@ -109,11 +109,11 @@ def checked_calls(game: Game, batch_size: Any, progress: Any) -> Calls:
     """Return the calls of a single game; refuse invalid settings."""
     if game.n_rows is not None:
         text = "Coalitions are called in batches for one game at a time"
-        raise InputError(message(text, f"Got a batch of {game.n_rows} games", "Solve the rows one by one, or exactly"))
+        raise InputError(text, f"Got a batch of {game.n_rows} games", "Solve the rows one by one, or exactly")
     if batch_size is not None:
         batch_size = check_count("batch_size", batch_size)
     if progress is not None and not callable(progress):
-        raise InputTypeError(message("The 'progress' parameter must be callable", f"Got {type(progress).__name__}"))
+        raise InputTypeError("The 'progress' parameter must be callable", f"Got {type(progress).__name__}")
     return Calls(game, batch_size, progress)
 
 

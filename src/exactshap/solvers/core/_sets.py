@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exactshap.errors import BudgetError, InputError, message
+from exactshap.errors import BudgetError, InputError
 
 # Sets: a tile of 32 terms for each set is 1 GiB of work space.
 MAX_SETS = 4_000_000
@@ -18,7 +18,7 @@ MAX_SETS = 4_000_000
 def set_sizes(order: int) -> range:
     """Return the sizes 1..order of sets."""
     if not isinstance(order, (int, np.integer)) or order < 1:
-        raise InputError(message("The 'order' parameter must be an int >= 1", f"Got {order!r}"))
+        raise InputError("The 'order' parameter must be an int >= 1", f"Got {order!r}")
     return range(1, int(order) + 1)
 
 
@@ -45,15 +45,13 @@ def count_sets(n_players: int, order: int) -> int:
     """
     sizes = set_sizes(order)
     if order > n_players:
-        raise InputError(message(f"The 'order' parameter must be at most the number of players, {n_players}", f"Got {order}"))
+        raise InputError(f"The 'order' parameter must be at most the number of players, {n_players}", f"Got {order}")
     n_sets = sum(math.comb(n_players, size) for size in sizes)
     if n_sets > MAX_SETS and order > 1:
         raise BudgetError(
-            message(
-                f"Interactions of order {order} among {n_players} players are out of reach",
-                f"They are {n_sets:.3g} sets; the limit is {MAX_SETS:.3g}",
-                "Ask for a lower order, or group columns into fewer players with groups=",
-            )
+            f"Interactions of order {order} among {n_players} players are out of reach",
+            f"They are {n_sets:.3g} sets; the limit is {MAX_SETS:.3g}",
+            "Ask for a lower order, or group columns into fewer players with groups=",
         )
     return n_sets
 

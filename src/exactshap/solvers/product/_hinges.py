@@ -14,7 +14,7 @@ import itertools
 import numpy as np
 
 from exactshap._native import kernel
-from exactshap.errors import BudgetError, message
+from exactshap.errors import BudgetError
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, count_sets, set_sizes
 
@@ -72,7 +72,7 @@ def _check_width(steps: np.ndarray, starts: np.ndarray, shifts: np.ndarray) -> N
         got = (
             f"Got a sum that {most} players move across zero; at most {MAX_HINGE_PLAYERS}, with halves of 2^15 coalitions each"
         )
-        raise BudgetError(message("Rectified sums have too many players", got, "Join players into groups"))
+        raise BudgetError("Rectified sums have too many players", got, "Join players into groups")
 
 
 def _differences(

@@ -17,7 +17,7 @@ import numpy as np
 
 from exactshap._native import kernel
 from exactshap._runtime.linear_algebra import factorise_lower, invert_factored, solve_factored
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 
 fill_product = kernel("rkhs.fill_product(factors, chosen, first, out)")
 mirror = kernel("rkhs.mirror(matrix)")
@@ -48,11 +48,9 @@ def check_eta(eta: Any, owner: str) -> float:
     number = isinstance(eta, (int, float, np.integer, np.floating)) and not isinstance(eta, bool)
     if not number or not np.isfinite(eta) or eta <= 0:
         raise InputError(
-            message(
-                f"The 'eta' parameter of {owner} must be a float > 0 or 'auto'",
-                f"Got {eta!r}",
-                "Without a ridge the conditional expectations only interpolate: use eta=1e-3, or eta='auto' to cross-validate",
-            )
+            f"The 'eta' parameter of {owner} must be a float > 0 or 'auto'",
+            f"Got {eta!r}",
+            "Without a ridge the conditional expectations only interpolate: use eta=1e-3, or eta='auto' to cross-validate",
         )
     return float(eta)
 
@@ -82,11 +80,9 @@ def _factor(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
     if not factorise_lower(factor):
         return factor
     raise InputError(
-        message(
-            "The kernel matrix of the conditioning rows is singular to working precision",
-            f"Its Cholesky factorisation failed at eta={eta:g} (duplicated rows make it singular)",
-            "Raise eta=, for instance to 1e-3",
-        )
+        "The kernel matrix of the conditioning rows is singular to working precision",
+        f"Its Cholesky factorisation failed at eta={eta:g} (duplicated rows make it singular)",
+        "Raise eta=, for instance to 1e-3",
     )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from exactshap._runtime.linear_algebra import solve_lower
 from exactshap._runtime.machine import seconds_per_unit
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.semivalues import Beta, Semivalue, find
 from exactshap.solvers.rkhs._gp_factors import Factors, KernelFactors
 
@@ -185,20 +185,18 @@ def interaction_variance(
 
 def _checked(components: Sequence[Factors], cholesky: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, int, int]:
     if not components:
-        raise InputError(message("A Gaussian process needs at least one kernel component", "Got none"))
+        raise InputError("A Gaussian process needs at least one kernel component", "Got none")
     n_background = components[0].background.shape[0]
     weights = np.full(n_background, 1.0 / n_background) if weights is None else np.array(weights, float)
     if weights.shape != (n_background,):
-        raise InputError(message(f"Background weights must have shape ({n_background},)", f"Got {weights.shape}"))
+        raise InputError(f"Background weights must have shape ({n_background},)", f"Got {weights.shape}")
     if cholesky.ndim != 2 or cholesky.shape[0] != cholesky.shape[1]:
-        raise InputError(message("`cholesky` must be a square lower triangular matrix", f"Got shape {cholesky.shape}"))
+        raise InputError("`cholesky` must be a square lower triangular matrix", f"Got shape {cholesky.shape}")
     if not np.all(np.diag(cholesky) > 0):
         raise InputError(
-            message(
-                "`cholesky` must have a positive diagonal: the covariance of the training rows is singular",
-                f"Got a minimum of {np.diag(cholesky).min()!r}",
-                "Add noise to the Gaussian process (alpha= or a WhiteKernel)",
-            )
+            "`cholesky` must have a positive diagonal: the covariance of the training rows is singular",
+            f"Got a minimum of {np.diag(cholesky).min()!r}",
+            "Add noise to the Gaussian process (alpha= or a WhiteKernel)",
         )
     return weights, *components[0].rows.shape[:2]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.kernels import Component, Kernel
 from exactshap.semivalues import find
 
@@ -178,10 +178,10 @@ def _squared_norm(component: Component, coefficients: np.ndarray, points: np.nda
 def _checked_change(delta: ArrayLike, n_features: int) -> np.ndarray:
     change = np.asarray(delta, float)
     if change.ndim > 1 or change.size not in (1, n_features):
-        raise InputError(message(f"`delta` must be one number or one per column ({n_features})", f"Got shape {change.shape}"))
+        raise InputError(f"`delta` must be one number or one per column ({n_features})", f"Got shape {change.shape}")
     change = np.broadcast_to(change, (n_features,))
     if not np.all(np.isfinite(change)) or np.any(change < 0):
-        raise InputError(message("`delta` must be a finite float >= 0, or one per column", f"Got {delta!r}"))
+        raise InputError("`delta` must be a finite float >= 0, or one per column", f"Got {delta!r}")
     return change
 
 
@@ -189,11 +189,9 @@ def _falls_to(part: Component, change: np.ndarray) -> float:
     """Return the smallest kernel value of two rows within ``change``."""
     if not part.is_normalised or part.amplitude < 0:
         raise UnsupportedStructureError(
-            message(
-                "The bound needs kernel factors that are 1 at x = x'",
-                "The kernel has linear, polynomial or user-given factors, which are not bounded",
-                "Use functional_distance(kernel, x, x', background), which is exact for two rows",
-            )
+            "The bound needs kernel factors that are 1 at x = x'",
+            "The kernel has linear, polynomial or user-given factors, which are not bounded",
+            "Use functional_distance(kernel, x, x', background), which is exact for two rows",
         )
     return float(part.factors(np.zeros((1, len(change))), change[:, None]).prod())
 

@@ -19,7 +19,7 @@ from scipy.special import binom
 
 from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache, copied_state
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, set_sizes
 from exactshap.solvers.trees._kernels import (
@@ -405,11 +405,9 @@ class LinearEngine:
             for rows in (columns, self.background) if len(unknown) else ():
                 if np.isnan(rows[unknown]).any():
                     raise UnsupportedStructureError(
-                        message(
-                            f"A leaf joins more than {PATTERN_BITS} players, and columns of its function off its path are missing",
-                            f"First column {int(unknown[np.isnan(rows[unknown]).any(axis=1)][0])}",
-                            "Impute it, join players by groups=, or sample with Explainer(model.predict, background)",
-                        )
+                        f"A leaf joins more than {PATTERN_BITS} players, and columns of its function off its path are missing",
+                        f"First column {int(unknown[np.isnan(rows[unknown]).any(axis=1)][0])}",
+                        "Impute it, join players by groups=, or sample with Explainer(model.predict, background)",
                     )
 
 
@@ -417,11 +415,9 @@ def _refuse_sets(given: FunctionLeaves, order: int) -> None:
     n_sets = given.sets(order).max(initial=0.0)
     if not given.has_bits.all() or n_sets > MAX_SETS:
         raise UnsupportedStructureError(
-            message(
-                f"Interactions of linear leaves that join more than {PATTERN_BITS} players are not solved",
-                f"A leaf has {n_sets:.3g} sets of up to {order} players",
-                "Ask for order=1, join players by groups=, or sample with Explainer(model.predict, background)",
-            )
+            f"Interactions of linear leaves that join more than {PATTERN_BITS} players are not solved",
+            f"A leaf has {n_sets:.3g} sets of up to {order} players",
+            "Ask for order=1, join players by groups=, or sample with Explainer(model.predict, background)",
         )
 
 
@@ -434,11 +430,9 @@ def check_cells(trees: FlatTrees, X: np.ndarray, what: str) -> None:
     if len(wrong):
         i, k = (int(place) for place in wrong[0])
         raise InputError(
-            message(
-                f"`{what}` holds an infinite value that leaves multiply (row {i}, column {columns[k]})",
-                f"Got {X[i, columns[k]]}",
-                "Clip it, or make it NaN where it stands for a missing value",
-            ),
+            f"`{what}` holds an infinite value that leaves multiply (row {i}, column {columns[k]})",
+            f"Got {X[i, columns[k]]}",
+            "Clip it, or make it NaN where it stands for a missing value",
             row=i,
         )
 
@@ -462,10 +456,8 @@ def _function_leaves(leaves: Leaves, functions: LinearLeaves, player_of_column: 
         every = on_path
     if np.bincount(every // n_players, minlength=1).max(initial=0) > PATTERN_BITS:
         raise UnsupportedStructureError(
-            message(
-                f"Linear leaves below splits on more than {PATTERN_BITS} players are not solved",
-                do="Join players by groups=, or sample with Explainer(model.predict, background)",
-            )
+            f"Linear leaves below splits on more than {PATTERN_BITS} players are not solved",
+            do="Join players by groups=, or sample with Explainer(model.predict, background)",
         )
     leaves = _with_players(leaves, every, n_players)
     # Places beyond the end are cut back so that the comparison below may read them

@@ -294,11 +294,9 @@ def _check_players(trees: FlatTrees, players: Sequence[Sequence[int]]) -> np.nda
     members = [int(j) for columns in players for j in columns]
     if sorted(members) != list(range(trees.n_features)):
         raise InputError(
-            message(
-                f"`players` must hold each of the {trees.n_features} columns exactly once",
-                f"Got {list(map(list, players))!r:.200}",
-                "Give each remaining column a player of its own",
-            )
+            f"`players` must hold each of the {trees.n_features} columns exactly once",
+            f"Got {list(map(list, players))!r:.200}",
+            "Give each remaining column a player of its own",
         )
     for player, columns in enumerate(players):
         player_of_column[list(columns)] = player
@@ -308,14 +306,14 @@ def _check_players(trees: FlatTrees, players: Sequence[Sequence[int]]) -> np.nda
 def _check_rows(trees: FlatTrees, X: np.ndarray, what: str) -> np.ndarray:
     X = np.asarray(X, float)
     if X.ndim != 2 or X.shape[1] != trees.n_features:
-        raise InputError(message(f"`{what}` must have shape (n_rows, {trees.n_features})", f"Got {X.shape}"))
+        raise InputError(f"`{what}` must have shape (n_rows, {trees.n_features})", f"Got {X.shape}")
     return X
 
 
 def _check_background(trees: FlatTrees, background: np.ndarray) -> np.ndarray:
     background = _check_rows(trees, background, "background")
     if not len(background):
-        raise InputError(message("`background` must have at least one row", "Got 0", "Pass background=None for cover ratios"))
+        raise InputError("`background` must have at least one row", "Got 0", "Pass background=None for cover ratios")
     return background
 
 

@@ -123,7 +123,7 @@ def build(
     )
     # Finite leaves can still add up to infinity, which no check of single nodes sees
     if not np.isfinite(largest_sum(trees)):
-        raise ModelFormatError(message("The leaf values are too large", "Their sum over the trees overflows"))
+        raise ModelFormatError("The leaf values are too large", "Their sum over the trees overflows")
     return trees
 
 
@@ -136,19 +136,17 @@ def largest_sum(trees: FlatTrees) -> float:
 def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
     n_nodes = int(sizes.sum())
     if n_nodes > MAX_NODES:
-        raise ModelFormatError(message("The model has too many nodes", f"Got {n_nodes}; the limit is {MAX_NODES}"))
+        raise ModelFormatError("The model has too many nodes", f"Got {n_nodes}; the limit is {MAX_NODES}")
     if n_nodes * len(constant) > MAX_CELLS:
         needed = 8.0 * float(n_nodes) * len(constant)
         raise ModelFormatError(
-            message(
-                "The table of leaf values does not fit",
-                f"{n_nodes} nodes x {len(constant)} outputs would need {memory_needed(needed, 8.0 * MAX_CELLS)}",
-            )
+            "The table of leaf values does not fit",
+            f"{n_nodes} nodes x {len(constant)} outputs would need {memory_needed(needed, 8.0 * MAX_CELLS)}",
         )
     if not np.all(np.isfinite(constant)):
-        raise ModelFormatError(message("The model's constant (base score) must be finite", f"Got {constant.tolist()}"))
+        raise ModelFormatError("The model's constant (base score) must be finite", f"Got {constant.tolist()}")
     if (sizes == 0).any():
-        raise ModelFormatError(message(f"tree {int(np.argmin(sizes))}: has no nodes"))
+        raise ModelFormatError(f"tree {int(np.argmin(sizes))}: has no nodes")
 
 
 def _laid(forest: RawForest, n_outputs: int, n_features: int) -> Laid:

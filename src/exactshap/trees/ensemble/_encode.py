@@ -163,20 +163,16 @@ def _lightgbm_categories(model: Columns, table: TableLike) -> dict[int, tuple[An
         wanted, got = list(model.feature_names), [re.sub(r"\s", "_", name) for name in table.names]
         if wanted != got:
             raise UnknownNameError(
-                message(
-                    "The feature names should match those that were passed during fit, in the same order",
-                    f"Expected {wanted}, got {list(table.names)}",
-                    "Pass exactly the columns that the model was fitted with",
-                )
+                "The feature names should match those that were passed during fit, in the same order",
+                f"Expected {wanted}, got {list(table.names)}",
+                "Pass exactly the columns that the model was fitted with",
             )
     columns = _categorical_columns(table)
     if len(columns) != len(model.frame_categories):
         raise InputError(
-            message(
-                f"The model was fitted with {len(model.frame_categories)} columns of categorical dtype",
-                f"Got {len(columns)}",
-                "Pass a frame of the same dtypes (from .parquet, which keeps them; .csv does not), or an array of codes",
-            )
+            f"The model was fitted with {len(model.frame_categories)} columns of categorical dtype",
+            f"Got {len(columns)}",
+            "Pass a frame of the same dtypes (from .parquet, which keeps them; .csv does not), or an array of codes",
         )
     return dict(zip(columns, model.frame_categories, strict=True))
 
@@ -200,7 +196,7 @@ def _own_categories(table: TableLike, j: int) -> tuple[Any, ...]:
     series = table.readable()[table.names[j]]
     if not str(series.dtype).startswith(("Categorical", "Enum")):
         raise InputError(
-            message(f"In X, {table.label(j)} holds text", "The model knows codes only", "Pass a categorical column or codes")
+            f"In X, {table.label(j)} holds text", "The model knows codes only", "Pass a categorical column or codes"
         )
     return tuple(series.cat.get_categories().to_list())
 
@@ -220,11 +216,9 @@ def _uncut(table: TableLike, j: int, known: tuple[Any, ...]) -> tuple[Any, ...]:
             return own
     if any(isinstance(name, str) and "\N{REPLACEMENT CHARACTER}" in name for name in known):
         raise InputError(
-            message(
-                f"XGBoost keeps the categories of {table.label(j)} cut within letters beyond ASCII, and confuses them in another order",
-                f"Got {list(own)}, and the model holds {list(known)}",
-                "Pass a column with the categories of the fit, in their order, or refit with names in ASCII",
-            )
+            f"XGBoost keeps the categories of {table.label(j)} cut within letters beyond ASCII, and confuses them in another order",
+            f"Got {list(own)}, and the model holds {list(known)}",
+            "Pass a column with the categories of the fit, in their order, or refit with names in ASCII",
         )
     return known
 
@@ -237,11 +231,9 @@ def _codes(table: TableLike, j: int, known: tuple[Any, ...], library: str) -> np
     unseen = sorted({repr(v) for v, gone in zip(values, missing, strict=True) if not gone and v not in code})[:5]
     if unseen and library == "xgboost":
         raise InputError(
-            message(
-                f"In X, {table.label(j)} holds categories that the model has not seen",
-                f"Got {', '.join(unseen)}",
-                "XGBoost refuses them or, before 3.4, silently takes a neighbouring category: replace them by a missing value, or refit",
-            )
+            f"In X, {table.label(j)} holds categories that the model has not seen",
+            f"Got {', '.join(unseen)}",
+            "XGBoost refuses them or, before 3.4, silently takes a neighbouring category: replace them by a missing value, or refit",
         )
     if unseen:
         warn(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ModelFormatError, message
+from exactshap.errors import ModelFormatError
 from exactshap.trees.ensemble._linear import LeafFunction
 
 
@@ -167,7 +167,7 @@ def _functions(raw: Sequence[RawTree], sizes: np.ndarray) -> dict[int, tuple[Lea
     offset = (np.cumsum(sizes) - sizes).tolist()
     for k, tree in enumerate(raw):
         if wrong := [node for node in tree.functions if not 0 <= node < sizes[k]]:
-            raise ModelFormatError(message(f"tree {k}: no node {wrong[0]} for a linear function"))
+            raise ModelFormatError(f"tree {k}: no node {wrong[0]} for a linear function")
     return {
         offset[k] + node: (function, tree.output) for k, tree in enumerate(raw) for node, function in tree.functions.items()
     }
@@ -176,18 +176,16 @@ def _functions(raw: Sequence[RawTree], sizes: np.ndarray) -> dict[int, tuple[Lea
 def _check_tree(tree: RawTree, k: int, n_outputs: int) -> None:
     n = len(tree.feature)
     if not n:
-        raise ModelFormatError(message(f"tree {k}: has no nodes"))
+        raise ModelFormatError(f"tree {k}: has no nodes")
     lengths = {
         name: len(values)
         for name in ("threshold", "left", "right", "value", "cover", "missing", "zero_is_missing")
         if (values := getattr(tree, name)) is not None and len(values) != n
     }
     if lengths:
-        raise ModelFormatError(message(f"tree {k}: arrays of {n} nodes differ in length", f"Got {lengths}"))
+        raise ModelFormatError(f"tree {k}: arrays of {n} nodes differ in length", f"Got {lengths}")
     outputs = np.shape(tree.value)[1] if np.ndim(tree.value) == 2 else n_outputs if tree.output >= 0 else 1
     if outputs != n_outputs or tree.output >= n_outputs or not 0 <= tree.root < n:
         raise ModelFormatError(
-            message(
-                f"tree {k}: leaves for {outputs} outputs or output {tree.output} out of range", f"The model has {n_outputs}"
-            )
+            f"tree {k}: leaves for {outputs} outputs or output {tree.output} out of range", f"The model has {n_outputs}"
         )

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import is_missing
 
 _MULTIPLIER = np.uint64(0x4906BA494954CB65)
@@ -116,11 +116,9 @@ def _together(
     groups = {"+".join(names[j] for j in block): [names[j] for j in block] for block in together}
     listed = ", ".join(repr(names[j]) for j in first.sources)
     return UnsupportedStructureError(
-        message(
-            "CatBoost's trees split on target statistics that combine columns",
-            f"The first combines {listed}: it is not a function of one player, so the game is not a product",
-            f"Pass groups={groups}, refit with max_ctr_complexity=1, or sample with Explainer(model.predict, background)",
-        )
+        "CatBoost's trees split on target statistics that combine columns",
+        f"The first combines {listed}: it is not a function of one player, so the game is not a product",
+        f"Pass groups={groups}, refit with max_ctr_complexity=1, or sample with Explainer(model.predict, background)",
     )
 
 
@@ -133,11 +131,9 @@ def category_hash(value: object, where: str) -> int:
         value = value.encode()
     if not isinstance(value, bytes):
         raise InputError(
-            message(
-                f"In X, {where} holds {'a missing value' if is_missing(value) else 'a value that is neither text nor a whole number'}",
-                f"Got {value!r}",
-                "CatBoost refuses it in a categorical column: make it text, such as 'missing'",
-            )
+            f"In X, {where} holds {'a missing value' if is_missing(value) else 'a value that is neither text nor a whole number'}",
+            f"Got {value!r}",
+            "CatBoost refuses it in a categorical column: make it text, such as 'missing'",
         )
     # CatBoost keeps the low half as a signed number
     low = city_hash_64(value) & 0xFFFFFFFF

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactshap.errors import ModelFormatError, message
+from exactshap.errors import ModelFormatError
 
 
 def offsets_of(counts: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ def collected(
         column, coefficient, offset[q] = _checked(function, output, f"leaf {node}", n_features, n_outputs)
         # No row stops at a split, so its function would silently be ignored
         if feature[q] >= 0:
-            raise ModelFormatError(message(f"node {node}: has a linear function", "It splits; only leaves have functions"))
+            raise ModelFormatError(f"node {node}: has a linear function", "It splits; only leaves have functions")
         counts[q] = len(column)
         columns.append(column)
         coefficients.append(coefficient)
@@ -130,19 +130,17 @@ def _checked(
     column, coefficient = np.asarray(function.columns), np.asarray(function.coefficients, float)
     if column.ndim != 1 or len(coefficient) != len(column) or (len(column) and column.dtype.kind not in "iu"):
         raise ModelFormatError(
-            message(f"{where}: columns and coefficients differ in length", f"Got {column.shape}, {coefficient.shape}")
+            f"{where}: columns and coefficients differ in length", f"Got {column.shape}, {coefficient.shape}"
         )
     if len(column) and not (column.min() >= 0 and column.max() < n_features):
-        raise ModelFormatError(message(f"{where}: a column is not valid for {n_features} columns", f"Got {column.tolist()}"))
+        raise ModelFormatError(f"{where}: a column is not valid for {n_features} columns", f"Got {column.tolist()}")
     dense, offset = np.zeros((len(column), n_outputs)), np.zeros(n_outputs)
     chosen = [output] if output >= 0 else list(range(n_outputs))
     if coefficient.ndim == 2 and coefficient.shape[1] != n_outputs:
-        raise ModelFormatError(
-            message(f"{where}: coefficients of {coefficient.shape[1]} outputs", f"The model has {n_outputs}")
-        )
+        raise ModelFormatError(f"{where}: coefficients of {coefficient.shape[1]} outputs", f"The model has {n_outputs}")
     # One column of coefficients serves all chosen outputs
     dense[:, chosen] = coefficient[:, None] if coefficient.ndim == 1 else coefficient[:, chosen]
     offset[chosen] = np.broadcast_to(function.offset, n_outputs)[chosen]
     if not (np.isfinite(dense).all() and np.isfinite(offset).all()):
-        raise ModelFormatError(message(f"{where}: the linear function must be finite", f"Got {function}"[:200]))
+        raise ModelFormatError(f"{where}: the linear function must be finite", f"Got {function}"[:200])
     return column.astype(np.int32), dense, offset

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, message, no_output
+from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, no_output
 from exactshap.trees.ensemble._encode import encode
 from exactshap.trees.ensemble._flat import FlatTrees
 from exactshap.trees.ensemble._routing import margin
@@ -116,13 +116,13 @@ class TreeModel:
         bad = np.flatnonzero((self.trees.feature[roots] >= 0) & ~(self.trees.cover[roots] > 0))
         if bad.size:
             where = f"{self.name} keeps no training weights in its nodes (first in tree {bad[0]})"
-            raise UnsupportedStructureError(message(where, f"The path-dependent {game} is made of them", do))
+            raise UnsupportedStructureError(where, f"The path-dependent {game} is made of them", do)
 
     def require_constant_leaves(self, game: str, do: str) -> None:
         """Refuse linear functions in leaves. The error names the ``game`` and what to ``do``."""
         if self.trees.linear is not None:
             what = f"{self.name} has linear functions in its leaves"
-            raise UnsupportedStructureError(message(what, f"The {game} is made of constant ones", do))
+            raise UnsupportedStructureError(what, f"The {game} is made of constant ones", do)
 
     def predict(self, X: TableLike) -> np.ndarray:
         """Return the float64 margin by our routing, (n_rows,) or (n_rows, n_outputs).

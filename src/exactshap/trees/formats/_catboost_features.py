@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees.ensemble import HashedColumns, TargetStatistic
 from exactshap.trees.formats._document import MAX_COLUMNS, field, integer, number, numbers, read_json
 
@@ -61,11 +61,9 @@ class Features:
         if kind == "OnlineCtr":
             return self._statistic(entry, where)
         raise UnsupportedStructureError(
-            message(
-                f"{where}: CatBoost splits of kind {kind[:30]!r} are not supported",
-                "They use text, embeddings or estimated features",
-                "Encode the columns before fitting",
-            )
+            f"{where}: CatBoost splits of kind {kind[:30]!r} are not supported",
+            "They use text, embeddings or estimated features",
+            "Encode the columns before fitting",
         )
 
     def _one_hot(self, entry: dict, where: str) -> Split:
@@ -75,7 +73,7 @@ class Features:
         known, value = self.hashed.values[column], _whole(entry.get("value"), f"{where}: value", -(2**31), 2**31 - 1)
         code = np.flatnonzero(known == value)
         if not len(code):
-            raise ModelFormatError(message(f"{where}: compares with a category that its column does not list"))
+            raise ModelFormatError(f"{where}: compares with a category that its column does not list")
         self._check_place(entry, ("OneHotFeature", c, value), where)
         return Split((column, int(code[0])), 0.5, column, True, int(code[0]))
 
@@ -83,16 +81,16 @@ class Features:
         """Refuse a split with a number that contradicts its description. The library uses the number."""
         place = _whole(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
         if self.places.get(what) != place:
-            raise ModelFormatError(message(f"{where}: split_index {place} is not that of {what[0]} {what[1]} with {what[2]}"))
+            raise ModelFormatError(f"{where}: split_index {place} is not that of {what[0]} {what[1]} with {what[2]}")
 
     def _statistic(self, entry: dict, where: str) -> Split:
         place = _whole(entry.get("split_index"), f"{where}: split_index", 0, 2**62)
         s = int(np.searchsorted(self.first_split, place, side="right")) - 1
         border = single(number(entry, "border"))
         if not 0 <= s < len(self.borders) or self.borders[s][place - self.first_split[s]] != border:
-            raise ModelFormatError(message(f"{where}: split_index {place} is none of a target statistic with border {border}"))
+            raise ModelFormatError(f"{where}: split_index {place} is none of a target statistic with border {border}")
         if entry.get("ctr_target_border_idx", self.target_borders[s]) != self.target_borders[s]:
-            raise ModelFormatError(message(f"{where}: split_index {place} has another ctr_target_border_idx"))
+            raise ModelFormatError(f"{where}: split_index {place} has another ctr_target_border_idx")
         column = len(self.names) + s
         return Split((column, -1), border, column, True)
 
@@ -109,17 +107,15 @@ def read_features(document: dict) -> Features:
     for kind in ("text_features", "embedding_features"):
         if info.get(kind):
             raise UnsupportedStructureError(
-                message(
-                    f"CatBoost models with {kind.replace('_', ' ')} are not supported",
-                    "Their splits are functions of words or vectors that the export does not hold",
-                    "Encode the columns before fitting, or sample with Explainer(model.predict, background)",
-                )
+                f"CatBoost models with {kind.replace('_', ' ')} are not supported",
+                "Their splits are functions of words or vectors that the export does not hold",
+                "Encode the columns before fitting, or sample with Explainer(model.predict, background)",
             )
     floats, categories, ctrs = (_entries(info, kind) for kind in ("float_features", "categorical_features", "ctrs"))
     flat, names = _flat_columns([*floats, *categories])
     treatment = [entry.get("nan_value_treatment", "AsIs") for entry in floats]
     if not set(treatment) <= {"AsIs", "AsFalse", "AsTrue"}:
-        raise ModelFormatError(message("Unknown nan_value_treatment", f"Got {sorted(map(str, set(treatment)))}"))
+        raise ModelFormatError("Unknown nan_value_treatment", f"Got {sorted(map(str, set(treatment)))}")
     values = [numbers(entry.get("values") or [], "one-hot values", np.int64) for entry in categories]
     places = _places([_borders(entry) for entry in floats], values)
     borders = tuple(map(_borders, ctrs))
@@ -144,7 +140,7 @@ def _borders(entry: dict) -> np.ndarray:
     """Return the borders (float32) of a feature or a target statistic, which must increase."""
     borders = numbers(entry.get("borders") or [], "borders", np.float32)
     if not (borders[1:] > borders[:-1]).all():
-        raise ModelFormatError(message("The borders of a feature must increase", f"Got {borders[:9].tolist()}"))
+        raise ModelFormatError("The borders of a feature must increase", f"Got {borders[:9].tolist()}")
     return borders
 
 
@@ -153,18 +149,18 @@ def _places(borders: list[np.ndarray], values: list[np.ndarray]) -> dict[tuple[s
     kinds = (("FloatFeature", borders), ("OneHotFeature", values))
     named = [(kind, f, float(one)) for kind, lists in kinds for f, some in enumerate(lists) for one in some]
     if len(set(named)) < len(named):
-        raise ModelFormatError(message("A one-hot value of a column occurs twice"))
+        raise ModelFormatError("A one-hot value of a column occurs twice")
     return {what: number for number, what in enumerate(named)}
 
 
 def _entries(info: dict, kind: str) -> list[dict]:
     entries = info.get(kind) or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ModelFormatError(message(f"features_info.{kind} must be a list of objects"))
+        raise ModelFormatError(f"features_info.{kind} must be a list of objects")
     stated = [entry.get("feature_index") for entry in entries] if kind != "ctrs" else list(range(len(entries)))
     # True is 1 in Python, but another number for the library
     if str(stated) != str([*range(len(entries))]):
-        raise ModelFormatError(message(f"features_info.{kind} must be in the order of feature_index", f"Got {stated[:9]}"))
+        raise ModelFormatError(f"features_info.{kind} must be in the order of feature_index", f"Got {stated[:9]}")
     return entries
 
 
@@ -172,7 +168,7 @@ def _flat_columns(entries: list[dict]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the user's column of each feature, and the columns' names."""
     flat = [_whole(entry.get("flat_feature_index"), "flat_feature_index", 0, MAX_COLUMNS) for entry in entries]
     if sorted(flat) != list(range(len(flat))):
-        raise ModelFormatError(message("The features must number the columns from 0 without gaps", f"Got {flat[:9]}"))
+        raise ModelFormatError("The features must number the columns from 0 without gaps", f"Got {flat[:9]}")
     names = [""] * len(flat)
     for j, entry in zip(flat, entries, strict=True):
         names[j] = str(entry.get("feature_id") or "")
@@ -192,12 +188,12 @@ def _statistic(entry: dict, tables: dict, columns: tuple[np.ndarray, np.ndarray]
             exact = kind == "cat_feature_exact_value"
             parts[kind].append((column, _whole(element.get("value"), "value", -(2**31), 2**31)) if exact else column)
         else:
-            raise ModelFormatError(message("Unknown part of a target statistic", f"Got {kind[:40]!r}"))
+            raise ModelFormatError("Unknown part of a target statistic", f"Got {kind[:40]!r}")
     name = field(entry, "identifier", str)
     if name not in tables:
-        raise ModelFormatError(message(f"ctr_data holds no table of the target statistic {name[:80]!r}"))
+        raise ModelFormatError(f"ctr_data holds no table of the target statistic {name[:80]!r}")
     if read_json(name.encode(), "identifier") != {"identifier": entry["elements"], "type": entry.get("ctr_type")}:
-        raise ModelFormatError(message("A target statistic is not the one that its identifier names", f"Got {name[:80]!r}"))
+        raise ModelFormatError("A target statistic is not the one that its identifier names", f"Got {name[:80]!r}")
     keys, values, unknown = _table(entry, field(tables[name], "hash_map", list), tables[name])
     categories, above, equal = map(tuple, parts.values())
     return TargetStatistic(categories, above, equal, keys, values, unknown)
@@ -210,14 +206,14 @@ def _table(entry: dict, cells: list, table: dict) -> tuple[np.ndarray, np.ndarra
     """
     stride = _whole(table.get("hash_stride"), "hash_stride", 2, 2**16)
     if len(cells) % stride:
-        raise ModelFormatError(message(f"hash_map must hold rows of {stride} entries", f"Got {len(cells)} entries"))
+        raise ModelFormatError(f"hash_map must hold rows of {stride} entries", f"Got {len(cells)} entries")
     hashes = np.array([integer(text, "hash", 0, _NOT_A_HASH) for text in cells[::stride]], np.uint64)
     counts = np.stack([numbers(cells[c::stride], "hash_map", np.float64) for c in range(1, stride)], axis=1)
     kept = hashes != np.uint64(_NOT_A_HASH)
     order = np.argsort(hashes[kept], kind="stable")
     keys = hashes[kept][order]
     if (keys[1:] == keys[:-1]).any():
-        raise ModelFormatError(message("hash_map holds a hash twice"))
+        raise ModelFormatError("hash_map holds a hash twice")
     count, total, count_unknown, total_unknown = _shares(entry, counts[kept][order], table)
     settings = [number(entry, key) for key in ("prior_numerator", "prior_denomerator", "shift", "scale")]
     prior, denominator, shift, scale = (np.float32(single(value)) for value in settings)
@@ -225,7 +221,7 @@ def _table(entry: dict, cells: list, table: dict) -> tuple[np.ndarray, np.ndarra
         values = ((count + prior) / (total + denominator) + shift) * scale
         unknown = ((count_unknown + prior) / (total_unknown + denominator) + shift) * scale
     if not (np.isfinite(values).all() and np.isfinite([unknown, prior, denominator, shift, scale]).all()):
-        raise ModelFormatError(message("A target statistic is not finite"))
+        raise ModelFormatError("A target statistic is not finite")
     return keys, values.astype(float), float(unknown)
 
 
@@ -235,18 +231,18 @@ def _shares(entry: dict, counts: np.ndarray, table: dict) -> tuple[np.ndarray, n
     # A mean is stored as sum, then count
     nothing, whole = np.float32(0), counts[:, kind == "BinarizedTargetMeanValue" :]
     if not ((whole >= 0).all() and (whole % 1 == 0).all() and (whole.sum(axis=1) < 2**31).all()):
-        raise ModelFormatError(message("A target statistic must count in whole numbers below 2^31"))
+        raise ModelFormatError("A target statistic must count in whole numbers below 2^31")
     if kind in _COUNTS:
         total = np.float32(_whole(table.get("counter_denominator"), "counter_denominator", 0, 2**31))
         return counts[:, 0].astype(np.float32), np.full(len(counts), total), nothing, total
     if kind == "BinarizedTargetMeanValue":
         if counts.shape[1] != 2:
-            raise ModelFormatError(message("A mean needs a sum and a count", f"Got {counts.shape[1]} numbers"))
+            raise ModelFormatError("A mean needs a sum and a count", f"Got {counts.shape[1]} numbers")
         return counts[:, 0].astype(np.float32), counts[:, 1].astype(np.float32), nothing, nothing
     if kind not in ("Borders", "Buckets"):
-        raise ModelFormatError(message("Unknown kind of target statistic", f"Got {kind[:40]!r}"))
+        raise ModelFormatError("Unknown kind of target statistic", f"Got {kind[:40]!r}")
     if border >= counts.shape[1] - (kind == "Borders"):
-        raise ModelFormatError(message(f"target_border_idx {border} is out of range", f"There are {counts.shape[1]} classes"))
+        raise ModelFormatError(f"target_border_idx {border} is out of range", f"There are {counts.shape[1]} classes")
     chosen = counts[:, border + 1 :].sum(axis=1) if kind == "Borders" else counts[:, border]
     return chosen.astype(np.float32), counts.sum(axis=1).astype(np.float32), nothing, nothing
 
@@ -254,5 +250,5 @@ def _shares(entry: dict, counts: np.ndarray, table: dict) -> tuple[np.ndarray, n
 def _whole(value: object, what: str, low: int, high: int) -> int:
     """Return a whole number within [low, high]; text is refused, as CatBoost reads it as zero."""
     if isinstance(value, str):
-        raise ModelFormatError(message(f"{what} must be a whole number", f"Got the text {value[:40]!r}"))
+        raise ModelFormatError(f"{what} must be a whole number", f"Got the text {value[:40]!r}")
     return integer(value, what, low, high)

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedModelError, message
+from exactshap.errors import UnsupportedModelError
 from exactshap.trees.ensemble import FlatTrees, TreeModel
 
 # module of any class in the model's MRO -> module with a function ``convert(model) -> TreeModel``
@@ -72,11 +72,9 @@ def convert(model: Model) -> TreeModel:
         if cls.__module__ in _CONVERTERS:
             return importlib.import_module(_CONVERTERS[cls.__module__]).convert(model)
     raise UnsupportedModelError(
-        message(
-            f"No tree converter for `{type(model).__module__}.{type(model).__qualname__}`",
-            "Known: scikit-learn, XGBoost, LightGBM, CatBoost and treelite tree models",
-            _route(model),
-        )
+        f"No tree converter for `{type(model).__module__}.{type(model).__qualname__}`",
+        "Known: scikit-learn, XGBoost, LightGBM, CatBoost and treelite tree models",
+        _route(model),
     )
 
 

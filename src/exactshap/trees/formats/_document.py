@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from exactshap._runtime.types import Json
-from exactshap.errors import ExactshapError, ModelFormatError, message
+from exactshap.errors import ExactshapError, ModelFormatError
 
 MAX_COLUMNS = 2**22
 MAX_OUTPUTS = 2**16
@@ -50,7 +50,7 @@ def guarded(what: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
                 AttributeError,
                 ArithmeticError,
             ) as error:
-                raise ModelFormatError(message(f"Malformed {what}", f"{type(error).__name__}: {error}")) from error
+                raise ModelFormatError(f"Malformed {what}", f"{type(error).__name__}: {error}") from error
 
         return wrapped
 
@@ -60,13 +60,13 @@ def guarded(what: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
 def read_json(data: bytes, what: str) -> Any:
     """Parse JSON; duplicate keys, bad encodings and nesting that exhausts the parser are refused."""
     if _HUGE.search(data):  # 0 in Python, but no number for CatBoost's parser
-        raise ModelFormatError(message(f"Malformed {what}", "An exponent has more than three digits"))
+        raise ModelFormatError(f"Malformed {what}", "An exponent has more than three digits")
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_unique_keys)
     except ModelFormatError:
         raise
     except (ValueError, RecursionError) as error:
-        raise ModelFormatError(message(f"Malformed {what}", f"{type(error).__name__}: {error}")) from None
+        raise ModelFormatError(f"Malformed {what}", f"{type(error).__name__}: {error}") from None
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ModelFormatError(message(f"Key {twice!r} occurs twice in one object"))
+        raise ModelFormatError(f"Key {twice!r} occurs twice in one object")
     return document
 
 
@@ -83,11 +83,11 @@ def field(document: Json, path: str, kind: type | tuple[type, ...] = dict) -> An
     here = document
     for key in path.split("."):
         if not isinstance(here, dict) or key not in here:
-            raise ModelFormatError(message(f"The model has no entry {path!r}"))
+            raise ModelFormatError(f"The model has no entry {path!r}")
         here = here[key]
     if not isinstance(here, kind) or (isinstance(here, bool) and kind is int):
         wanted = kind.__name__ if isinstance(kind, type) else " or ".join(k.__name__ for k in kind)
-        raise ModelFormatError(message(f"Entry {path!r} must be a {wanted}", f"Got {type(here).__name__}"))
+        raise ModelFormatError(f"Entry {path!r} must be a {wanted}", f"Got {type(here).__name__}")
     return here
 
 
@@ -100,39 +100,39 @@ def integer(value: Any, what: str, low: int, high: int) -> int:
     except TypeError:
         number = None
     if number is None:
-        raise ModelFormatError(message(f"{what} must be a whole number", f"Got {str(value)[:40]!r}"))
+        raise ModelFormatError(f"{what} must be a whole number", f"Got {str(value)[:40]!r}")
     if not low <= number <= high:
-        raise ModelFormatError(message(f"{what} must be within [{low}, {high}]", f"Got {number}"))
+        raise ModelFormatError(f"{what} must be within [{low}, {high}]", f"Got {number}")
     return number
 
 
 def numbers(values: Any, what: str, dtype: type, length: int | None = None) -> np.ndarray:
     """Return a list or one-dimensional array as an array of a dtype and length; integers stay integers."""
     if not isinstance(values, (list, np.ndarray)):
-        raise ModelFormatError(message(f"{what} must be a list of numbers", f"Got {type(values).__name__}"))
+        raise ModelFormatError(f"{what} must be a list of numbers", f"Got {type(values).__name__}")
     try:
         array = np.asarray(values) if len(values) else np.empty(0, dtype)
     except (ValueError, TypeError, OverflowError):
-        raise ModelFormatError(message(f"{what} must be a flat list of numbers")) from None
+        raise ModelFormatError(f"{what} must be a flat list of numbers") from None
     wanted = np.dtype(dtype)
     whole = wanted.kind in "iu"
     kinds = set(map(type, values)) if not whole and isinstance(values, list) else set()
     if bool in kinds:
-        raise ModelFormatError(message(f"{what} must hold numbers", "Got a truth value"))
+        raise ModelFormatError(f"{what} must hold numbers", "Got a truth value")
     if int in kinds and any(
         type(value) is int and abs(value) > EXACT_INTEGERS for value in values
     ):  # CatBoost reads them as zeros
-        raise ModelFormatError(message(f"{what} holds whole numbers beyond 2^53"))
+        raise ModelFormatError(f"{what} holds whole numbers beyond 2^53")
     if array.ndim != 1 or array.dtype.kind not in ("iub" if whole else "iubf"):
         raise ModelFormatError(
-            message(f"{what} must be a flat list of {'whole ' if whole else ''}numbers", f"Got {array.dtype} {array.shape}")
+            f"{what} must be a flat list of {'whole ' if whole else ''}numbers", f"Got {array.dtype} {array.shape}"
         )
     if length is not None and len(array) != length:
-        raise ModelFormatError(message(f"{what} must hold {length} numbers", f"Got {len(array)}"))
+        raise ModelFormatError(f"{what} must hold {length} numbers", f"Got {len(array)}")
     if always_fits(array.dtype, wanted):
         return array.astype(wanted)
     if whole and array.size and not np.iinfo(dtype).min <= int(array.min()) <= int(array.max()) <= np.iinfo(dtype).max:
-        raise ModelFormatError(message(f"{what} holds numbers beyond {wanted.name}"))
+        raise ModelFormatError(f"{what} holds numbers beyond {wanted.name}")
     with np.errstate(over="ignore"):
         return array.astype(wanted)
 
@@ -154,7 +154,7 @@ def bit_set(categories: np.ndarray, what: str, limit: int) -> np.ndarray:
         return np.zeros(1, np.uint32)
     low, high = int(categories.min()), int(categories.max())
     if low < 0 or high // 32 >= limit:
-        raise ModelFormatError(message(f"{what}: category out of range", f"Got {low}..{high}"))
+        raise ModelFormatError(f"{what}: category out of range", f"Got {low}..{high}")
     words = np.zeros(high // 32 + 1, np.uint32)
     np.bitwise_or.at(words, categories // 32, np.uint32(1) << (categories % 32).astype(np.uint32))
     return words
@@ -187,5 +187,5 @@ def names_of_outputs(n_outputs: int, word: str, classes: Any = None, levels: Seq
 def words_budget(used: int, what: str) -> int:
     """Return the number of words of bit sets that are left."""
     if used > MAX_WORDS:
-        raise ModelFormatError(message(f"{what}: the category sets are too large", f"The limit is {MAX_WORDS} words"))
+        raise ModelFormatError(f"{what}: the category sets are too large", f"The limit is {MAX_WORDS} words")
     return min(2**19, MAX_WORDS - used + 1)

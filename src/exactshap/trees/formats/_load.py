@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from exactshap._runtime.files import read_bounded
-from exactshap.errors import InputError, ModelFormatError, message
+from exactshap.errors import InputError, ModelFormatError
 from exactshap.trees.ensemble import TreeModel
 from exactshap.trees.formats import catboost as from_catboost
 from exactshap.trees.formats import lightgbm as from_lightgbm
@@ -128,22 +128,22 @@ def loads(
     exactshap.errors.ModelFormatError: ...
     """
     if n_stages is not None and n_stages < 0:
-        raise InputError(message("`n_stages` must not be negative", f"Got {n_stages}"))
+        raise InputError("`n_stages` must not be negative", f"Got {n_stages}")
     for start, (what, why) in _REFUSED.items():
         if data.startswith(start):
-            raise ModelFormatError(message(f"{name!r} is {what}", why, _SAVE_AS))
+            raise ModelFormatError(f"{name!r} is {what}", why, _SAVE_AS)
     for start, (what, do) in _READ_ELSEWHERE.items():
         if data.startswith(start) or (data.startswith(b"<") and start in data[:_HEAD_BYTES]):
-            raise ModelFormatError(message(f"{name!r} is {what}, which its own package reads", do=do))
+            raise ModelFormatError(f"{name!r} is {what}, which its own package reads", do=do)
     if data.startswith(b"tree\n") or data.startswith(b"tree\r\n"):
         try:
             text = data.decode("utf-8").replace("\r\n", "\n")
         except UnicodeDecodeError as error:
-            raise ModelFormatError(message(f"{name!r} is not UTF-8 text", str(error))) from None
+            raise ModelFormatError(f"{name!r} is not UTF-8 text", str(error)) from None
         return from_lightgbm.from_text(text, name=name, n_stages=n_stages)
     if data.startswith(b"\x08"):  # the version, the first field of ONNX files
         if n_stages is not None:
-            raise InputError(message("An ONNX file holds no boosting rounds", f"Got n_stages={n_stages}", "Leave it out"))
+            raise InputError("An ONNX file holds no boosting rounds", f"Got n_stages={n_stages}", "Leave it out")
         return importlib.import_module("exactshap.trees.formats.onnx").from_bytes(data, name=name)
     document = _document(data, name)
     if isinstance(document, dict) and "learner" in document:
@@ -151,7 +151,7 @@ def loads(
         return replace(model, missing_value=float(missing_value))
     if isinstance(document, dict) and ("oblivious_trees" in document or "trees" in document) and "features_info" in document:
         return from_catboost.from_document(document, name=name, n_stages=n_stages)
-    raise ModelFormatError(message(f"{name!r} is not an XGBoost, LightGBM, CatBoost or ONNX model", do=_SAVE_AS))
+    raise ModelFormatError(f"{name!r} is not an XGBoost, LightGBM, CatBoost or ONNX model", do=_SAVE_AS)
 
 
 def _document(data: bytes, name: str) -> Any:
@@ -161,5 +161,5 @@ def _document(data: bytes, name: str) -> Any:
     if data.lstrip()[:1] == b"{":
         return read_json(data, repr(name))
     raise ModelFormatError(
-        message(f"{name!r} is not an XGBoost, LightGBM, CatBoost or ONNX model", f"It starts with {data[:12]!r}", _SAVE_AS)
+        f"{name!r} is not an XGBoost, LightGBM, CatBoost or ONNX model", f"It starts with {data[:12]!r}", _SAVE_AS
     )

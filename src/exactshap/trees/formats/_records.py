@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ModelFormatError, message
+from exactshap.errors import ModelFormatError
 from exactshap.trees.formats._document import numbers
 
 
@@ -17,7 +17,7 @@ class Records(Sequence[Any]):
     def __init__(self, objects: list[Any]) -> None:
         for k, block in enumerate(objects):
             if not isinstance(block, dict):
-                raise ModelFormatError(message(f"tree {k}: must be an object", f"Got {type(block).__name__}"))
+                raise ModelFormatError(f"tree {k}: must be an object", f"Got {type(block).__name__}")
         self.objects = objects
 
     def __len__(self) -> int:
@@ -68,7 +68,7 @@ def every_or_none(found: Sequence[bool] | np.ndarray, name: str) -> bool:
     """Say whether all objects have the entry or none; a file with only some is damaged."""
     having = np.asarray(found, bool)
     if having.any() and not having.all():
-        raise ModelFormatError(message(f"tree {int(np.argmin(having))}: has no entry {name!r}, unlike others"))
+        raise ModelFormatError(f"tree {int(np.argmin(having))}: has no entry {name!r}, unlike others")
     return bool(having.all())
 
 
@@ -81,7 +81,7 @@ def chained(entries: list[Any], name: str, dtype: type, counts: np.ndarray | Non
     arrays = []
     for k, entry in enumerate(entries):
         if entry is None:
-            raise ModelFormatError(message(f"tree {k}: has no entry {name!r}"))
+            raise ModelFormatError(f"tree {k}: has no entry {name!r}")
         arrays.append(numbers(entry, f"tree {k}: {name}", dtype, None if counts is None else int(counts[k])))
     sizes = np.array([len(array) for array in arrays], np.int64)
     return np.concatenate(arrays) if arrays else np.empty(0, dtype), sizes

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactshap._native import Handle, kernel
-from exactshap.errors import ModelFormatError, message
+from exactshap.errors import ModelFormatError
 from exactshap.trees.formats._document import always_fits, numbers
 from exactshap.trees.formats._records import Records, chained, every_or_none
 
@@ -70,12 +70,10 @@ def read_ubj(data: bytes) -> Any:
     rows = _rows(len(data) // 32 + SPARE_ROWS)
     n, fault = scan(codes, *rows)
     if fault >= 0:
-        raise ModelFormatError(message(f"Malformed UBJSON at byte {fault}", _fault(data, fault)))
+        raise ModelFormatError(f"Malformed UBJSON at byte {fault}", _fault(data, fault))
     if n > len(data) // 4 + SPARE_ROWS:
         got = f"{n:,} values in {len(data):,} bytes"
-        raise ModelFormatError(
-            message("UBJSON of too many tiny values", got, "XGBoost writes typed arrays: save the model again")
-        )
+        raise ModelFormatError("UBJSON of too many tiny values", got, "XGBoost writes typed arrays: save the model again")
     if n > len(rows[0]):
         # The scan counts all values even without room for them: now the number is known
         rows = _rows(n)
@@ -131,7 +129,7 @@ def _object_at(tape: _Tape, row: int, n: int) -> dict[str, Any]:
         scanned = _scanned(tape, child) if key == "trees" else None
         made[key] = _value_at(tape, child) if scanned is None else scanned
     if len(made) < n:
-        raise ModelFormatError(message(f"Malformed UBJSON at byte {tape.start[row]}", "a key occurs twice"))
+        raise ModelFormatError(f"Malformed UBJSON at byte {tape.start[row]}", "a key occurs twice")
     return made
 
 
@@ -154,7 +152,7 @@ def _text(tape: _Tape, start: int, n: int) -> str:
     try:
         return tape.data[start : start + n].decode("utf-8")
     except UnicodeDecodeError:
-        raise ModelFormatError(message(f"Malformed UBJSON at byte {start}", "text is not UTF-8")) from None
+        raise ModelFormatError(f"Malformed UBJSON at byte {start}", "text is not UTF-8") from None
 
 
 class _Entries(NamedTuple):
@@ -204,7 +202,7 @@ class Scanned(Records):
         if (rows < 0).any():
             return None
         if kind != ord("{"):
-            raise ModelFormatError(message(f"Entry {name!r} of the trees must be an object"))
+            raise ModelFormatError(f"Entry {name!r} of the trees must be an object")
         return Scanned(self.tape, rows)
 
     def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -214,7 +212,7 @@ class Scanned(Records):
         sizes = self.tape.size[rows]
         if counts is not None and (sizes != counts).any():
             k = int(np.argmax(sizes != counts))
-            raise ModelFormatError(message(f"tree {k}: {name} must hold {counts[k]} numbers", f"Got {sizes[k]}"))
+            raise ModelFormatError(f"tree {k}: {name} must hold {counts[k]} numbers", f"Got {sizes[k]}")
         native = _OF_TYPED[kind]
         fits = always_fits(native, np.dtype(dtype))
         out: np.ndarray = np.empty(total, dtype if fits else np.int64 if native.kind in "iu" else np.float64)
@@ -238,10 +236,10 @@ class Scanned(Records):
         entries = members.get(name.encode())
         if entries is None:
             if other >= 0:
-                raise ModelFormatError(message(f"tree {other}: its entries are not those of tree 0"))
+                raise ModelFormatError(f"tree {other}: its entries are not those of tree 0")
             return _Entries(np.full(len(self.rows), -1), 0, 0, False)
         if not entries.kind and (entries.rows == -2).any():
-            raise ModelFormatError(message(f"tree {int(np.argmin(entries.rows))}: key {name!r} occurs twice"))
+            raise ModelFormatError(f"tree {int(np.argmin(entries.rows))}: key {name!r} occurs twice")
         return entries
 
     @functools.cached_property
@@ -249,7 +247,7 @@ class Scanned(Records):
         """Return the first object's entries by key, and the first object with other keys (-1: none)."""
         tape, keys = self.tape, _children(self.tape, self.rows.item(0)) if len(self.rows) else []
         if len(keys) > MAX_KEYS:
-            raise ModelFormatError(message(f"tree 0: must not have more than {MAX_KEYS} entries", f"Got {len(keys)}"))
+            raise ModelFormatError(f"tree 0: must not have more than {MAX_KEYS} entries", f"Got {len(keys)}")
         rows, totals = np.empty((len(keys), len(self.rows)), np.int64), np.empty(len(keys), np.int64)
         kinds, same = np.empty(len(keys), np.uint8), np.empty(len(keys), bool)
         other = fill_members(tape.handle, self.rows, rows, kinds, totals, same)

@@ -100,19 +100,15 @@ def checked_version(document: Json, *, live: bool) -> tuple[int, ...]:
     got, known = (".".join(map(str, v)) for v in (version, KNOWN_VERSION))
     if version[0] > KNOWN_VERSION[0] and not live:
         raise ModelFormatError(
-            message(
-                f"XGBoost format {got} is newer than {known}, which this version of exactshap knows",
-                do="Explain the live Booster, or upgrade exactshap",
-            )
+            f"XGBoost format {got} is newer than {known}, which this version of exactshap knows",
+            do="Explain the live Booster, or upgrade exactshap",
         )
     unknown = _unknown_entry(document)
     if unknown is not None:
         raise ModelFormatError(
-            message(
-                f"XGBoost format {got} has an entry {unknown!r} that format {known} does not have",
-                "It may change predictions",
-                "Upgrade exactshap, or save the model with an older XGBoost",
-            )
+            f"XGBoost format {got} has an entry {unknown!r} that format {known} does not have",
+            "It may change predictions",
+            "Upgrade exactshap, or save the model with an older XGBoost",
         )
     if not live:
         _warn_of_newer(got, known)
@@ -154,9 +150,7 @@ def check_objective(objective: str) -> None:
     """Refuse an objective without a known link. It turns base_score into a margin."""
     if objective not in _OBJECTIVES:
         raise ModelFormatError(
-            message(
-                "This objective of XGBoost is not known", f"Got {objective[:40]!r}", f"Known: {', '.join(sorted(_OBJECTIVES))}"
-            )
+            "This objective of XGBoost is not known", f"Got {objective[:40]!r}", f"Known: {', '.join(sorted(_OBJECTIVES))}"
         )
 
 
@@ -166,14 +160,12 @@ def booster_of(learner: dict) -> tuple[dict, np.ndarray]:
     kind = field(booster, "name", str)
     if kind == "gblinear":
         raise UnsupportedStructureError(
-            message(
-                "XGBoost's gblinear booster has no trees",
-                "It is a linear model",
-                "Explain an equivalent linear model: intercept and weights are in booster.get_dump()",
-            )
+            "XGBoost's gblinear booster has no trees",
+            "It is a linear model",
+            "Explain an equivalent linear model: intercept and weights are in booster.get_dump()",
         )
     if kind not in ("dart", "gbtree"):
-        raise ModelFormatError(message("Unknown XGBoost booster", f"Got {kind[:40]!r}", "Known: gbtree, dart"))
+        raise ModelFormatError("Unknown XGBoost booster", f"Got {kind[:40]!r}", "Known: gbtree, dart")
     model = field(booster, "gbtree.model" if kind == "dart" else "model")
     n_trees = len(field(model, "trees", (list, Records)))
     holder = booster if kind == "dart" else model
@@ -189,9 +181,7 @@ def stages_of(booster: dict, n_trees: int, n_outputs: int) -> np.ndarray:
         bounds = numbers(booster["iteration_indptr"], "iteration_indptr", np.int64)
         steps = bounds[1:] - bounds[:-1]
         if len(bounds) and (bounds[0] != 0 or bounds[-1] != n_trees or (steps < 0).any()):
-            raise ModelFormatError(
-                message(f"iteration_indptr must ascend from 0 to {n_trees}", f"Got {bounds[:5].tolist()}...")
-            )
+            raise ModelFormatError(f"iteration_indptr must ascend from 0 to {n_trees}", f"Got {bounds[:5].tolist()}...")
         return np.arange(len(steps)).repeat(steps) if len(bounds) else np.zeros(n_trees, np.int64)
     parallel = integer(booster.get("gbtree_model_param", {}).get("num_parallel_tree", 1), "num_parallel_tree", 0, 2**31)
     # A round has ``num_parallel_tree`` trees for each output, and rounds follow each other
@@ -203,7 +193,7 @@ def check_order(blocks: Records) -> None:
     if blocks.has("id") and (found := blocks.entries("id")) != list(range(len(blocks))):
         place = next(k for k, number in enumerate(found) if number != k)
         raise ModelFormatError(
-            message(f"tree {place}: must have the id {place}", f"Got {str(found[place])[:40]!r}", "Save the model again")
+            f"tree {place}: must have the id {place}", f"Got {str(found[place])[:40]!r}", "Save the model again"
         )
 
 
@@ -216,9 +206,7 @@ def best_stages(learner: dict, n_rounds: int) -> int | None:
     stages = integer(best, "best_iteration", 0, 2**31) + 1
     if stages > n_rounds:
         raise ModelFormatError(
-            message(
-                f"best_iteration is {stages - 1}", f"The model has {n_rounds} boosting rounds", "Say how many with n_stages="
-            )
+            f"best_iteration is {stages - 1}", f"The model has {n_rounds} boosting rounds", "Say how many with n_stages="
         )
     return stages
 
@@ -232,17 +220,15 @@ def base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple
     """
     text = parameters.get("base_score", "5E-1")
     if not set(str(text)) <= CHARACTERS_OF_NUMBERS | set("[],"):
-        raise ModelFormatError(message("base_score must hold numbers", f"Got {str(text)[:40]!r}"))
+        raise ModelFormatError("base_score must hold numbers", f"Got {str(text)[:40]!r}")
     # Otherwise the library reads one number.
     listed = isinstance(text, str) and text.startswith("[") and text.endswith("]")
     parts = text[1:-1].split(",") if listed else [text] if isinstance(text, str) else np.atleast_1d(text).tolist()
     if objective == "binary:logitraw" and version < (3, 1):
         raise UnsupportedStructureError(
-            message(
-                "The meaning of base_score under binary:logitraw differs between XGBoost's versions",
-                f"Got a model of version {'.'.join(map(str, version))}",
-                "Refit with binary:logistic, or save it again with XGBoost 3.1 or later",
-            )
+            "The meaning of base_score under binary:logitraw differs between XGBoost's versions",
+            f"Got a model of version {'.'.join(map(str, version))}",
+            "Refit with binary:logistic, or save it again with XGBoost 3.1 or later",
         )
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         values = [int(part) if str(part).strip(" +-").isdecimal() else float(part) for part in parts]
@@ -254,7 +240,7 @@ def base_margin(parameters: dict, objective: str, n_outputs: int, version: tuple
         elif objective == _EXPECTILES:
             base[1:] = np.log(np.expm1(np.diff(base)))
     if len(base) not in (1, n_outputs):
-        raise ModelFormatError(message(f"base_score holds {len(base)} numbers", f"The model has {n_outputs} outputs"))
+        raise ModelFormatError(f"base_score holds {len(base)} numbers", f"The model has {n_outputs} outputs")
     return base if len(base) == n_outputs else np.full(n_outputs, base[0])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Json, Model
-from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees.ensemble import MAX_DEPTH, RawTree, TreeModel, build
 from exactshap.trees.formats._catboost_features import Features, Split, read_features
 from exactshap.trees.formats._document import (
@@ -92,11 +92,9 @@ def _export(model: Model, path: str) -> None:
         model.save_model(path, format="json")
     except Exception as error:  # CatBoostError, as the library is not imported here
         raise UnsupportedStructureError(
-            message(
-                "CatBoost does not export this model as JSON",
-                str(error),
-                "Encode text and embedding columns before fitting, or sample with Explainer(model.predict, background)",
-            )
+            "CatBoost does not export this model as JSON",
+            str(error),
+            "Encode text and embedding columns before fitting, or sample with Explainer(model.predict, background)",
         ) from None
 
 
@@ -109,7 +107,7 @@ def from_document(
     names, hashed = features.names, features.hashed
     scale_and_bias = field(document, "scale_and_bias", list)
     if len(scale_and_bias) != 2:
-        raise ModelFormatError(message("scale_and_bias must be [scale, [bias, ...]]"))
+        raise ModelFormatError("scale_and_bias must be [scale, [bias, ...]]")
     scale = float(numbers(scale_and_bias[:1], "scale", np.float64)[0])
     # A list, as CatBoost reads a plain number as zero
     bias = numbers(scale_and_bias[1], "bias", np.float64)
@@ -119,7 +117,7 @@ def from_document(
     blocks = blocks[:n_stages]
     n_outputs = _n_outputs(blocks, oblivious, len(bias))
     if len(bias) not in (1, n_outputs):
-        raise ModelFormatError(message(f"bias holds {len(bias)} numbers", f"The model has {n_outputs} outputs"))
+        raise ModelFormatError(f"bias holds {len(bias)} numbers", f"The model has {n_outputs} outputs")
     raw = _raw_trees(blocks, _oblivious if oblivious else _nested, features, scale, n_outputs)
     n_columns = len(names) + (len(hashed.statistics) if hashed is not None else 0)
     trees = build(
@@ -128,11 +126,9 @@ def from_document(
     objective, level = _objective(document)
     if objective in _SEVERAL_TARGETS and features.has_target_statistics:
         raise UnsupportedStructureError(
-            message(
-                "CatBoost's JSON export keeps the target statistics of one target only",
-                f"Got categories in a model with the loss {objective}, which JSON does not predict as the model does",
-                "Fit one model for each target, raise one_hot_max_size, or sample with Explainer(model.predict, background)",
-            )
+            "CatBoost's JSON export keeps the target statistics of one target only",
+            f"Got categories in a model with the loss {objective}, which JSON does not predict as the model does",
+            "Fit one model for each target, raise one_hot_max_size, or sample with Explainer(model.predict, background)",
         )
     known = _class_names(document, n_outputs)
     classes = known if classes is None else classes
@@ -192,15 +188,13 @@ def _oblivious(block: dict, where: str, features: Features, scale: float, n_outp
     depth = len(splits)
     values = numbers(field(block, "leaf_values", list), f"{where}: leaf_values", np.float64)
     if depth > 30 or len(values) != n_outputs << depth:
-        raise ModelFormatError(
-            message(f"{where}: {depth} splits need {n_outputs} x 2^{depth} leaf values", f"Got {len(values)}")
-        )
+        raise ModelFormatError(f"{where}: {depth} splits need {n_outputs} x 2^{depth} leaf values", f"Got {len(values)}")
     if not np.isfinite(values).all():  # including those of empty boxes, which are left out below
-        raise ModelFormatError(message(f"{where}: a leaf value is not finite"))
+        raise ModelFormatError(f"{where}: a leaf value is not finite")
     weights = block.get("leaf_weights") or np.zeros(1 << depth)
     weights = numbers(weights, f"{where}: leaf_weights", np.float64, 1 << depth)
     if not np.isfinite(weights).all():
-        raise ModelFormatError(message(f"{where}: a leaf weight is not finite"))
+        raise ModelFormatError(f"{where}: a leaf weight is not finite")
     builder = _Nodes(n_outputs, where, used)
     stack: list[tuple[int, int, int, dict[tuple[int, int], tuple[float, float]]]] = [(builder.add(), depth, 0, {})]
     while stack:
@@ -234,7 +228,7 @@ def _nested(block: dict, where: str, features: Features, scale: float, n_outputs
     while stack:
         q, node = stack.pop()
         if not isinstance(node, dict):
-            raise ModelFormatError(message(f"{where} node {q}: must be an object", f"Got {type(node).__name__}"))
+            raise ModelFormatError(f"{where} node {q}: must be an object", f"Got {type(node).__name__}")
         if "split" in node:
             below, above = builder.split(q, features.split(node["split"], f"{where} node {q}"))
             stack += [(below, field(node, "left")), (above, field(node, "right"))]
@@ -299,12 +293,10 @@ def _class_names(document: dict, n_outputs: int) -> Any:
         return None
     if n_outputs > 1 and n_classes not in (0, n_outputs):
         raise UnsupportedStructureError(
-            message(
-                "CatBoost models with classes_count= are not supported", f"Got {str(n_classes)[:20]} for {n_outputs} outputs"
-            )
+            "CatBoost models with classes_count= are not supported", f"Got {str(n_classes)[:20]} for {n_outputs} outputs"
         )
     if n_outputs > 1 and str(labels) != str([*range(n_outputs)]):
-        raise ModelFormatError(message(f"class_to_label must number the {n_outputs} classes", f"Got {str(labels)[:40]}"))
+        raise ModelFormatError(f"class_to_label must number the {n_outputs} classes", f"Got {str(labels)[:40]}")
     return names
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from exactshap._runtime.types import Foreign, Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.trees.ensemble import LeafFunction, RawTree, TreeModel, build
 from exactshap.trees.formats._document import names_of_outputs
 from exactshap.trees.formats.sklearn import convert as convert_sklearn
@@ -57,7 +57,7 @@ def _shrunk(model: Model) -> TreeModel:
     if inside.unit == "score before the softmax":
         do = "Explain the boosting itself: explain(model.estimator_, X, background)"
         raise UnsupportedStructureError(
-            message(f"{type(model).__name__} has no call for the scores of {len(inside.output_names)} classes", do=do)
+            f"{type(model).__name__} has no call for the scores of {len(inside.output_names)} classes", do=do
         )
     names = inside.output_names
     if classes is not None and inside.unit in ("probability", "log-odds"):
@@ -184,7 +184,7 @@ def _linear(model: Model, j: int, coefficient: float) -> RawTree:
 def _refuse(model: Model, what: str, got: str) -> NoReturn:
     call = "predict_proba" if hasattr(model, "classes_") else "predict"
     do = f"Call it: explain(model.{call}, X, background), exact up to 13 players"
-    raise UnsupportedStructureError(message(f"{type(model).__name__} {what}", f"Got {got}", do))
+    raise UnsupportedStructureError(f"{type(model).__name__} {what}", f"Got {got}", do)
 
 
 _READERS = {"FIGS": _figs, "GreedyRuleListClassifier": _rule_list, "RuleFit": _rule_fit}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import ModelFormatError, message
+from exactshap.errors import ModelFormatError
 from exactshap.trees.ensemble import MISSING_NEVER, LeafFunction, RawTree, TreeModel, build
 from exactshap.trees.formats._document import (
     CHARACTERS_OF_NUMBERS,
@@ -55,28 +55,24 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
     """Return the model that a LightGBM text describes; ``n_stages`` keeps the first boosting rounds only."""
     # The library's text ends at a NUL, and its line at a carriage return
     if odd := re.search(r"[\x00-\x08\x0b-\x1f]", text):
-        raise ModelFormatError(message("Not a LightGBM text model", f"Got the control character {odd[0]!r}"))
+        raise ModelFormatError("Not a LightGBM text model", f"Got the control character {odd[0]!r}")
     body, ended, tail = text.partition("\nend of trees")
     if not body.startswith("tree\n") or not ended:
-        raise ModelFormatError(
-            message("Not a complete LightGBM text model", "It must start with 'tree' and have 'end of trees'")
-        )
+        raise ModelFormatError("Not a complete LightGBM text model", "It must start with 'tree' and have 'end of trees'")
     head, *blocks = body.split("\nTree=")
     header = _entries(head, "header")
     if header.get("version") not in KNOWN_VERSIONS:
         raise ModelFormatError(
-            message(
-                f"LightGBM format {header.get('version', 'unknown')[:20]!r} is not known",
-                f"This version of exactshap knows {', '.join(KNOWN_VERSIONS)}",
-            )
+            f"LightGBM format {header.get('version', 'unknown')[:20]!r} is not known",
+            f"This version of exactshap knows {', '.join(KNOWN_VERSIONS)}",
         )
     n_classes = integer(header.get("num_class"), "num_class", 1, MAX_OUTPUTS)
     n_outputs = integer(header.get("num_tree_per_iteration", n_classes), "num_tree_per_iteration", 1, MAX_OUTPUTS)
     if n_classes != n_outputs:
-        raise ModelFormatError(message(f"num_class is {n_classes}, num_tree_per_iteration {n_outputs}", "They must agree"))
+        raise ModelFormatError(f"num_class is {n_classes}, num_tree_per_iteration {n_outputs}", "They must agree")
     n_features = integer(header.get("max_feature_idx"), "max_feature_idx", -1, MAX_COLUMNS) + 1
     if len(blocks) % n_outputs:
-        raise ModelFormatError(message(f"The file holds {len(blocks)} trees", f"The model has {n_outputs} outputs"))
+        raise ModelFormatError(f"The file holds {len(blocks)} trees", f"The model has {n_outputs} outputs")
     keep = len(blocks) if n_stages is None else min(len(blocks), n_stages * n_outputs)
     # A random forest's average is folded into the leaves
     share = n_outputs / keep if "average_output" in header and keep else 1.0
@@ -85,7 +81,7 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
     trees = build(raw, n_features=n_features, constant=np.zeros(n_outputs), less_equal=True, single_precision=False)
     names = tuple(header.get("feature_names", "").split(" "))
     if len(names) != n_features:
-        raise ModelFormatError(message(f"feature_names must hold {n_features} names", f"Got {len(names)}"))
+        raise ModelFormatError(f"feature_names must hold {n_features} names", f"Got {len(names)}")
     objective = header.get("objective", "").split(" ")
     return TreeModel(
         trees=trees,
@@ -109,7 +105,7 @@ def _check_sizes(header: dict[str, str], blocks: list[str]) -> None:
     sizes = header.get("tree_sizes", "").split()
     lengths = [str(len(f"Tree={block}\n".encode())) for block in blocks]
     if "tree_sizes" in header and sizes != lengths:
-        raise ModelFormatError(message("tree_sizes are not those of the trees", f"Got {' '.join(sizes)[:60]!r}"))
+        raise ModelFormatError("tree_sizes are not those of the trees", f"Got {' '.join(sizes)[:60]!r}")
 
 
 def _entries(block: str, where: str) -> dict[str, str]:
@@ -118,7 +114,7 @@ def _entries(block: str, where: str) -> dict[str, str]:
     for line in block.split("\n"):
         key, _, value = line.partition("=")
         if key in entries and key:
-            raise ModelFormatError(message(f"{where}: key {key[:40]!r} occurs twice"))
+            raise ModelFormatError(f"{where}: key {key[:40]!r} occurs twice")
         entries[key] = value.strip()
     return entries
 
@@ -139,7 +135,7 @@ def _raw_tree(block: str, k: int, share: float, output: int) -> RawTree:
 
     kinds, feature, threshold = column("decision_type", int), column("split_feature", int), column("threshold", float)
     if (bad := (kinds < 0) | (kinds > _KINDS)).any():
-        raise ModelFormatError(message(f"{where}: decision_type {kinds[np.argmax(bad)]} is not known"))
+        raise ModelFormatError(f"{where}: decision_type {kinds[np.argmax(bad)]} is not known")
     left, right = (_children(column(name, int), n_leaves, where) for name in ("left_child", "right_child"))
     cover = _numbers(entries, "leaf_count", where, float, n_leaves) if "leaf_count" in entries else np.zeros(n_leaves)
     missing_type = (kinds >> 2) & 3
@@ -177,7 +173,7 @@ def _leaf_functions(
     constant = share * _numbers(entries, "leaf_const", where, float, n_leaves)
     counts = _numbers(entries, "num_features", where, int, n_leaves)
     if (counts < 0).any() or (counts > MAX_COLUMNS).any():
-        raise ModelFormatError(message(f"{where}: num_features must be within [0, {MAX_COLUMNS}]"))
+        raise ModelFormatError(f"{where}: num_features must be within [0, {MAX_COLUMNS}]")
     ends = np.cumsum(counts)
     columns = _numbers(entries, "leaf_features", where, int, int(ends[-1]))
     coefficients = share * _numbers(entries, "leaf_coeff", where, float, int(ends[-1]))
@@ -195,13 +191,13 @@ def _entries_of_tree(block: str, k: int) -> dict[str, str]:
     where = f"tree {k}"
     number, _, block = block.partition("\n")
     if integer(number, f"{where}: number", 0, 2**31) != k:
-        raise ModelFormatError(message(f"{where}: numbered {number.strip()[:20]}", "Trees must be numbered from 0 in order"))
+        raise ModelFormatError(f"{where}: numbered {number.strip()[:20]}", "Trees must be numbered from 0 in order")
     if not block.endswith("\n"):
-        raise ModelFormatError(message(f"{where}: has no empty line at its end", "The library reads on to one"))
+        raise ModelFormatError(f"{where}: has no empty line at its end", "The library reads on to one")
     entries = _entries(block.rstrip("\n"), where)
     # Such a line can hide the next one from the library.
     if strange := [name for name in entries if not _OF_TREES.fullmatch(name)]:
-        raise ModelFormatError(message(f"{where}: unknown entry {strange[0][:40]!r}"))
+        raise ModelFormatError(f"{where}: unknown entry {strange[0][:40]!r}")
     return entries
 
 
@@ -210,23 +206,23 @@ def _children(side: np.ndarray, n_leaves: int, where: str) -> np.ndarray:
     n = n_leaves - 1
     if (bad := (side < -n_leaves) | (side >= n)).any():
         q = int(np.argmax(bad))
-        raise ModelFormatError(message(f"{where} node {q}: child {side[q]} out of range [{-n_leaves}, {n})"))
+        raise ModelFormatError(f"{where} node {q}: child {side[q]} out of range [{-n_leaves}, {n})")
     # ~side is -side - 1: leaf -1 is number 0
     return np.where(side < 0, n + ~side, side)
 
 
 def _numbers(entries: dict[str, str], name: str, where: str, kind: type, length: int | None = None) -> np.ndarray:
     if name not in entries:
-        raise ModelFormatError(message(f"{where}: {name} is missing"))
+        raise ModelFormatError(f"{where}: {name} is missing")
     try:
         # Python accepts 1_0 and digits of other scripts, the library does not
         if not set(entries[name]) <= CHARACTERS_OF_NUMBERS:
             raise ValueError
         values = np.array([kind(v) for v in entries[name].split()], np.int64 if kind is int else np.float64)
     except (ValueError, OverflowError):
-        raise ModelFormatError(message(f"{where}: {name} must hold numbers", f"Got {entries[name][:40]!r}")) from None
+        raise ModelFormatError(f"{where}: {name} must hold numbers", f"Got {entries[name][:40]!r}") from None
     if length is not None and len(values) != length:
-        raise ModelFormatError(message(f"{where}: {name} must hold {length} numbers", f"Got {len(values)}"))
+        raise ModelFormatError(f"{where}: {name} must hold {length} numbers", f"Got {len(values)}")
     return values
 
 
@@ -242,7 +238,7 @@ def _category_sets(entries: dict[str, str], nodes: np.ndarray, threshold: np.nda
         # The number may be negative, NaN or huge: checked before it is an index
         s = int(threshold[q]) if 0 <= threshold[q] < len(bounds) - 1 else -1
         if s < 0 or not 0 <= bounds[s] <= bounds[s + 1] <= len(words):
-            raise ModelFormatError(message(f"{where} node {q}: category set {threshold[q]} is out of range"))
+            raise ModelFormatError(f"{where} node {q}: category set {threshold[q]} is out of range")
         sets[q] = words[bounds[s] : bounds[s + 1]].astype(np.uint32)
     return sets
 
@@ -252,7 +248,7 @@ def _frame_categories(tail: str) -> tuple[tuple[Any, ...], ...]:
     line = next((line for line in tail.split("\n") if line.startswith("pandas_categorical:")), "pandas_categorical:null")
     known = json.loads(line.partition(":")[2])
     if known is not None and not (isinstance(known, list) and all(isinstance(c, list) for c in known)):
-        raise ModelFormatError(message("pandas_categorical must be a list of lists"))
+        raise ModelFormatError("pandas_categorical must be a list of lists")
     return tuple(tuple(v if not isinstance(v, (list, dict)) else str(v) for v in values) for values in known or ())
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.trees.ensemble import TreeModel, build
 from exactshap.trees.formats.sklearn import raw_tree
 
@@ -42,7 +42,7 @@ def convert(model: Model) -> TreeModel:
                 got = f"Got {type(learner).__name__}"
                 do = "Sample it: explain(lambda rows: model.predict(rows), X, background)"
                 raise UnsupportedStructureError(
-                    message(f"{type(model).__name__} can be read only where its learners are trees", got, do)
+                    f"{type(model).__name__} can be read only where its learners are trees", got, do
                 )
             value = -model.learning_rate * scaling * learner.tree_.value[:, 0, 0]
             raw.append(raw_tree(learner.tree_, value, np.asarray(columns), output=k if len(learners) > 1 else -1))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap._graphs import Attributes, OnnxFile, TreeCore, refused
-from exactshap.errors import ModelFormatError, message
+from exactshap.errors import ModelFormatError
 from exactshap.trees.ensemble import MAX_CELLS, MAX_NODES, RawForest, TreeModel, build, largest_sum
 from exactshap.trees.formats._document import MAX_OUTPUTS, guarded, names_of_outputs
 
@@ -99,7 +99,7 @@ def _model(
         single_precision=core.dtype is np.float32,
     )
     if trees.n_nodes < len(nodes.mode):
-        raise ModelFormatError(message(f"{len(nodes.mode) - trees.n_nodes} nodes belong to no tree"))
+        raise ModelFormatError(f"{len(nodes.mode) - trees.n_nodes} nodes belong to no tree")
     unit = "log of the target" if core.exponential else _UNITS.get(post, "score")
     is_classifier = core.attributes.kind.endswith("Classifier")
     if is_classifier and post == "NONE":
@@ -156,7 +156,7 @@ def _nodes(attributes: Attributes) -> _Nodes:
     tree, number = attributes.integers("nodes_treeids"), attributes.integers("nodes_nodeids")
     n = len(tree)
     if not 0 < n <= MAX_NODES:
-        raise ModelFormatError(message("An ensemble of ONNX has no nodes, or too many", f"Got {n}"))
+        raise ModelFormatError("An ensemble of ONNX has no nodes, or too many", f"Got {n}")
     modes = np.array(attributes.texts("nodes_modes"))
     places = {mode: place for place, mode in enumerate(_MODES)}
     values = attributes.numbers("nodes_values", finite=False)
@@ -167,9 +167,9 @@ def _nodes(attributes: Attributes) -> _Nodes:
         {len(tracks)} if len(tracks) else set()
     )
     if lengths != {n}:
-        raise ModelFormatError(message("The lists of nodes differ in length", f"Got {sorted(lengths)} for {n} nodes"))
+        raise ModelFormatError("The lists of nodes differ in length", f"Got {sorted(lengths)} for {n} nodes")
     if unknown := set(modes.tolist()) - {"LEAF", *places}:
-        raise ModelFormatError(message("A node has an unknown mode", f"Got {sorted(unknown)!r:.80}"))
+        raise ModelFormatError("A node has an unknown mode", f"Got {sorted(unknown)!r:.80}")
     # A tree starts wherever the number of the tree changes
     starts = np.flatnonzero(np.concatenate([[True], tree[1:] != tree[:-1]]))
     if len(np.unique(tree[starts])) < len(starts):
@@ -191,7 +191,7 @@ def _nodes(attributes: Attributes) -> _Nodes:
 
 def _truths(numbers: np.ndarray, n: int) -> np.ndarray:
     if len(numbers) and (numbers.min() < 0 or numbers.max() > 1):
-        raise ModelFormatError(message("nodes_missing_value_tracks_true must hold zeros and ones"))
+        raise ModelFormatError("nodes_missing_value_tracks_true must hold zeros and ones")
     return numbers.astype(bool) if len(numbers) else np.zeros(n, bool)
 
 
@@ -205,7 +205,7 @@ class _Finder:
         self._order = np.argsort(key, kind="stable")
         self._keys = key[self._order]
         if (np.diff(self._keys) == 0).any():
-            raise ModelFormatError(message("A tree has two nodes of one number"))
+            raise ModelFormatError("A tree has two nodes of one number")
 
     def __call__(self, tree: np.ndarray, number: np.ndarray, what: str) -> np.ndarray:
         rank = np.searchsorted(self._known, number)
@@ -215,7 +215,7 @@ class _Finder:
         place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
         wrong = ~is_known | (self._keys[place] != key)
         if wrong.any():
-            raise ModelFormatError(message(f"A {what} is missing", f"Got {number[wrong][0]}"))
+            raise ModelFormatError(f"A {what} is missing", f"Got {number[wrong][0]}")
         return self._order[place]
 
 
@@ -223,7 +223,7 @@ def _outputs(attributes: Attributes, nodes: _Nodes) -> tuple[_Leaves, tuple[str,
     """Return leaf values, names of the outputs, and the transform that follows."""
     post = attributes.text("post_transform", "NONE")
     if post not in _TRANSFORMS:
-        raise ModelFormatError(message("post_transform is unknown", f"Got {post!r}"))
+        raise ModelFormatError("post_transform is unknown", f"Got {post!r}")
     if attributes.kind == "TreeEnsembleRegressor":
         n_outputs = attributes.integer("n_targets", 1)
         return _added(attributes, nodes, "target", n_outputs), names_of_outputs(n_outputs, "target"), post
@@ -258,13 +258,13 @@ def _added(attributes: Attributes, nodes: _Nodes, kind: str, n_outputs: int) -> 
     """Return the weights of leaves from the lists of targets or classes."""
     n = len(nodes.mode)
     if not 0 < n_outputs <= MAX_OUTPUTS or n * n_outputs > MAX_CELLS:
-        raise ModelFormatError(message("The number of outputs is out of range", f"Got {n_outputs}"))
+        raise ModelFormatError("The number of outputs is out of range", f"Got {n_outputs}")
     tree, number = attributes.integers(f"{kind}_treeids"), attributes.integers(f"{kind}_nodeids")
     output, weight = attributes.integers(f"{kind}_ids"), attributes.numbers(f"{kind}_weights")
     if not len(tree) == len(number) == len(output) == len(weight):
-        raise ModelFormatError(message(f"The lists of {kind} weights differ in length"))
+        raise ModelFormatError(f"The lists of {kind} weights differ in length")
     if not len(output) or output.min() < 0 or output.max() >= n_outputs:
-        raise ModelFormatError(message(f"{kind}_ids are out of range", f"The model has {n_outputs} outputs"))
+        raise ModelFormatError(f"{kind}_ids are out of range", f"The model has {n_outputs} outputs")
     place = _Finder(attributes.integers("nodes_treeids"), attributes.integers("nodes_nodeids"))(tree, number, "leaf")
     value, given = np.zeros((n, n_outputs)), np.zeros((n, n_outputs), bool)
     if (nodes.mode[place] >= 0).any() or len(np.unique(place * n_outputs + output)) < len(place):
@@ -298,20 +298,20 @@ def _ensemble(attributes: Attributes) -> tuple[_Nodes, _Leaves, tuple[str, ...],
     """Read a ``TreeEnsemble``, in which leaves are a separate list that becomes nodes here."""
     n_outputs, place = attributes.integer("n_targets", 1), attributes.integer("post_transform", 0)
     if not 0 <= place < len(_TRANSFORMS):
-        raise ModelFormatError(message("post_transform is unknown", f"Got {place}"))
+        raise ModelFormatError("post_transform is unknown", f"Got {place}")
     target, weight = attributes.integers("leaf_targetids"), np.ravel(attributes.tensor("leaf_weights")).astype(float)
     if (
         not 0 < n_outputs <= MAX_OUTPUTS
         or not len(target) == len(weight) > 0
         or not 0 <= target.min() <= target.max() < n_outputs
     ):
-        raise ModelFormatError(message("The leaves of an ensemble are out of range", f"The model has {n_outputs} outputs"))
+        raise ModelFormatError("The leaves of an ensemble are out of range", f"The model has {n_outputs} outputs")
     inner = _inner_nodes(attributes, len(target))
     trees = [_tree(inner, int(root), len(inner.feature) + len(target)) for root in _roots(attributes, len(inner.feature))]
     sizes = np.array([len(tree) for tree in trees], np.int64)
     node, leaf, true, false = (np.concatenate(column) for column in zip(*(np.array(tree).T for tree in trees), strict=True))
     if len(np.unique(node[node >= 0])) < (node >= 0).sum() or len(node) * n_outputs > MAX_CELLS:
-        raise ModelFormatError(message("Two trees share a node, or the table of leaf values does not fit"))
+        raise ModelFormatError("Two trees share a node, or the table of leaf values does not fit")
     offset = np.repeat(np.cumsum(sizes) - sizes, sizes)
     is_leaf = node < 0
     value, given = np.zeros((len(node), n_outputs)), np.zeros((len(node), n_outputs), bool)
@@ -335,17 +335,17 @@ def _inner_nodes(attributes: Attributes, n_leaves: int) -> _Nodes:
     mode = np.ravel(attributes.tensor("nodes_modes")).astype(np.int64)
     n, tracks = len(feature), attributes.integers("nodes_missing_value_tracks_true")
     if not 0 < n <= MAX_NODES or {len(split), len(mode)} != {n} or len(tracks) not in (0, n):
-        raise ModelFormatError(message("The lists of nodes differ in length, or are empty", f"Got {n} nodes"))
+        raise ModelFormatError("The lists of nodes differ in length, or are empty", f"Got {n} nodes")
     if not 0 <= mode.min() <= mode.max() < len(_MODES):
-        raise ModelFormatError(message("A node has an unknown mode"))
+        raise ModelFormatError("A node has an unknown mode")
     sides = []
     for side in ("true", "false"):
         child, ends = attributes.integers(f"nodes_{side}nodeids"), attributes.integers(f"nodes_{side}leafs")
         if not len(child) == len(ends) == n:
-            raise ModelFormatError(message("The lists of nodes differ in length"))
+            raise ModelFormatError("The lists of nodes differ in length")
         is_leaf = _truths(ends, n)
         if ((child < 0) | (child >= np.where(is_leaf, n_leaves, n))).any():
-            raise ModelFormatError(message(f"A {side} child is not there"))
+            raise ModelFormatError(f"A {side} child is not there")
         sides.append(np.where(is_leaf, -1 - child, child))
     return _Nodes(np.array([n]), mode, feature, split, sides[0], sides[1], _truths(tracks, n))
 
@@ -353,7 +353,7 @@ def _inner_nodes(attributes: Attributes, n_leaves: int) -> _Nodes:
 def _roots(attributes: Attributes, n: int) -> np.ndarray:
     roots = attributes.integers("tree_roots")
     if not len(roots) or roots.min() < 0 or roots.max() >= n or len(np.unique(roots)) < len(roots):
-        raise ModelFormatError(message("tree_roots are out of range", f"The ensemble has {n} nodes"))
+        raise ModelFormatError("tree_roots are out of range", f"The ensemble has {n} nodes")
     return roots
 
 
@@ -373,7 +373,7 @@ def _tree(inner: _Nodes, root: int, limit: int) -> list[tuple[int, int, int, int
             tree.append((-1, -1 - reference, -1, -1))
             continue
         if len(waiting) > limit:
-            raise ModelFormatError(message("The nodes of a tree form a cycle or share a child"))
+            raise ModelFormatError("The nodes of a tree form a cycle or share a child")
         tree.append((reference, -1, len(waiting), len(waiting) + 1))
         waiting += [int(inner.true[reference]), int(inner.false[reference])]
     return tree

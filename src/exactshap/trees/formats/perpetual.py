@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from exactshap._runtime.types import Foreign, Model
-from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees.ensemble import RawTree, TreeModel, build
 
 _UNITS = {"SquaredLoss": "target", "QuantileLoss": "target", "HuberLoss": "target", "LogLoss": "log-odds"}
@@ -24,7 +24,7 @@ def convert(model: Model) -> TreeModel:
         called = "predict_proba" if objective == "LogLoss" else "predict"
         got = f"Got {objective} with {np.size(model.base_score)} outputs"
         raise UnsupportedStructureError(
-            message("PerpetualBooster is read with one output that is a sum of trees", got, _DO.format(called))
+            "PerpetualBooster is read with one output that is a sum of trees", got, _DO.format(called)
         )
     raw = [_tree(nodes) for nodes in model.get_node_lists(map_features_names=False)]
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
@@ -56,10 +56,10 @@ def _tree(nodes: list[Any]) -> RawTree:
         not node.is_leaf and (node.left_cats or node.missing_node not in (node.left_child, node.right_child)) for node in nodes
     ):
         what = "A tree of PerpetualBooster splits on categories, or has branches of their own for missing values"
-        raise UnsupportedStructureError(message(what, do=_DO.format("predict")))
+        raise UnsupportedStructureError(what, do=_DO.format("predict"))
     children = {child for node in nodes if not node.is_leaf for child in (node.left_child, node.right_child)}
     if not children | {0} <= set(place):
-        raise ModelFormatError(message("A tree of PerpetualBooster lacks nodes", f"Got {sorted(children - set(place))!r:.100}"))
+        raise ModelFormatError("A tree of PerpetualBooster lacks nodes", f"Got {sorted(children - set(place))!r:.100}")
     return RawTree(
         feature=np.array([-1 if node.is_leaf else int(node.split_feature) for node in nodes]),
         threshold=np.array([0.0 if node.is_leaf else node.split_value for node in nodes]),

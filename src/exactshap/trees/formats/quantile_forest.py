@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from exactshap._runtime.types import Foreign, Model
-from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees.ensemble import TreeModel
 from exactshap.trees.formats._document import names_of_outputs
 from exactshap.trees.formats.sklearn import model_of, raw_tree
@@ -18,7 +18,7 @@ def convert(model: Model) -> TreeModel:
     if model.monotonic_cst is not None:
         what = f"{type(model).__name__} clips the means of its leaves under monotonic constraints"
         do = "Sample it: explain(lambda rows: model.predict(rows, quantiles='mean'), X, background)"
-        raise UnsupportedStructureError(message(what, "Got monotonic_cst", do))
+        raise UnsupportedStructureError(what, "Got monotonic_cst", do)
     means = _leaf_means(model.forest_) / len(model.estimators_)
     raw = [raw_tree(tree.tree_, value[: tree.tree_.node_count]) for tree, value in zip(model.estimators_, means, strict=True)]
     n_outputs = means.shape[2]
@@ -40,7 +40,7 @@ def _leaf_means(forest: Foreign) -> np.ndarray:
     """Return means (n_trees, n_nodes, n_outputs) of the kept targets; they are numbered from 1, and 0 is empty."""
     numbers, targets = np.asarray(forest.y_train_leaves), np.asarray(forest.y_train)
     if numbers.max(initial=0) > targets.shape[1]:
-        raise ModelFormatError(message(f"A leaf keeps target {numbers.max()}", f"Got {targets.shape[1]} targets"))
+        raise ModelFormatError(f"A leaf keeps target {numbers.max()}", f"Got {targets.shape[1]} targets")
     kept = numbers > 0
     values = np.stack([targets[k][numbers[:, :, k] - 1] for k in range(len(targets))], axis=2)
     return np.asarray((values * kept).sum(axis=3) / np.maximum(kept.sum(axis=3), 1))

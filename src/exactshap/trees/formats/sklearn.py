@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Foreign, Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.trees.ensemble import RawTree, TreeModel, build
 from exactshap.trees.formats._document import names_of_outputs
 
@@ -22,7 +22,7 @@ def convert(model: Model) -> TreeModel:
     kind = {cls.__name__ for cls in type(model).__mro__}
     if "RandomTreesEmbedding" in kind:
         raise UnsupportedStructureError(
-            message("RandomTreesEmbedding has no prediction", do="Explain a forest fitted to a target instead")
+            "RandomTreesEmbedding has no prediction", do="Explain a forest fitted to a target instead"
         )
     if "IsolationForest" in kind:
         return _isolation_forest(model)
@@ -138,7 +138,7 @@ def _ada_boost(model: Model) -> TreeModel:
     if classes is None or len(classes) < 2 or not all(hasattr(member, "tree_") for member in model.estimators_):
         got = "the weighted median of its models" if classes is None else "models that are no trees, or one class"
         do = "Sample it: explain(model.predict, X, background)" if classes is None else "Call model.decision_function"
-        raise UnsupportedStructureError(message(f"{type(model).__name__} is read as a sum of trees", f"Got {got}", do))
+        raise UnsupportedStructureError(f"{type(model).__name__} is read as a sum of trees", f"Got {got}", do)
     n_classes = len(classes)
     # 1 for the predicted class, -1 / (K - 1) for the others
     votes = (np.eye(n_classes) * n_classes - 1.0) / (n_classes - 1)
@@ -169,11 +169,9 @@ def _initial_margin(model: Model, n_outputs: int) -> np.ndarray:
         return np.zeros(n_outputs)
     if not type(init).__module__.startswith("sklearn.dummy"):
         raise UnsupportedStructureError(
-            message(
-                f"{type(model).__name__} starts from another model, init={type(init).__name__}",
-                "Its prediction is not a sum of trees",
-                "Call it: explain(model.predict, X, background), of a classifier model.decision_function; or fit with init=None",
-            )
+            f"{type(model).__name__} starts from another model, init={type(init).__name__}",
+            "Its prediction is not a sum of trees",
+            "Call it: explain(model.predict, X, background), of a classifier model.decision_function; or fit with init=None",
         )
     # A private name: scikit-learn clips the initial probabilities; its margin less all trees would lose digits
     return np.asarray(model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32)), float).reshape(-1)
@@ -188,11 +186,9 @@ def _isolation_forest(model: Model) -> TreeModel:
     """
     if model.max_samples_ <= 1:
         raise UnsupportedStructureError(
-            message(
-                "An IsolationForest of single points has no path length",
-                f"Got max_samples_={model.max_samples_}",
-                "Fit with a larger max_samples",
-            )
+            "An IsolationForest of single points has no path length",
+            f"Got max_samples_={model.max_samples_}",
+            "Fit with a larger max_samples",
         )
     raw = []
     for estimator, columns in zip(model.estimators_, model.estimators_features_, strict=True):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, UnsupportedStructureError, message
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.trees.ensemble import TreeModel
 from exactshap.trees.formats.sklearn import model_of, raw_tree
 
@@ -30,7 +30,7 @@ def of_curve(model: Model, curve: str, columns: np.ndarray) -> TreeModel:
     for tree, share in _trees(model):
         if tree.value.shape[1:] != (len(model.unique_times_), 2):
             do = "Fit with low_memory=False, or explain the risk with output='auto'"
-            raise UnsupportedStructureError(message(f"This {type(model).__name__} kept no curves", "Got low_memory=True", do))
+            raise UnsupportedStructureError(f"This {type(model).__name__} kept no curves", "Got low_memory=True", do)
         raw.append(raw_tree(tree, share * tree.value[:, columns, kind]))
     unit = "probability of survival" if curve == "survival" else "cumulative hazard"
     names = tuple(f"t = {time:.10g}" for time in np.asarray(model.unique_times_)[columns])
@@ -45,7 +45,7 @@ def curve_columns(model: Model, times: Any) -> np.ndarray:
     wanted = np.atleast_1d(np.asarray(times, float))
     places = np.searchsorted(known, wanted, side="right") - 1
     if wanted.ndim != 1 or not len(wanted) or not ((places >= 0) & (wanted <= known[-1])).all():
-        raise InputError(message(f"`times` must lie between {known[0]:g} and {known[-1]:g}", f"Got {times!r:.100}"))
+        raise InputError(f"`times` must lie between {known[0]:g} and {known[-1]:g}", f"Got {times!r:.100}")
     return np.unique(places)
 
 
@@ -75,9 +75,7 @@ def _boosted(model: Model) -> TreeModel:
     if not isinstance(model.init_, str) or model.init_ != "zero" or model.dropout_rate > 0.0:
         got = "Got dropout_rate > 0" if model.dropout_rate > 0.0 else f"Got init={type(model.init_).__name__}"
         do = "Sample it: explain(model.predict, X, background)"
-        raise UnsupportedStructureError(
-            message(f"{type(model).__name__} can be read only where it is a plain sum of trees", got, do)
-        )
+        raise UnsupportedStructureError(f"{type(model).__name__} can be read only where it is a plain sum of trees", got, do)
     members = [stage[0].tree_ for stage in model.estimators_]
     raw = [raw_tree(tree, model.learning_rate * tree.value[:, 0, :1]) for tree in members]
     unit = "log hazard: high is early" if model.loss == "coxph" else "log of the survival time"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError, message
+from exactshap.errors import UnsupportedStructureError
 from exactshap.trees.ensemble import RawTree, TreeModel, build
 
 _UNITS = {  # unit of the margin, by treelite's postprocessor
@@ -121,9 +121,7 @@ def _operator(trees: list[dict[str, Any]]) -> str:
     known = {node["comparison_op"] for tree in trees for node in tree["nodes"] if "comparison_op" in node}
     if len(known) > 1 or not known <= {"<", "<="}:
         do = "Explain its predictions: explain(lambda rows: treelite.gtil.predict(model, rows)[:, 0, 0], X, background)"
-        raise UnsupportedStructureError(
-            message("This treelite model compares cells in ways that are not supported", f"Got {known}", do)
-        )
+        raise UnsupportedStructureError("This treelite model compares cells in ways that are not supported", f"Got {known}", do)
     return next(iter(known), "<=")
 
 

@@ -158,7 +158,7 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
     _check_categorical(kinds, sizes, is_leaf, sets)
     whole = vector or n_outputs == 1
     if not vector and (bad := np.flatnonzero((owners < 0) | (owners >= n_outputs))).size:
-        raise ModelFormatError(message(f"tree {bad[0]}: output {owners[bad[0]]} out of range [0, {n_outputs})"))
+        raise ModelFormatError(f"tree {bad[0]}: output {owners[bad[0]]} out of range [0, {n_outputs})")
     scale = np.repeat(weights, sizes)
     if not (covered or vector):
         blocks.column("sum_hessian", np.float32)  # raises, and names the tree without it
@@ -189,7 +189,7 @@ def _leaf_values(
     if found <= {1}:
         return threshold, False
     if found != {n_outputs}:
-        raise ModelFormatError(message(f"The trees' leaves hold {sorted(found)} values", f"The model has {n_outputs} outputs"))
+        raise ModelFormatError(f"The trees' leaves hold {sorted(found)} values", f"The model has {n_outputs} outputs")
     if not blocks.has("leaf_weights"):
         base = blocks.column("base_weights", np.float32, n_outputs * counts)[0]
         return base.reshape(-1, n_outputs).astype(float), True
@@ -199,10 +199,10 @@ def _leaf_values(
     if (bad := (place < 0) | (place >= rows[tree]) | (lengths[tree] % n_outputs != 0)).any():
         k = int(tree[np.argmax(bad)])
         raise ModelFormatError(
-            message(f"tree {k}: leaf_weights hold {lengths[k]} numbers for leaves up to {place[tree == k].max(initial=-1)}")
+            f"tree {k}: leaf_weights hold {lengths[k]} numbers for leaves up to {place[tree == k].max(initial=-1)}"
         )
     if (lengths % n_outputs).any():
-        raise ModelFormatError(message(f"tree {int(np.argmax(lengths % n_outputs))}: leaf_weights are not rows of {n_outputs}"))
+        raise ModelFormatError(f"tree {int(np.argmax(lengths % n_outputs))}: leaf_weights are not rows of {n_outputs}")
     value = np.zeros((len(threshold), n_outputs))
     value[is_leaf] = weights.reshape(-1, n_outputs)[place + (np.cumsum(rows) - rows)[tree]]
     return value, True
@@ -221,13 +221,9 @@ def _category_sets(blocks: Records, sizes: np.ndarray) -> tuple[np.ndarray, np.n
     bad = (nodes < 0) | (nodes >= sizes[tree]) | (first < 0) | (length < 0) | (first > n_categories[tree] - length)
     if bad.any():
         s = int(np.argmax(bad))
-        raise ModelFormatError(
-            message(f"tree {tree[s]} node {nodes[s]}: its category segment {first[s]}+{length[s]} is out of range")
-        )
+        raise ModelFormatError(f"tree {tree[s]} node {nodes[s]}: its category segment {first[s]}+{length[s]} is out of range")
     if length.sum() > len(categories):
-        raise ModelFormatError(
-            message("The category segments overlap", f"They hold {length.sum()} of {len(categories)} categories")
-        )
+        raise ModelFormatError("The category segments overlap", f"They hold {length.sum()} of {len(categories)} categories")
     start = first + (np.cumsum(n_categories) - n_categories)[tree]
     chosen = categories[np.repeat(start - (np.cumsum(length) - length), length) + np.arange(length.sum())]
     where = nodes + (np.cumsum(sizes) - sizes)[tree]
@@ -243,11 +239,11 @@ def _bit_sets(
     if bad.any():
         c = int(np.argmax(bad))
         s = owner[c]
-        raise ModelFormatError(message(f"tree {tree[s]} node {nodes[s]}: category out of range", f"Got {categories[c]}"))
+        raise ModelFormatError(f"tree {tree[s]} node {nodes[s]}: category out of range", f"Got {categories[c]}")
     n_words = np.ones(len(length), np.int64)
     np.maximum.at(n_words, owner, categories // 32 + 1)
     if n_words.sum() > MAX_WORDS:
-        raise ModelFormatError(message("The category sets are too large", f"The limit is {MAX_WORDS} words"))
+        raise ModelFormatError("The category sets are too large", f"The limit is {MAX_WORDS} words")
     start = np.cumsum(n_words) - n_words
     words = np.zeros(int(n_words.sum()), np.uint32)
     np.bitwise_or.at(words, start[owner] + categories // 32, np.uint32(1) << (categories % 32).astype(np.uint32))
@@ -258,7 +254,7 @@ def _flags(flags: np.ndarray, names: list[str]) -> np.ndarray:
     """Return zeros and ones as truth values; refuse other numbers, which the library misreads."""
     if (other := flags & ~1).any():
         i, q = np.argwhere(other)[0]
-        raise ModelFormatError(message(f"{names[i]} must hold zeros and ones", f"Got {flags[i, q]}"))
+        raise ModelFormatError(f"{names[i]} must hold zeros and ones", f"Got {flags[i, q]}")
     return flags.astype(bool)
 
 
@@ -272,7 +268,7 @@ def _check_categorical(kinds: list[np.ndarray], sizes: np.ndarray, is_leaf: np.n
         q = int(np.argmax(stated != found))
         k = int(np.searchsorted(np.cumsum(sizes), q, side="right"))
         text = "a categorical split without categories" if stated[q] else "categories of a split that is none of categories"
-        raise ModelFormatError(message(f"tree {k} node {q - sizes[:k].sum()}: {text}"))
+        raise ModelFormatError(f"tree {k} node {q - sizes[:k].sum()}: {text}")
 
 
 def _check_coded_columns(forest: RawForest, categories: tuple[Any, ...], *, typed: bool) -> None:
@@ -286,7 +282,7 @@ def _check_coded_columns(forest: RawForest, categories: tuple[Any, ...], *, type
     if not categories:
         coded = np.bincount(column[by_category & (not typed)], minlength=column.max() + 1) > 0
     if (bad := np.flatnonzero(coded[column] != by_category)).size:
-        raise ModelFormatError(message(f"Column {column[bad[0]]} is split by number and by category, or against its type"))
+        raise ModelFormatError(f"Column {column[bad[0]]} is split by number and by category, or against its type")
 
 
 def _categories(booster: dict, learner: dict, n_features: int) -> tuple[tuple[Any, ...] | None, ...]:
@@ -306,6 +302,6 @@ def _category_values(entry: Any) -> tuple[Any, ...]:
     offsets = numbers(entry["offsets"], "category offsets", np.int64)
     text = numbers(values, "category text", np.int64).astype(np.uint8).tobytes()
     if len(offsets) and (offsets[0] != 0 or offsets[-1] > len(text) or (np.diff(offsets) < 0).any()):
-        raise ModelFormatError(message("Category names are out of range"))
+        raise ModelFormatError("Category names are out of range")
     # XGBoost cuts names of pandas that are not ASCII, also within a character.
     return tuple(text[a:b].decode(errors="replace") for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Foreign, Model
-from exactshap.errors import ModelFormatError, UnsupportedStructureError, message
+from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees.ensemble import RawTree, TreeModel, build
 
 _DO = "Sample it: explain(lambda rows: model.predict(rows), X, background), with rows as a frame"
@@ -27,9 +27,7 @@ def convert(model: Model) -> TreeModel:
     trees = model.get_all_trees()
     classifies = model.task().name == "CLASSIFICATION"
     if model.task().name not in ("CLASSIFICATION", "REGRESSION", "RANKING"):
-        raise UnsupportedStructureError(
-            message(f"{type(model).__name__} is read for classes and numbers", f"Got {model.task()}", _DO)
-        )
+        raise UnsupportedStructureError(f"{type(model).__name__} is read for classes and numbers", f"Got {model.task()}", _DO)
     labels = tuple(map(str, model.label_classes())) if classifies else ()
     constant = np.asarray(model.initial_predictions(), float) if boosted else np.zeros(max(len(labels), 1))
     leaf = _leaf_of(model, boosted, len(trees), len(constant))
@@ -100,10 +98,8 @@ def _condition(condition: Foreign, column: dict[int, int]) -> tuple[int, float]:
     """Return column and threshold of x >= threshold; true is 1."""
     kind = type(condition).__name__
     if kind not in ("NumericalHigherThanCondition", "IsTrueCondition"):
-        raise UnsupportedStructureError(
-            message("A tree of YDF can be read only where it splits on numbers", f"Got {kind}", _DO)
-        )
+        raise UnsupportedStructureError("A tree of YDF can be read only where it splits on numbers", f"Got {kind}", _DO)
     if condition.attribute not in column:
-        raise ModelFormatError(message("A tree of YDF splits on a column that is no input", f"Got {condition.attribute}"))
+        raise ModelFormatError("A tree of YDF splits on a column that is no input", f"Got {condition.attribute}")
     threshold = float(np.float32(condition.threshold)) if kind == "NumericalHigherThanCondition" else 0.5
     return column[condition.attribute], threshold

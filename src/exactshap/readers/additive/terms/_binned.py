@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap._runtime.cache import copied_state
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.readers.additive.terms._blocks import Bound, Coalitions, Reference, by_size, coalitions
 from exactshap.solvers.additive import Bins, LookedUp, Lookups, fill_fold
 
@@ -162,9 +162,7 @@ class _BoundBins:
             start += len(term.folded)
         folded = np.concatenate([term.folded for term in terms])
         if not np.isfinite(folded).all():
-            raise InputError(
-                message("Scores overflow where the background is summed over", do="Explain a model of smaller scores")
-            )
+            raise InputError("Scores overflow where the background is summed over", do="Explain a model of smaller scores")
         lookups = Lookups(np.array(chosen, np.int64), shape, strides, folded)
         return tuple(term.players for term in terms), Handle(lookups), folded.shape[1]
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from exactshap._native import Handle
 from exactshap._runtime.machine import clocked
-from exactshap.errors import BudgetError, message
+from exactshap.errors import BudgetError
 from exactshap.solvers.additive import Linear, LookedUp, Monomials, Stack
 
 # Players: 2^20 coalition values of one term and row are 8 MiB.
@@ -83,12 +83,10 @@ def players_of_term(columns: Sequence[int], owner: Sequence[int]) -> tuple[int, 
     if len(players) > MAX_TERM_PLAYERS:
         digits, exponent = math.modf(len(players) * math.log10(2.0))  # 2^1024 is no float
         raise BudgetError(
-            message(
-                f"A term on {len(players)} players is out of reach",
-                f"It has 2^{len(players)} = {10.0**digits:.3g}e+{exponent:02.0f} coalitions for each row; "
-                f"the limit is {MAX_TERM_PLAYERS} players",
-                "Group columns into fewer players with groups=, or explain model.predict as a black box",
-            )
+            f"A term on {len(players)} players is out of reach",
+            f"It has 2^{len(players)} = {10.0**digits:.3g}e+{exponent:02.0f} coalitions for each row; "
+            f"the limit is {MAX_TERM_PLAYERS} players",
+            "Group columns into fewer players with groups=, or explain model.predict as a black box",
         )
     return players
 

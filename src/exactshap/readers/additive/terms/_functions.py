@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from exactshap._runtime.threads import raise_if_cancelled
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.readers.additive.terms._blocks import (
     BACKGROUND_CHUNK,
     CHUNK_VALUES,
@@ -130,20 +130,16 @@ class FunctionTerm:
         try:
             result = np.asarray(self.function(values))
         except Exception as error:
-            raise InputError(
-                message(f"{self.label} raised {type(error).__name__} for {len(values)} rows", f"{error}")
-            ) from error
+            raise InputError(f"{self.label} raised {type(error).__name__} for {len(values)} rows", f"{error}") from error
         if result.dtype.kind not in "fiub":
-            raise InputError(message(f"{self.label} must return real numbers", f"Got dtype {result.dtype}"))
+            raise InputError(f"{self.label} must return real numbers", f"Got dtype {result.dtype}")
         wanted = "(n_rows,)" if self.n_outputs in (None, 1) else f"(n_rows, {self.n_outputs})"
         shapes = {(len(values), self.n_outputs or 1)} | ({(len(values),)} if self.n_outputs in (None, 1) else set())
         if result.shape not in shapes and not (self.n_outputs is None and result.ndim == 2 and len(result) == len(values)):
             raise InputError(
-                message(
-                    f"{self.label} returned shape {result.shape} for {len(values)} rows",
-                    f"It must return {wanted}",
-                    "Vectorise it over the rows of its array of shape (n_rows, n_columns)",
-                )
+                f"{self.label} returned shape {result.shape} for {len(values)} rows",
+                f"It must return {wanted}",
+                "Vectorise it over the rows of its array of shape (n_rows, n_columns)",
             )
         result = result.astype(float, copy=False).reshape(len(values), -1)
         self._check_finite(values, result)
@@ -154,11 +150,9 @@ class FunctionTerm:
         if bad.any():
             first = int(np.flatnonzero(bad)[0])
             raise InputError(
-                message(
-                    f"{self.label} returned NaN or infinity",
-                    f"First for the values {values[first].tolist()}",
-                    "Terms must be finite on every mix of a row with the background",
-                )
+                f"{self.label} returned NaN or infinity",
+                f"First for the values {values[first].tolist()}",
+                "Terms must be finite on every mix of a row with the background",
             )
 
 

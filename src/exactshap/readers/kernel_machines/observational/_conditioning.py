@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.kernels import Component
 from exactshap.readers.kernel_machines.machine import BoundMachine
 
@@ -20,11 +20,9 @@ def conditioning_rows(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
     points = [part.points.T for part in parts if part.points is not None]
     if not any(rows.size for rows in points):
         raise InputError(
-            message(
-                "value_function='observational' needs rows to learn the conditional distribution from",
-                f"{machine.name} keeps no training rows (its kernel is linear or polynomial, or it has no support vectors)",
-                "Pass background=X_train",
-            )
+            "value_function='observational' needs rows to learn the conditional distribution from",
+            f"{machine.name} keeps no training rows (its kernel is linear or polynomial, or it has no support vectors)",
+            "Pass background=X_train",
         )
     rows = np.unique(np.concatenate(points), axis=0) if len(points) > 1 else points[0]
     return rows, np.full(len(rows), 1.0 / len(rows))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, ExplanationWarning, InputError, memory_needed, message, warn
+from exactshap.errors import BudgetError, ExplanationWarning, InputError, memory_needed, warn
 
 # Multiplications for all coalitions and 256 rows: some minutes on one core.
 MAX_OPERATIONS = 1e13
@@ -105,19 +105,15 @@ class Routes:
         b = self.landmarks()
         route = f"n_landmarks={b} for the Nystroem form, " if b >= MIN_LANDMARKS else ""
         raise BudgetError(
-            message(
-                f"{what} not fit in memory_limit",
-                f"They would need {memory_needed(needed, self.memory_limit)}",
-                f"Pass {route}fewer rows as background=, or raise memory_limit=",
-            )
+            f"{what} not fit in memory_limit",
+            f"They would need {memory_needed(needed, self.memory_limit)}",
+            f"Pass {route}fewer rows as background=, or raise memory_limit=",
         )
 
 
 def _checked_landmarks(n_landmarks: Any, n: int) -> int:
     if not isinstance(n_landmarks, (int, np.integer)) or isinstance(n_landmarks, bool) or not 2 <= n_landmarks <= n:
-        raise InputError(
-            message(f"The 'n_landmarks' parameter must be 'auto', an int in [2, {n}] or None", f"Got {n_landmarks!r}")
-        )
+        raise InputError(f"The 'n_landmarks' parameter must be 'auto', an int in [2, {n}] or None", f"Got {n_landmarks!r}")
     return int(n_landmarks)
 
 
