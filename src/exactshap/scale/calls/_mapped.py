@@ -16,7 +16,7 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.files import atomic_write, read_bounded
 from exactshap._runtime.types import TableLike
-from exactshap.errors import ExplanationWarning, InputError, InputTypeError, ModelFormatError, message, warn
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError, ModelFormatError, warn
 from exactshap.frames import Table, as_table
 from exactshap.results.data import counted, fingerprint
 from exactshap.scale.partition import Carried, object_digest
@@ -90,7 +90,7 @@ class MappedFunction:
         kept: str | os.PathLike[str] | None = None,
     ) -> None:
         if not callable(function):
-            raise InputTypeError(message("The 'function' parameter must be callable", f"Got {type(function).__name__}"))
+            raise InputTypeError("The 'function' parameter must be callable", f"Got {type(function).__name__}")
         self._map, self._batch_rows = map or builtins.map, check_count("batch_rows", batch_rows)
         self._call = Carried(_Attempt(function))
         self.__name__ = getattr(function, "__name__", type(function).__name__)
@@ -99,9 +99,7 @@ class MappedFunction:
         if self._folder is not None:
             if self._digest is None:
                 do = "Leave kept= out, or pass a function that pickles"
-                raise InputError(
-                    message(f"{self.__name__} cannot be pickled, so that kept answers cannot be matched with it", do=do)
-                )
+                raise InputError(f"{self.__name__} cannot be pickled, so that kept answers cannot be matched with it", do=do)
             self._folder.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, rows: TableLike) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 from exactshap._runtime.files import atomic_write, read_bounded
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
-from exactshap.errors import ExactshapError, InputError, ModelFormatError, message
+from exactshap.errors import ExactshapError, InputError, ModelFormatError
 from exactshap.frames.stored import SourceFile, StoredFile, read_rows
 from exactshap.scale.partition import Partition
 from exactshap.scale.statistics import GlobalImportance
@@ -129,7 +129,7 @@ class Work:
             j = int(np.nanargmax(np.abs(old - new))) if np.isfinite(old - new).any() else 0
             got = f"{names[j]} of its first row was {old[j]:.6g} and is {new[j]:.6g} now"
             do = "Use the settings (budget, seed, ...) and versions of that run, or name an empty folder"
-            raise InputError(message(f"The run in {self.folder} is of other data or settings", got, do))
+            raise InputError(f"The run in {self.folder} is of other data or settings", got, do)
 
     def _explained(self, batch: Batch) -> tuple[Any, GlobalImportance]:
         arrow = require("pyarrow", "scale", purpose="Reading data")
@@ -143,7 +143,7 @@ class Work:
                 raise elsewhere(error, f"{place}: {error}") from None
             what = f"Row {batch.first + row} cannot be explained ({batch.file.place(batch.start + row)})"
             do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
-            raise InputError(message(what, reason.replace(f"row {row}", f"row {batch.first + row}", 1), do)) from None
+            raise InputError(what, reason.replace(f"row {row}", f"row {batch.first + row}", 1), do) from None
         return output.cast(self.part.schema), GlobalImportance.of(arrow.table(columns))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from exactshap._runtime.optional import require
 from exactshap._runtime.progress import Progress, duration, progress_rows
 from exactshap._runtime.types import Foreign, TableLike
-from exactshap.errors import ExactshapError, ExplanationWarning, InputError, message, printable, warn
+from exactshap.errors import ExactshapError, ExplanationWarning, InputError, printable, warn
 from exactshap.explainer import Explainer
 from exactshap.frames.stored import SourceFile, StoredFile, inspect, is_index, place_of, read_schema
 from exactshap.results.data import counted
@@ -190,7 +190,7 @@ def _local(destination: str | os.PathLike[str]) -> Path:
     """Return a folder of this machine; a path made of an address would be a local folder, too."""
     if "://" in os.fspath(destination):
         do = "Name a folder and copy it there, or map scale.Partition with an engine that writes there"
-        raise InputError(message("Results are written to folders of this machine", f"Got {os.fspath(destination)!r}", do))
+        raise InputError("Results are written to folders of this machine", f"Got {os.fspath(destination)!r}", do)
     return Path(destination)
 
 
@@ -249,13 +249,11 @@ def _refuse_inside(folder: Path, source: TableLike, files: list[StoredFile], fil
     """Refuse a folder of results among the inputs: the next run would read them."""
     if (place := place_of(source, folder / "part-0.parquet", filesystem)) is not None:
         got = f"Got {folder} in {place}"
-        raise InputError(
-            message("The destination is inside the source, which its files would join", got, "Name another folder")
-        )
+        raise InputError("The destination is inside the source, which its files would join", got, "Name another folder")
     for file in files:
         if file.filesystem is None and Path(file.path).resolve().is_relative_to(folder.resolve()):
             got = f"Got {file.path} in {folder}"
-            raise InputError(message("The source is inside the destination", got, "Name another folder for the results"))
+            raise InputError("The source is inside the destination", got, "Name another folder for the results")
 
 
 def _typed(part: Partition, files: list[StoredFile]) -> Partition:
@@ -290,7 +288,7 @@ def _check_schemas(part: Partition, files: list[StoredFile]) -> None:
             raise elsewhere(error, f"{file.name} does not fit. {error}") from None
         if schema.names != first.names and not part.explainer.align:
             got = f"Got {schema.names}, in {named} {first.names}"
-            raise InputError(message(f"{file.name} has other columns than {named}", got))
+            raise InputError(f"{file.name} has other columns than {named}", got)
         for field in schema:
             _check_type(field, first.field(field.name) if field.name in first.names else field, file.name, named, part)
 
@@ -307,7 +305,7 @@ def _check_type(field: Any, before: Any, name: str, first: str, part: Partition)
     # Kept columns share one schema of results; features only have to stay numeric or non-numeric.
     if kept or kinds[0] != kinds[1]:
         got = f"Got {field.type}, in {first} {before.type}"
-        raise InputError(message(f"Column {field.name!r} of {name} has another type", got, "Convert one of the files"))
+        raise InputError(f"Column {field.name!r} of {name} has another type", got, "Convert one of the files")
     # In single precision a number may fall on the other side of a split than in double.
     if arrow.float32() in (field.type, before.type):
         warn(f"column {field.name!r} is {field.type} in {name}, but {before.type} in {first}", ExplanationWarning)

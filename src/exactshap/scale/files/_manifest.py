@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from exactshap._runtime.files import atomic_write, read_bounded
-from exactshap.errors import InputError, ModelFormatError, message
+from exactshap.errors import InputError, ModelFormatError
 
 # Readers of Parquet folders leave out names with an underscore.
 NAME = "_manifest.json"
@@ -23,7 +23,7 @@ _MANIFEST_TIME = 0.05
 def check_place(folder: Path, *, resume: bool) -> dict[str, Any] | None:
     """Return the manifest of an earlier run, or None; refuse a folder with other content."""
     if folder.exists() and not folder.is_dir():
-        raise InputError(message(f"{folder} is a file", do="Name a folder for the results"))
+        raise InputError(f"{folder} is a file", do="Name a folder for the results")
     held = [path.name for path in folder.iterdir()] if folder.exists() else []
     # Drafts of a killed run are no results, and are overwritten.
     held = [name for name in held if not name.endswith(".exactshap.part")]
@@ -31,9 +31,9 @@ def check_place(folder: Path, *, resume: bool) -> dict[str, Any] | None:
         return None
     if NAME not in held:
         got = f"Got {', '.join(sorted(held)[:3])}, and no {NAME}"
-        raise InputError(message(f"The folder {folder} holds something else", got, "Name an empty folder"))
+        raise InputError(f"The folder {folder} holds something else", got, "Name an empty folder")
     if not resume:
-        raise InputError(message(f"The folder {folder} holds an earlier run", "Got resume=False", "Remove it, or resume it"))
+        raise InputError(f"The folder {folder} holds an earlier run", "Got resume=False", "Remove it, or resume it")
     return _read(folder / NAME)
 
 
@@ -55,9 +55,7 @@ def check_run(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -
     if changes:
         more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
         do = "Use the data and settings of that run, or name an empty folder"
-        raise InputError(
-            message(f"The run in {folder} is of other data or settings", f"Different: {'; '.join(changes[:3])}{more}", do)
-        )
+        raise InputError(f"The run in {folder} is of other data or settings", f"Different: {'; '.join(changes[:3])}{more}", do)
 
 
 @dataclass
@@ -101,7 +99,7 @@ def _read(path: Path) -> dict[str, Any]:
         }
         return tables | {"schema": list(content["schema"])}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelFormatError(message(f"{path} is not a manifest of exactshap", f"{error}", "Name an empty folder")) from None
+        raise ModelFormatError(f"{path} is not a manifest of exactshap", f"{error}", "Name an empty folder") from None
 
 
 def _change(name: str, before: object, now: object) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
-from exactshap.errors import ExactnessError, InputError, UnknownNameError, did_you_mean, message
+from exactshap.errors import ExactnessError, InputError, UnknownNameError, did_you_mean
 from exactshap.readers import Traits
 from exactshap.results.data import frame_kind, frame_of
 from exactshap.results.explanation import Explanation
@@ -100,9 +100,7 @@ class Layout:
             return {name: np.full(explanation.n_rows, np.nan) for name in self.errors}
         if not self.errors:
             got = f"method: {explanation.method}"
-            raise ExactnessError(
-                message("Values were sampled although the schema says that they are exact", got, "Please report this")
-            )
+            raise ExactnessError("Values were sampled although the schema says that they are exact", got, "Please report this")
         return dict(zip(self.errors, _by_output(errors), strict=True))
 
     def marked(self, n_rows: int) -> dict[str, np.ndarray]:
@@ -161,14 +159,14 @@ def layout_of(
     sizes = range(1, order + 1)  # in the order of explanation.sets
     players = tuple(" & ".join(names) for size in sizes for names in combinations(traits.player_names, size))
     if dtype not in _DTYPES:
-        raise UnknownNameError(message(f"Unknown type dtype={dtype!r}", do=did_you_mean(str(dtype), _DTYPES)))
+        raise UnknownNameError(f"Unknown type dtype={dtype!r}", do=did_you_mean(str(dtype), _DTYPES))
     layout = Layout(tuple(keep), endings, players, sampled, None if top_k is None else min(int(top_k), len(players)), dtype)
     names = [*layout.keep, *layout.computed]
     repeated = {name for name, count in Counter(names).items() if count > 1}
     if repeated:
         name = min(repeated)
         do = "Rename a feature or an output" if name not in layout.keep else "Rename it, or do not keep it"
-        raise InputError(message(f"Two columns of the output would be called {name!r}", do=do))
+        raise InputError(f"Two columns of the output would be called {name!r}", do=do)
     return layout
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign, TableLike
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message, rows_from
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, rows_from
 from exactshap.explainer import Explainer, Forecast, require_score
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored import StoredFile, find_files, first_rows, is_index
@@ -107,11 +107,9 @@ class Partition:
         offset: str | None = None,
     ) -> None:
         if on_bad_rows not in _POLICIES:
-            raise UnknownNameError(
-                message(f"Unknown policy on_bad_rows={on_bad_rows!r}", do=did_you_mean(on_bad_rows, _POLICIES))
-            )
+            raise UnknownNameError(f"Unknown policy on_bad_rows={on_bad_rows!r}", do=did_you_mean(on_bad_rows, _POLICIES))
         if isinstance(keep, str) or isinstance(drop, str):
-            raise InputTypeError(message("`keep` and `drop` are lists of columns", "Got a single text", 'Pass keep=["id"]'))
+            raise InputTypeError("`keep` and `drop` are lists of columns", "Got a single text", 'Pass keep=["id"]')
         if offset is not None:
             _check_offset(explainer, offset)
         self.explainer = copy.copy(explainer)
@@ -196,7 +194,7 @@ class Partition:
         unknown = [name for name, kind in self.types.items() if kind is None]
         if unknown:
             what, got = "A schema needs the types of the kept columns", f"Got none for {', '.join(map(repr, unknown))}"
-            raise InputError(message(what, got, f"Pass keep={{{unknown[0]!r}: 'int64'}}, or another of Arrow's types"))
+            raise InputError(what, got, f"Pass keep={{{unknown[0]!r}: 'int64'}}, or another of Arrow's types")
         return self._schema()
 
     def _schema(self) -> Any:
@@ -267,7 +265,7 @@ class Partition:
         outside = {*self.drop, *(() if self.offset is None else (self.offset,))}
         for name in (*self.types, *outside):
             if name not in names:
-                raise UnknownNameError(message(f"The table has no column {name!r}", do=did_you_mean(name, names)))
+                raise UnknownNameError(f"The table has no column {name!r}", do=did_you_mean(name, names))
         own = set(reader.traits.feature_names)
         left_out = {name for name in names if name in outside or ((name in self.types or is_index(name)) and name not in own)}
         background = reader.traits.background
@@ -281,7 +279,7 @@ class Partition:
         given = tuple(reader.traits.feature_names)
         if given != tuple(f"x{j}" for j in range(len(given))) and table.names != given:
             what, got = "The columns are not those of the explainer", f"Got {list(table.names or ())}"
-            raise UnknownNameError(message(what, got, f"Pass {list(given)}, in this order"))
+            raise UnknownNameError(what, got, f"Pass {list(given)}, in this order")
         return as_table(table.numeric(), allow_empty=True)
 
     def _offsets(self, frame: TableLike) -> np.ndarray | None:
@@ -361,7 +359,7 @@ def _naming_the_row(
     if row is None:
         return error
     do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
-    named = InputError(message(f"Row {row} of the partition{kept(row)} cannot be explained", f"{reason}", do), row=row)
+    named = InputError(f"Row {row} of the partition{kept(row)} cannot be explained", f"{reason}", do, row=row)
     named.reason = f"{reason}"  # type: ignore[attr-defined]
     return named
 
@@ -370,10 +368,10 @@ def _check_offset(explainer: Explainer, offset: str) -> None:
     """Refuse an ``offset`` that is no column or a feature, and explainers of a unit without offsets."""
     if not isinstance(offset, str):
         do = "Make them a column of every table: offset='log_exposure'"
-        raise InputTypeError(message("`offset` must name a column", f"Got {type(offset).__name__}", do))
+        raise InputTypeError("`offset` must name a column", f"Got {type(offset).__name__}", do)
     if offset in explainer.reader.traits.feature_names:
         do = "Fit the model without that column"
-        raise InputError(message(f"Column {offset!r} is a feature of the model", "Got it as offset= too", do))
+        raise InputError(f"Column {offset!r} is a feature of the model", "Got it as offset= too", do)
     require_score(explainer.reader)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.optional import first_installed, require
 from exactshap._runtime.types import TableLike
-from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, warn
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError, warn
 from exactshap.frames import Table, as_table
 from exactshap.results.data import frame_kind, frame_of
 
@@ -27,7 +27,7 @@ def as_frame(table: TableLike) -> tuple[Any, Callable[[Any], Any]]:
         )
     if frame_kind(table) is None:
         got, do = f"Got {type(table).__name__}", "Pass a pandas or polars DataFrame, or an Arrow table"
-        raise InputTypeError(message("A partition must be a table with names", got, do))
+        raise InputTypeError("A partition must be a table with names", got, do)
     return table, lambda result: result
 
 
@@ -42,7 +42,7 @@ def check_types(table: Table, background: Table | None) -> None:
                 f"Got {table.column(j).dtype}, in the background {there}",
                 "Convert it before: rows would be refused one by one",
             )
-            raise InputError(message(f"Column {name!r} holds text instead of numbers", got, do))
+            raise InputError(f"Column {name!r} holds text instead of numbers", got, do)
         if (here, there) == ("float32", "float64"):
             warn(f"column {name!r} is float32, but float64 in the background: it has 7 digits only", ExplanationWarning)
 

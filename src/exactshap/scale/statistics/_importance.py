@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, message, printable
+from exactshap.errors import InputError, printable
 from exactshap.frames import as_table
 from exactshap.results.data import counted, frame_of
 
@@ -86,7 +86,7 @@ class GlobalImportance:
     def __add__(self, other: GlobalImportance) -> GlobalImportance:
         if self.feature_names != other.feature_names:
             got = f"Got {list(self.feature_names)[:6]} and {list(other.feature_names)[:6]}"
-            raise InputError(message("Parts of different features cannot be added", got))
+            raise InputError("Parts of different features cannot be added", got)
         return GlobalImportance(
             feature_names=self.feature_names,
             n_rows=self.n_rows + other.n_rows,
@@ -160,7 +160,7 @@ def value_columns(table: TableLike) -> tuple[tuple[str, ...], np.ndarray, np.nda
     values = [j for j, name in enumerate(names) if name.startswith(_VALUE)]
     if not values:
         got = f"Got {list(names)[:6]}"
-        raise InputError(message("The table has no columns of values", got, "Pass what a Partition gives"))
+        raise InputError("The table has no columns of values", got, "Pass what a Partition gives")
     numbers = wide.select(values).numeric()
     return tuple(names[j].removeprefix(_VALUE) for j in values), numbers, ~np.isnan(numbers).all(axis=1)
 
@@ -194,7 +194,7 @@ class ExactSums:
         """Return the column sums of an array (n_rows, n_columns), and those of its absolute values."""
         values = np.asarray(values, np.float64)
         if not np.isfinite(values).all():
-            raise InputError(message("Values must be finite to be summed", do="Leave such rows out"))
+            raise InputError("Values must be finite to be summed", do="Leave such rows out")
         sums = magnitudes = cls.zeros(values.shape[1])
         for start in range(0, len(values), _ROWS_AT_ONCE):
             parts = [_units(column) for column in values[start : start + _ROWS_AT_ONCE].T]

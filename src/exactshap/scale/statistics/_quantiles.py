@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data import counted
 from exactshap.scale.statistics._importance import value_columns
 
@@ -64,7 +64,7 @@ class GlobalQuantiles:
         quantiles : GlobalQuantiles
         """
         if not 0.0 < relative_error < 1.0:
-            raise InputError(message("`relative_error` must be in (0, 1)", f"Got {relative_error!r}"))
+            raise InputError("`relative_error` must be in (0, 1)", f"Got {relative_error!r}")
         names, numbers, explained = value_columns(table)
         sketches = tuple(_sketch(column, relative_error) for column in numbers[explained].T)
         return cls(names, int(explained.sum()), relative_error, sketches)
@@ -72,7 +72,7 @@ class GlobalQuantiles:
     def __add__(self, other: GlobalQuantiles) -> GlobalQuantiles:
         if (self.feature_names, self.relative_error) != (other.feature_names, other.relative_error):
             got = f"Got {list(self.feature_names)[:6]} within {self.relative_error}, {list(other.feature_names)[:6]} within {other.relative_error}"
-            raise InputError(message("Parts of different features or errors cannot be added", got))
+            raise InputError("Parts of different features or errors cannot be added", got)
         merged = []
         for one, two in zip(self.sketches, other.sketches, strict=True):
             # Into a new sketch, as ``merge`` changes the one that it is called on.
@@ -96,7 +96,7 @@ class GlobalQuantiles:
             In the unit of the model output, off by ``relative_error`` of itself at most; NaN without rows.
         """
         if not 0.0 <= q <= 1.0:
-            raise InputError(message("A quantile is a number in [0, 1]", f"Got {q!r}"))
+            raise InputError("A quantile is a number in [0, 1]", f"Got {q!r}")
         return np.array([np.nan if not self.n_rows else sketch.get_quantile_value(q) for sketch in self.sketches], float)
 
     def __repr__(self) -> str:

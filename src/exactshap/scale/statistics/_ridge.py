@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Column, TableLike
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 
 # Rows that are transformed at a time.
 _ROWS_AT_ONCE = 8192
@@ -65,20 +65,18 @@ class PartialRidge:
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if target.shape != (rows,) or weights.shape != (rows,):
             raise InputError(
-                message(
-                    "`y` and `sample_weight` must have one number for each row",
-                    f"Got {target.shape} and {weights.shape} for {rows} rows",
-                )
+                "`y` and `sample_weight` must have one number for each row",
+                f"Got {target.shape} and {weights.shape} for {rows} rows",
             )
         if not (np.isfinite(target).all() and np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-            raise InputError(message("`y` must be finite, and weights not negative, finite and not all zero"))
+            raise InputError("`y` must be finite, and weights not negative, finite and not all zero")
         parts = [_Moments.of(features, X, target, weights, slice(i, i + _ROWS_AT_ONCE)) for i in range(0, rows, _ROWS_AT_ONCE)]
         self._moments = sum(parts[1:], parts[0])
 
     def __add__(self, other: PartialRidge) -> PartialRidge:
         if self._moments.mean.shape != other._moments.mean.shape:
             got = f"Got {len(self._moments.mean) - 1} and {len(other._moments.mean) - 1} components"
-            raise InputError(message("Parts must have one feature map", got))
+            raise InputError("Parts must have one feature map", got)
         whole = PartialRidge.__new__(PartialRidge)
         whole._features, whole._moments = self._features, self._moments + other._moments
         return whole
