@@ -108,51 +108,45 @@ def solve(
     ((0,), (1,), (0, 1))
     """
     question = find(index)
-    solution = _solve(game, question, order, budget, tol, random_state, method, settings)
-    return replace(solution, index=question.name)
-
-
-def _solve(
-    game: Game,
-    question: Question,
-    order: int,
-    budget: int | None,
-    tol: float | None,
-    random_state: RandomState,
-    method: str,
-    settings: dict[str, Any],
-) -> Solution:
-    """Pass a game to the solver that a method names."""
     check_tolerance(tol)
     if isinstance(question, Hierarchy):
         # Groups and stages are no measure over sizes of coalitions: the methods below do not apply
         from exactshap.solvers.hierarchy import solve_hierarchy
 
-        return solve_hierarchy(game, question, order, budget=budget, method=method, **settings)
+        solution = solve_hierarchy(game, question, order, budget=budget, method=method, **settings)
+        return replace(solution, index=question.name)
     if method == "auto" and isinstance(game, OracleGame) and settings.keys() - set(BATCHES):
         # A setting of the sampled solver selects it, even where all coalitions could be called
         method = "regression"
     method = method_of(game, question, order, budget=budget, method=method)
     _check_settings(settings, method)
+    if method == "regression":
+        settings |= {"budget": budget, "tol": tol, "random_state": random_state}
+    solution = _solver(method)(game, question, order, **settings)
+    return replace(solution, index=question.name)
+
+
+def _solver(method: str) -> Callable[..., Solution]:
+    """Import the solver that a method names."""
     if method == "quadrature":
         from exactshap.solvers.product import solve_product
 
-        return solve_product(game, question, order, **settings)  # type: ignore[arg-type]
+        return solve_product
     if method == "folded enumeration":
         from exactshap.solvers.product import solve_folded
 
-        return solve_folded(game, question, order, **settings)  # type: ignore[arg-type]
+        return solve_folded
     if method == "per-term enumeration":
         from exactshap.solvers.additive import solve_additive
 
-        return solve_additive(game, question, order, **settings)  # type: ignore[arg-type]
+        return solve_additive
     if method == "enumeration":
         from exactshap.solvers.core import solve_enumerated
 
-        return solve_enumerated(game, question, order, **settings)
+        return solve_enumerated
     from exactshap.solvers.sampled import solve_regression
 
-    return solve_regression(game, question, order, budget=budget, tol=tol, random_state=random_state, **settings)
+    return solve_regression
 
 
 def _check_settings(settings: dict[str, Any], method: str) -> None:
