@@ -1,5 +1,7 @@
 """Offsets of rows: exposures and base margins are part of the baseline, and the model's own call with them is explained."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -207,6 +209,27 @@ def test_a_model_that_forgets_half_of_an_offset_after_it_was_read_is_seen():
     for check in (explainer, explainer.verify):
         with pytest.raises(ExactnessError, match="has changed since it was read"):
             check(ROWS, offset=LOG[:9])
+
+
+@pytest.mark.parametrize("wrong", ["half", "replaces"])
+def test_verify_sees_a_wrong_offset_of_a_model_that_stays_as_it_was_read(boosted, wrong):
+    explainer = Explainer(boosted, BACKGROUND)
+    traits = explainer.reader.traits
+    if wrong == "replaces":
+        traits = replace(traits, offset=replace(traits.offset, replaces=traits.offset.replaces + 0.5))
+
+    class Halving(type(explainer.reader)):
+        def predict(self, table):
+            margins = self.traits.own_call.settings.get("base_margin")
+            scores = super().predict(table)
+            return scores if margins is None or wrong != "half" else scores - margins / 2
+
+    explainer.reader.traits, explainer.reader.__class__ = traits, Halving
+    assert explainer._changes.seen() is None
+    verification = explainer.verify(ROWS, offset=LOG[:9])
+    assert not verification.passed
+    assert verification.max_residual > 0.05
+    assert explainer._changes.seen() is None
 
 
 @pytest.mark.filterwarnings("error::exactshap.errors.ExplanationWarning")
