@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +20,9 @@ from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
 from exactshap.errors import ExactnessError, ExplanationWarning, InputError
+from exactshap.explainer._certify import Check
 from exactshap.readers import ModelState
+from exactshap.solvers import count_sets
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(0, 5, (200, 4)).astype(float)
@@ -231,6 +234,38 @@ def test_counters_and_caches_are_no_changes():
         assert explainer(X[:2]).certificate().passed
     # Left out after the first call, so that the model is not read anew each time
     assert explainer._changes.seen() is None
+
+
+def test_a_cache_is_not_named_in_an_error_of_another_cause():
+    model = MODELS["xgboost"]().fit(X, Y)
+    explainer = Explainer(model)
+    model.cache_ = {"n": 0}
+    explainer._changes._state = ModelState(model)
+    solve = explainer.reader.solve
+
+    def wrong(*arguments):
+        solution = solve(*arguments)
+        return replace(solution, part=replace(solution.part, values=solution.part.values + 1.0))
+
+    def both_wrong(*arguments):
+        check = type(explainer._changes).compared(explainer._changes, *arguments)
+        return Check(0.0, 0.0, 1) if is_cache else check
+
+    explainer.reader.solve, explainer._changes.compared = wrong, both_wrong
+    model.cache_["n"] = 1
+    for is_cache in (True, False):
+        with pytest.raises(ExactnessError) as caught:
+            explainer(X[:2])
+        assert ("cache_" in str(caught.value)) != is_cache
+
+
+@pytest.mark.parametrize("order", [[1], "2", None, 0, 1.0, True])
+@pytest.mark.parametrize("door", ["__call__", "plan", "verify"])
+def test_a_bad_order_is_refused_at_every_door(order, door):
+    with pytest.raises(InputError, match="The 'order' parameter must be an int >= 1"):
+        getattr(Explainer(Ridge().fit(X, Y), X[:5]), door)(X[:2], order=order)
+    with pytest.raises(InputError, match="The 'order' parameter must be an int >= 1"):
+        count_sets(3, order)
 
 
 def test_a_changed_model_is_so_after_pickle_and_copies():

@@ -57,7 +57,7 @@ class Changes:
             return Check()
         try:
             with without_warnings, np.errstate(all="ignore"):
-                reader, semivalue = reader_for(read(self._model, self._request), question)
+                reader, semivalue, order = reader_for(read(self._model, self._request), question, order)
                 anew, prediction = solve_rows(reader, table, cut, semivalue, order, False)
         except Exception:  # whatever it is that the changed model refuses, it is another model
             return Check(np.inf, 0.0, 1)
@@ -80,7 +80,7 @@ class Changes:
             return
         some = table.take(slice(0, COMPARED_ROWS))
         cut = Cut([slice(0, some.n_rows)] if some.n_rows else [], max(some.n_rows, 1), 1)
-        own, semivalue = reader_for(reader, "shapley")
+        own, semivalue, _ = reader_for(reader, "shapley")
         solution, _ = solve_rows(own, some, cut, semivalue, 1, False)
         if not self.compared(some, cut, semivalue, 1, solution).passed:
             raise ExactnessError(changed(reader, change))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.checks import check_count
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import using_jobs
@@ -28,7 +27,7 @@ from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read, reader_for
 from exactshap.results.data import answers_keywords, counted, refuse_name, value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
-from exactshap.semivalues import Question, Semivalue, find
+from exactshap.semivalues import Question, Semivalue
 
 if TYPE_CHECKING:
     from exactshap.explainer._verify import Verification
@@ -197,8 +196,7 @@ class Explainer:
         if offset is None and self.reader.traits.offset_note:
             warn(self.reader.traits.offset_note, ExplanationWarning)
         rows, offsets = (X, None) if offset is None else split_offset(X, offset, self.reader.traits.feature_names)
-        table, (reader, semivalue) = self._checked(rows), reader_for(self.reader, index)
-        order = check_count("order", order)
+        table, (reader, semivalue, order) = self._checked(rows), reader_for(self.reader, index, order)
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
         # Before the model is called, as its calls may change it
         change = self._changes.seen()
@@ -211,9 +209,12 @@ class Explainer:
             # A change may be undone, and is seen again if not
             remember = change is None
             certified = self._certifier.certify(table, solution, prediction, check_rows, semivalue, order, remember=remember)
+            cause = ""
             if change is not None:
                 check = self._changes.compared(table, cut, semivalue, order, solution)
-                certified = certified if check.passed else certified._replace(check=together([certified.check, check]))
+                if not check.passed:
+                    cause = changed(reader, change)
+                    certified = certified._replace(check=together([certified.check, check]))
             if offsets is not None:
                 # Last: hybrids are compared without offsets, which shift v(S) of every coalition alike.
                 solution, certified = add_offsets(reader, table, solution, certified, offsets)
@@ -221,14 +222,14 @@ class Explainer:
         explanation = wrap(reader, table, solution, certified, semivalue, order, **settings)
         self._changes.after_first(change)
         if not explanation.is_within_tolerance:
-            refuse_or_warn(reader, explanation, self.on_inexact, "" if change is None else changed(reader, change))
+            refuse_or_warn(reader, explanation, self.on_inexact, cause)
         return explanation
 
     @_refused_beyond_memory
     def plan(self, X: TableLike, index: str | Question = "shapley", order: int = 1, *, offset: Any = None) -> Forecast:
         """Forecast method and cost on ``X`` without explaining a row. The arguments are those of a call."""
         rows, offsets = split_offset(X, offset, self.reader.traits.feature_names)
-        table, (reader, semivalue), order = self._checked(rows), reader_for(self.reader, index), check_count("order", order)
+        table, (reader, semivalue, order) = self._checked(rows), reader_for(self.reader, index, order)
         if offsets is not None:
             check_offsets(reader, table.n_rows, offsets)
         with using_jobs(self.n_jobs):
@@ -294,7 +295,7 @@ class Explainer:
         """
         from exactshap.explainer._verify import verify
 
-        question, order = find(index), check_count("order", order)
+        _, question, order = reader_for(self.reader, index, order)
         if not isinstance(question, Semivalue):
             raise InputError(
                 "Only semivalues and interaction indices can be verified", f"Got {question.name!r}", "Pass the name of one"

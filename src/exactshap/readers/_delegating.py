@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap._runtime.machine import clocked
 from exactshap.frames import Table
 from exactshap.games import Game
@@ -156,9 +157,9 @@ class HierarchicalReader(DelegatingReader):
         return None
 
 
-def reader_for(reader: Reader, index: str | Question) -> tuple[Reader, Any]:
-    """Return the reader for an index, and the index with numbers of players."""
-    question = find(index)
+def reader_for(reader: Reader, index: str | Question, order: int = 1) -> tuple[Reader, Any, int]:
+    """Return the reader for a question, the index with numbers of players, and the order."""
+    question, order = find(index), check_count("order", order)
     if isinstance(question, Hierarchy):
-        return HierarchicalReader(reader), question.among(reader.traits.player_names)
-    return reader, question
+        return HierarchicalReader(reader), question.among(reader.traits.player_names), order
+    return reader, question, order

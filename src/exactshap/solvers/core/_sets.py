@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from exactshap._runtime.checks import check_count
 from exactshap.errors import BudgetError, InputError
 
 # Sets: a tile of 32 terms for each set is 1 GiB of work space.
@@ -17,9 +18,7 @@ MAX_SETS = 4_000_000
 
 def set_sizes(order: int) -> range:
     """Return the sizes 1..order of sets."""
-    if not isinstance(order, (int, np.integer)) or order < 1:
-        raise InputError("The 'order' parameter must be an int >= 1", f"Got {order!r}")
-    return range(1, int(order) + 1)
+    return range(1, check_count("order", order) + 1)
 
 
 def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
@@ -34,19 +33,21 @@ def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
     return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in set_sizes(order)))
 
 
-@functools.lru_cache(maxsize=256, typed=True)
 def count_sets(n_players: int, order: int) -> int:
     """Return the number of :func:`player_sets` without making them, with the same refusals.
-
-    A request counts them several times: to plan its memory, to allocate and to finish. Types count, as 1.0 is refused.
 
     >>> count_sets(3, 2)
     6
     """
-    sizes = set_sizes(order)
+    return _counted(n_players, check_count("order", order))
+
+
+@functools.lru_cache(maxsize=256)
+def _counted(n_players: int, order: int) -> int:
+    """Count once, as a request needs them several times: to plan its memory, to allocate and to finish."""
     if order > n_players:
         raise InputError(f"The 'order' parameter must be at most the number of players, {n_players}", f"Got {order}")
-    n_sets = sum(math.comb(n_players, size) for size in sizes)
+    n_sets = sum(math.comb(n_players, size) for size in range(1, order + 1))
     if n_sets > MAX_SETS and order > 1:
         raise BudgetError(
             f"Interactions of order {order} among {n_players} players are out of reach",
