@@ -64,7 +64,8 @@ class Explainer:
         Reorder the columns of a frame by name instead of refusing a different order.
     n_jobs : int, default=None
         Threads, with joblib's conventions: -1 is one for each core. Results are the same bits for every value. None: blocks of
-        rows go to the workers of ``joblib.parallel_config(backend=..., n_jobs=...)`` where one is active, else one thread.
+        rows go to the workers of ``joblib.parallel_config(backend=..., n_jobs=...)`` where one is active, else one thread (within a
+        function that another explainer calls: the threads of that one).
     memory_limit : float, default=2**30
         Bytes of working memory of a block; rows stream in blocks under it. A request that cannot fit is refused. The result, and three
         numbers for each row and output while it is checked, come on top: :func:`exactshap.scale.explain_dataset` streams those, too.
