@@ -1,5 +1,4 @@
 import dataclasses
-import pickle
 import time
 import warnings
 from dataclasses import replace
@@ -184,16 +183,6 @@ def test_threads_really_run_blocks(monkeypatch):
     np.testing.assert_array_equal(explanation.values, explain(MODEL, X[:35]).values)
 
 
-def test_interactions_are_symmetric_and_add_up():
-    explanation = explain(MODEL, X[:5], X[100:120], index="k-sii", order=2)
-    matrix = explanation.interactions
-    assert matrix.shape == (5, 6, 6)
-    np.testing.assert_array_equal(matrix, matrix.transpose(0, 2, 1))
-    total = np.triu(matrix).sum(axis=(1, 2))
-    np.testing.assert_allclose(total, explanation.prediction - explanation.baseline, atol=roundings(50_000))
-    assert np.abs(explanation.residual).max() < roundings(50_000)
-
-
 def test_higher_orders_are_named_sets():
     explanation = explain(MODEL, X[:2], index="stii", order=3)
     assert explanation.sets[0] == (0,)
@@ -269,12 +258,6 @@ def test_weights_of_the_background_count_as_copies_of_rows():
     weighted = explain(MODEL, X[:3], X[10:13], background_weights=[1, 2, 0])
     copies = explain(MODEL, X[:3], X.iloc[[10, 11, 11]])
     np.testing.assert_allclose(weighted.values, copies.values, atol=roundings(500))
-
-
-def test_explainers_pickle():
-    explainer = Explainer(make_pipeline(StandardScaler(), SVR()).fit(X, y), X[:9], groups={"ab": ["a", "b"]})
-    clone = pickle.loads(pickle.dumps(explainer))
-    np.testing.assert_array_equal(clone(X[:3]).values, explainer(X[:3]).values)
 
 
 def test_explanations_share_nothing_that_can_be_changed():
@@ -385,16 +368,6 @@ def test_the_stability_bound_holds_and_needs_its_game(value_function):
         explain(MODEL, X[:2]).stability(0.1)
     with pytest.raises(InputError, match="finite float >= 0"):
         explanation.stability(-1.0)
-
-
-def test_a_real_explanation_survives_its_file(tmp_path):
-    explanation = explain(MODEL, X[:9], X[200:230], index="k-sii", order=2, groups={"ab": ["a", "b"]})
-    explanation.save(tmp_path / "values.npz")
-    loaded = exactshap.Explanation.load(tmp_path / "values.npz")
-    np.testing.assert_array_equal(loaded.values, explanation.values)
-    np.testing.assert_array_equal(loaded.interactions, explanation.interactions)
-    assert loaded.certificate() == explanation.certificate()
-    assert loaded.feature_names == ("ab", "c", "d", "e", "f")
 
 
 def test_values_that_overflow_are_refused_and_an_infinite_tolerance_allows_nothing():

@@ -90,14 +90,6 @@ def test_cells_are_found_as_the_model_finds_them(kind):
     np.testing.assert_array_equal(encode(as_table(given), "X"), encode.twin.eval_terms(given))
 
 
-@pytest.mark.parametrize(("interactions", "settings"), [([(0, 1, 2)], {}), ([(0, 2)], {"groups": {"both": ["age", "size"]}})])
-def test_larger_terms_and_groups_add_up(interactions, settings):
-    numbers = F[["age", "rooms", "size"]]
-    model = fitted(glassbox.ExplainableBoostingRegressor, numbers, Y, interactions=interactions)
-    explainer = Explainer(model, numbers[:20], **settings)
-    assert explainer(numbers[:5]).is_within_tolerance
-
-
 def test_a_model_that_cuts_otherwise_is_asked_itself(monkeypatch):
     numbers = F[["age", "rooms", "size"]].to_numpy(float)
     model = fitted(glassbox.ExplainableBoostingRegressor, numbers, Y, interactions=2)
@@ -128,16 +120,6 @@ def test_contract(cls, data, y, settings, groups):
     if isinstance(data, np.ndarray):
         rows, background = (t[["age", "rooms", "size"]].to_numpy(float) for t in (X, Z))
     check_reader(model, rows, background, groups=groups, background_weights=WEIGHTS)
-
-
-@pytest.mark.parametrize("index", ["shapley", "banzhaf", "k-sii", "stii"])
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_against_hand_masked_predictions_value_by_value(regressor, index, order):
-    games = masked_games(regressor.predict, X, Z, WEIGHTS)
-    explanation = Explainer(regressor, Z, background_weights=WEIGHTS)(X, index, order)
-    values = explanation.values if order == 1 else explanation.set_values
-    assert_close(values, values_of(games, 4, index, order), 2.0 ** (order + 2) * largest(games), 25 * 8, 4)
-    assert np.abs(values).max(axis=0).all(), "every column, pair and triple has an effect in this model"
 
 
 def test_two_classes_are_explained_in_log_odds():
@@ -228,11 +210,6 @@ def test_edited_models_are_read_as_they_are(regressor):
     explanation = Explainer(empty, Z)(X)
     assert not explanation.values.any()
     np.testing.assert_array_equal(explanation.baseline, empty.predict(X))
-
-
-def test_polars_gives_the_same(regressor):
-    expected = Explainer(regressor, Z)(X).values
-    np.testing.assert_array_equal(Explainer(regressor, pl.from_pandas(Z))(pl.from_pandas(X)).values, expected)
 
 
 def test_a_background_of_one_row_and_constant_columns_give_exactly_nothing(regressor):

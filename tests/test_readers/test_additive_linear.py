@@ -1,27 +1,21 @@
 import inspect
-import pickle
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import linear_model, svm
+from sklearn import linear_model
 from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge, TweedieRegressor
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from additive_oracle import largest, masked_games, values_of
 from exactshap.errors import ExactnessError, ExplanationWarning, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.explainer import Explainer, explain
-from exactshap.frames import as_table
-from exactshap.readers import Request
-from exactshap.readers.additive import sklearn_linear
 from exactshap.semivalues import owen
 from exactshap.testing import check_reader
-from tolerances import HALF_THE_DIGITS, assert_close, conditioned, roundings
+from tolerances import HALF_THE_DIGITS, assert_close, conditioned
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::FutureWarning")
 
@@ -72,17 +66,6 @@ def test_every_linear_model_of_scikit_learn(name):
     assert_close(explanation.values.reshape(expected.shape), expected, scale * np.abs(X).max(), 12, 4)
 
 
-@pytest.mark.parametrize("model", [svm.LinearSVC(dual=False), svm.LinearSVR(dual="auto", max_iter=5000)], ids=str)
-def test_linear_support_vector_machines(model):
-    model.fit(X, LABELS if isinstance(model, svm.LinearSVC) else Y)
-    reader = sklearn_linear.read(model, Request(background=as_table(Z)))
-    prediction = model.decision_function(ROWS) if isinstance(model, svm.LinearSVC) else model.predict(ROWS)
-    np.testing.assert_allclose(
-        reader.game(as_table(ROWS)).value(np.ones((1, 4), bool))[:, 0], prediction, rtol=roundings(5_000)
-    )
-    check_reader(model, ROWS, Z)
-
-
 CASES = {
     "several targets": (LinearRegression(), np.stack([Y, Y**2], axis=1)),
     "one target as a column": (LinearRegression(), Y[:, None]),
@@ -110,23 +93,6 @@ def test_contract(case, settings):
     if case == "sparse coefficients":
         model.sparsify()
     check_reader(model, ROWS, Z, **settings)
-
-
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("case", ["two classes", "two normal classes", "no intercept"])
-def test_against_hand_masked_predictions_value_by_value(case, order):
-    model, y = CASES[case]
-    model.fit(X, y)
-    predict = model.predict if isinstance(model, Ridge) else getattr(model, "decision_function", None) or _log_odds(model)
-    games = masked_games(predict, ROWS, Z)
-    explanation = Explainer(model, Z)(ROWS, "k-sii", order)
-    values = explanation.values if order == 1 else explanation.set_values
-    scale = largest(games) + (np.abs(model.predict_joint_log_proba(X)).max() if isinstance(model, GaussianNB) else 0.0)
-    assert_close(values, values_of(games, 4, "k-sii", order), 2.0 ** (order + 3) * scale, 12 * 4, 4)
-
-
-def _log_odds(model):
-    return lambda rows: np.diff(model.predict_log_proba(rows), axis=1)[:, 0]
 
 
 @pytest.mark.filterwarnings("ignore:Rounding leaves about")
@@ -328,11 +294,6 @@ def test_more_digits_hold_where_large_coefficients_cancel():
     assert missed < 0.02 * np.abs(np.subtract(plain, expected)).max()
 
 
-def test_ordinary_models_are_exact():
-    for model in (Ridge().fit(X, Y), LinearRegression().fit(X.astype(np.float32), Y.astype(np.float32))):
-        assert Explainer(model, Z)(ROWS).kind == "exact"
-
-
 # -- models that change --------------------------------------------------------------------------------------------------
 
 
@@ -376,26 +337,6 @@ def test_a_model_that_differs_on_hybrid_rows_alone_is_seen(scaled, monkeypatch):
         explainer(X[20:50])
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize(("bad", "words"), [(np.nan, "NaN"), (np.inf, "infinity")])
-def test_a_gap_in_single_precision_is_named(n_jobs, bad, words):
-    rows = np.tile(X, (600, 1)).astype(np.float32)
-    rows[41_234, 3] = bad
-    with pytest.raises(InputError, match=rf"(?s){words}.*41234"):
-        Explainer(Ridge().fit(X, Y), Z, n_jobs=n_jobs)(rows)
-
-
-def test_pickles_and_threads():
-    explainer = Explainer(Ridge().fit(X, Y), Z)
-    copied = pickle.loads(pickle.dumps(explainer))
-    wanted = explainer(X)
-    np.testing.assert_array_equal(copied(X).values, wanted.values)
-    with ThreadPoolExecutor(4) as pool:
-        parts = list(pool.map(lambda i: explainer(X[: i % 7 + 1]).values, range(100)))
-    for i, part in enumerate(parts):
-        np.testing.assert_array_equal(part, wanted.values[: i % 7 + 1])
-
-
 def test_ransac_is_as_linear_as_what_is_inside():
     check_reader(RANSACRegressor(random_state=0).fit(X, Y), ROWS, Z)
     with pytest.raises(
@@ -410,11 +351,6 @@ def test_a_model_that_does_not_predict_the_sum_of_its_terms_is_refused(monkeypat
     message = r"LinearRegression does not predict the sum of its terms\. For background row"
     with pytest.raises(UnsupportedStructureError, match=message):
         Explainer(LinearRegression().fit(X, Y), Z)
-
-
-def test_a_background_is_needed():
-    with pytest.raises(InputError, match=r"Ridge needs reference rows\. Got background=None\. Pass background="):
-        Explainer(Ridge().fit(X, Y))
 
 
 def test_rows_wider_than_a_chunk_count_in_the_mean_of_the_background():

@@ -9,9 +9,8 @@ import pytest
 from additive_oracle import largest, masked_games, values_of
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, UnsupportedStructureError
 from exactshap.explainer import Explainer
-from exactshap.frames import as_table
 from exactshap.readers.additive import AdditiveModel
-from exactshap.semivalues import available, find
+from exactshap.semivalues import available
 from exactshap.testing import check_reader
 from tolerances import assert_close, roundings
 
@@ -73,26 +72,11 @@ def test_against_hand_masked_predictions_value_by_value(index, order, players):
     assert_close(values, expected, 2.0 ** (order + 2) * largest(games), 5 * 7, 5)
 
 
-def test_baseline_is_one_reference_row():
-    games = masked_games(MODEL.predict, X, Z[:1])
-    explanation = Explainer(MODEL, Z[:1], value_function="baseline")(X)
-    assert_close(explanation.values, values_of(games, 5, "shapley", 1), 8 * largest(games), 5, 5)
-    assert Explainer(MODEL, Z[:1], value_function="baseline").verify(X).passed
-
-
 def test_large_backgrounds_stream_and_equal_rows_are_merged():
     many = RNG.integers(0, 3, size=(1000, 5)).astype(float)
     check_reader(MODEL, X, many, n_masks=3)
     bound = Explainer(MODEL, many).reader._bound[0]
     assert [len(term.reference.rows) for term in bound.terms] == [3, 9, 27, 3, 9]
-
-
-def test_values_do_not_depend_on_the_block_of_rows():
-    many = RNG.normal(size=(600, 5))
-    explainer = Explainer(MODEL, RNG.normal(size=(300, 5)))
-    together = explainer.reader.solve(as_table(many), find("shapley"), 1).values
-    parts = [explainer.reader.solve(as_table(many[i : i + 1]), find("shapley"), 1).values[0] for i in (0, 299, 599)]
-    np.testing.assert_array_equal(parts, together[[0, 299, 599]])
 
 
 @pytest.mark.parametrize("index", available())

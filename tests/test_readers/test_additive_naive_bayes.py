@@ -9,11 +9,9 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, Gaussi
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from additive_oracle import largest, masked_games, values_of
 from exactshap import Explainer, explain
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.testing import check_reader
-from tolerances import assert_close
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson([3.0, 1.0, 2.0, 0.5], size=(120, 4)).astype(float)
@@ -39,25 +37,6 @@ def test_contract(name, n_classes, settings):
     model, X = MODELS[name]
     model.fit(X, LABELS if n_classes == 3 else LABELS > 0)
     check_reader(model, X[ROWS], X[Z], **settings)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("name", MODELS)
-def test_against_hand_masked_likelihoods_value_by_value(name, n_classes):
-    model, X = MODELS[name]
-    model.fit(X, LABELS if n_classes == 3 else LABELS > 0)
-    found = Explainer(model, X[Z])(X[ROWS])
-    assert found.unit == ("log-odds of class True" if n_classes == 2 else "joint log-likelihood")
-    for k in range(1 if n_classes == 2 else 3):
-
-        def own(rows, k=k):
-            likelihoods = model.predict_joint_log_proba(rows)
-            return likelihoods[:, 1] - likelihoods[:, 0] if n_classes == 2 else likelihoods[:, k]
-
-        games = masked_games(own, X[ROWS], X[Z])
-        scale = largest(games) + np.abs(model.predict_joint_log_proba(X)).max()
-        values = found.values if n_classes == 2 else found.values[..., k]
-        assert_close(values, values_of(games, 4, "shapley", 1), 16.0 * scale, 12 * 4, 4)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -8,10 +8,8 @@ import pytest
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, InputTypeError, UnknownNameError
 from exactshap.frames import as_table
-from exactshap.games import OracleGame
 from exactshap.readers.black_box._call import hybrid_rows
 from exactshap.semivalues import find
-from exactshap.solvers import solve
 from exactshap.testing import check_reader
 from tolerances import FLOAT32_FUNCTION, conditioned, roundings
 
@@ -130,26 +128,6 @@ def test_options_reach_the_solver():
     assert np.abs(first - other).max() > 0
 
 
-def test_jobs_do_not_change_bits():
-    serial, threaded = (Explainer(wide, WIDE[6:], budget=100, n_jobs=n, memory_limit=2**25)(WIDE[:4]).values for n in (1, 2))
-    np.testing.assert_array_equal(serial, threaded)
-
-
-def test_reader_is_the_raw_game():
-    reader = Explainer(curve, BACKGROUND).reader
-    row = as_table(X[:1])
-    by_hand = OracleGame(
-        lambda masks: np.array([curve(np.where(mask, X[0], BACKGROUND)).mean() for mask in masks]), n_players=5
-    )
-    np.testing.assert_allclose(reader.solve(row, *_question()).values[0], solve(by_hand).values, atol=roundings(5_000))
-
-
-def _question():
-    from exactshap.semivalues import find
-
-    return find("shapley"), 1
-
-
 # -- methods of models that are known exactly --------------------------------------------------------------------------
 
 
@@ -191,19 +169,6 @@ def test_other_quantities_of_known_models_are_not_taken_over():
 
 def test_sampling_options_keep_the_function_a_black_box():
     assert "regression" in explain(fitted("svr").predict, X[:1], BACKGROUND, budget=20).method
-
-
-def test_probabilities_of_a_forest():
-    forest = fitted("forest")
-
-    def probability(rows):
-        return forest.predict_proba(rows)
-
-    found = explain(probability, X[:2], BACKGROUND)
-    assert found.values.shape == (2, 5, 2)
-    np.testing.assert_allclose(found.values[..., 0], -found.values[..., 1], atol=roundings(5_000))
-    one = explain(probability, X[:2], BACKGROUND, output=1)
-    np.testing.assert_allclose(one.values, found.values[..., 1], atol=roundings(5_000))
 
 
 # -- faults ---------------------------------------------------------------------------------------------------------------

@@ -170,22 +170,6 @@ def test_gpytorch_in_single_precision():
     assert explanation.tolerance.max() < 1e-2
 
 
-def test_groups_merge_players():
-    model = regressor(KERNELS["ard"])
-    one = explain(model, ROWS, BACKGROUND, groups={"all": [0, 1, 2]})
-    columns = explain(model, ROWS, BACKGROUND)
-    np.testing.assert_allclose(
-        one.covariances[:, 0, 0], columns.covariances.sum(axis=(1, 2)), rtol=conditioned(1e6), atol=roundings(500)
-    )
-
-
-def test_blocks_and_threads_do_not_matter():
-    model = regressor(KERNELS["ard"])
-    whole = explain(model, X, BACKGROUND)
-    for i in (0, 17, 39):
-        np.testing.assert_array_equal(explain(model, X[i : i + 1], BACKGROUND).covariances[0], whole.covariances[i])
-
-
 def test_what_covariances_miss_has_the_same_bits_for_every_cut_of_rows():
     model = regressor(KERNELS["ard"])
     whole = explain(model, X, X)
@@ -202,14 +186,6 @@ def test_a_covariance_has_the_same_bits_beside_rows_that_ask_for_more_nodes():
     whole = explainer(rows)
     for i in range(5):
         np.testing.assert_array_equal(explainer(rows[i : i + 1]).covariances[0], whole.covariances[i])
-
-
-def test_threads_and_pickles_give_the_same_bits():
-    many = RNG.normal(size=(300, 3))  # more than one block of rows
-    explainer = Explainer(regressor(KERNELS["ard"]), BACKGROUND)
-    again = pickle.loads(pickle.dumps(explainer))
-    explainer.n_jobs = 2
-    np.testing.assert_array_equal(explainer(many).covariances, again(many).covariances)
 
 
 def test_through_a_pipeline_and_a_scaled_target():
@@ -445,16 +421,6 @@ def test_what_does_not_fit_is_left_out_where_nobody_asked():
 def test_bad_settings(settings, error, text):
     with pytest.raises(error, match=text):
         Explainer(regressor(KERNELS["ard"]), BACKGROUND, **settings)(ROWS)
-
-
-def test_outputs_share_their_covariance_up_to_scale():
-    model = GaussianProcessRegressor(k.RBF(1.0), alpha=0.1, optimizer=None, normalize_y=True).fit(X, np.stack([Y, 5 * Y], 1))
-    first, second = (explain(model, ROWS, BACKGROUND, output=o).covariances for o in (0, 1))
-    np.testing.assert_allclose(second, 25 * first, rtol=conditioned(1e6), atol=roundings(500))
-    both = explain(model, ROWS, BACKGROUND)
-    np.testing.assert_array_equal(both.covariances, np.stack([first, second], axis=-1))
-    np.testing.assert_array_equal(both.covariance(1, output="target 1"), second[1])
-    assert both.std.shape == both.values.shape
 
 
 def test_a_constant_kernel_has_values_without_uncertainty():

@@ -31,7 +31,6 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from exactshap import Explainer, explain, kernels
 from exactshap.errors import (
-    ExactnessError,
     InputError,
     InputTypeError,
     UnknownNameError,
@@ -416,29 +415,6 @@ def test_infinite_length_scales_give_exact_zeros():
     assert values[:, 0].all()
 
 
-def test_constant_and_equal_columns():
-    data = X.assign(flat=1.0, copy=X["bmi"])
-    values = explain(SVR(C=10).fit(data, y), data[:4], data[:30]).values
-    assert not values[:, 5].any()
-    np.testing.assert_allclose(values[:, 6], values[:, 2], atol=roundings(50_000))
-
-
-def test_a_row_equal_to_the_baseline_gets_exact_zeros():
-    explanation = explain(SVR(C=10).fit(X, y), X[:1], X[:1], value_function="baseline")
-    assert not explanation.values.any()
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 150])
-def test_polars_arrow_and_arrays_give_the_bits_of_pandas(d):
-    pl = pytest.importorskip("polars")
-    data = pd.DataFrame(np.random.default_rng(d).normal(size=(20, d)), columns=[f"c{j}" for j in range(d)])
-    model = SVR().fit(data, y[:20])
-    expected = explain(model, data[:4], data[5:9]).values
-    for frame in (pl.from_pandas(data), pl.from_pandas(data).to_arrow()):
-        np.testing.assert_array_equal(explain(model, frame[:4] if d else frame, frame[5:9]).values, expected)
-    np.testing.assert_array_equal(explain(model, data.to_numpy()[:4], data.to_numpy()[5:9]).values, expected)
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_gpytorch_exact_gp(dtype):
     gpytorch, torch = pytest.importorskip("gpytorch"), pytest.importorskip("torch")
@@ -500,40 +476,6 @@ def test_shapiq_agrees_on_its_own_ground():
 def test_kernels_refuse_bad_parameters_when_they_are_made(build, error, text):
     with pytest.raises(error, match=text):
         build()
-
-
-@pytest.mark.parametrize("machine", [SVR(kernel="linear"), SVR(kernel="poly"), SVR()], ids=str)
-@pytest.mark.parametrize("n_background", [None, 1, 5, 40])
-def test_the_layout_of_the_rows_changes_no_bit(machine, n_background):
-    machine.fit(X.to_numpy(), y)
-    background = None if n_background is None else X.to_numpy()[:n_background]
-    if background is None and machine.kernel != "rbf":
-        pytest.skip("a functional game wants factors that are 1 at x = x'")
-    rows = np.tile(X.to_numpy(), (6, 1))
-    explainer = Explainer(machine, background)
-    explainer(rows[:1])
-    by_row, by_column = (explainer(np.array(rows, order=order)) for order in "CF")
-    for name in ("values", "baseline"):
-        np.testing.assert_array_equal(getattr(by_row, name), getattr(by_column, name))
-    assert by_column.certificate().passed
-
-
-@pytest.mark.parametrize(
-    ("model", "labels"),
-    [
-        (SVC(decision_function_shape="ovo"), CLASSES),
-        (SVC(decision_function_shape="ovr"), CLASSES),
-        (GaussianProcessClassifier(optimizer=None), np.digitize(Y[:, 0], np.quantile(Y[:, 0], [0.4, 0.7]))),
-    ],
-    ids=["ovo", "ovr", "process"],
-)
-def test_a_refitted_classifier_is_seen(model, labels):
-    """What is asked for the certificate is the model as it is now, in the shape that is explained."""
-    explainer = Explainer(model.fit(X, labels), X[:7])
-    explainer(X[:3])
-    model.fit(X, np.roll(labels, 7))
-    with pytest.raises(ExactnessError):
-        explainer(X[:3])
 
 
 def test_the_additive_chi_squared_kernel_is_a_sum_of_functions_of_one_column():

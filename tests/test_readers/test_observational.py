@@ -1,8 +1,6 @@
 """Observational games against the direct formulas, a finite grid with known conditional expectations, and their limits."""
 
 import itertools
-import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -19,8 +17,7 @@ from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.solvers import solve
 from exactshap.solvers.rkhs import choose_eta, pivoted_rows
 from exactshap.solvers.rkhs._embedding import RANK_CUTOFF, leave_one_out_loss
-from oracles import shapley_of
-from tolerances import HALF_THE_DIGITS, ITERATED, SERIES, chance, conditioned, ridge, roundings
+from tolerances import HALF_THE_DIGITS, ITERATED, chance, conditioned, ridge, roundings
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3))
@@ -149,15 +146,6 @@ def test_converges_to_conditional_expectations_on_a_grid(eta):
     assert worst < 300 * eta * np.abs(ALPHA).sum() + tolerance(eta)
 
 
-def test_shapley_values_of_the_grid():
-    points, weights = grid()
-    model = KernelMachine(X, ALPHA, RBF(1.2))
-    explanation = explain(model, points, points, background_weights=weights, value_function="observational", eta=1e-8)
-    for i in (0, 5, 11):
-        expected = shapley_of(lambda S, i=i: conditional_expectation(model.predict, points, weights, points[i], list(S)), 3)
-        np.testing.assert_allclose(explanation.values[i], expected, rtol=0, atol=SERIES)
-
-
 # -- limits -----------------------------------------------------------------------------------------------------------
 
 
@@ -176,12 +164,6 @@ def test_an_infinite_ridge_shrinks_to_the_intercept():
     for column, mask in enumerate(PROPER):
         limit = (gaussian(X, ROWS, mask) * (gaussian(X, X, ~mask) @ gaussian(X, ROWS, mask) / 30)).T @ ALPHA
         np.testing.assert_allclose((values[:, column] - 0.3) * eta, limit, rtol=0, atol=conditioned(1e10) * np.abs(limit).max())
-
-
-def test_duplicated_rows_count_twice():
-    twice = np.vstack([X, X])
-    once = game(machine(), background=X, eta=0.01).value(PROPER)
-    np.testing.assert_allclose(game(machine(), background=twice, eta=0.01).value(PROPER), once, rtol=0, atol=tolerance(0.01))
 
 
 # -- the ridge by cross-validation -------------------------------------------------------------------------------------
@@ -361,33 +343,6 @@ def test_many_players_are_sampled_with_standard_errors():
     z = (sampled.values - exact.values) / sampled.std_error
     assert np.abs(z).max() < 6, np.abs(z).max()
     assert np.abs(z).mean() < 2
-
-
-@pytest.mark.parametrize("n_landmarks", [None, 12])
-def test_threads_and_pickles_give_the_same_bits(n_landmarks, monkeypatch):
-    monkeypatch.setattr("exactshap._runtime.threads.THREADED_VALUES", 1.0)  # threads for small matrices too
-    explainer = Explainer(machine(), value_function="observational", n_landmarks=n_landmarks)
-    again = pickle.loads(pickle.dumps(explainer))
-    explainer.n_jobs = 2
-    for rows in (RNG.normal(size=(300, 3)), X):  # more than one block of rows; the training rows
-        np.testing.assert_array_equal(explainer(rows).values, again(rows).values)
-
-
-def test_frames_without_warnings():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
-    model = KernelRidge(kernel="rbf", gamma=0.3).fit(frame, ALPHA)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        explanation = explain(model, frame[:3], value_function="observational", index="k-sii", order=2)
-    assert explanation.certificate().passed
-
-
-def test_block_size_does_not_matter():
-    whole = explain(machine(), X, value_function="observational").values
-    np.testing.assert_allclose(
-        explain(machine(), X[3:4], value_function="observational").values[0], whole[3], atol=tolerance(1e-3)
-    )
 
 
 @pytest.mark.parametrize(

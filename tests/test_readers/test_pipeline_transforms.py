@@ -1,7 +1,5 @@
 """Scalers and splines in front of a model: values of the pipeline's own columns."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,11 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, SplineTransformer, StandardScaler
 from sklearn.svm import SVR
 
-from additive_oracle import largest, masked_games, values_of
 from exactshap import Explainer, explain
 from exactshap.errors import InputError
 from exactshap.testing import check_reader
-from tolerances import assert_close
 
 RNG = np.random.default_rng(7)
 D = 4
@@ -28,7 +24,6 @@ FITTED = RNG.normal(size=(150, D)) * SIZES
 Y = np.sin(FITTED[:, 0]) + (FITTED[:, 1] / 100.0) ** 2 + FITTED[:, 3]
 X = RNG.normal(size=(3000, D)) * SIZES * 1.5  # beyond the knots, too
 NAMES = list("abcd")
-BEYOND = ("constant", "linear", "continue", "periodic")
 FRONTS = {
     "standard": [StandardScaler()],
     "uncentred": [StandardScaler(with_mean=False)],
@@ -74,32 +69,6 @@ def test_whatever_follows(front, name):
     check_reader(pipeline(front, *MODELS[name]), X[:4], FITTED[20:30])
 
 
-@pytest.mark.parametrize("beyond", BEYOND)
-@pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.parametrize("index", ["shapley", "banzhaf", "k-sii"])
-def test_against_hand_masked_predictions_value_by_value(beyond, index, order):
-    model = make_pipeline(StandardScaler(), SplineTransformer(extrapolation=beyond), Ridge()).fit(FITTED, Y)
-    background, weights, rows = FITTED[:10], np.arange(10) + 1.0, X[:5]
-    explanation = Explainer(model, background, background_weights=weights)(rows, index, order)
-    games = masked_games(model.predict, rows, background, weights)
-    values = explanation.values if order == 1 else explanation.set_values
-    scale = largest(games) + np.abs(model[:-1].transform(X)).max() * np.abs(model[-1].coef_).sum()
-    assert_close(values, values_of(games, D, index, order), 2.0 ** (order + 2) * scale, 28 * 10, D)
-
-
-@pytest.mark.parametrize("front", ["standard", "splines"])
-def test_threads_cuts_and_pickles_have_the_same_bits(front):
-    model, rows = pipeline(front), np.tile(X, (7, 1))
-    explainer = Explainer(model, FITTED[:20])
-    whole = explainer(rows).values
-    for other in (
-        Explainer(model, FITTED[:20], n_jobs=2),
-        Explainer(model, FITTED[:20], memory_limit=2.0**22),
-        pickle.loads(pickle.dumps(explainer)),
-    ):
-        np.testing.assert_array_equal(other(rows).values, whole)
-
-
 @pytest.mark.parametrize("front", ["standard", "splines"])
 def test_frames(front):
     frame = pd.DataFrame(FITTED, columns=NAMES)
@@ -112,32 +81,12 @@ def test_frames(front):
 # -- what is refused -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("front", ["standard", "clipped", "splines"])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_not_finite_are_refused(front, bad, n_jobs):
-    rows = X.copy()
-    rows[2321, 2] = bad
-    explainer = Explainer(pipeline(front), FITTED[:20], n_jobs=n_jobs)
-    with pytest.raises(InputError, match=r"NaN|infinity"):
-        explainer(rows)
-
-
 def test_gaps_that_splines_take():
     if "handle_missing" not in SplineTransformer().get_params():
         pytest.skip("an older scikit-learn")
     rows = FITTED.copy()
     rows[::9, 1] = np.nan
     check_reader(make_pipeline(SplineTransformer(handle_missing="zeros"), Ridge()).fit(rows, Y), rows[8:12], rows[:20])
-
-
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_other_columns_are_refused():
-    frame = pd.DataFrame(X[:5], columns=NAMES)
-    explainer = Explainer(pipeline(rows=pd.DataFrame(FITTED, columns=NAMES)), pd.DataFrame(FITTED[:20], columns=NAMES))
-    for rows in (frame[NAMES[::-1]], frame[NAMES[:-1]], frame.rename(columns=str.upper), np.c_[X, X][:5]):
-        with pytest.raises(InputError):
-            explainer(rows)
 
 
 # -- steps that write to what they are given -----------------------------------------------------------------------------

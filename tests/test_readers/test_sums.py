@@ -67,16 +67,6 @@ OF_SEVERAL_OUTPUTS = {
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
-def test_regressors_value_by_value(name):
-    model = REGRESSORS[name].fit(ARRAY, Y)
-    explanation = explain(model, ROWS.to_numpy(), BACKGROUND.to_numpy())
-    expected = interventional_values(model.predict, ROWS.to_numpy(), BACKGROUND.to_numpy())
-    assert_close(explanation.values, expected, np.abs(Y).max(), n_terms=120, n_players=5)
-    assert explanation.method.startswith("sum of ")
-    assert explanation.exact
-
-
-@pytest.mark.parametrize("name", REGRESSORS)
 def test_regressors_on_frames(name):
     check_reader(REGRESSORS[name].fit(X, Y), ROWS, BACKGROUND)
 

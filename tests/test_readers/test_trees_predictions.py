@@ -1,8 +1,5 @@
 """The prediction that trees are held against is the model's documented call, as the model is now."""
 
-import pickle
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -109,49 +106,12 @@ def test_a_model_fitted_to_an_array_takes_frames():
     np.testing.assert_array_equal(Explainer(model)(frame).prediction, margin(model, HOLES))
 
 
-@pytest.mark.parametrize("family", [xgb, lgb, lambda: GradientBoostingRegressor(**BOOSTING)])
-def test_a_method_that_was_replaced_is_called(family):
-    model = family().fit(X, Y)
-    explainer = Explainer(model)
-    explainer(X[:1])
-    own = model.predict
-    model.predict = lambda rows, **settings: own(rows, **settings) + 1.0
-    with pytest.raises(ExactnessError, match="has changed since it was read"):
-        explainer(X[:1])
-
-
-def test_a_model_that_goes_on_learning_is_called_as_it_is():
-    model = xgb().fit(HOLES, Y)
-    explainer = Explainer(model)
-    explainer(HOLES[:2])
-    model.get_booster().update(xgboost.DMatrix(HOLES, Y), 6)
-    with pytest.raises(ExactnessError, match="has changed since it was read"):
-        explainer(HOLES[:2])
-    np.testing.assert_array_equal(explainer.reader.predict(as_table(HOLES[:2])), margin(model, HOLES[:2]))
-
-
 def test_early_stops_of_predictions_are_seen():
     model = lightgbm.LGBMClassifier(pred_early_stop=True, pred_early_stop_margin=0.01, pred_early_stop_freq=1, **LGB)
     model.fit(HOLES, Y > 0)
     np.testing.assert_array_equal(Explainer(model).reader.predict(as_table(HOLES)), raw_score(model, HOLES))
     with pytest.raises(ExactnessError, match="do not add up"):
         Explainer(model)(HOLES)
-
-
-@pytest.mark.parametrize("name", ["xgboost, ternary", "lightgbm, ternary", "boosting"])
-def test_copies_and_threads_give_the_same_bits(name):
-    model, _ = MODELS[name]
-    explainer = Explainer(model, output="all")
-    wanted = explainer(X)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(explainer))(X[:3]).prediction, wanted.prediction[:3])
-    with ThreadPoolExecutor(4) as pool:
-        parts = list(pool.map(lambda i: explainer.reader.predict(as_table(X[: i % 7 + 1])), range(100)))
-    for i, part in enumerate(parts):
-        np.testing.assert_array_equal(part, wanted.prediction[: i % 7 + 1])
-    for n_jobs in (2, 3):
-        found = Explainer(model, output="all", n_jobs=n_jobs)(X)
-        for field in ("values", "baseline", "prediction", "residual", "tolerance"):
-            np.testing.assert_array_equal(getattr(found, field), getattr(wanted, field))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e39])

@@ -148,23 +148,6 @@ def test_outputs_of_classifiers():
         Explainer(MODELS["ternary extra trees"], output=3)
 
 
-def test_outputs_of_boosting():
-    model = BOOSTED["ternary boosting"]
-    every = Explainer(model, X[:9])(X[:4])
-    one = Explainer(model, X[:9], output=2)(X[:4])
-    assert every.values.shape == (4, 5, 3)
-    assert_close(one.values, every.values[..., 2], 5.0, 10, 5)
-    assert Explainer(model, output=2).reader.ensemble.trees.n_trees == 3
-
-
-def test_groups_are_players():
-    model = MODELS["forest"]
-    groups = {"first": [0, 3], "last": [4]}
-    check_reader(model, HOLES[:5], HOLES[9:19], groups=groups)
-    check_reader(model, HOLES[:5], groups=groups)
-    assert Explainer(model, groups=groups).reader.traits.player_names == ("first", "x1", "x2", "last")
-
-
 def test_deep_chains():
     """A tree of depth 99: sums hold to 1e-12 where recursive algorithms lose every digit."""
     x = np.arange(100.0)
@@ -217,17 +200,6 @@ def test_what_the_model_refuses_is_refused():
         Explainer(MODELS["forest"], value_function="functional")
     with pytest.raises(InputError, match="X has 3 features, but DecisionTreeRegressor is expecting 5"):
         Explainer(MODELS["tree"])(HOLES[:2, :3])
-
-
-def test_permuted_frames_are_refused():
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(HOLES, columns=list("abcde"))
-    model = RandomForestRegressor(3, **SMALL).fit(frame, Y)
-    check_reader(model, frame[:4], frame[10:20])
-    with pytest.raises(UnknownNameError, match="Feature names must be in the same order"):
-        Explainer(model)(frame[list("edcba")])
-    aligned = Explainer(model, align=True)(frame[list("edcba")][:4])
-    np.testing.assert_array_equal(aligned.values, Explainer(model)(frame[:4]).values)
 
 
 def test_a_changed_model_is_noticed(monkeypatch):
