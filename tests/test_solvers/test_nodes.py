@@ -138,6 +138,7 @@ def test_interactions_of_many_players_take_few_nodes():
 @pytest.mark.parametrize(
     "measure",
     [
+        Beta(),
         EndSlopes(),
         Beta(2, 1),
         semivalues.find("k-sii").of_size(1, 3),

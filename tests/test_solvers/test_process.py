@@ -58,14 +58,6 @@ def brute_covariance(points, others, theta, sign):
     return out
 
 
-@pytest.mark.parametrize("sign", [-1, 0, 1])
-def test_covariance_against_the_definition(sign):
-    points, theta = 2.0 * (RNG.random((5, 4)) < 0.5) - 1, RNG.exponential(size=4)
-    np.testing.assert_allclose(
-        covariance(points, points[:3], theta, sign), brute_covariance(points, points[:3], theta, sign), rtol=roundings(500)
-    )
-
-
 def some_posterior(signs, n_outputs=2):
     points = 2.0 * (RNG.random((12, 5)) < 0.5) - 1
     inside, outside = RNG.normal(size=(2, 12, n_outputs))
@@ -118,22 +110,6 @@ def test_many_outputs_are_represented_by_some():
     np.testing.assert_allclose(
         curvature, some * (2 * COUNTED_OUTPUTS + 1) / len(counted), rtol=DIFFERENCES, atol=conditioned(1e8)
     )
-
-
-def test_the_average_information_is_nearly_the_curvature_where_the_model_holds():
-    """Games drawn from the prior itself, at their own relevances: second differences of the evidence, averaged over games."""
-    d, rng = 4, np.random.default_rng(2)
-    logs = np.log([0.5, 0.2, 0.4, 0.1, 0.05])
-    points = np.unique(2.0 * (rng.random((400, 8)) < 0.5) - 1, axis=0)[:60, :d]
-    root = np.linalg.cholesky(brute_covariance(points, points, np.exp(logs[:-1]), 0) + np.exp(logs[-1]) * np.eye(len(points)))
-    posterior = Posterior(points, [Half(0, root @ rng.normal(size=(len(points), 400)), np.ones(400), np.zeros(400))])
-    counted = range(0, 400, 50)
-    found = sum(slow_information(posterior, logs, 0, k) for k in counted) / len(counted)
-    steps = 1e-3 * np.eye(d + 1)
-    observed = (
-        np.stack([(posterior.evidence(logs + e)[1]()[0] - posterior.evidence(logs - e)[1]()[0]) / 2e-3 for e in steps]) / 400
-    )
-    assert np.linalg.norm(found - observed) < 0.35 * np.linalg.norm(observed)
 
 
 @pytest.mark.parametrize(("n_rows", "wanted"), [(5, 9), (9, 9), (10, 9), (17, 9), (1000, 9), (1, 3)])

@@ -290,16 +290,6 @@ def test_named_special_cases_are_what_they_say():
         )
 
 
-@pytest.mark.filterwarnings("ignore:All sampled coalitions had the same answer")
-@pytest.mark.parametrize("constant", [0.0, -3.5])
-@pytest.mark.parametrize("estimator", ["auto", "polynomial", "unbiased"])
-def test_constant_games_have_zero_values(constant, estimator):
-    found = solve(
-        OracleGame(lambda masks: np.full(len(masks), constant), 13), method="regression", budget=100, estimator=estimator
-    )
-    np.testing.assert_allclose(found.values, 0.0, rtol=0, atol=roundings(5_000))
-
-
 @pytest.mark.parametrize("budget", [2, 3, 4, 5, 7, 12])
 def test_tiny_budgets_still_add_up(budget):
     game = smooth_game(13)
@@ -442,11 +432,6 @@ FAULTS = [
 
 @pytest.mark.parametrize(("function", "error", "match"), FAULTS, ids=["nan", "shape", "text", "mutation", "exception"])
 def test_faulty_functions(function, error, match):
-    with pytest.raises(error, match=match):
+    with pytest.raises(error, match=match) as caught:
         solve(OracleGame(function, 13), budget=100)
-
-
-def test_exceptions_are_chained():
-    with pytest.raises(InputError) as caught:
-        solve(OracleGame(lambda masks: {}["missing"], 13), budget=100)
-    assert isinstance(caught.value.__cause__, KeyError)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError) == ("ZeroDivisionError" in match)

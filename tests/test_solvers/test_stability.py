@@ -140,12 +140,6 @@ class _Single(Kernel):
         return (self.part,)
 
 
-def test_zero_change_and_several_outputs():
-    train, alpha = RNG.normal(size=(5, 2)), RNG.normal(size=(5, 2))
-    assert np.all(stability(RBF(1.0), train, alpha, 0.0).bound == 0)
-    assert stability(RBF(1.0), train, alpha, [0.1, 0.2]).bound.shape == (2,)
-
-
 # -- observational values ----------------------------------------------------------------------------------------------
 
 

@@ -74,11 +74,16 @@ def test_residual_of_chains_for_rows_that_leave_on_the_way(depth):
     assert np.max(np.abs(solution.residual)) <= CHAIN * np.abs(solution.full).max()
 
 
-@pytest.mark.parametrize("depth", [2, 13, 50, 100, 1000])
-def test_chains_with_a_background_row(depth):
-    """The background row fails every split: leaf k needs 0..k-1 inside and k outside, so W = (k-1)! 1! / (k+1)!."""
-    values = np.random.default_rng(depth).normal(size=depth + 1)
-    prepared = prepare_trees(chain(depth, values), [(j,) for j in range(depth)], -np.ones((1, depth)), memory_limit=0)
+@pytest.mark.parametrize(
+    ("depth", "n_background"), [*((d, 1) for d in (2, 13, 50, 100, 1000)), *((d, 1000) for d in (15, 16, 31, 32, 33, 64))]
+)
+def test_chains_with_a_background_row(depth, n_background):
+    """The background rows fail every split: leaf k needs 0..k-1 inside and k outside, so W = (k-1)! 1! / (k+1)!.
+
+    With many of them leaves go by patterns, at the widths of their words.
+    """
+    values, background = np.random.default_rng(depth).normal(size=depth + 1), -np.ones((n_background, depth))
+    prepared = prepare_trees(chain(depth, values), [(j,) for j in range(depth)], background, memory_limit=0)
     solution = solve_trees(prepared, np.ones((1, depth)), SHAPLEY, 1)
     k = np.arange(depth)
     earlier = np.append(np.cumsum((values[1:depth] / (k[1:] * (k[1:] + 1.0)))[::-1])[::-1], 0.0)

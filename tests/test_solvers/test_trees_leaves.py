@@ -10,9 +10,8 @@ from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.solvers.trees._leaf_engine import LeafEngine
 from exactshap.trees import build
 from exactshap.trees.ensemble import complete_forest
-from test_solvers.test_trees_deep import chain
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees
-from tolerances import CHAIN, assert_close
+from tolerances import assert_close
 
 SHAPLEY = find("shapley")
 ROWS = random_rows(20, 300, 14)
@@ -108,23 +107,6 @@ def test_leaves_of_over_32_players_are_walked(most_dense):
     deep = engine(trees, 45, np.maximum(random_rows(1, 30, 45), -0.6))
     columns = np.ascontiguousarray(np.maximum(random_rows(2, 20, 45), -0.6).T)
     assert_same(deep.solve(columns, SHAPLEY, 1), deep.walk.solve(columns, SHAPLEY, 1))
-
-
-@pytest.mark.parametrize("depth", [15, 16, 31, 32, 33, 64])
-def test_chains_at_the_widths_of_patterns(depth):
-    """Leaf k passes 0..k-1 and fails k: with a background row that fails all, W = (k-1)! 1! / (k+1)!; the last is 1 / depth."""
-    values = np.random.default_rng(depth).normal(size=depth + 1)
-    background = np.repeat(-np.ones((1, depth)), 1000, axis=0)
-    solution = solve_trees(
-        prepare_trees(chain(depth, values), [(j,) for j in range(depth)], background, memory_limit=0),
-        np.ones((2, depth)),
-        SHAPLEY,
-        1,
-    )
-    k = np.arange(depth)
-    earlier = np.append(np.cumsum((values[1:depth] / (k[1:] * (k[1:] + 1.0)))[::-1])[::-1], 0.0)
-    expected = earlier - values[:depth] / (k + 1) + values[depth] / depth
-    assert np.max(np.abs(solution.values - expected)) <= CHAIN * np.abs(values).max()
 
 
 def test_more_background_makes_more_leaves_dense():

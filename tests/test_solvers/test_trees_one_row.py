@@ -5,18 +5,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from exactshap import Explainer
 from exactshap._native import Handle
 from exactshap.semivalues import available, beta, find
-from exactshap.solvers import solve
 from exactshap.solvers.trees import _table_engine as _tree_tables
-from exactshap.solvers.trees import prepare_trees, solve_trees
+from exactshap.solvers.trees import prepare_trees
 from exactshap.solvers.trees._kernels import Steps
 from exactshap.solvers.trees._leaf_engine import LeafEngine
 from exactshap.solvers.trees._path_engine import make_steps, steps_bytes
 from exactshap.trees import margin
 from exactshap.trees.ensemble import complete_forest
-from test_solvers.trees_by_hand import game_by_hand, random_rows, random_trees
+from test_solvers.trees_by_hand import random_rows, random_trees
 from tolerances import assert_close
 
 SHAPLEY = find("shapley")
@@ -116,21 +114,6 @@ def test_the_rows_of_a_first_call_take_the_quicker_way(first, monkeypatch):
     assert filled_now
 
 
-@pytest.mark.parametrize("n_rows", [1, 3, 40])
-@pytest.mark.parametrize("players", [[(0,), (1,), (2,), (3,), (4,)], [(0, 3), (1,), (2, 4)]], ids=["columns", "groups"])
-@pytest.mark.parametrize("setting", ["covers", "background"])
-def test_values_by_hand(n_rows, players, setting):
-    trees = random_trees(6, depth=7, less_equal=setting == "covers")
-    rows, background = random_rows(7, n_rows, 5), random_rows(8, 6, 5) if setting == "background" else None
-    prepared = dataclasses.replace(prepare_trees(trees, players, background), tables=None)
-    solution = solve_trees(prepared, rows, SHAPLEY, 1)
-    for i in sorted({0, n_rows // 2, n_rows - 1}):
-        expected = solve(game_by_hand(trees, players, rows[i], background), "shapley", 1, method="enumeration")
-        scale = expected.scale + solution.scale[i]
-        assert_close(solution.values[i], expected.values, scale, n_terms=400, n_players=len(players))
-        assert_close(solution.full[i], expected.full, scale, n_terms=400)
-
-
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_the_memory_of_steps_is_stated(n_outputs):
     trees = random_trees(9, n_features=9, depth=9, n_outputs=n_outputs)
@@ -164,31 +147,6 @@ def test_steps_are_the_splits_in_depth_first_order():
         walk(trees.tree_start[k], 0, {})
     made = zip(steps.level, steps.nodes.feature, steps.nodes.threshold, steps.above, strict=True)
     assert found == [tuple(step) for step in made]
-
-
-@pytest.mark.parametrize("background", [None, 25], ids=["covers", "background"])
-@pytest.mark.parametrize("classes", [False, True], ids=["regressor", "classifier"])
-def test_unpruned_forests_alone_in_company_and_on_threads(background, classes):
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-    X = np.random.default_rng(0).normal(size=(300, 6))
-    y = X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + 0.3 * np.random.default_rng(1).normal(size=300)
-    model = (
-        RandomForestClassifier(10, random_state=0).fit(X, np.digitize(y, [-0.5, 0.5]))
-        if classes
-        else RandomForestRegressor(10, random_state=0).fit(X, y)
-    )
-    rows = X[:60] + 0.1
-    explainer = Explainer(model, None if background is None else X[:background])
-    explainer.reader._prepared = dataclasses.replace(explainer.reader._prepared, tables=None)
-    whole = explainer(rows)
-    assert whole.certificate().passed
-    for i in (0, 31, 59):
-        assert np.array_equal(explainer(rows[i : i + 1]).values[0], whole.values[i])
-    explainer.reader.traits = dataclasses.replace(explainer.reader.traits, block_rows=7)
-    for n_jobs in (1, 2):
-        explainer.n_jobs = n_jobs
-        assert np.array_equal(explainer(rows).values, whole.values)
 
 
 def test_trees_without_tables_are_prepared_once():
