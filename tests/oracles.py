@@ -109,6 +109,16 @@ def k_sii(v, d, T, order):
     )
 
 
+def product_polynomial(inside, outside):
+    """Coefficients of the product of (1 - t) outside + t inside, factors of size one; cut to far below what cancels, 2^d."""
+    bits = 128 + len(inside)
+    found = np.array([2**bits], object)
+    for a, b in zip(inside, outside, strict=True):
+        base, slope = (int(x * 2**bits) for x in (Fraction(float(b)), Fraction(float(a)) - Fraction(float(b))))
+        found = (np.append(found * base, 0) + np.append(0, found * slope)) >> bits
+    return [Fraction(x, 2**bits) for x in found]
+
+
 def shapley_of(value, d):
     """Shapley values (d, ...) in floats of a game of any outputs; ``value`` takes sorted tuples of players, each once."""
     v = {S: np.asarray(value(tuple(sorted(S))), float) for S in subsets(range(d))}

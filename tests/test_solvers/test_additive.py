@@ -16,7 +16,7 @@ from exactshap.testing import additive_games
 from tolerances import assert_close, roundings
 
 INDICES = [*semivalues.available(), semivalues.beta(4, 1)]
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=15, deadline=None)
 
 
 def random_game(d=6, terms=5, rows=3, outputs=2, seed=0, sizes=(0, 1, 2, 3)):

@@ -187,7 +187,7 @@ def errors_over_seeds(game, index, order, n_seeds, **settings):
 @pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 1), ("sii", 2)])
 @pytest.mark.parametrize("surrogate", ["none", "process"])
 def test_the_unbiased_estimator_is_unbiased_and_its_variance_too(index, order, surrogate):
-    n_seeds, budget = (150, 100) if surrogate == "none" else (30, 160)
+    n_seeds, budget = (100, 100) if surrogate == "none" else (20, 160)
     game = smooth_game(9, seed=1)
     error, std_error = errors_over_seeds(game, index, order, n_seeds, budget=budget, estimator="unbiased", surrogate=surrogate)
     means = error.mean(axis=0) * np.sqrt(n_seeds) / error.std(axis=0)

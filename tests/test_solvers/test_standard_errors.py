@@ -73,7 +73,7 @@ def test_two_standard_errors_cover_games_unlike_the_prior(monkeypatch):
     monkeypatch.setattr(_estimators, "corrected", spied)
     hits = []
     for family in (voting, network, bankruptcy):
-        for run in range(80):
+        for run in range(40):
             function, known = family(np.random.default_rng([run, 7])), len(own)
             exact = solve(OracleGame(function, D), method="enumeration").values
             found = solve(OracleGame(function, D), method="regression", budget=120, random_state=run)

@@ -64,8 +64,7 @@ QUESTIONS = [
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize(("index", "order"), QUESTIONS, ids=str)
-@pytest.mark.parametrize("n_outputs", [1, 3])
-@pytest.mark.parametrize("chunk", [_tree_tables.CHUNK_BYTES, 2**13])
+@pytest.mark.parametrize(("n_outputs", "chunk"), [(1, _tree_tables.CHUNK_BYTES), (3, 2**13)])
 def test_tables_answer_a_row_with_the_bits_that_it_has_among_many(setting, index, order, n_outputs, chunk, monkeypatch):
     monkeypatch.setattr(_tree_tables, "CHUNK_BYTES", chunk)  # the smaller one cuts the groups into several runs
     trees = random_trees(11, n_features=9, depth=5, n_outputs=n_outputs, zero_covers=n_outputs == 1)
