@@ -1,5 +1,5 @@
 import copy
-import json
+import pickle
 import warnings
 
 import numpy as np
@@ -38,9 +38,9 @@ def table(n, seed):
 
 F = table(300, 0)
 Y = (F["size"] * (F["city"] == "Oslo") + F["rooms"] * F["age"].fillna(30.0) / 20.0 + F["size"] * F["rooms"]).to_numpy()
-Z = table(25, 1)
-WEIGHTS = np.linspace(1.0, 3.0, 25)
-X = table(6, 2)
+Z = table(12, 1)
+WEIGHTS = np.linspace(1.0, 3.0, 12)
+X = table(4, 2)
 X.loc[1, "city"] = "Paris"  # a category that the model never saw
 X.loc[2, "age"] = -1000.0
 
@@ -137,7 +137,7 @@ def test_classes_are_outputs_by_name_and_number():
         glassbox.ExplainableBoostingClassifier, F, np.array(["a", "b", "c"])[np.digitize(Y, [2.0, 6.0])], interactions=2
     )
     everything = Explainer(model, Z)(X)
-    assert everything.values.shape == (6, 4, 3)
+    assert everything.values.shape == (4, 4, 3)
     assert everything.output_names == ("a", "b", "c")
     for k, name in enumerate("abc"):
         for output in (k, name):
@@ -275,9 +275,9 @@ def test_an_edited_prediction_is_noticed(regressor, monkeypatch):
 
 
 def test_the_model_is_not_changed(regressor):
-    before = [json.dumps(regressor.to_jsonable(), sort_keys=True, default=str)]
+    before = pickle.dumps(regressor)
     Explainer(regressor)(X)
-    assert json.dumps(regressor.to_jsonable(), sort_keys=True, default=str) == before[0]
+    assert pickle.dumps(regressor) == before
 
 
 @pytest.mark.peer

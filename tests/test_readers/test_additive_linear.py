@@ -353,11 +353,12 @@ def test_a_model_that_does_not_predict_the_sum_of_its_terms_is_refused(monkeypat
         Explainer(LinearRegression().fit(X, Y), Z)
 
 
-def test_rows_wider_than_a_chunk_count_in_the_mean_of_the_background():
-    """A row of more than 2^19 columns is more than what is evaluated at a time: it is evaluated alone, not left out."""
-    rows = np.zeros((6, 2**19 + 1))
+def test_rows_wider_than_a_chunk_count_in_the_mean_of_the_background(monkeypatch):
+    """A row of more columns than are evaluated at a time is evaluated alone, not left out."""
+    monkeypatch.setattr("exactshap.readers.additive.terms._blocks.CHUNK_VALUES", 2**5)
+    rows = np.zeros((6, 2**5 + 1))
     rows[:, :3] = np.random.default_rng(0).normal(size=(6, 3))
     model = Ridge().fit(rows[:2], [0.0, 1.0])
     model.coef_[:3] = 1.0, 2.0, 3.0
-    explanation = explain(model, rows[5:], rows[:5], groups={"all": list(range(2**19 + 1))})
+    explanation = explain(model, rows[5:], rows[:5], groups={"all": list(range(2**5 + 1))})
     assert_close(explanation.baseline[0], model.predict(rows[:5]).mean(), np.abs(rows).sum(axis=1).max() * 3.0, n_terms=5)

@@ -332,17 +332,16 @@ def function_terms(rng, n_outputs):
 
 
 def by_definition(evaluate, block, X, reference, owner):
-    """{term: (players, table)} with one hybrid at a time."""
+    """{term: (players, table)} with all hybrids of a coalition at a time."""
     tables = {}
     for l, columns in enumerate(block.columns):
         own = coalitions(columns, owner)
         table = np.zeros((len(X), 2 ** len(own.players), evaluate(X[:1]).shape[2]))
         for code in range(table.shape[1]):
-            inside = [p for place, p in enumerate(own.players) if (code >> place) & 1]
-            for i, x in enumerate(X):
-                for z, weight in zip(reference.rows, reference.weights, strict=True):
-                    hybrid = np.array([x[j] if owner[j] in inside else z[j] for j in range(D)])
-                    table[i, code] += weight * evaluate(hybrid[None])[0, l]
+            inside = np.isin(owner, [p for place, p in enumerate(own.players) if (code >> place) & 1])
+            hybrids = np.where(inside, X[:, None], reference.rows)
+            values = evaluate(hybrids.reshape(-1, D))[:, l].reshape(*hybrids.shape[:2], -1)
+            table[:, code] = np.einsum("z,izo->io", reference.weights, values)
         tables[l] = own.players, table
     return tables
 

@@ -17,7 +17,7 @@ f, l, s, te = pygam.f, pygam.l, pygam.s, pygam.te
 RNG = np.random.default_rng(0)
 X = np.column_stack([RNG.normal(size=(250, 2)), RNG.integers(0, 3, 250), RNG.normal(size=250)])
 Y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 3] + (X[:, 2] == 1) * X[:, 0] + 0.05 * RNG.normal(size=250)
-ROWS, Z, WEIGHTS = X[:4], X[20:30], np.arange(10) + 1.0
+ROWS, Z, WEIGHTS = X[:3], X[20:26], np.arange(6) + 1.0
 
 
 def fitted(model, y=Y):
@@ -78,7 +78,7 @@ def test_units_say_the_link():
 def test_frames_give_names():
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = case_of("tensor")
-    explanation = Explainer(model, frame.iloc[20:30])(frame.iloc[:4])
+    explanation = Explainer(model, frame.iloc[20:26])(frame.iloc[:3])
     assert explanation.feature_names == ("a", "b", "c", "d")
     np.testing.assert_array_equal(explanation.values, Explainer(model, Z)(ROWS).values)
 
