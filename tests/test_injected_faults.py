@@ -17,7 +17,7 @@ CLASSES = np.digitize(Y, [0.0, 1.5])
 def trees(name, model, background, y=Y, holes=True, module=None):
     data = HOLES if holes else X
     module = f"exactshap.readers.trees.{module or name.split()[0]}"
-    return Case(name, model.fit(data, y), data[:20], data[200:240] if background else None, "trees", module)
+    return Case(name, model.fit(data, y), data[:12], data[200:240] if background else None, "trees", module)
 
 
 def make(name, background):
@@ -50,14 +50,14 @@ def make(name, background):
         "pipeline of svr": lambda: pipeline.make_pipeline(preprocessing.StandardScaler(), svm.SVR(C=5.0)),
     }
     if name in kernels:
-        return Case(name, kernels[name]().fit(X, Y), X[:20], rows, "kernel")
+        return Case(name, kernels[name]().fit(X, Y), X[:12], rows, "kernel")
     polynomial = pipeline.make_pipeline(preprocessing.PolynomialFeatures(2), linear_model.Ridge())
     model = {"ridge": linear_model.Ridge(), "polynomial": polynomial}.get(name)
     if model is None:
         model = pytest.importorskip("interpret.glassbox").ExplainableBoostingRegressor(
             interactions=2, outer_bags=1, max_rounds=50, n_jobs=1
         )
-    return Case(name, model.fit(X, Y), X[:20], rows, "additive")
+    return Case(name, model.fit(X, Y), X[:12], rows, "additive")
 
 
 TREES = ("xgboost", "xgboost classes", "lightgbm", "catboost", "sklearn forest", "sklearn boosting", "sklearn hist")
@@ -71,7 +71,7 @@ SEEN = {}  # faults that the certificate saw, of the visible ones, by case
 
 @pytest.mark.parametrize(("name", "background"), CASES)
 def test_verify_sees_injected_faults(name, background):
-    found = campaign(case_of(name, background), n_each=8, seed=1)
+    found = campaign(case_of(name, background), n_each=4, seed=1)
     moved = {kind: [one for one in outcomes if one.moved] for kind, outcomes in found.items()}
     missed = {kind: sum(not one.verify for one in outcomes) for kind, outcomes in moved.items()}
     assert not any(missed.values()), f"verify missed faults of {name}: {missed}"
