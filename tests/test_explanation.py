@@ -182,20 +182,11 @@ def test_interactions_are_symmetric_with_values_on_the_diagonal():
 
 def test_interactions_of_several_outputs():
     one = bilinear(n=2, d=3)
-    explanation = Explanation(
-        values=np.stack([one.values, 2 * one.values], axis=2),
-        baseline=np.zeros((2, 2)),
-        prediction=np.stack([one.prediction, 2 * one.prediction], axis=1),
-        residual=np.zeros((2, 2)),
-        tolerance=1e-12,
-        feature_names=one.feature_names,
-        output_names=["a", "b"],
-        value_function="baseline",
-        index="stii",
-        order=2,
-        sets=one.sets,
-        set_values=np.stack([one.set_values, 2 * one.set_values], axis=2),
-    )
+    shared = {"baseline": np.zeros((2, 2)), "residual": np.zeros((2, 2)), "output_names": ["a", "b"]}
+    doubled = {
+        name: np.stack([getattr(one, name), 2 * getattr(one, name)], axis=-1) for name in ("values", "set_values", "prediction")
+    }
+    explanation = replace(one, **doubled, **shared)
     np.testing.assert_array_equal(explanation.interactions[..., 1], 2 * one.interactions)
     np.testing.assert_array_equal(explanation.output("b").interactions, 2 * one.interactions)
 

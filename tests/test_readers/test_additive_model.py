@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -528,3 +529,8 @@ def test_other_pipelines_are_not_recognised(pipeline):
     assert not sklearn_basis.is_basis(pipeline)
     with pytest.raises(UnsupportedStructureError, match="This Pipeline is not a basis of single columns and a linear model"):
         read(pipeline, BASIS_Z)
+
+
+def test_unfitted_pipelines_are_refused():
+    with pytest.raises(NotFittedError, match="PolynomialFeatures instance is not fitted"):
+        read(make_pipeline(PolynomialFeatures(2), Ridge()), Z)

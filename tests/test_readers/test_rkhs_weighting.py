@@ -1,6 +1,5 @@
 """Weightings as additive games: brute force on hand-masked predictions, Algorithm 1 as it is written, and the interpolant's twin."""
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-from additive_oracle import largest, masked_games, values_of
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, UnknownNameError
 from exactshap.estimators import RKHSWeightingClassifier, RKHSWeightingRegressor
@@ -21,7 +19,7 @@ from exactshap.readers.additive.rkhs_weighting import _growth
 from exactshap.readers.additive.terms import _homogeneous
 from exactshap.readers.additive.terms._homogeneous import Growth, interpolate
 from exactshap.testing import check_game, check_reader
-from tolerances import RESPONSE, assert_close, conditioned, roundings
+from tolerances import RESPONSE, conditioned, roundings
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 5))
@@ -45,12 +43,6 @@ def fitted(**settings):
     return RKHSWeightingRegressor(**{"n_terms": 100, "random_state": 0, **settings}).fit(X, Y)
 
 
-@pytest.fixture
-def direct(monkeypatch):
-    """Never interpolate: brute force is held to rounding."""
-    monkeypatch.setattr(rkhs_weighting, "PAID_ROWS", 0)
-
-
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("background", [FEW, MANY], ids=["few", "many"])
 def test_contract(settings, background):
@@ -64,44 +56,6 @@ def test_which_functions_are_interpolated(background):
     kinds = [type(block).__name__ for block in Explainer(fitted(subsets=3), background).reader.form.blocks]
     assert kinds == (["HomogeneousTerms"] if background is MANY else ["FunctionTerms"])
     assert [type(b).__name__ for b in Explainer(fitted(base="stump"), background).reader.form.blocks] == ["FunctionTerms"]
-
-
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 1), ("k-sii", 2), ("stii", 2)])
-def test_against_hand_masked_predictions(settings, index, order, direct):
-    model = fitted(**settings)
-    games = masked_games(model.predict, X[:2], FEW)
-    explanation = Explainer(model, FEW)(X[:2], index, order)
-    values = explanation.values if order == 1 else explanation.set_values
-    size = max(largest(games), np.max(rkhs_weighting._magnitude(model.terms_, X)))
-    assert_close(values, values_of(games, 5, index, order), 2.0 ** (order + 2) * size, 100, 5)
-
-
-def algorithm_1(model, x, background):
-    """The published sum as it is written (with the terms in ``model.terms_``)."""
-    phi = np.zeros(len(x))
-    for z, term in itertools.product(background, model.terms_):
-        I, k = list(term.subset), len(term.subset)
-        f = lambda v, t=term: float(t(np.asarray(v, float)[None])[0])  # noqa: E731
-        for i in I:
-            phi[i] += (f(x[I]) - f(z[I])) / k
-        for size in range(1, k):
-            for A in itertools.combinations(I, size):
-                value = f([x[j] if j in A else z[j] for j in I])
-                for i in I:
-                    if i in A:
-                        phi[i] += value / (size * math.comb(k, size))
-                    else:
-                        phi[i] -= value / ((size + 1) * math.comb(k, size + 1))
-    return phi / len(background)
-
-
-@pytest.mark.parametrize("settings", [{"subsets": [1, 2, 3]}, {"subsets": 4, "base": "sign"}], ids=str)
-def test_against_the_published_algorithm(settings, direct):
-    model = fitted(**settings)
-    expected = algorithm_1(model, X[0], FEW)
-    size = np.max(rkhs_weighting._magnitude(model.terms_, X))
-    assert_close(Explainer(model, FEW)(X[:1]).values[0], expected, 8.0 * size, 100, 5)
 
 
 def test_games_hold_for_every_index():
@@ -221,12 +175,6 @@ def test_a_wrong_interpolant_is_caught(monkeypatch):
     assert not explainer.verify(X[:5]).passed
     monkeypatch.setattr(_homogeneous, "_coefficients", broken)
     assert interpolate(model.terms_[0], _growth(model.terms_[0])) is None
-
-
-def test_threads_and_blocks_do_not_change_bits():
-    explainer = Explainer(fitted(subsets=[2, 3]), MANY, n_jobs=2)
-    rows = np.tile(X, (2, 1))
-    np.testing.assert_array_equal(explainer(rows).values[:200], Explainer(fitted(subsets=[2, 3]), MANY)(X).values)
 
 
 def test_monte_carlo_weightings_are_explained_as_they_predict():

@@ -52,14 +52,6 @@ def test_readers_hold(name, background):
     check_reader(MODELS[name], X[20:23], background, groups={"pair": [0, 3]})
 
 
-@pytest.mark.parametrize("name", ["plain", "holes", "forest", "two classes", "category"])
-def test_values_by_hybrids_of_the_library(name):
-    rows, background = HOLES[30:33], HOLES[:9]
-    values = explain(MODELS[name], rows, background).values
-    expected = interventional_values(lambda cells: score(name, cells), rows, background)
-    assert_close(values, expected, 20.0, 100, 5)
-
-
 def test_baseline_weights_and_groups():
     background, weights = HOLES[:6], np.arange(6.0)
     explanation = Explainer(MODELS["holes"], background, background_weights=weights)(X[9:10])
