@@ -15,15 +15,13 @@ from exactshap.solvers.core import checked_calls, player_sets
 from exactshap.solvers.sampled._estimators import _coefficients
 from exactshap.solvers.sampled._problem import RegressionProblem, SamplingSettings
 from exactshap.solvers.sampled._sampling import (
+    counted_weights,
     draw,
     kernel_weights,
     quotas,
     row_weights,
-    scaled_weights,
     size_counts,
-    size_exponents,
     strata,
-    stratum_weights,
 )
 from tolerances import END_WEIGHTS, EPS, PROCESS_Z2, VARIANCE_RATIO, conditioned
 
@@ -38,20 +36,20 @@ def close(actual, expected, tolerance=8 * EPS):
 
 
 @pytest.mark.parametrize("d", MANY)
-def test_scaled_numbers_and_weights_against_rational_arithmetic(d):
-    units = [2 ** int(e) for e in size_exponents(d)]
-    assert (max(units) == 1) == (d <= 1020)
-    close(size_counts(d), [Fraction(math.comb(d, s), unit) for s, unit in enumerate(units)])
-    close(kernel_weights(d), [Fraction(units[s], (d - 1) * math.comb(d - 2, s - 1)) for s in range(1, d)])
-    if d > 1020:
-        exact = [Fraction(unit, d * math.comb(d - 1, s)) for s, unit in enumerate(units[:d])]
-        close(scaled_weights(find("shapley"), d, 1, 1), exact, END_WEIGHTS)
-        middle = np.flatnonzero(size_exponents(d)[:d] > d - 1000)  # elsewhere 2^(1 - d) is no float, and nothing beside 1
-        close(
-            scaled_weights(find("banzhaf"), d, 1, 1)[middle],
-            [Fraction(units[s], 2 ** (d - 1)) for s in middle.tolist()],
-            END_WEIGHTS,
-        )
+def test_numbers_and_weights_against_rational_arithmetic(d):
+    counts, finite = size_counts(d), np.flatnonzero(np.isfinite(size_counts(d)))
+    assert (len(finite) == d + 1) == (d <= 1020)
+    close(counts[finite], [Fraction(math.comb(d, s)) for s in finite.tolist()])
+    sizes = [s for s in finite.tolist() if 0 < s < d]
+    close(kernel_weights(d)[np.array(sizes) - 1], [Fraction(1, (d - 1) * math.comb(d - 2, s - 1)) for s in sizes])
+    for size in (1, 2):
+        shapley, banzhaf = (counted_weights(find(index), d, size, 2) for index in ("sii", "banzhaf-interaction"))
+        for overlap in range(size + 1):
+            many = [math.comb(d, s + overlap) for s in range(d - size + 1)]
+            exact = [Fraction(count, (d - size + 1) * math.comb(d - size, s)) for s, count in enumerate(many)]
+            close(shapley[overlap], exact, END_WEIGHTS)
+            middle = [s for s, count in enumerate(many) if count.bit_length() > d - 900]  # elsewhere they are next to 0
+            close(banzhaf[overlap][middle], [Fraction(many[s], 2 ** (d - size)) for s in middle], END_WEIGHTS)
 
 
 @pytest.mark.parametrize("d", [9, 1020, 1500, 1501])
@@ -62,7 +60,7 @@ def test_row_weights_are_the_share_of_the_kernel_over_the_rows_of_a_size(d, pair
     alike = np.minimum(sizes, d - sizes) if paired else sizes
     seen = [int((alike == size).sum()) * (2 if paired and 2 * size == d else 1) for size in alike]
     expected = [Fraction(d, int(s) * int(d - s) * n) for s, n in zip(sizes, seen, strict=True)]
-    close(row_weights(masks, stratum_weights(masks, paired=paired)), expected)
+    close(row_weights(masks, paired=paired), expected)
 
 
 @pytest.mark.parametrize("index", ["shapley", "chaining"])
@@ -80,7 +78,8 @@ def test_unbiased_contributions_against_rational_arithmetic(d, index):
     )
     problem.grow(26)
     assert {int(mask[[0, 1]].sum()) for mask in problem.masks} == {0, 1, 2}
-    found = _coefficients(problem, problem.masks) / problem.draws.probability[problem.masks.sum(axis=1)][:, None]
+    assert problem.draws.is_drawn[1:-1].all()
+    found = (d - 1) * _coefficients(problem, problem.masks, counted=True)
     for mask, row in zip(problem.masks, found, strict=True):
         size = int(mask.sum())
         expected = []

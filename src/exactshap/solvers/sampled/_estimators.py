@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from exactshap.errors import ExplanationWarning, InputError, message
+from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, set_sizes, sets_by_size
 from exactshap.solvers.sampled._correction import corrected, corrected_by_others
 from exactshap.solvers.sampled._frontier import (
@@ -28,7 +29,7 @@ from exactshap.solvers.sampled._polynomial import (
     unanimity_shares,
 )
 from exactshap.solvers.sampled._problem import COMPARED_COLUMNS, RegressionProblem
-from exactshap.solvers.sampled._sampling import row_weights, scaled_weights, size_exponents, stratum_weights
+from exactshap.solvers.sampled._sampling import counted_weights, row_weights
 from exactshap.solvers.sampled._surrogate import SURROGATES, posterior
 from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 
@@ -199,7 +200,7 @@ def by_best(problem: RegressionProblem) -> Part:
     if not (is_compared and order > 1):
         return _of_process(problem, process, kernelshap)
     fit = _fit_characters(problem, additive_frontier(problem.n_players, order, odd=True))
-    weights = row_weights(problem.masks, stratum_weights(problem.masks, paired=True))
+    weights = row_weights(problem.masks, paired=True)
     error = float((weights[:, None] * process.left_out()[1:] ** 2).sum() / len(weights))
     if fit.error < error:
         return _of_polynomial(problem, fit, f"order {order}, by leave-one-out error")
@@ -271,9 +272,9 @@ def _one_fold(problem: RegressionProblem, held: np.ndarray) -> tuple[np.ndarray,
     base = surrogate.values(problem.semivalue, problem.order)
     base = base + _coefficients(problem, known).T @ (problem.answers(known) - surrogate.predict(known))
     terms, squares = np.zeros((1, 1, 1)), np.zeros((1, 1))
-    chance = problem.draws.probability[masks[held].sum(axis=1)]
+    half = np.count_nonzero(problem.draws.is_drawn[1:-1]) / 2.0  # of one over the probability of a size
     for side in (masks[held], ~masks[held]):
-        scaled = _coefficients(problem, side) / (2.0 * chance)[:, None]
+        scaled = half * _coefficients(problem, side, counted=True)
         terms = terms + scaled[:, :, None] * (problem.answers(side) - surrogate.predict(side))[:, None, :]
         squares = squares + scaled**2
     n, answers = int(held.sum()), problem.answers(np.concatenate([rest, ~rest]))
@@ -284,19 +285,16 @@ def _one_fold(problem: RegressionProblem, held: np.ndarray) -> tuple[np.ndarray,
     return base + terms.mean(axis=0), (terms.var(axis=0, ddof=1) + squares.mean(axis=0)[:, None] * guesses) / n
 
 
-def _coefficients(problem: RegressionProblem, masks: np.ndarray) -> np.ndarray:
-    """Return D_T(S) times 2^e_s, s = |S| (see ``_sampling``), of shape (n_masks, n_sets)."""
-    points = 2.0 * masks - 1.0
-    exponents = size_exponents(problem.n_players)
-    parts = []
-    for size, chosen in enumerate(sets_by_size(problem.sets, problem.order), start=1):
-        weights = scaled_weights(problem.semivalue, problem.n_players, size, problem.order)
-        part = white_functionals(points, chosen, weights)
-        if exponents.any():  # the weight is that of s - |T n S| others
-            inside = masks.sum(axis=1)
-            part = np.ldexp(part, exponents[inside][:, None] - exponents[inside[:, None] - masks[:, chosen].sum(axis=2)])
-        parts.append(part)
-    return np.concatenate(parts, axis=1)
+def _coefficients(problem: RegressionProblem, masks: np.ndarray, *, counted: bool = False) -> np.ndarray:
+    """Return D_T(S), times the number of coalitions of the size if ``counted``, of shape (n_masks, n_sets)."""
+    points, weights_of = 2.0 * masks - 1.0, counted_weights if counted else Semivalue.weights
+    return np.concatenate(
+        [
+            white_functionals(points, sets, weights_of(problem.semivalue, problem.n_players, size, problem.order))
+            for size, sets in enumerate(sets_by_size(problem.sets, problem.order), start=1)
+        ],
+        axis=1,
+    )
 
 
 ESTIMATORS: dict[str, Callable[[RegressionProblem], Part]] = {

@@ -87,7 +87,7 @@ def fit_polynomial(
 
     p = columns.shape[1]
     inverse_rates = stratum_weights(masks, paired=paired)
-    root = np.sqrt(row_weights(masks, inverse_rates))[:, None]
+    root = np.sqrt(row_weights(masks, paired=paired))[:, None]
     rotated, rotated_shares = _reflected(columns), _reflected(shares)
     # Coefficients with the sum ``total`` have this first coordinate in the new basis
     first = total / np.sqrt(p)

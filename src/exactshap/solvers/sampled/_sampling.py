@@ -1,9 +1,7 @@
 r"""Draw coalitions to call: stratified by size, in pairs with their complements, never twice.
 
-:math:`C(d, s)` leaves the range of floats beyond 1020 players, and :math:`1 / C(d, s)` with it. Estimates depend on
-products of the two only, so a size with a number of more than 1015 bits is counted in units of :math:`2^{e_s}`: its number is
-divided by that, and the weight of its coalitions multiplied. Up to 1020 players all :math:`e_s` are 0; scaled numbers stay above
-:math:`2^{999}`, so that a size that can be drawn to the end is known to be one.
+:math:`C(d, s)` leaves the range of floats beyond 1020 players, and :math:`1 / C(d, s)` with it. Only products of the two matter, which are
+computed as such: weights of the kernel by rows of a size (:func:`row_weights`), weights over chances (:func:`counted_weights`).
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ from exactshap.solvers.sampled._frontier import additive_frontier, unanimity_col
 
 # Bits of the largest C(d, s) of 1020 players: its products with weights are floats
 MOST_BITS = 1015
-KEPT_BITS = 1000  # of larger ones
 # Numbers of sizes times nodes in memory at a time
 BLOCK = 2**20
 # Coalitions of one size that are listed rather than drawn until distinct
@@ -29,62 +26,44 @@ DRAWS_AT_ONCE = 8  # at least
 
 
 def _exact_counts(n_players: int) -> list[int]:
-    """Return C(d, s) for s = 0..d."""
-    counts = [1]
-    for s in range(n_players):
-        counts.append(counts[-1] * (n_players - s) // (s + 1))
-    return counts
+    return list(itertools.accumulate(range(n_players), lambda count, s: count * (n_players - s) // (s + 1), initial=1))
 
 
 @functools.lru_cache(maxsize=16)
-def _sizes(n_players: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return scaled numbers of coalitions (d + 1,) and their exponents (d + 1,)."""
-    exact = _exact_counts(n_players)
-    exponents = [count.bit_length() - KEPT_BITS if count.bit_length() > MOST_BITS else 0 for count in exact]
-    counts = [float(count >> e) for count, e in zip(exact, exponents, strict=True)]
-    result = np.array(counts), np.array(exponents)
-    for array in result:
-        array.setflags(write=False)
-    return result
-
-
 def size_counts(n_players: int) -> np.ndarray:
-    """Return C(d, s) 2^(-e_s) for s = 0..d, of shape (d + 1,)."""
-    return _sizes(n_players)[0]
-
-
-def size_exponents(n_players: int) -> np.ndarray:
-    """Return e_s for s = 0..d, of shape (d + 1,): all zero up to 1020 players."""
-    return _sizes(n_players)[1]
+    """Return C(d, s) for s = 0..d, of shape (d + 1,), infinite beyond :data:`MOST_BITS`."""
+    exact = _exact_counts(n_players)
+    counts = np.array([float(count) if count.bit_length() <= MOST_BITS else np.inf for count in exact])
+    counts.setflags(write=False)
+    return counts
 
 
 def kernel_weights(n_players: int) -> np.ndarray:
-    r"""Return the Shapley kernel of one coalition of each size 1..d-1, of shape (d - 1,), up to a constant and scaled.
+    r"""Return the Shapley kernel of one coalition of each size 1..d-1, of shape (d - 1,), up to a constant; 0 beyond floats.
 
-    .. math:: \mu(s) = \frac{2^{e_s}}{(d - 1)\, C(d - 2, s - 1)} = \frac{d}{s\, (d - s)} \frac{2^{e_s}}{C(d, s)}
+    .. math:: \mu(s) = \frac{1}{(d - 1)\, C(d - 2, s - 1)} = \frac{d}{s\, (d - s)} \frac{1}{C(d, s)}
     """
     s = np.arange(1, n_players)
     return np.asarray(n_players / (s * (n_players - s)) / size_counts(n_players)[1:-1])
 
 
-def scaled_weights(semivalue: Semivalue, n_players: int, size: int, order: int) -> np.ndarray:
-    r"""Return :math:`p(s)\, 2^{e_s}` for s = 0..d-|T|, p as in :meth:`Semivalue.weights`; in logarithms where p underflows.
+def counted_weights(semivalue: Semivalue, n_players: int, size: int, order: int) -> np.ndarray:
+    r"""Return p(s) C(d, s + o) for overlaps o = 0..|T| and s = 0..d-|T|, p as in :meth:`Semivalue.weights`.
 
-    .. math:: p(s)\, 2^{e_s} = \sum_q w_q \exp\bigl(s \log t_q + (d - |T| - s) \log (1 - t_q) + e_s \log 2\bigr)
+    .. math:: p(s)\, C(d, s + o) = \sum_q w_q \exp\bigl(s \log t_q + (d - |T| - s) \log (1 - t_q) + \log C(d, s + o)\bigr)
     """
     from scipy.special import xlog1py, xlogy
 
     degree = n_players - size
-    exponents = size_exponents(n_players)[: degree + 1]
-    if not exponents.any():
-        return semivalue.weights(n_players, size, order)
+    s, counts = np.arange(degree + 1), size_counts(n_players)
+    if np.isfinite(counts).all():
+        return np.array([semivalue.weights(n_players, size, order) * counts[s + overlap] for overlap in range(size + 1)])
     nodes, weights = semivalue.rule(size, order, degree=degree)
-    result = np.empty(degree + 1)
-    step = max(1, BLOCK // len(nodes))
-    for start in range(0, degree + 1, step):
-        s = np.arange(start, min(start + step, degree + 1))[:, None]
-        logs = xlogy(s, nodes) + xlog1py(degree - s, -nodes) + np.log(2.0) * exponents[s]
-        result[start : start + step] = (weights * np.exp(logs)).sum(axis=1)
+    result, logarithms = np.empty((size + 1, degree + 1)), np.array([math.log(count) for count in _exact_counts(n_players)])
+    for some in np.array_split(s, -(-len(s) * len(nodes) // BLOCK)):
+        logs = xlogy(some[:, None], nodes) + xlog1py(degree - some[:, None], -nodes)
+        for overlap in range(size + 1):
+            result[overlap, some] = np.exp(logs + logarithms[some + overlap, None]) @ weights
     return result
 
 
@@ -93,7 +72,7 @@ class Strata:
     """Hold strata of coalitions: ``sizes`` (n_strata,), their numbers, and their shares of the sample."""
 
     sizes: np.ndarray
-    counts: np.ndarray  # float; beyond 2^1015 in units of some power of two
+    counts: np.ndarray  # float; infinite beyond 2^1015
     shares: np.ndarray
 
 
@@ -216,9 +195,11 @@ def stratum_weights(masks: np.ndarray, *, paired: bool) -> np.ndarray:
     return rate[sizes - 1]
 
 
-def row_weights(masks: np.ndarray, inverse_rates: np.ndarray) -> np.ndarray:
-    """Return mu(S) times the inverse sampling rate of each row."""
-    return kernel_weights(masks.shape[1])[masks.sum(axis=1) - 1] * inverse_rates
+def row_weights(masks: np.ndarray, *, paired: bool) -> np.ndarray:
+    """Return the kernel of each row times the inverse sampling rate of its stratum, which needs no number of coalitions."""
+    d, inside, sizes = masks.shape[1], masks.sum(axis=1), sizes_of(masks, paired=paired)
+    seen = np.bincount(sizes)[sizes] * np.where(paired & (2 * sizes == d), 2, 1)
+    return np.asarray(d / (inside * (d - inside) * seen))
 
 
 @functools.lru_cache(maxsize=64)
@@ -282,11 +263,6 @@ class Draws:
     def complete(self) -> bool:
         """Say whether all pairs are listed."""
         return not self.is_drawn[1:-1].any()
-
-    @property
-    def probability(self) -> np.ndarray:
-        """Return the probability of one drawn coalition of each size, times 2^e_s, of shape (n_players + 1,)."""
-        return self.is_drawn / self.is_drawn[1:-1].sum() / size_counts(self.n_players)
 
     def grow(self, n_pairs: int, rng: np.random.Generator) -> None:
         """List and draw ``n_pairs`` pairs in all; earlier draws stay, except of sizes that are now listed."""

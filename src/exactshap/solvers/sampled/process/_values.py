@@ -96,14 +96,16 @@ def white_functionals(points: np.ndarray, sets: np.ndarray, weights: np.ndarray,
     r"""Return the index of the indicator of every row's coalition S, plus sign times that of its complement.
 
     .. math:: (-1)^{|T| - |T \cap S|}\, p(|S - T|)
+
+    ``weights`` are p of shape (d - |T| + 1,), or a row of them for each size of the overlap.
     """
     if sign:
         return white_functionals(points, sets, weights) + sign * white_functionals(-points, sets, weights)
     inside = points > 0
     overlaps = np.arange(sets.shape[1] + 1)  # all possible |T n S|
     # Overlaps larger than the coalition cannot occur: their positions are clipped, and never read
-    outside = np.clip(inside.sum(axis=1)[:, None] - overlaps, 0, len(weights) - 1)
-    by_overlap = (-1.0) ** (sets.shape[1] - overlaps) * weights[outside]
+    outside = np.clip(inside.sum(axis=1)[:, None] - overlaps, 0, weights.shape[-1] - 1)
+    by_overlap = (-1.0) ** (sets.shape[1] - overlaps) * (weights[outside] if weights.ndim == 1 else weights[overlaps, outside])
     if sets.shape[1] == 1:
         return np.where(inside[:, sets[:, 0]], by_overlap[:, 1:], by_overlap[:, :1])
     return np.take_along_axis(by_overlap, inside[:, sets].sum(axis=2), axis=1)
