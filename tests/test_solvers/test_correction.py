@@ -89,12 +89,17 @@ def test_correction_written_out():
     chance = variance.sum(axis=0)
     np.testing.assert_allclose(found.share, np.maximum(1.0 - chance / squares, 0.0), **close)
     believed = np.minimum(expected.sum(axis=0), chance)
-    np.testing.assert_allclose(found.doubt, np.maximum(1.0 - believed / squares, few), **close)
+    wrong = np.maximum(1.0 - believed / squares, 0.0)
+    unknown = np.maximum(few - wrong, 0.0)
+    np.testing.assert_allclose(found.wrong, wrong, **close)
+    np.testing.assert_allclose(found.unknown, unknown, **close)
     values, std_error = corrected(fit, process, SHAPLEY)
     own = process.posterior(SHAPLEY)[1]
-    unit, doubt = process.unit, found.doubt
+    unit, larger = process.unit, np.maximum(own, variance)
     np.testing.assert_allclose(values, process.solve(SHAPLEY)[0] + unit * found.share * missed, **close)
-    np.testing.assert_allclose(std_error, unit * np.sqrt((1.0 - doubt) * own + doubt * variance), **close)
+    np.testing.assert_allclose(
+        std_error, unit * np.sqrt((1.0 - wrong - unknown) * own + wrong * variance + unknown * larger), **close
+    )
 
 
 @pytest.mark.parametrize(("copies", "independent"), [(1, 1.0), (3, 1.0), (0, 2.0)])
@@ -167,7 +172,7 @@ def test_a_process_that_claims_to_know_nothing_is_corrected():
     white = replace(white, variance=1e6 * white.variance)
     found = Correction.of(replace(process, prior=Prior(theta, 1.0), halves=(white,)), fit)
     assert np.all(found.share > 0.5)
-    assert np.all(found.doubt >= found.share)
+    assert np.all(found.wrong >= found.share)
 
 
 def test_some_left_out_pairs_stand_for_all(monkeypatch):
@@ -223,7 +228,7 @@ def test_corrected_values_are_nearer_and_their_errors_hold(monkeypatch, family, 
         errors.append(np.mean((found.values - exact) ** 2) / np.max(exact**2))
         hits.append(np.abs(found.values - exact) <= 2.0 * found.std_error)
     alone = []
-    monkeypatch.setattr(Correction, "of", classmethod(lambda cls, process, fit: cls(0.0, 0.0, 0.0, 0.0)))
+    monkeypatch.setattr(Correction, "of", classmethod(lambda cls, process, fit: cls(0.0, 0.0, 0.0, 0.0, 0.0)))
     for run in range(24):
         function = family(np.random.default_rng([run, 3]), 12)
         exact = solve(OracleGame(function, 12), method="enumeration").values

@@ -11,7 +11,7 @@ r"""Estimate the values of games that can only be called.
 3. *What it misses* (``_correction``). KernelSHAP of the leave-one-out residuals of pairs, :math:`c_j` with variance :math:`V_j`, whatever
    the process believes:
 
-   .. math:: \phi_j(m) + \lambda c_j, \qquad \mathrm{error}^2 = (1 - w)\, \sigma_j^2 + w V_j.
+   .. math:: \phi_j(m) + \lambda c_j, \qquad \mathrm{error}^2 = (1 - w - h)\, \sigma_j^2 + w V_j + h \max\{\sigma_j^2, V_j\}.
 
 4. *Or without it* (``_estimators``): polynomials (``_polynomial``, ``_frontier``), or an unbiased estimate of what a cross-fitted
    surrogate misses (``_surrogate``). "auto" takes a polynomial if it predicts left-out calls better.

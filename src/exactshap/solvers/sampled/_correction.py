@@ -13,11 +13,12 @@ are less their mean of a size: a game of sizes gives all players the same. What 
 share w of what is beyond it is what the process is wrong about:
 
 .. math:: \lambda = \max\Bigl\{1 - \frac{\sum_j V_j}{\sum_j c_j^2},\; 0\Bigr\}, \qquad
-          w = \max\Bigl\{1 - \frac{\min\{\sum_j C_j,\, \sum_j V_j\}}{\sum_j c_j^2},\; h\Bigr\}, \qquad h = \min\{8 d / n, 1\}.
+          w = \max\Bigl\{1 - \frac{\min\{\sum_j C_j,\, \sum_j V_j\}}{\sum_j c_j^2},\; 0\Bigr\}, \qquad h = \max\{\min\{8 d / n, 1\} - w,\; 0\}.
 
-h stands for the d relevances that were fitted to the n pairs (of several outputs: to :attr:`CubeProcess.n_answers`). The values and the squares of their errors are
+h is what nobody knows: d relevances were fitted to the n pairs (of several outputs: to :attr:`CubeProcess.n_answers`), of whose residuals V
+is made. There the larger variance counts. The values and the squares of their errors are
 
-.. math:: \phi_j(m) + \lambda c_j, \qquad (1 - w)\, \sigma_j^2 + w V_j.
+.. math:: \phi_j(m) + \lambda c_j, \qquad (1 - w - h)\, \sigma_j^2 + w V_j + h \max\{\sigma_j^2, V_j\}.
 
 Answers that repeat may be predicted by luck: with probability t where two pairs have the same answer with probability t, and in all n / d pairs
 of one relevance, one of which fixes it, with :math:`t^{n / d - 1}`. A pair of a size of which :math:`n_s` were predicted is then as
@@ -49,7 +50,8 @@ def corrected(kernelshap: PolynomialFit, process: CubeProcess, question: Questio
     """Return corrected Shapley values and their errors (n_players, n_outputs); ``kernelshap`` is the fit of the process' pairs."""
     values, own = process.posterior(question)
     correction = Correction.of(process, kernelshap)
-    variance = (1.0 - correction.doubt) * own + correction.doubt * correction.variance
+    wrong, unknown = correction.wrong, correction.unknown
+    variance = (1.0 - wrong) * own + wrong * correction.variance + unknown * np.maximum(correction.variance - own, 0.0)
     return values + process.unit * correction.share * correction.missed, process.unit * np.sqrt(variance)
 
 
@@ -104,13 +106,14 @@ def corrected_by_others(
 class Correction:
     """Hold the correction of Shapley values by left-out residuals, in the process' ``unit``.
 
-    ``missed`` and ``variance`` (n_players, n_outputs) are c and V, ``share`` and ``doubt`` (n_outputs,) are lambda and w.
+    ``missed`` and ``variance`` (n_players, n_outputs) are c and V, ``share``, ``wrong`` and ``unknown`` (n_outputs,) are lambda, w and h.
     """
 
     missed: np.ndarray
     variance: np.ndarray
     share: np.ndarray
-    doubt: np.ndarray
+    wrong: np.ndarray
+    unknown: np.ndarray
 
     @classmethod
     def of(cls, process: CubeProcess, kernelshap: PolynomialFit) -> Correction:
@@ -131,8 +134,9 @@ class Correction:
         squares = np.maximum((missed**2).sum(axis=0), TINIEST)
         chance = variance.sum(axis=0)
         expected = np.minimum(process.variance_of_left_out(weights).sum(axis=0), chance)
-        few = min(FITTED * n_players / process.n_answers, 1.0)
-        return cls(missed, variance, np.maximum(1.0 - chance / squares, 0.0), np.maximum(1.0 - expected / squares, few))
+        wrong = np.maximum(1.0 - expected / squares, 0.0)
+        unknown = np.maximum(min(FITTED * n_players / process.n_answers, 1.0) - wrong, 0.0)
+        return cls(missed, variance, np.maximum(1.0 - chance / squares, 0.0), wrong, unknown)
 
 
 @dataclass(frozen=True, eq=False)
