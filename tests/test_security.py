@@ -1,5 +1,6 @@
 """What a file, a name or a cell of a stranger must not do: run code, take memory, break what is shown."""
 
+import copy
 import io
 import json
 import os
@@ -18,7 +19,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import fuzz
-from exactshap import Explainer
+from exactshap import Explainer, errors
 from exactshap._runtime.files import atomic_write
 from exactshap.errors import InputError, ModelFormatError, message, printable
 from exactshap.results.explanation import Explanation
@@ -480,6 +481,21 @@ def test_messages_are_cut_and_hold_no_controls():
     assert text.endswith("Pass order=1.")
     assert message(NASTY).isprintable()
     assert printable("a\tb\nc") == "a\tb\nc"
+
+
+ERRORS = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]
+
+
+@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "sentences", [(), ("It failed",), ("It failed", "Got 1", "Pass 2"), (NASTY * 900, "y" * 900, "z" * 900)]
+)
+def test_copies_of_errors_have_the_same_text(kind, sentences):
+    """They travel between processes by their text, which is made only once."""
+    error = kind(*sentences)
+    for copied in (pickle.loads(pickle.dumps(error)), copy.copy(error), kind(str(error))):
+        assert type(copied) is kind
+        assert str(copied) == str(error)
 
 
 def test_no_escape_character_leaves_an_error_a_warning_or_what_is_printed():

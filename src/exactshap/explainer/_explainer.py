@@ -304,7 +304,16 @@ class Explainer:
         rows, offsets = split_offset(X, offset, self.reader.traits.feature_names)
         table = self._checked(rows)
         self._changes.require_none(self.reader, table)
-        return verify(self.reader, table, n_masks, random_state, question, order, offsets, self.memory_limit)
+        return verify(
+            self.reader,
+            table,
+            n_masks=n_masks,
+            random_state=random_state,
+            semivalue=question,
+            order=order,
+            offsets=offsets,
+            memory_limit=self.memory_limit,
+        )
 
     def _checked(self, X: TableLike) -> Table:
         # After a fork GNU's OpenMP would wait for ever for threads of the parent, once the model predicts.

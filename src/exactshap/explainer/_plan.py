@@ -11,7 +11,7 @@ from exactshap._runtime.machine import Sample, clocked, clocked_waiting, physica
 from exactshap._runtime.progress import duration
 from exactshap._runtime.threads import worker_count
 from exactshap._runtime.words import fields_html
-from exactshap.errors import BudgetError, InputError, InputTypeError, memory_needed, message, rows_from
+from exactshap.errors import BudgetError, InputError, InputTypeError, memory_needed, rows_from
 from exactshap.explainer._certify import Certifier
 from exactshap.explainer._results import wrap
 from exactshap.explainer._solve import TIMED_ROWS, Cut, predict
@@ -220,11 +220,9 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
     if fits:
         return fits
     raise BudgetError(
-        message(
-            f"Explaining one row at order {order} does not fit in memory_limit",
-            f"It would need {memory_needed(reader.memory(1, order), limit)}",
-            reader.traits.advice_on_memory,
-        )
+        f"Explaining one row at order {order} does not fit in memory_limit",
+        f"It would need {memory_needed(reader.memory(1, order), limit)}",
+        reader.traits.advice_on_memory,
     )
 
 
@@ -240,9 +238,7 @@ def check_result(reader: Reader, n_rows: int, order: int) -> None:
     if result > SMALL_RESULT and result > 0.8 * physical_memory():
         n_sets = count_sets(reader.traits.n_players, order)
         raise BudgetError(
-            message(
-                f"The result of order {order} does not fit in this machine",
-                f"{n_rows} rows x {n_sets} sets x {reader.traits.n_outputs} outputs are {result / 2**30:.3g} GiB",
-                "Explain fewer rows at a time (scale.explain_dataset writes them to files), or group columns with groups=",
-            )
+            f"The result of order {order} does not fit in this machine",
+            f"{n_rows} rows x {n_sets} sets x {reader.traits.n_outputs} outputs are {result / 2**30:.3g} GiB",
+            "Explain fewer rows at a time (scale.explain_dataset writes them to files), or group columns with groups=",
         )

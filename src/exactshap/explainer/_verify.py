@@ -104,6 +104,7 @@ class Verification:
 def verify(
     reader: Reader,
     table: Table,
+    *,
     n_masks: int,
     random_state: int,
     semivalue: Semivalue,

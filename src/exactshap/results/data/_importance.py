@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.checks import check_count, checked_generator
 from exactshap._runtime.words import PrintedTable, more_than
-from exactshap.errors import InputError, message
+from exactshap.errors import InputError
 from exactshap.results.data._certificate import without_noise
 from exactshap.results.data._frames import frame_kind, frame_of
 from exactshap.results.data._validation import place_of
@@ -128,11 +128,11 @@ def importance(
 ) -> Importance:
     """Estimate mean magnitudes over the population of the rows; see :meth:`exactshap.Explanation.importance`."""
     if interval is not None and not (isinstance(interval, float) and 0 < interval < 1):
-        raise InputError(message("The 'interval' parameter must be a float in (0, 1) or None", f"Got {interval!r}"))
+        raise InputError("The 'interval' parameter must be a float in (0, 1) or None", f"Got {interval!r}")
     least = 1 if interval is None else 2
     if explanation.n_rows < least:
         got = f"Got {explanation.n_rows}"
-        raise InputError(message(f"Importances{' with intervals' * (least > 1)} need at least {least} rows", got))
+        raise InputError(f"Importances{' with intervals' * (least > 1)} need at least {least} rows", got)
     values, noise, by_row = np.asarray(explanation.values), explanation.std_error, None
     if background_values is not None:
         by_row = checked_background_values(explanation, background_values)
@@ -308,10 +308,10 @@ def checked_background_values(rows: ExplanationData, by_background: np.ndarray) 
     do = "Pass explainer.background_values(X) of the same explainer and rows"
     if by_background.ndim != rows.values.ndim + 1 or by_background.shape[1:] != rows.values.shape or len(by_background) < 2:
         got = f"Got shape {by_background.shape}; expected (n_background >= 2, {', '.join(map(str, rows.values.shape))})"
-        raise InputError(message("The 'background_values' parameter does not fit the explanation", got, do))
+        raise InputError("The 'background_values' parameter does not fit the explanation", got, do)
     missed = np.abs(by_background.mean(axis=0) - rows.values)
     allowed = rows.tolerance.reshape(-1, *[1] * (rows.values.ndim - 1)) + np.max(rows.error_bound, initial=0.0)
     if np.any(missed > allowed):
         got = f"Their mean is off by {missed.max():.2g}"
-        raise InputError(message("The 'background_values' parameter is of other values", got, do))
+        raise InputError("The 'background_values' parameter is of other values", got, do)
     return by_background

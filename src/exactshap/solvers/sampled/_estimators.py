@@ -102,11 +102,9 @@ def by_polynomial(problem: RegressionProblem) -> Part:
     """Return PolySHAP values of the requested frontier."""
     if not problem.is_shapley:
         raise InputError(
-            message(
-                "Polynomial regression estimates Shapley values of single players only",
-                f"Got index {problem.semivalue.name!r}, order {problem.order}",
-                "Use estimator='process' or 'unbiased'",
-            )
+            "Polynomial regression estimates Shapley values of single players only",
+            f"Got index {problem.semivalue.name!r}, order {problem.order}",
+            "Use estimator='process' or 'unbiased'",
         )
     if problem.n_players == 1:
         return problem.solution(problem.total[None], np.zeros_like(problem.total[None]), "one player")
@@ -222,7 +220,7 @@ def by_unbiased(problem: RegressionProblem) -> Part:
         return _of_all(problem)
     if problem.n_players == 1 or draws.n_certain < 2:
         raise InputError(
-            message("The unbiased estimator needs two pairs of coalitions", f"Got {draws.n_certain}", "Pass a larger budget=")
+            "The unbiased estimator needs two pairs of coalitions", f"Got {draws.n_certain}", "Pass a larger budget="
         )
     _check_all_sizes_weigh(problem)
     # At least two draws in each fold: a variance needs them
@@ -254,11 +252,9 @@ def _check_all_sizes_weigh(problem: RegressionProblem) -> None:
         weights = problem.semivalue.weights(min(problem.n_players, MAX_UNDERFLOWN), size, problem.order)
         if np.any(weights == 0.0):
             raise InputError(
-                message(
-                    f"The unbiased estimator draws every size, but index {problem.semivalue.name!r} has no weight on coalitions of size "
-                    f"{int(np.argmin(np.abs(weights)))}",
-                    do="Use estimator='process'",
-                )
+                f"The unbiased estimator draws every size, but index {problem.semivalue.name!r} has no weight on coalitions of size "
+                f"{int(np.argmin(np.abs(weights)))}",
+                do="Use estimator='process'",
             )
 
 

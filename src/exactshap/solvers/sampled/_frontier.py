@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import BudgetError, InputError, InputTypeError, message
+from exactshap.errors import BudgetError, InputError, InputTypeError
 
 Sets = tuple[tuple[int, ...], ...]
 MAX_COLUMNS = 20_000
@@ -30,11 +30,9 @@ def additive_frontier(n_players: int, order: int, *, odd: bool = False) -> Sets:
     count = sum(math.comb(n_players, size) for size in sizes)
     if count > MAX_COLUMNS:
         raise BudgetError(
-            message(
-                f"A polynomial of order {order} in {n_players} players is out of reach",
-                f"It has {count:.3g} terms; the limit is {MAX_COLUMNS}",
-                "Lower polynomial_order=, or pass a smaller frontier=",
-            )
+            f"A polynomial of order {order} in {n_players} players is out of reach",
+            f"It has {count:.3g} terms; the limit is {MAX_COLUMNS}",
+            "Lower polynomial_order=, or pass a smaller frontier=",
         )
     return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in sizes))
 
@@ -70,11 +68,9 @@ def known_sets(frontier: Any, n_players: int, order: int) -> Iterable[Sequence[i
     if isinstance(frontier, Iterable):
         return frontier
     raise InputTypeError(
-        message(
-            "The 'frontier' parameter must be sets of players, their number, a graph, an EBM or a tree model",
-            f"Got {type(frontier).__name__}",
-            "Pass e.g. frontier=[(0, 1), (2, 3)]",
-        )
+        "The 'frontier' parameter must be sets of players, their number, a graph, an EBM or a tree model",
+        f"Got {type(frontier).__name__}",
+        "Pass e.g. frontier=[(0, 1), (2, 3)]",
     )
 
 
@@ -105,19 +101,17 @@ def check_frontier(frontier: Iterable[Sequence[int]], n_players: int) -> Sets:
         players = tuple(sorted(int(j) for j in members))
         if not players or len(set(players)) < len(players) or not 0 <= players[0] <= players[-1] < n_players:
             raise InputError(
-                message(f"Each set of `frontier` must hold distinct players within 0..{n_players - 1}", f"Got {tuple(members)}")
+                f"Each set of `frontier` must hold distinct players within 0..{n_players - 1}", f"Got {tuple(members)}"
             )
         if len(players) > 1:
             sets.append(players)
     repeated = [players for players, times in Counter(sets).items() if times > 1]
     if len(sets) > MAX_COLUMNS:
         raise BudgetError(
-            message(
-                f"A frontier of {len(sets)} terms is out of reach", f"The limit is {MAX_COLUMNS}", "Pass fewer or smaller sets"
-            )
+            f"A frontier of {len(sets)} terms is out of reach", f"The limit is {MAX_COLUMNS}", "Pass fewer or smaller sets"
         )
     if repeated:
-        raise InputError(message("Each set of `frontier` may be named once", f"Got {repeated[0]} twice"))
+        raise InputError("Each set of `frontier` may be named once", f"Got {repeated[0]} twice")
     return tuple(sets)
 
 

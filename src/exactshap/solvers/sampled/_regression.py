@@ -107,7 +107,7 @@ def solve_regression(
 def _check_players(n_players: int) -> None:
     if n_players > MAX_PLAYERS:
         text = f"Sampling coalitions of {n_players} players is out of reach"
-        raise BudgetError(message(text, f"The limit is {MAX_PLAYERS} players", "Put columns together with groups="))
+        raise BudgetError(text, f"The limit is {MAX_PLAYERS} players", "Put columns together with groups=")
 
 
 def _sets(n_players: int, order: int, limit: int) -> tuple[tuple[int, ...], ...]:
@@ -116,7 +116,7 @@ def _sets(n_players: int, order: int, limit: int) -> tuple[tuple[int, ...], ...]
     if order > 1 and len(sets) * limit > MAX_WEIGHTS:
         text = f"Sampled interactions of order {order} among {n_players} players are out of reach"
         what = f"{limit} calls for {len(sets)} sets are {len(sets) * limit:.2g} weights; the limit is {MAX_WEIGHTS:.2g}"
-        raise BudgetError(message(text, what, "Ask for order=1, pass a smaller budget=, or put columns together with groups="))
+        raise BudgetError(text, what, "Ask for order=1, pass a smaller budget=, or put columns together with groups=")
     return sets
 
 
@@ -125,10 +125,7 @@ def read_settings(settings: dict[str, Any]) -> SamplingSettings:
     for name in settings:
         if name not in SamplingSettings.__dataclass_fields__:
             raise UnknownNameError(
-                message(
-                    f"The regression solver has no setting {name!r}",
-                    do=did_you_mean(name, SamplingSettings.__dataclass_fields__),
-                )
+                f"The regression solver has no setting {name!r}", do=did_you_mean(name, SamplingSettings.__dataclass_fields__)
             )
     fixed = NAMED.get(str(settings.get("estimator")), {})
     # A named special case takes precedence here; a setting that it would override is refused below
@@ -136,17 +133,17 @@ def read_settings(settings: dict[str, Any]) -> SamplingSettings:
     for name, known in (("estimator", {**ESTIMATORS, **NAMED}), ("sampling", SAMPLINGS), ("surrogate", SURROGATES)):
         value = getattr(chosen, name)
         if not isinstance(value, str) or value not in known:
-            raise UnknownNameError(message(f"Unknown {name} {value!r}", do=did_you_mean(str(value), known)))
+            raise UnknownNameError(f"Unknown {name} {value!r}", do=did_you_mean(str(value), known))
     _check_used(settings, chosen.estimator, fixed)
     if chosen.polynomial_order is not None:
         check_count("polynomial_order", chosen.polynomial_order)
     if not isinstance(chosen.pairing, (bool, np.bool_)):
-        raise InputTypeError(message("The 'pairing' parameter must be True or False", f"Got {chosen.pairing!r}"))
+        raise InputTypeError("The 'pairing' parameter must be True or False", f"Got {chosen.pairing!r}")
     if chosen.relevance_rows is not None:
         check_count("relevance_rows", chosen.relevance_rows)
     _check_start(chosen.start_relevance)
     if isinstance(chosen.frontier, str) and chosen.frontier != "screened":
-        raise UnknownNameError(message(f"Unknown frontier {chosen.frontier!r}", do=did_you_mean(chosen.frontier, ["screened"])))
+        raise UnknownNameError(f"Unknown frontier {chosen.frontier!r}", do=did_you_mean(chosen.frontier, ["screened"]))
     if isinstance(chosen.frontier, (bool, int, float, np.number)):
         check_count("frontier", chosen.frontier)
     return chosen
@@ -155,7 +152,7 @@ def read_settings(settings: dict[str, Any]) -> SamplingSettings:
 def _check_start(total: Any) -> None:
     is_number = isinstance(total, (int, float, np.number)) and not isinstance(total, bool)
     if total is not None and not (is_number and np.isfinite(total) and total > 0):
-        raise InputError(message("The 'start_relevance' parameter must be a finite float > 0", f"Got {total!r}"))
+        raise InputError("The 'start_relevance' parameter must be a finite float > 0", f"Got {total!r}")
 
 
 def _check_used(settings: dict[str, Any], estimator: str, fixed: dict[str, Any]) -> None:
@@ -166,10 +163,10 @@ def _check_used(settings: dict[str, Any], estimator: str, fixed: dict[str, Any])
             continue
         if name in fixed:
             text = f"estimator={settings['estimator']!r} fixes {name}={fixed[name]!r}"
-            raise InputError(message(text, f"Got {given!r}", "Leave it out"))
+            raise InputError(text, f"Got {given!r}", "Leave it out")
         if estimator not in owners:
             use = " or ".join(f"estimator={owner!r}" for owner in owners)
-            raise InputError(message(f"estimator={estimator!r} does not use {name!r}", f"Got {given!r}", f"Pass {use}"))
+            raise InputError(f"estimator={estimator!r} does not use {name!r}", f"Got {given!r}", f"Pass {use}")
 
 
 def most_calls(n_players: int, budget: int | None, tol: float | None) -> int:
@@ -181,9 +178,7 @@ def most_calls(n_players: int, budget: int | None, tol: float | None) -> int:
     budget = check_count("budget", budget)
     if budget < 2:
         raise BudgetError(
-            message(
-                "A budget of one call is too small", f"Got budget={budget}", "Pass at least 2: the full and the empty coalition"
-            )
+            "A budget of one call is too small", f"Got budget={budget}", "Pass at least 2: the full and the empty coalition"
         )
     return min(everything, budget)
 
