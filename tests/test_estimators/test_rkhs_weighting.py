@@ -124,6 +124,22 @@ def test_signs_of_products_are_the_integral_of_their_kernel(base, x):
     assert base.expectation(u[None], 0.0 * x[None])[0, 0] == 0.0
 
 
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("base", BASES, ids=str)
+def test_expectation_and_theta_against_sampling(base, size):
+    rng = np.random.default_rng(size)
+    parameters, rows = base.sample(rng, size, 2), rng.normal(size=(3, size))
+    draws = base.sample(rng, size, 40_000)
+    samples = base.predictor(draws, rows)[:, None, :] * base.kernel(parameters, draws, size)[None]
+    errors = samples.std(axis=2) / 200.0
+    assert np.all(np.abs(base.expectation(parameters, rows) - samples.mean(axis=2)) <= 5.0 * errors + 1e-12)
+    far = np.full((1, size), 50.0)  # stumps reach their supremum far away; the others scale with the radius or do not change
+    phi, other = base.predictor(draws[:2000], far)[0], base.predictor(draws[2000:4000], far)[0]
+    pairs = base.kernel(draws[:2000], draws[2000:4000], size) * phi[:, None] * other
+    spread = 2.0 * pairs.mean(axis=1).std() / math.sqrt(2000.0)
+    assert abs(base.theta(size, 50.0 * math.sqrt(size)) ** 2 - pairs.mean()) <= 5.0 * spread
+
+
 def test_bracket_is_accurate_for_every_sign_and_size():
     S = np.concatenate([np.linspace(-20.0, 8.0, 113), [0.0]])
     with mpmath.workdps(200):

@@ -21,7 +21,7 @@ from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.readers.kernel_machines.observational import _embedding_choice
 from exactshap.readers.kernel_machines.observational._embedding_choice import Routes
 from exactshap.solvers import choose
-from tolerances import HALF_THE_DIGITS, ridge
+from tolerances import HALF_THE_DIGITS, conditioned, ridge
 
 RNG = np.random.default_rng(0)
 N, D = 60, 4
@@ -70,6 +70,16 @@ def test_either_side_of_the_general_form(n_rows):
     for column, mask in enumerate(PROPER):
         expected = direct(rows, mask, 0.01, np.full(N, 1 / N))
         np.testing.assert_allclose(game.value(PROPER)[:, column, 0], expected, rtol=0, atol=ridge(0.01, np.abs(ALPHA).sum()))
+
+
+def test_limits_of_the_ridge_on_training_rows():
+    """eta -> 0 reproduces f at rows far apart; eta -> infinity leaves the intercept."""
+    spread = 9.0 * RNG.permuted(np.arange(N, dtype=float)[:, None].repeat(D, 1), axis=0)
+    model = machine(points=spread)
+    found = Explainer(model, eta=1e-12, **GAME).reader.game(as_table(spread)).value(PROPER)
+    np.testing.assert_allclose(found, model.predict(spread)[:, None].repeat(len(PROPER), 1), rtol=0, atol=conditioned(1e6))
+    shrunk = Explainer(model, eta=1e9, **GAME).reader.game(as_table(spread)).value(PROPER)
+    np.testing.assert_allclose(shrunk, 0.3, rtol=0, atol=2 / 1e9 * np.abs(ALPHA).sum())
 
 
 # -- the choice --------------------------------------------------------------------------------------------------------

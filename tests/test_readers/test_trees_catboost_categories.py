@@ -143,6 +143,15 @@ def test_path_dependent_values_by_brute_force(name, groups):
         assert_close(values[i], brute_shapley(ensemble.trees, row, d, players=players), 10.0, ensemble.trees.n_trees, d)
 
 
+@pytest.mark.peer
+@pytest.mark.parametrize("name", ["default", "one-hot", "means and counts", "binary"])
+def test_agrees_with_its_own_contributions(name):
+    theirs = MODELS[name].get_feature_importance(
+        catboost.Pool(FRAME[:20], cat_features=SMALL["cat_features"]), type="ShapValues", thread_count=1
+    )
+    np.testing.assert_allclose(explain(MODELS[name], FRAME[:20]).values, theirs[:, :-1], atol=roundings(500))
+
+
 def test_groups_that_do_not_hold_a_combination_are_refused():
     model = MODELS["combined"]
     groups = closed_groups(model)

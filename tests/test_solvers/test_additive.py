@@ -1,9 +1,11 @@
 import itertools
+import math
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import oracles
 from exactshap import semivalues
 from exactshap._native import Handle
 from exactshap.errors import InputError, InputTypeError
@@ -55,6 +57,17 @@ def test_terms_agree_with_enumeration_of_all_players_value_by_value(index, order
     assert_close(fast.full, slow.full, scale_of(game), len(game.tables), 1)
 
 
+@pytest.mark.parametrize("index", ["shapley", "banzhaf", "moebius", "leave-one-out"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_against_exact_fractions(index, order):
+    game = random_game(5, rows=1, outputs=1, seed=order)
+    game = AdditiveGame(5, game.subsets, [table[0, :, 0] for table in game.tables])
+    v, solution = oracles.table_of(game), solve(game, index, order)
+    rule = {"banzhaf": oracles.banzhaf, "moebius": oracles.moebius, "leave-one-out": oracles.leave_one_out}
+    expected = [float(rule.get(index, oracles.sii)(v, 5, T)) for T in solution.sets]
+    assert_close(solution.values, expected, scale_of(game, order), 5, 5)
+
+
 @pytest.mark.parametrize("index", INDICES, ids=str)
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_batches_of_rows_and_outputs_agree_with_the_slow_twin_beyond_enumeration(index, order):
@@ -62,6 +75,19 @@ def test_batches_of_rows_and_outputs_agree_with_the_slow_twin_beyond_enumeration
     solution = solve(game, index, order)
     assert_close(solution.values, per_term(game, index, order), scale_of(game, order), 25, 5)
     assert solution.method == "per-term enumeration (25 terms)"
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_the_sum_of_the_star_paper(k):
+    """Dube & Marchand, Algorithm 1: (v(I) - v(empty)) / k, then + v(A) / (|A| C(k, |A|)) inside and - v(A) / ((|A|+1) C(k, |A|+1)) outside."""
+    table = np.random.default_rng(k).normal(size=2**k)
+    expected = np.full(k, (table[-1] - table[0]) / k)
+    for code in range(1, 2**k - 1):
+        inside = np.array([(code >> p) & 1 == 1 for p in range(k)])
+        a = int(inside.sum())
+        expected[inside] += table[code] / (a * math.comb(k, a))
+        expected[~inside] -= table[code] / ((a + 1) * math.comb(k, a + 1))
+    assert_close(solve(AdditiveGame(k, [tuple(range(k))], [table])).values, expected, 4 * np.abs(table).max(), 2**k, 1)
 
 
 def test_places_of_sets():

@@ -12,7 +12,7 @@ from exactshap.solvers import choose, solve
 from exactshap.solvers.core import RELATIVE_TRUNCATION, bound, enough_nodes
 from exactshap.testing import check_game, product_games
 from oracles import product_polynomial
-from tolerances import assert_close, exact, roundings
+from tolerances import EPS, assert_close, exact, roundings
 
 INDICES = [*semivalues.available(), semivalues.beta(4, 1), semivalues.beta(2, 5)]
 few = settings(max_examples=15, deadline=None)
@@ -120,6 +120,19 @@ def test_thousands_of_players(d):
     assert abs(solution.residual) <= exact(np.abs(game.c).sum(), 20, d)
     nodes = int(solution.method.split("(")[1].split()[0])
     assert nodes < 20
+
+
+@pytest.mark.parametrize("spread", [0.1, 1.0, 5.0, 25.0, 100.0])
+def test_the_bound_holds_for_equal_factors(spread):
+    """The worst product of a given spread and degree 4 * spread: the measured truncation never exceeds the bound."""
+    d = max(2, int(4 * spread))
+    delta = min(spread / d, 0.5)
+    a, b = 1.0, 1.0 - 2.0 * delta
+    truth = solve(ProductGame([1.0], np.full((1, d), a), np.full((1, d), b)), all_nodes=True).values[0]
+    for n_nodes in range(1, (d + 1) // 2 + 1):
+        nodes, weights = semivalues.Beta().gauss(n_nodes)
+        value = (a - b) * (weights * (b + nodes * (a - b)) ** (d - 1)).sum()
+        assert abs(value - truth) <= 2.0 * bound(d * delta, n_nodes) + 64 * d * EPS
 
 
 def test_enough_nodes_never_exceeds_the_exact_count_and_meets_the_target():

@@ -136,6 +136,16 @@ def test_errors_of_many_players_are_of_the_reported_size(estimator, d, budget):
     assert low <= ratio <= limits[1]
 
 
+def test_products_of_many_players():
+    """A product of four players among 1100 dummies: the values are those of the four, and the process finds them."""
+    factors = np.array([1.5, 0.6, 1.3, 0.8])
+    game = OracleGame(lambda masks: np.where(masks[:, :4], factors, 1.0).prod(axis=1), 1100)
+    exact = np.append(solve(OracleGame(lambda masks: np.where(masks, factors, 1.0).prod(axis=1), 4)).values, np.zeros(1096))
+    found = solve(game, budget=2400, random_state=0)
+    assert np.all(np.abs(found.values - exact) <= 6.0 * found.std_error)
+    assert np.abs(found.values - exact).max() < 0.05 * np.abs(exact).max()
+
+
 def test_functions_of_many_columns_end_to_end():
     rng = np.random.default_rng(0)
     X, slopes = rng.normal(size=(9, 1100)), rng.normal(size=1100)
