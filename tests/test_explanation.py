@@ -201,6 +201,13 @@ def test_certificate_names_the_worst_row_and_fails_above_its_own_tolerance():
     assert linear(X).certificate().passed
 
 
+def test_a_residual_that_is_not_a_number_fails():
+    residual = np.array([0.0, np.nan, 0.0, 0.0, 0.0, 0.0])
+    certificate = linear(X, residual=residual).certificate()
+    assert not certificate.passed
+    assert certificate.row == 1
+
+
 @pytest.mark.parametrize("n_outputs", [None, 2])
 @pytest.mark.parametrize("n_rows", [0, 1, 10, 11])
 @pytest.mark.parametrize(

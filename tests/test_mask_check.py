@@ -341,6 +341,56 @@ def test_rows_in_another_precision_than_the_background_are_compared(kind):
         assert certificate.mask_rows
 
 
+def _refit_step(model):
+    model[0].partial_fit(5.0 * X + 3.0)
+
+
+def _replaced_step(model):
+    model.steps[0] = "scaler", StandardScaler().fit(5.0 * X + 3.0)
+
+
+def _refit(model):
+    model.fit(X, np.digitize(-3.0 * Y + X[:, 3] ** 2, [-1, 1]))
+
+
+def _replaced_predict(model):
+    model.predict = lambda rows: np.full(len(rows), 7.0)
+
+
+def _classifiers():
+    from sklearn.gaussian_process import GaussianProcessClassifier
+    from sklearn.svm import SVC, NuSVC
+
+    return {
+        "SVC": SVC(decision_function_shape="ovo"),
+        "NuSVC": NuSVC(nu=0.1),
+        "GPC": GaussianProcessClassifier(optimizer=None),
+    }
+
+
+CHANGES = [
+    *[(f"scaler + {name}", change) for name in ("ridge", "svr", "tree") for change in (_refit_step, _replaced_step)],
+    *[(name, _refit) for name in ("SVC", "NuSVC", "GPC")],
+    *[(f"scaler + {name}", _replaced_predict) for name in ("ridge", "svr", "tree")],
+]
+
+
+@pytest.mark.parametrize(("name", "change"), CHANGES)
+@pytest.mark.parametrize("n_rows", [1, 30])
+@pytest.mark.parametrize("is_used", [False, True])
+def test_a_model_that_changes_after_it_was_read_is_noticed(name, change, n_rows, is_used):
+    if name.startswith("scaler + "):
+        model = make_pipeline(StandardScaler(), sklearn_clone(MODELS[name[9:]])).fit(X, Y)
+    else:
+        model = _classifiers()[name].fit(X[:80], np.digitize(Y[:80], [-0.5, 0.5]))
+    explainer = Explainer(model, X[:7])
+    if is_used:
+        explainer(X[100:110])
+    change(model)
+    with pytest.raises(ExactnessError):
+        explainer(X[100 : 100 + n_rows])
+
+
 def _pipelines():
     from sklearn.decomposition import PCA
     from sklearn.gaussian_process import GaussianProcessClassifier
@@ -431,6 +481,19 @@ def test_a_refitted_step_is_noticed_where_rows_do_not_mix_with_the_background(n_
     for _ in range(3):
         with pytest.raises(ExactnessError):
             explainer(rows[100 : 100 + n_rows])
+
+
+@pytest.mark.parametrize("background", [None, X[:7]])
+def test_a_method_that_was_set_on_a_step_is_noticed(background):
+    model = make_pipeline(StandardScaler(), sklearn_clone(MODELS["svr"])).fit(X, Y)
+    explainer = Explainer(model, background)
+    assert explainer(X[:3]).certificate().passed
+    mixing = np.eye(4)[[1, 0, 3, 2]]  # columns change places, which sums do not show where no background is mixed with rows
+    model[0].transform = lambda rows: (rows @ mixing - 1.0) / 2.0
+    with pytest.raises(ExactnessError, match="has changed since it was read"):
+        explainer(X[:3])
+    del model[0].transform
+    assert explainer(X[:3]).certificate().passed
 
 
 def test_kernel_machines_whose_terms_cancel_are_not_called_exact():

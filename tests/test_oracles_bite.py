@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVR
 
+from exactshap import Explainer
 from exactshap.games import ProductGame
 from exactshap.semivalues import Beta
 from exactshap.solvers.product import _quadrature
@@ -54,6 +55,31 @@ def test_values_moved_between_players_are_seen_although_the_sum_is_right(monkeyp
     monkeypatch.setattr(_quadrature, "solve_terms", rolled)
     with pytest.raises(AssertionError, match="is off by"):
         check_game(GAME)
+
+
+@pytest.mark.parametrize("background", [None, X[:6]])
+@pytest.mark.parametrize(
+    ("damage", "text"),
+    [
+        (lambda reader: setattr(reader.expansion.intercept, "flat", reader.expansion.intercept + 1e-6), "do not add up"),
+        (lambda reader: reader.expansion.parts[0].component.squared.__imul__(1.0 + 1e-7), "do not add up"),
+        (
+            lambda reader: reader.expansion.parts[0].points[[0, 1]].__class__ and swap(reader.expansion.parts[0].points),
+            "do not add up",
+        ),
+    ],
+)
+def test_a_damaged_reading_is_seen(background, damage, text):
+    from exactshap.errors import ExactnessError
+
+    explainer = Explainer(MODEL, background)
+    damage(explainer.reader)
+    with pytest.raises(ExactnessError, match=text):
+        explainer(X[:3])
+
+
+def swap(points):
+    points[[0, 1]] = points[[1, 0]]
 
 
 def test_check_reader_sees_rows_that_depend_on_their_company(monkeypatch):

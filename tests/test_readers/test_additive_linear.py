@@ -337,6 +337,15 @@ def test_a_model_that_differs_on_hybrid_rows_alone_is_seen(scaled, monkeypatch):
         explainer(X[20:50])
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(("bad", "words"), [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_a_gap_in_single_precision_is_named(n_jobs, bad, words):
+    rows = np.tile(X, (600, 1)).astype(np.float32)
+    rows[41_234, 3] = bad
+    with pytest.raises(InputError, match=rf"(?s){words}.*41234"):
+        Explainer(Ridge().fit(X, Y), Z, n_jobs=n_jobs)(rows)
+
+
 def test_ransac_is_as_linear_as_what_is_inside():
     check_reader(RANSACRegressor(random_state=0).fit(X, Y), ROWS, Z)
     with pytest.raises(

@@ -84,6 +84,17 @@ def test_an_index_that_does_not_add_up_holds_v_of_all_players_of_a_scaled_target
         assert_close(explainer(X, "banzhaf").residual, np.full(len(X), 0.5), np.abs(Y).max(), n_terms=len(X), n_players=3)
 
 
+@pytest.mark.parametrize("index", ["shapley", "banzhaf"])
+def test_a_model_below_a_scaled_target_that_was_edited_is_seen(index):
+    model = TransformedTargetRegressor(Ridge(), transformer=StandardScaler()).fit(X, Y)
+    explainer = Explainer(model, X[:5], on_inexact="warn")
+    model.regressor_.intercept_ += 0.5
+    with pytest.warns(match="has changed since it was read"):
+        explanation = explainer(X, index)
+    wanted = np.full(len(X), 0.5 * explainer.reader.factor)
+    assert_close(explanation.residual, wanted, np.abs(Y).max(), n_terms=len(X), n_players=3)
+
+
 def test_plan_of_a_pipeline_says_what_the_inner_reader_says():
     from sklearn.gaussian_process import GaussianProcessRegressor
 

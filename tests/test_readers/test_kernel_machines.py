@@ -31,6 +31,7 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from exactshap import Explainer, explain, kernels
 from exactshap.errors import (
+    ExactnessError,
     InputError,
     InputTypeError,
     UnknownNameError,
@@ -415,6 +416,11 @@ def test_infinite_length_scales_give_exact_zeros():
     assert values[:, 0].all()
 
 
+def test_a_row_equal_to_the_baseline_gets_exact_zeros():
+    explanation = explain(SVR(C=10).fit(X, y), X[:1], X[:1], value_function="baseline")
+    assert not explanation.values.any()
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_gpytorch_exact_gp(dtype):
     gpytorch, torch = pytest.importorskip("gpytorch"), pytest.importorskip("torch")
@@ -476,6 +482,24 @@ def test_shapiq_agrees_on_its_own_ground():
 def test_kernels_refuse_bad_parameters_when_they_are_made(build, error, text):
     with pytest.raises(error, match=text):
         build()
+
+
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (SVC(decision_function_shape="ovo"), CLASSES),
+        (SVC(decision_function_shape="ovr"), CLASSES),
+        (GaussianProcessClassifier(optimizer=None), np.digitize(Y[:, 0], np.quantile(Y[:, 0], [0.4, 0.7]))),
+    ],
+    ids=["ovo", "ovr", "process"],
+)
+def test_a_refitted_classifier_is_seen(model, labels):
+    """What is asked for the certificate is the model as it is now, in the shape that is explained."""
+    explainer = Explainer(model.fit(X, labels), X[:7])
+    explainer(X[:3])
+    model.fit(X, np.roll(labels, 7))
+    with pytest.raises(ExactnessError):
+        explainer(X[:3])
 
 
 def test_the_additive_chi_squared_kernel_is_a_sum_of_functions_of_one_column():

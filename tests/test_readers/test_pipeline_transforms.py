@@ -78,6 +78,17 @@ def test_frames(front):
     check_reader(clone(model).set_output(transform="pandas").fit(frame, Y), frame[:4], frame[20:30])
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("front", ["standard", "clipped", "splines"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_refused(front, bad, n_jobs):
+    rows = X.copy()
+    rows[2321, 2] = bad
+    explainer = Explainer(pipeline(front), FITTED[:20], n_jobs=n_jobs)
+    with pytest.raises(InputError, match=r"NaN|infinity"):
+        explainer(rows)
+
+
 # -- what is refused -----------------------------------------------------------------------------------------------------
 
 
@@ -87,6 +98,15 @@ def test_gaps_that_splines_take():
     rows = FITTED.copy()
     rows[::9, 1] = np.nan
     check_reader(make_pipeline(SplineTransformer(handle_missing="zeros"), Ridge()).fit(rows, Y), rows[8:12], rows[:20])
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_other_columns_are_refused():
+    frame = pd.DataFrame(X[:5], columns=NAMES)
+    explainer = Explainer(pipeline(rows=pd.DataFrame(FITTED, columns=NAMES)), pd.DataFrame(FITTED[:20], columns=NAMES))
+    for rows in (frame[NAMES[::-1]], frame[NAMES[:-1]], frame.rename(columns=str.upper), np.c_[X, X][:5]):
+        with pytest.raises(InputError):
+            explainer(rows)
 
 
 # -- steps that write to what they are given -----------------------------------------------------------------------------

@@ -108,6 +108,16 @@ def test_weights_of_the_background_count():
     np.testing.assert_allclose(explanation.values, explain(model, ROWS, repeated, output="probability").values, atol=RESPONSE)
 
 
+@pytest.mark.parametrize("scale", [1.0, 100.0, 700.0])
+def test_saturated_probabilities_are_exact(scale):
+    model = LogisticRegression().fit(X, CLASSES)
+    model.coef_, model.intercept_ = model.coef_ * scale / np.abs(model.coef_).sum(), model.intercept_ * 0.0
+    explanation = explain(model, ROWS, BACKGROUND, output="probability")
+    own = interventional_values(second_class(model), ROWS, BACKGROUND)
+    np.testing.assert_allclose(explanation.values, own, atol=20 * RESPONSE)
+    assert explanation.certificate().passed
+
+
 @pytest.mark.parametrize("n_columns", [4, 12])
 def test_rows_do_not_depend_on_others(n_columns):
     rows = np.random.default_rng(0).normal(size=(200, n_columns))

@@ -118,6 +118,15 @@ def test_a_model_is_asked_as_it_is_now(name):
         explainer(X)
 
 
+def test_regressors_that_are_edited_are_asked_as_they_are_now():
+    model = pickle.loads(pickle.dumps(ENSEMBLES["vote"]))
+    explainer = Explainer(model, BACKGROUND, n_jobs=2)
+    explainer(X)
+    model.estimators_[0].coef_ = model.estimators_[0].coef_ + 1.0
+    with pytest.raises(ExactnessError, match="has changed since it was read"):
+        explainer(X)
+
+
 @pytest.mark.parametrize("name", [*ENSEMBLES, *OTHERS, "targets", "against the rest"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_the_models_refuse_is_refused_as_on_one_thread(name, value):

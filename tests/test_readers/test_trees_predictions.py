@@ -106,6 +106,27 @@ def test_a_model_fitted_to_an_array_takes_frames():
     np.testing.assert_array_equal(Explainer(model)(frame).prediction, margin(model, HOLES))
 
 
+@pytest.mark.parametrize("family", [xgb, lgb, lambda: GradientBoostingRegressor(**BOOSTING)])
+def test_a_method_that_was_replaced_is_called(family):
+    model = family().fit(X, Y)
+    explainer = Explainer(model)
+    explainer(X[:1])
+    own = model.predict
+    model.predict = lambda rows, **settings: own(rows, **settings) + 1.0
+    with pytest.raises(ExactnessError, match="has changed since it was read"):
+        explainer(X[:1])
+
+
+def test_a_model_that_goes_on_learning_is_called_as_it_is():
+    model = xgb().fit(HOLES, Y)
+    explainer = Explainer(model)
+    explainer(HOLES[:2])
+    model.get_booster().update(xgboost.DMatrix(HOLES, Y), 6)
+    with pytest.raises(ExactnessError, match="has changed since it was read"):
+        explainer(HOLES[:2])
+    np.testing.assert_array_equal(explainer.reader.predict(as_table(HOLES[:2])), margin(model, HOLES[:2]))
+
+
 def test_early_stops_of_predictions_are_seen():
     model = lightgbm.LGBMClassifier(pred_early_stop=True, pred_early_stop_margin=0.01, pred_early_stop_freq=1, **LGB)
     model.fit(HOLES, Y > 0)

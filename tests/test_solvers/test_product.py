@@ -45,6 +45,20 @@ def test_quadrature_agrees_with_enumeration_value_by_value(index, order, game):
     assert_close(fast.values, slow.values, blow_up * scale_of(game, order), game.n_terms, game.n_players)
 
 
+@given(game=product_games())
+@few
+def test_efficiency(game):
+    solution = solve(game)
+    assert_close(
+        solution.values.sum(axis=1),
+        solution.full - solution.empty,
+        scale_of(game) * game.n_players,
+        game.n_terms,
+        game.n_players,
+    )
+    assert np.abs(solution.residual).max() <= exact(scale_of(game) * game.n_players, game.n_terms, game.n_players)
+
+
 @pytest.mark.parametrize("index", INDICES, ids=str)
 def test_dummy_players_get_exactly_nothing(index):
     game = random_game(5)
@@ -57,12 +71,50 @@ def test_dummy_players_get_exactly_nothing(index):
             assert not solution.values[:, place].any(), T
 
 
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_permuting_players_permutes_values(index):
+    game, order = random_game(5), np.array([3, 0, 4, 1, 2])
+    permuted = ProductGame(game.c, game.a[:, :, order], game.b[:, :, order], game.weights, game.constant)
+    assert_close(solve(permuted, index).values, solve(game, index).values[:, order], scale_of(game), 5, 5)
+
+
+def test_symmetric_players_get_the_same():
+    game = random_game(4)
+    a, b = np.array(game.a), np.array(game.b)
+    a[:, :, 3], b[:, :, 3] = a[:, :, 1], b[:, :, 1]
+    values = solve(ProductGame(game.c, a, b)).values
+    assert_close(values[:, 1], values[:, 3], scale_of(game), 5, 5)
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_linearity_in_the_terms_and_in_the_background_weights(index):
+    one, two = random_game(4, seed=1), random_game(4, seed=2)
+    both = ProductGame(
+        np.concatenate([one.c, 3.0 * two.c]),
+        np.concatenate([one.a, two.a], axis=1),
+        np.concatenate([one.b, two.b], axis=1),
+        one.weights,
+    )
+    two = ProductGame(two.c, two.a, two.b, one.weights)
+    expected = solve(one, index).values + 3.0 * solve(two, index).values
+    assert_close(solve(both, index).values, expected, 4 * (scale_of(one) + scale_of(two)), 10, 4)
+    singles = [solve(ProductGame(one.c, one.a, one.b[m]), index).values for m in range(one.n_background)]
+    assert_close(solve(one, index).values, np.einsum("m,mrjo->rjo", one.weights, singles), scale_of(one), 15, 4)
+
+
 def test_rows_do_not_depend_on_their_company():
     game = random_game(7, n=70, rows=6)
     together = solve(game).values
     for r in range(6):
         alone = solve(ProductGame(game.c, game.a[r], game.b, game.weights, game.constant)).values
         np.testing.assert_array_equal(alone, together[r])
+
+
+def test_order_of_terms_does_not_matter():
+    game = random_game(5, n=100)
+    order = np.random.default_rng(3).permutation(100)
+    shuffled = ProductGame(game.c[order], game.a[:, order], game.b[:, order], game.weights)
+    assert_close(solve(shuffled).values, solve(game).values, scale_of(game), 300, 5)
 
 
 @pytest.mark.parametrize("order", [1, 2])
