@@ -97,6 +97,9 @@ class ExactnessError(ExactshapError, ArithmeticError):
 class BudgetError(ExactshapError, MemoryError):
     """A request was refused, as its forecast exceeds time or memory."""
 
+    # MemoryError's own refuses a class whose first base is another one; libraries that send errors to other processes call it
+    __new__ = Exception.__new__  # type: ignore[assignment]
+
 
 class MissingDependencyError(ExactshapError, ImportError):
     """An optional library is needed for this call and is not installed."""
