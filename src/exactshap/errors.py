@@ -97,7 +97,7 @@ class ExactnessError(ExactshapError, ArithmeticError):
 class BudgetError(ExactshapError, MemoryError):
     """A request was refused, as its forecast exceeds time or memory."""
 
-    # MemoryError's own refuses a class whose first base is another one; libraries that send errors to other processes call it
+    # MemoryError's own refuses a class with another first base; libraries that send errors to other processes call it
     __new__ = Exception.__new__  # type: ignore[assignment]
 
 

@@ -42,8 +42,8 @@ class _Comparison:
 
     __slots__ = ("before", "path", "read")
 
-    def __init__(self, path: str, read: Callable[[], Foreign]) -> None:
-        self.path, self.read, self.before = path, read, read()
+    def __init__(self, path: str, read: Callable[[], Foreign], before: Foreign) -> None:
+        self.path, self.read, self.before = path, read, before
 
     def change(self) -> str | None:
         """Return a name of what is another one, after a closer look; None if nothing is."""
@@ -56,8 +56,8 @@ class _Names(_Comparison):
     __slots__ = ("_held", "_owner")
 
     def __init__(self, path: str, held: dict[str, Foreign], owner: type | None) -> None:
-        super().__init__(path, lambda: held)
-        self._held, self._owner, self.before = held, owner, dict(held)
+        super().__init__(path, lambda: held, dict(held))
+        self._held, self._owner = held, owner
 
     def change(self) -> str | None:
         return next((f"{self.path}.{key}" for key in self._changed()), None)
@@ -84,7 +84,11 @@ class _Methods(_Comparison):
             until = classes.index(first) if first is not None else 0
             places += [(cls, key) for i, cls in enumerate(classes) if i < until or key in vars(cls)]
         getters = [(vars(cls).get, key) for cls, key in places]
-        super().__init__(kind.__name__, lambda: [get(key) for get, key in getters])
+
+        def read() -> list[Foreign]:
+            return [get(key) for get, key in getters]
+
+        super().__init__(kind.__name__, read, read())
         self._paths = [f"{cls.__name__}.{key}" for cls, key in places]
 
     def change(self) -> str | None:
@@ -100,8 +104,8 @@ class _Items(_Comparison):
     def __init__(self, path: str, held: Foreign) -> None:
         self._held, self._items = held, list(_items_of(held))
         # The bytes of an array of objects are their addresses.
-        is_array = isinstance(held, np.ndarray)
-        super().__init__(path, (lambda: _items_of(held).tobytes()) if is_array else (lambda: _items_of(held)))
+        read = (lambda: _items_of(held).tobytes()) if isinstance(held, np.ndarray) else (lambda: _items_of(held))
+        super().__init__(path, read, read())
 
     def change(self) -> str | None:
         return None if _equal(list(_items_of(self._held)), self._items) else self.path
@@ -114,7 +118,8 @@ class _Numbers(_Comparison):
 
     def __init__(self, path: str, array: np.ndarray) -> None:
         flat = array.ravel(order="K")  # a view where the array has no gaps
-        super().__init__(path, flat[:: -(-flat.size // COMPARED_NUMBERS) or 1].tobytes)
+        some = flat[:: -(-flat.size // COMPARED_NUMBERS) or 1]
+        super().__init__(path, some.tobytes, some.tobytes())
 
 
 class _Answers(_Comparison):
@@ -124,8 +129,9 @@ class _Answers(_Comparison):
 
     def __init__(self, path: str, held: Foreign, ask: Callable[[Foreign], Foreign], *, rarely: bool = False) -> None:
         before = _answer(ask, held)
-        super().__init__(path, lambda: before if rarely and random.random() * CALLS_BETWEEN > 1.0 else _answer(ask, held))
-        self.before = before
+        super().__init__(
+            path, lambda: before if rarely and random.random() * CALLS_BETWEEN > 1.0 else _answer(ask, held), before
+        )
 
 
 class ModelState:

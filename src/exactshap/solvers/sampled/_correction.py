@@ -15,8 +15,8 @@ share w of what is beyond it is what the process is wrong about:
 .. math:: \lambda = \max\Bigl\{1 - \frac{\sum_j V_j}{\sum_j c_j^2},\; 0\Bigr\}, \qquad
           w = \max\Bigl\{1 - \frac{\min\{\sum_j C_j,\, \sum_j V_j\}}{\sum_j c_j^2},\; 0\Bigr\}, \qquad h = \max\{\min\{8 d / n, 1\} - w,\; 0\}.
 
-h is what nobody knows: d relevances were fitted to the n pairs (of several outputs: to :attr:`CubeProcess.n_answers`), of whose residuals V
-is made. There the larger variance counts. The values and the squares of their errors are
+h is what nobody knows: V consists of residuals of the n pairs (of several outputs: of :attr:`CubeProcess.n_answers`) that the d relevances were
+fitted to. There the larger variance counts. The values and the squares of their errors are
 
 .. math:: \phi_j(m) + \lambda c_j, \qquad (1 - w - h)\, \sigma_j^2 + w V_j + h \max\{\sigma_j^2, V_j\}.
 
