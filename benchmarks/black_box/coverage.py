@@ -1,8 +1,9 @@
 """Squared errors and coverage of two standard errors of sampled Shapley values on games of many kinds, of one source tree or two.
 
-    python benchmarks/black_box/coverage.py run held-out 6 FILE.npz     a new game and a new seed each of 6 runs; single-threaded
+    python benchmarks/black_box/coverage.py run held-out 6 FILE.npz               a new game and a new seed each of 6 runs; single-threaded
+    python benchmarks/black_box/coverage.py run held-out 6 FILE.npz polynomial    an estimator other than "auto", at four sizes
     python benchmarks/black_box/coverage.py compare BEFORE.npz AFTER.npz
-    python benchmarks/black_box/coverage.py report FILE.npz             write results/black_box_coverage.md, by family and by size
+    python benchmarks/black_box/coverage.py report FILE.npz [polynomial]          write results/black_box_coverage.md, by family and by size
 
 ``tuned`` families were looked at while the formula of the errors was chosen, ``held-out`` ones were not, nor those of ``fresh.py``;
 ``every`` are all of them. Values are known by enumeration up to 16 players, by recursion for games of a sum of weights, by structure for those of ``error_games``.
@@ -309,36 +310,40 @@ SIZES = (
     (40, 160),
     (40, 2000),
 )
+FEW_SIZES = ((8, 120), (14, 168), (14, 1600), (20, 1000))  # of estimators other than "auto"
 
 
 def families_of(name):
     """Return families by name, and those of them whose values are known by enumeration."""
     import fresh
 
-    others = {other: build for other, (build, _) in fresh.FAMILIES.items()}
-    chosen = {"tuned": TUNED, "held-out": HELD_OUT, "every": {**TUNED, **HELD_OUT, **others}}[name]
-    return chosen, {*ENUMERATED, *set(others) - set(fresh.SUMMED)}
+    chosen = {"tuned": TUNED, "held-out": HELD_OUT, "every": {**TUNED, **HELD_OUT, **fresh.FAMILIES}}[name]
+    return chosen, {*ENUMERATED, *set(fresh.FAMILIES) - set(fresh.SUMMED)}
 
 
-def cells(names, enumerated):
+def cells(names, enumerated, sizes=SIZES):
     """Return (name, players, calls), smallest first; games that are enumerated have at most 16 players."""
-    some = [(name, STORED.get(name, d), calls) for d, calls in SIZES for name in names if name not in STORED or d == 14]
+    some = [(name, STORED.get(name, d), calls) for d, calls in sizes for name in names if name not in STORED or d == 14]
     return [(name, d, calls) for name, d, calls in some if calls < 2**d and not (d > 16 and name in enumerated)]
 
 
-def run(chosen, n_runs, file):
+def sizes_of(estimator):
+    return SIZES if estimator == "auto" else FEW_SIZES
+
+
+def run(chosen, n_runs, file, estimator="auto"):
     warnings.simplefilter("ignore")
     families, enumerated = families_of(chosen)
     found = {}
-    for name, d, calls in cells(families, enumerated):
+    for name, d, calls in cells(families, enumerated, sizes_of(estimator)):
         for k in range(n_runs):
             try:
                 game = families[name](np.random.default_rng([k, d, calls, *name.encode()]), d)
             except (ValueError, IndexError) as error:  # families of more players
                 print(f"{name} of {d} players: {error}")
                 break
-            answer = solve(OracleGame(game.value, d), budget=calls, random_state=k, method="regression")
-            exact = game.exact()
+            settings = {"budget": calls, "random_state": k, "method": "regression", "estimator": estimator}
+            answer, exact = solve(OracleGame(game.value, d), **settings), game.exact()
             found[f"{name}/{d}/{calls}/{k}"] = np.array([answer.values - exact, answer.std_error, exact])
         np.savez_compressed(file, **found)
 
@@ -374,28 +379,32 @@ def width(runs):
     return np.sqrt(squares[1] / squares[0])
 
 
-def report(file):
-    by_family = {}  # runs by players and calls
+def report(file, estimator="auto"):
+    by_family, n_unknown = {}, 0  # runs by players and calls
     for name, runs in np.load(file).items():
         family, d, calls, _ = name.split("/")
-        if np.mean(runs[0] ** 2) > (ROUNDING * np.abs(runs[2]).max()) ** 2:  # the rest are exact
+        if not np.isfinite(runs[1]).all():
+            n_unknown += 1
+        elif np.mean(runs[0] ** 2) > (ROUNDING * np.abs(runs[2]).max()) ** 2:  # the rest are exact
             by_family.setdefault(family, {}).setdefault((int(d), int(calls)), []).append(runs)
     n_runs = max(len(runs) for own in by_family.values() for runs in own.values())
     means = {name: np.mean([covered(runs).mean() for runs in own.values()]) for name, own in by_family.items()}
     lines = [
-        "# Coverage of two standard errors",
+        f"# Coverage of two standard errors, {estimator}",
         "",
         f"{len(means)} families of games, {n_runs} runs a cell at most, each with a new game and a new seed (`benchmarks/black_box/coverage.py`); exact",
         "runs do not count. Families in italics were looked at while the formula of the errors was chosen. `width`: root mean square of the standard",
         "errors over that of the errors, the median of cells. `least player`: the least share of a player's place, over all families of that size.",
         "",
         f"Of {len(means)} families {sum(0.92 <= mean <= 0.995 for mean in means.values())} are covered in 0.92 to 0.995 of values on average; "
-        f"mean {np.mean(list(means.values())):.3f}, least {min(means.values()):.3f} ({min(means, key=means.get)}).",
+        f"mean {np.mean(list(means.values())):.3f}, least {min(means.values()):.3f} ({min(means, key=means.get)})."
+        + f" {n_unknown} runs with infinite errors are left out."
+        * (n_unknown > 0),
         "",
         "| players | calls | families | covered | least player | least family |",
         "|--:|--:|--:|--:|--:|---|",
     ]
-    for d, calls in SIZES:
+    for d, calls in sizes_of(estimator):
         hits = {name: covered(own[d, calls]) for name, own in by_family.items() if (d, calls) in own}
         places = np.mean([some.mean(axis=0) for some in hits.values()], axis=0)
         least = min(hits, key=lambda name, hits=hits: hits[name].mean())
@@ -407,11 +416,12 @@ def report(file):
         d, calls = min(own, key=lambda cell, own=own: covered(own[cell]).mean())
         least, widths = covered(own[d, calls]).mean(), [width(runs) for runs in own.values()]
         lines.append(f"| {text} | {len(own)} | {means[name]:.3f} | {least:.2f}: {d}, {calls} | {np.median(widths):.2f} |")
-    RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    file = RESULTS if estimator == "auto" else RESULTS.with_stem(f"{RESULTS.stem}_{estimator}")
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "run":
-        run(sys.argv[2], int(sys.argv[3]), sys.argv[4])
+        run(sys.argv[2], int(sys.argv[3]), *sys.argv[4:])
     else:
         {"compare": compare, "report": report}[sys.argv[1]](*sys.argv[2:])

@@ -1,33 +1,14 @@
-"""Twelve families of games that nobody had looked at before their one run: squared error, coverage and width, next to shapiq's estimators.
+"""Twelve families of games that nobody had looked at before they were run.
 
-    python benchmarks/black_box/fresh.py run 6 FILE.npz [METHOD ...]    a new game and a new seed each of 6 runs; all methods, or those named
-    python benchmarks/black_box/fresh.py report FILE.npz                write results/black_box_fresh.md
-
-No constant was chosen by these games; two rules were changed after cells of them were lost (8 players and 120 calls, stairs of 20 players). A method that refuses a number of calls, or that is not installed, has no value there.
+No constant was chosen by these games; two rules were changed after cells of them were lost (8 players and 120 calls, stairs of 20 players).
 """
 
 from __future__ import annotations
 
-import itertools
-import math
-import os
-import sys
-import warnings
-from pathlib import Path
-
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-
 import numpy as np
 from coverage import OfSum, Table
 
-from exactshap.games import OracleGame
-from exactshap.solvers import solve
-
-RESULTS = Path(__file__).parents[1] / "results" / "black_box_fresh.md"
-OURS = "exactshap"
-CALLS = {8: (32, 120), 12: (48, 480), 14: (56, 700, 3200), 20: (80, 1000, 8000), 40: (160, 2000, 8000)}
 SUMMED = ("staircase", "cap", "topics", "shares")  # whose values are known with 40 players, too
-RESAMPLED = 1000
 
 
 # --- functions of columns: a row against the mean of a background
@@ -163,158 +144,16 @@ class topics:
 
 
 FAMILIES = {
-    "forest": (forest, (8, 12)),
-    "classes": (network_of_classes, (8, 12, 14)),
-    "neighbours": (neighbours, (8, 12, 14)),
-    "attention": (attention, (8, 14, 20)),
-    "negations": (negations, (12, 14, 20)),
-    "chambers": (two_chambers, (8, 14, 20)),
-    "drawdown": (drawdown, (8, 12, 14)),
-    "alarms": (alarms, (12, 14, 20)),
-    "staircase": (staircase, (12, 20, 40)),
-    "cap": (cap, (8, 20, 40)),
-    "shares": (shares, (12, 20, 40)),
-    "topics": (topics, (14, 20, 40)),
+    "forest": forest,
+    "classes": network_of_classes,
+    "neighbours": neighbours,
+    "attention": attention,
+    "negations": negations,
+    "chambers": two_chambers,
+    "drawdown": drawdown,
+    "alarms": alarms,
+    "staircase": staircase,
+    "cap": cap,
+    "shares": shares,
+    "topics": topics,
 }
-
-
-def cells():
-    for name, (_, players) in FAMILIES.items():
-        for d in players:
-            yield from ((name, d, calls) for calls in CALLS[d])
-
-
-class Called:
-    """The game as shapiq calls it."""
-
-    def __init__(self, game):
-        self.n_players, self._value = game.n_players, game.value
-
-    def __call__(self, coalitions):
-        return self._value(np.atleast_2d(np.asarray(coalitions, bool)))
-
-
-def of_shapiq(name, **settings):
-    def estimate(game, calls, seed):
-        from shapiq import approximator
-
-        found = getattr(approximator, name)(game.n_players, random_state=seed, **settings).approximate(calls, Called(game))
-        return np.array([found.dict_values.get((j,), 0.0) for j in range(game.n_players)])
-
-    return estimate
-
-
-PEERS = {
-    "KernelSHAP, paired": of_shapiq("KernelSHAP", pairing_trick=True),
-    "leverage": of_shapiq("LeverageSHAP"),
-    "kADD-SHAP": of_shapiq("kADDSHAP", pairing_trick=True),
-    "RegressionMSR": of_shapiq("RegressionMSR", index="SV"),
-    "ProxySHAP": of_shapiq("ProxySHAP", index="SV", max_order=1, adjustment=True),
-    "OddSHAP": of_shapiq("OddSHAP"),
-    "permutation": of_shapiq("PermutationSamplingSV"),
-}
-
-
-def attempt(method, *asked):
-    try:
-        return method(*asked)
-    except Exception as refusal:  # a peer's refusal is a result
-        print(f"{asked[1]} calls of {asked[0].n_players} players: {type(refusal).__name__}: {refusal}")
-        return None
-
-
-def run(n_runs, file, methods):
-    warnings.simplefilter("ignore")
-    found = dict(np.load(file)) if Path(file).exists() else {}
-    for name, d, calls in cells():
-        for k in range(n_runs):
-            game = FAMILIES[name][0](np.random.default_rng([k, d, *name.encode()]), d)
-            exact, cell = game.exact(), f"{name}/{d}/{calls}/{k}"
-            if not methods or OURS in methods:
-                answer = solve(OracleGame(game.value, d), budget=calls, random_state=k, method="regression")
-                found[f"{cell}/{OURS}"] = np.array([answer.values - exact, answer.std_error, exact])
-            for peer, method in PEERS.items():
-                if not methods or peer in methods:
-                    values = attempt(method, game, calls, k)
-                    if values is not None:
-                        found[f"{cell}/{peer}"] = np.array([values - exact, np.zeros(d), exact])
-        np.savez_compressed(file, **found)
-        print(name, d, calls, flush=True)
-
-
-def squares(runs):
-    """Return the mean squared error of each run, in units of the largest value."""
-    return np.array([np.mean(errors**2) / np.max(exact**2) for errors, _, exact in runs])
-
-
-def range_of_ratio(ours, theirs):
-    """Return the middle 90 % of the ratio of mean squared errors over draws of the runs."""
-    chosen = np.random.default_rng(0).integers(len(ours), size=(RESAMPLED, len(ours)))
-    return np.quantile(theirs[chosen].mean(axis=1) / np.maximum(ours[chosen].mean(axis=1), 1e-300), (0.05, 0.95))
-
-
-def report(file):
-    stored = dict(np.load(file))
-    lines, ratios, covered_by, widths = [], [], {}, []
-    for name, d, calls in cells():
-        of = {
-            method: runs
-            for method in (OURS, *PEERS)
-            if (
-                runs := [
-                    v for key, v in stored.items() if key.startswith(f"{name}/{d}/{calls}/") and key.endswith(f"/{method}")
-                ]
-            )
-        }
-        if OURS not in of:
-            continue
-        ours = squares(of[OURS])
-        hits = np.array([np.abs(errors) <= 2.0 * error + 1e-12 * np.abs(exact).max() for errors, error, exact in of[OURS]])
-        spread = np.mean([np.mean(error**2) / np.max(exact**2) for _, error, exact in of[OURS]])
-        wide = math.sqrt(spread / max(ours.mean(), 1e-300))
-        is_exact = ours.mean() < 1e-20
-        means = {peer: squares(runs).mean() for peer, runs in of.items() if peer != OURS and len(runs) == len(of[OURS])}
-        best = min(means, key=means.__getitem__, default=None)
-        text = "no peer has a value"
-        if best is not None and not is_exact:
-            low, high = range_of_ratio(ours, squares(of[best]))
-            ratios.append(means[best] / ours.mean())
-            text = f"{ratios[-1]:.2g} ({low:.2g} to {high:.2g}) | {best}"
-        elif best is not None:
-            text = f"exact | {best}"
-        if not is_exact:
-            covered_by.setdefault(name, []).append(hits.mean())
-            widths.append(wide)
-        lines.append(
-            f"| {name} | {d} | {calls} | {math.sqrt(ours.mean()):.2g} | {text} | {hits.mean():.3f} | {hits.mean(axis=0).min():.2f} | "
-            f"{'' if is_exact else f'{wide:.2f}'} |"
-        )
-    n_runs = 1 + max(int(key.split("/")[3]) for key in stored)
-    ratios = np.array(ratios)
-    family = {name: np.mean(cells_of) for name, cells_of in covered_by.items()}
-    every = list(itertools.chain.from_iterable(covered_by.values()))
-    head = [
-        "# Twelve families held out",
-        "",
-        f"Games that nothing was tuned on, run once, {n_runs} runs a cell with a new game and a new seed each "
-        "(`benchmarks/black_box/fresh.py`; shapiq 1.8 is the peers').",
-        "`error`: root mean square error in units of the largest value. `best peer`: its mean squared error over ours, with the middle",
-        "90 % over draws of the runs. `covered`: share of values within two standard errors, and the least of a player's place. `width`: root mean",
-        "square of the standard errors over that of the errors.",
-        "",
-        f"At or below the best peer's squared error in {np.sum(ratios >= 1)} of {len(ratios)} cells, at most 0.8 of it in {np.sum(ratios >= 1.25)}.",
-        f"Coverage by family {min(family.values()):.3f} ({min(family, key=family.get)}) to {max(family.values()):.3f}; "
-        f"cells at .92 and more: {np.sum(np.array(every) >= 0.92)} of {len(every)}; median width {np.median(widths):.2f}.",
-        "",
-        "| game | players | calls | error | best peer's squared error over ours | best peer | covered | least player | width |",
-        "|---|--:|--:|--:|--:|---|--:|--:|--:|",
-    ]
-    RESULTS.write_text("\n".join([*head, *lines]) + "\n", encoding="utf-8")
-    print("\n".join(head[2:11]))
-
-
-if __name__ == "__main__":
-    if sys.argv[1] == "run":
-        run(int(sys.argv[2]), sys.argv[3], sys.argv[4:])
-    else:
-        report(sys.argv[2])
