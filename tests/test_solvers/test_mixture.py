@@ -1,8 +1,6 @@
 """Mixtures of Gaussians in one sweep, against the sum of the product games of all Gaussians."""
 
 import functools
-import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from exactshap import semivalues
 from exactshap.expansions import matern, rational_quadratic
 from exactshap.semivalues import Atom, Nodes, Semivalue
 from exactshap.solvers.product import mixture_rules, prepare_mixture, solve_mixture, solve_terms
-from exactshap.solvers.product._mixture import sparse_rule
 from tolerances import EPS, assert_close
 
 MIXTURES = {
@@ -105,25 +102,20 @@ def test_far_terms_take_more_nodes_than_near_ones():
     assert counts[0] < counts[1] <= 20
 
 
-@pytest.mark.parametrize("scale", [100.0, 1e4, 1e7])
-def test_sparse_functional_terms(scale):
-    """Most factors of many columns are small: the rules for these, against all nodes of every Gaussian."""
-    mixture, arrays = MIXTURES["matern 1/2"], game(60, 9, scale, True)
-    found = solve_mixture(mixture_rules(QUESTIONS[0], 60), prepared("matern 1/2"), *arrays)
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 100.0, 1e4, 1e7])
+@pytest.mark.parametrize("d", [60, 200])
+def test_functional_terms_of_many_columns(scale, d):
+    """Factors from all near 1 to all but a few near 0: the rules for what they have in common, against all nodes of every Gaussian."""
+    mixture, arrays = MIXTURES["matern 1/2"], game(d, 9, scale, True)
+    found = solve_mixture(mixture_rules(QUESTIONS[0], d), prepared("matern 1/2"), *arrays)
     for one, other in zip((found.values, found.empty, found.full), one_by_one(mixture, QUESTIONS[0], *arrays), strict=True):
-        assert_close(one, other, found.scale.max(), 9, 60)
+        assert_close(one, other, found.scale.max(), 9, d)
 
 
-@pytest.mark.parametrize("d", [3, 4, 12, 60, 400])
-def test_a_sparse_rule_is_exact_and_otherwise_too_small(d):
-    """The sum over its nodes of t^r (1 - t)^(d - 1 - r), in exact arithmetic, against the integral 1 / (d C(d - 1, r))."""
-    for n in {1, min(3, (d - 1) // 2), min(24, (d - 1) // 2)}:
-        t, weights = sparse_rule(d, n)
-        nodes = [(Fraction(float(place)), Fraction(float(weight))) for place, weight in zip(t, weights, strict=True)]
-        for r in range(min(2 * n + 6, d)):
-            found = sum(weight * place**r * (1 - place) ** (d - 1 - r) for place, weight in nodes)
-            ratio = float(found * d * math.comb(d - 1, r))
-            if r < 2 * n:
-                assert abs(ratio - 1.0) < 20.0 * d * EPS
-            else:
-                assert 0.0 < ratio < 1.0
+def test_functional_terms_near_and_far_together():
+    """The terms of a strip share a rule: its reference suits none of them."""
+    mixture, (inside, *others) = MIXTURES["matern 1/2"], game(200, 9, 1.0, True)
+    arrays = inside * np.array([1e-3, 1e4, 1.0, 1e4, 1e4, 0.1, 1e4, 1e4, 1e-6]), *others
+    found = solve_mixture(mixture_rules(QUESTIONS[0], 200), prepared("matern 1/2"), *arrays)
+    for one, other in zip((found.values, found.empty, found.full), one_by_one(mixture, QUESTIONS[0], *arrays), strict=True):
+        assert_close(one, other, found.scale.max(), 9, 200)

@@ -118,8 +118,8 @@ Status fill_functional(In<double, 2> X, Expansion expansion, GradedRules rules, 
       largest[r] = rule > largest[r] ? rule : largest[r];
       const Node* const some = nodes.data + rules.offsets[rule];
       const int64_t n_nodes = rules.offsets[rule + 1] - rules.offsets[rule];
-      small ? sum_functional_rule<true>(some, n_nodes, factor.data, n_players, suffix.data, share.data)
-            : sum_functional_rule<false>(some, n_nodes, factor.data, n_players, suffix.data, share.data);
+      small ? sum_functional_rule<true>(some, n_nodes, factor.data, n_players, suffix.data, share.data, KeepShares{})
+            : sum_functional_rule<false>(some, n_nodes, factor.data, n_players, suffix.data, share.data, KeepShares{});
       for (int64_t o = 0; o < n_outputs; o++) {
         for (int64_t i = 0; i < LANES; i++) coefficient[i] = start + i < n_terms ? expansion.coefficients[o][start + i] : 0.0;
         add_strip(coefficient, factor.data, share.data, n_players, total[o].data);

@@ -25,9 +25,11 @@ struct Node {
   EXACTSHAP_INLINE Widest factor(Widest a) const { return SMALL ? v + rounded(t * a) : v + a; }
 };
 
-double power(double t, int64_t n) {
+/// t to the power n, by squarings.
+EXACTSHAP_INLINE double power(double t, int64_t n) {
   double product = 1.0;
-  for (int64_t i = 0; i < n; i++) product *= t;
+  for (; n > 0; n /= 2, t *= t)
+    if (n % 2 == 1) product *= t;
   return product;
 }
 
@@ -44,9 +46,16 @@ bool fill_nodes(In<double, 1> t_of, In<double, 1> weight_of, int64_t n_players, 
   return small;
 }
 
+/// What is done with shares once they are complete, apart from keeping them: nothing.
+struct KeepShares {
+  EXACTSHAP_INLINE void operator()(int64_t, Widest, Widest) const {}
+};
+
 /// Add `NODES` nodes to the shares of a strip (`FIRST`: write them): the product without player j is a prefix times a suffix.
-template <int NODES, bool FIRST, bool SMALL>
-EXACTSHAP_APART void add_functional_nodes(const Node* node, const double* factor, int64_t n_players, double* suffix, double* share) {
+/// The `LAST` ones call `deliver(place, factor, share)`.
+template <int NODES, bool FIRST, bool LAST, bool SMALL, class Deliver>
+EXACTSHAP_APART void add_functional_nodes(const Node* node, const double* factor, int64_t n_players, double* suffix, double* share,
+                                          Deliver deliver) {
   Widest product[NODES][N], a, sum, behind;
   for (int q = 0; q < NODES; q++)
     for (int i = 0; i < N; i++) product[q][i] = Widest{} + 1.0;
@@ -79,6 +88,7 @@ EXACTSHAP_APART void add_functional_nodes(const Node* node, const double* factor
           product[q][i] = product[q][i] * node[q].template factor<SMALL>(a);
         }
         store(sum, share + k * LANES + i * EACH);
+        if (LAST) deliver(k * LANES + i * EACH, a, sum);
       }
     for (int q = 0; q < NODES; q++)
       for (int i = 0; i < N; i++) product[q][i] = product[q][i] * (stop + STRETCH < n_players ? node[q].whole : node[q].last);
@@ -86,22 +96,27 @@ EXACTSHAP_APART void add_functional_nodes(const Node* node, const double* factor
   }
 }
 
-template <int NODES, bool SMALL>
-EXACTSHAP_INLINE void add_or_write_functional(int64_t q, const Node* nodes, const double* factor, int64_t n_players, double* suffix, double* share) {
-  q == 0 ? add_functional_nodes<NODES, true, SMALL>(nodes, factor, n_players, suffix, share)
-         : add_functional_nodes<NODES, false, SMALL>(nodes + q, factor, n_players, suffix, share);
+/// Add the nodes from q on, `NODES` at a time while there are so many; return the first that is left.
+template <int NODES, bool SMALL, class Deliver>
+EXACTSHAP_INLINE int64_t add_groups(int64_t q, const Node* nodes, int64_t n_nodes, const double* factor, int64_t n_players, double* suffix,
+                                    double* share, Deliver deliver) {
+  for (; q + NODES <= n_nodes; q += NODES) {
+    const bool first = q == 0, last = q + NODES == n_nodes;
+    if (first && last) add_functional_nodes<NODES, true, true, SMALL>(nodes + q, factor, n_players, suffix, share, deliver);
+    else if (first) add_functional_nodes<NODES, true, false, SMALL>(nodes + q, factor, n_players, suffix, share, deliver);
+    else if (last) add_functional_nodes<NODES, false, true, SMALL>(nodes + q, factor, n_players, suffix, share, deliver);
+    else add_functional_nodes<NODES, false, false, SMALL>(nodes + q, factor, n_players, suffix, share, deliver);
+  }
+  return q;
 }
 
-/// Set `share (n_players, LANES)` to sum_q w_q prod_{k != j} F_k(t_q).
-template <bool SMALL>
-void sum_functional_rule(const Node* nodes, int64_t n_nodes, const double* factor, int64_t n_players, double* suffix, double* share) {
-  int64_t q = 0;
-  for (; q + MOST <= n_nodes; q += MOST) add_or_write_functional<MOST, SMALL>(q, nodes, factor, n_players, suffix, share);
-  if (MOST > 2 && q + 2 <= n_nodes) {
-    add_or_write_functional<2, SMALL>(q, nodes, factor, n_players, suffix, share);
-    q += 2;
-  }
-  for (; q < n_nodes; q++) add_or_write_functional<1, SMALL>(q, nodes, factor, n_players, suffix, share);
+/// Set `share (n_players, LANES)` to sum_q w_q prod_{k != j} F_k(t_q), and deliver it.
+template <bool SMALL, class Deliver>
+void sum_functional_rule(const Node* nodes, int64_t n_nodes, const double* factor, int64_t n_players, double* suffix, double* share,
+                         Deliver deliver) {
+  int64_t q = add_groups<MOST, SMALL>(0, nodes, n_nodes, factor, n_players, suffix, share, deliver);
+  if (MOST > 2) q = add_groups<2, SMALL>(q, nodes, n_nodes, factor, n_players, suffix, share, deliver);
+  add_groups<1, SMALL>(q, nodes, n_nodes, factor, n_players, suffix, share, deliver);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // mixture a strip of terms takes what its distances can see: far hybrids see no large rate, near ones are as well off with a few nodes
 // for all small rates together. What is left takes as few quadrature nodes as the a-priori bound, times its height, allows.
 
+#include "bounded_rules.h"
 #include "functional.h"
 #include "strips.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int64_t GROUP = TOGETHER * EACH > LANES ? TOGETHER * EACH / LANES : 1;  // players whose exponentials go together
 constexpr double GONE = 40.0;   // exp(-40) = 4e-18: nothing beside 1
+constexpr int64_t FEW_NODES = 8;  // so many are taken without a search for fewer
 constexpr double TINY = 1e-150;  // a factor so small makes its product nothing
 constexpr int64_t KEPT = int64_t(1) << 20;  // numbers of a row's factors that are kept for all of the background: 8 MiB
 
@@ -37,91 +39,6 @@ struct Mixture {
     return n;
   }
 };
-
-constexpr int64_t MOST_RADII = 32;
-
-/// Rules of growing size, and the error of each for integrands that ellipses around [0, 1] bound; behind these the rules of 1, 2, ... nodes
-/// for functional terms with small factors.
-struct BoundedRules {
-  In<double, 1> gammas;  // (n_radii,): the largest |2 t - 1| on an ellipse
-  In<double, 2> errors;  // (n_rules, n_radii): logarithms, for an integrand of at most 1 on the ellipse; the last rule is exact
-  In<int64_t, 1> offsets;
-  In<double, 1> nodes, weights;
-  double allowed, allowed_error;  // logarithm of the error of a term, and that error
-  int64_t uniform;  // whether rules are those of a density that is 1 on [0, 1]
-  EXACTSHAP_FIELDS(gammas, errors, offsets, nodes, weights, allowed, allowed_error, uniform)
-
-  bool fit() const {
-    const int64_t n_rules = errors.size[0], n_radii = gammas.size[0];
-    if (n_rules < 1 || n_radii < 1 || n_radii > MOST_RADII || errors.size[1] != n_radii || offsets.size[0] < n_rules + 1) return false;
-    const int64_t n_all = offsets.size[0] - 1;
-    for (int64_t r = 0; r < n_all; r++)
-      if (offsets[r + 1] <= offsets[r]) return false;
-    return offsets[0] == 0 && offsets[n_all] == nodes.size[0] && nodes.size[0] == weights.size[0];
-  }
-
-  bool allows(int64_t rule, const double* bounds) const {
-    const double* const error = errors[rule].data;
-    int any = 0;
-    for (int64_t i = 0; i < gammas.size[0]; i++) any |= error[i] + bounds[i] <= allowed;
-    return any != 0;
-  }
-
-  /// The smallest rule whose error is allowed for integrands with these logarithms of bounds: errors fall from rule to rule.
-  int64_t smallest(const double* bounds) const {
-    int64_t low = 0, high = errors.size[0] - 1;
-    while (low < high) {
-      const int64_t middle = (low + high) / 2;
-      if (allows(middle, bounds)) high = middle;
-      else low = middle + 1;
-    }
-    return low;
-  }
-
-  /// The smallest rule for sparse functional terms whose error is allowed, or -1.
-  ///
-  ///   prod_{k != j} F_k = sum_r e_r t^r (1 - t)^(d - 1 - r),   e_r <= C(d - 1, r) mean^r   (Maclaurin; e_r is elementary symmetric)
-  ///
-  /// A rule of n nodes is exact for r < 2 n. It underestimates the others, as it is a Gauss rule for s = t / (1 - t), and their
-  /// integrals are 1 / (d C(d - 1, r)), so that it is off by at most mean^(2 n) / (d (1 - mean)).
-  int64_t sparse(double sum, int64_t n_players, double weight) const {
-    const int64_t n_rules = errors.size[0], n_all = offsets.size[0] - 1;
-    const double mean = sum / double(n_players - 1);
-    if (n_all == n_rules || !(mean < 0.5)) return -1;
-    double error = weight / (double(n_players) * (1.0 - mean));
-    for (int64_t rule = n_rules; rule < n_all; rule++) {
-      error *= mean * mean;
-      if (error <= allowed_error) return rule;
-    }
-    return -1;
-  }
-};
-
-/// How far the factors of a strip are from constants.
-///
-///   F = H (1 - y tau),  H = max(a, b), y = |a - b| / H, tau in [0, 1]:   |prod F| <= prod H exp((gamma - 1) sum y / 2)
-///   F = m (1 + u delta),  m = (a + b) / 2, delta = (a - b) / (a + b), u = 2 t - 1, as |1 + w|^2 <= exp(2 Re w + |w|^2):
-///                                     |prod F| <= prod m exp(gamma |sum delta| + gamma^2 sum delta^2 / 2)
-struct Spread {
-  double most, least;           // sum y / 2, the largest and the smallest of a lane
-  double shift, square, middle;  // |sum delta| + max |delta|, sum delta^2 / 2, and a logarithm not below that of prod m
-
-  /// Set logarithms of bounds on each ellipse; `height` is that of a weight times prod H.
-  void fill_bounds(In<double, 1> gammas, double height, double weight, double* bounds) const {
-    for (int64_t i = 0; i < gammas.size[0]; i++) {
-      const double gamma = gammas[i], one_way = height + (gamma - 1.0) * most;
-      const double either = weight + middle + gamma * (shift + gamma * square);
-      bounds[i] = either < one_way ? either : one_way;
-    }
-  }
-};
-
-/// A logarithm that is at most log(2) too large, for numbers >= 0.
-EXACTSHAP_INLINE double above_logarithm(double x) {
-  uint64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return (double(int64_t(bits >> 52) - 1023) + 1.0) * 0.6931471805599454;
-}
 
 constexpr double ABOVE = 1.0001;  // more than sums of reciprocals are too small
 
@@ -184,33 +101,29 @@ struct Sweep {
   bool functional;  // whether absent factors are 1
   int64_t n_active;  // players whose factors differ: those behind are gone, with factors 0 like the last of these
 
-  /// Set the factors, those of the row unless they are known; return how far they are from constants.
-  Spread spread(double rate, bool is_known) const {
-    const int64_t padded = (n_active + GROUP - 1) / GROUP * GROUP;
-    if (!is_known) fill_factors(inside, rate, padded, a);
-    return functional ? spread_one_way() : spread_either_way(rate, padded);
-  }
-
-  Spread spread_one_way() const {
-    Widest gap[N], present;
-    for (int i = 0; i < N; i++) gap[i] = Widest{} + double(n_players - n_active);
+  /// Set the factors of the row at a rate; return their gaps.
+  Gaps gaps(double rate) const {
+    fill_factors(inside, rate, (n_active + GROUP - 1) / GROUP * GROUP, a);
+    Widest sum[N], square[N], product[N], present;
+    for (int i = 0; i < N; i++) sum[i] = square[i] = Widest{} + double(n_players - n_active), product[i] = Widest{} + 1.0;
     for (int64_t k = 0; k < n_active; k++)
       for (int i = 0; i < N; i++) {
         load(a + k * LANES + i * EACH, present);
-        gap[i] = gap[i] + (1.0 - present);
+        const Widest gap = 1.0 - present;
+        sum[i] = sum[i] + gap, square[i] = square[i] + gap * gap, product[i] = product[i] * present;
       }
-    double gaps[LANES];
-    for (int i = 0; i < N; i++) store(gap[i], gaps + i * EACH);
-    Spread found = {gaps[0], gaps[0], 1e300, 0.0, 0.0};
-    for (int i = 1; i < LANES; i++) {
-      found.most = gaps[i] > found.most ? gaps[i] : found.most;
-      found.least = gaps[i] < found.least ? gaps[i] : found.least;
+    Gaps found;
+    for (int i = 0; i < N; i++) {
+      store(sum[i], found.sum + i * EACH), store(square[i], found.square + i * EACH);
+      store(product[i], found.product + i * EACH);
     }
-    found.most *= 0.5, found.least *= 0.5;
     return found;
   }
 
-  Spread spread_either_way(double rate, int64_t padded) const {
+  /// Set the factors, those of the row unless they are known; return how far they are from constants.
+  Spread spread(double rate, bool is_known) const {
+    const int64_t padded = (n_players + GROUP - 1) / GROUP * GROUP;
+    if (!is_known) fill_factors(inside, rate, padded, a);
     fill_factors(outside, rate, padded, b);
     Widest gap[N], shift[N], square[N], product[N], longest[N], present, absent;
     for (int i = 0; i < N; i++) gap[i] = shift[i] = square[i] = longest[i] = Widest{}, product[i] = Widest{} + 1.0;
@@ -231,7 +144,7 @@ struct Sweep {
       store(gap[i], gaps + i * EACH), store((shift[i] < 0.0 ? -shift[i] : shift[i]) + longest[i], shifts + i * EACH);
       store(square[i], squares + i * EACH), store(product[i], products + i * EACH);
     }
-    Spread found = {0.0, 0.0, 0.0, 0.0, 0.0};
+    Spread found = {0.0, 0.0, 0.0, 0.0};
     double highest = 0.0;
     for (int i = 0; i < LANES; i++) {
       found.most = gaps[i] > found.most ? gaps[i] : found.most;
@@ -243,29 +156,36 @@ struct Sweep {
     return found;
   }
 
+  /// Add weight times (a - 1) times its share to the total of a player.
+  struct AddShare {
+    double weight, *total;
+    EXACTSHAP_INLINE void operator()(int64_t at, Widest a, Widest share) const {
+      Widest sum;
+      load(total + at, sum);
+      store(sum + weight * ((a - 1.0) * share), total + at);
+    }
+  };
+
+  /// Add what the shares of functional terms leave: v(empty), v(D), and the values of players that are gone.
+  void add_rest(const Gaps& gaps, double weight) const {
+    double *const first = total + n_players * LANES, *const last = first + LANES;
+    for (int i = 0; i < LANES; i++) first[i] += weight, last[i] += weight * gaps.product[i];
+    for (int i = 0; i < LANES && n_active < n_players; i++) behind[n_active * LANES + i] -= weight * share[(n_active - 1) * LANES + i];
+  }
+
   /// Add weight times (a - b) times the shares to `total`, whose last two rows are v(empty) and v(D).
   void add(double weight) const {
     Widest slope, part, sum, present, absent, empty[N], full[N];
     for (int i = 0; i < N; i++) empty[i] = full[i] = Widest{} + weight;
-    for (int64_t k = 0; k < n_active; k++)
+    for (int64_t k = 0; k < n_players; k++)
       for (int i = 0; i < N; i++) {
         const int64_t at = k * LANES + i * EACH;
         const double* const block = strip + k * STEP + i * EACH;
         load(a + at, present), load(total + at, sum);
-        full[i] = full[i] * present;
-        if (functional) {
-          load(share + at, part);
-          slope = present - 1.0;
-        } else {
-          load(block + BASE * LANES, absent), load(block + SLOPE * LANES, slope), load(block + SHARE * LANES, part);
-          empty[i] = empty[i] * absent;
-        }
+        load(block + BASE * LANES, absent), load(block + SLOPE * LANES, slope), load(block + SHARE * LANES, part);
+        full[i] = full[i] * present, empty[i] = empty[i] * absent;
         store(sum + weight * (slope * part), total + at);
       }
-    for (int i = 0; i < N && n_active < n_players; i++) {
-      load(share + (n_active - 1) * LANES + i * EACH, part), load(behind + n_active * LANES + i * EACH, sum);
-      store(sum - weight * part, behind + n_active * LANES + i * EACH);
-    }
     for (int i = 0; i < N; i++) {
       double *const first = total + n_players * LANES + i * EACH, *const last = first + LANES;
       load(first, sum), store(sum + empty[i], first);
@@ -306,52 +226,67 @@ struct KeptFactors {
   }
 };
 
-/// Sort the players of a strip by their smallest distance: those that are gone at a rate are the last ones.
+/// Sort the players of each term of a strip by their distance: those that are gone at a rate are the last ones.
 struct Order {
-  double* nearest;   // (n_players,), growing
-  int64_t* player;   // (n_players,)
+  double* nearest;   // (n_players,), growing: the smallest distance of any term from here on
+  int64_t* player;   // (n_players, LANES)
 
-  void sort(const double* distance, int64_t n_players) const {
-    for (int64_t k = 0; k < n_players; k++) {
-      double least = distance[k * LANES];
-      for (int i = 1; i < LANES; i++) least = distance[k * LANES + i] < least ? distance[k * LANES + i] : least;
-      int64_t place = k;
-      for (; place > 0 && nearest[place - 1] > least; place--) nearest[place] = nearest[place - 1], player[place] = player[place - 1];
-      nearest[place] = least, player[place] = k;
-    }
+  static constexpr int64_t BUCKETS = 32;
+
+  void take_as_they_are(int64_t n_players) const {
+    for (int64_t k = 0; k < n_players; k++)
+      for (int i = 0; i < LANES; i++) player[k * LANES + i] = k;
   }
 
-  /// The number of players that are not gone, and one more: it stands for all others.
-  int64_t active(double rate, int64_t n_players) const {
+  /// By powers of two below the largest distance, which is as good as a full order.
+  void sort(const double* distance, int64_t n_players) const {
+    for (int i = 0; i < LANES; i++) {
+      int64_t start[BUCKETS + 1] = {}, largest = 0;
+      for (int64_t k = 0; k < n_players; k++) largest = power_of_two(distance[k * LANES + i]) > largest ? power_of_two(distance[k * LANES + i]) : largest;
+      for (int64_t k = 0; k < n_players; k++) start[bucket(distance[k * LANES + i], largest) + 1]++;
+      for (int64_t j = 0; j < BUCKETS; j++) start[j + 1] += start[j];
+      for (int64_t k = 0; k < n_players; k++) player[start[bucket(distance[k * LANES + i], largest)]++ * LANES + i] = k;
+    }
+    double least = 1e308;
+    for (int64_t k = n_players; k-- > 0; nearest[k] = least)
+      for (int i = 0; i < LANES; i++) {
+        const double here = distance[player[k * LANES + i] * LANES + i];
+        least = here < least ? here : least;
+      }
+  }
+
+  /// The number of players that are not gone, and one more: it stands for all others. `weight` is the logarithm of that of the rate.
+  int64_t active(double rate, double weight, int64_t n_players) const {
+    const double gone = weight < 0.0 ? GONE + weight : GONE;
     int64_t n = n_players;
-    while (n > 0 && rate * nearest[n - 1] > GONE) n--;
+    while (n > 0 && rate * nearest[n - 1] > gone) n--;
     return n < n_players ? n + 1 : n;
+  }
+
+ private:
+  static int64_t power_of_two(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return int64_t(bits >> 52);
+  }
+  static int64_t bucket(double x, int64_t largest) {
+    const int64_t below = largest - power_of_two(x);
+    return below < BUCKETS ? BUCKETS - 1 - below : 0;
   }
 };
 
-/// base to the power n, by squarings.
-EXACTSHAP_INLINE double squared_power(double base, int64_t n) {
-  double product = 1.0;
-  for (; n > 0; n /= 2, base *= base)
-    if (n % 2 == 1) product *= base;
-  return product;
+bool are_terms(In<int64_t, 2> terms) {
+  for (int64_t r = 0; r < terms.size[0]; r++)
+    for (int64_t i = 0; i < terms.size[1]; i++)
+      if (terms[r][i] < 0 || terms[r][i] >= terms.size[1]) return false;
+  return true;
 }
 
-/// The end of the integral over t: the rest is below exp(-margin - log 16) of the height of a functional term,
-///
-///   int_T^1 c_j prod_{k != j} (1 - t c_k) dt <= int_T^1 exp(-t (sum_k c_k - 1)) dt,   c = 1 - a in [0, 1].
-double end_of(double half_sum, double margin) {
-  const double rate = 2.0 * half_sum - 1.0, end = rate > 1.0 ? (margin + 2.7726) / rate : 1.0;
-  return end > 0.0 && end < 1.0 ? end : 1.0;
-}
-
-/// Copy a strip of distances; the last strip repeats its first term, and players behind the last have distance 0.
-void load_distances(In<double, 2> distances, int64_t first, int64_t padded, const int64_t* player, double* strip) {
-  const int64_t n_players = distances.size[0], left = distances.size[1] - first;
-  for (int64_t k = 0; k < n_players; k++) {
-    const double* const row = distances[player[k]].data + first;
-    for (int64_t i = 0; i < LANES; i++) strip[k * LANES + i] = row[i < left ? i : 0];
-  }
+/// Copy the distances of the terms of a strip, of which the last one repeats its first; players behind the last have distance 0.
+void load_distances(In<double, 2> distances, const int64_t* terms, int64_t left, int64_t padded, const int64_t* player, double* strip) {
+  const int64_t n_players = distances.size[0];
+  for (int64_t k = 0; k < n_players; k++)
+    for (int64_t i = 0; i < LANES; i++) strip[k * LANES + i] = distances[player[k * LANES + i]][terms[i < left ? i : 0]];
   memset(strip + n_players * LANES, 0, size_t((padded - n_players) * LANES) * sizeof(double));
 }
 
@@ -405,16 +340,22 @@ struct Coincident {
   }
 };
 
+/// Nodes of rules for functional terms of which no player is gone, and whether some are small.
+struct Prepared {
+  const Node* nodes;
+  bool small;
+};
+
 /// All rates of a mixture, for one strip of a row and a background row.
 struct Rates {
   const Mixture& mixture;
   const BoundedRules& rules;
+  const ReferenceRules& references;
   KeptFactors kept;
   Order order;
   Sweep sweep;
-  const Node* nodes;  // of all rules
-  bool any_small;
-  Array<double, 1> shrunk, reduced;  // nodes and weights of a rule (n_nodes,)
+  Prepared bounded_nodes, reference_nodes;
+  Array<double, 1> reduced;  // weights of a rule (n_nodes,)
   Node* some_nodes;
   double* suffix;
   int64_t largest;  // number of nodes
@@ -432,50 +373,60 @@ struct Rates {
       if (last) weight = mixture.tails[rank];
       const double height = above_logarithm(weight) - rate * span.least;
       if (height > mixture.dropped) {
-        sweep.n_active = sweep.functional ? order.active(rate, sweep.n_players) : sweep.n_players;
+        sweep.n_active = sweep.functional ? order.active(rate, above_logarithm(weight), sweep.n_players) : sweep.n_players;
         const int64_t slot = l < 0 ? n_rates + n_low + l : rank;
         sweep.a = kept.at(slot);
-        add_rate(rate, weight, height, kept.take(slot, l < 0 ? covered : 0));
-        sweep.add(weight * share);
+        const bool is_known = kept.take(slot, l < 0 ? covered : 0);
+        if (sweep.functional) add_functional(rate, weight, height);
+        else add_rate(rate, weight, height, is_known, weight * share);
       }
       if (last) break;
     }
   }
 
  private:
-  /// Set the shares of one rate.
-  void add_rate(double rate, double weight, double height, bool is_known) {
-    const Spread spread = sweep.spread(rate, is_known);
-    int64_t rule = -1;
-    double end = 1.0;
-    if (sweep.functional) rule = rules.sparse(double(sweep.n_players) - 2.0 * spread.least, sweep.n_players, weight);
-    if (rule < 0) {
-      double bounds[MOST_RADII];
-      if (sweep.functional && rules.uniform) end = end_of(spread.least, height - rules.allowed);
-      Spread{end * spread.most, 0.0, spread.shift, spread.square, spread.middle}.fill_bounds(
-          rules.gammas, height, above_logarithm(weight), bounds);
-      rule = rules.smallest(bounds);
-    }
+  void add_rate(double rate, double weight, double height, bool is_known, double times) {
+    const int64_t rule = smallest(sweep.spread(rate, is_known), height, weight);  // the last one is exact
     const int64_t first = rules.offsets[rule], stop = rules.offsets[rule + 1];
+    sum_rule(rules.nodes.slice(first, stop), rules.weights.slice(first, stop), sweep.strip, sweep.n_players);
     largest = stop - first > largest ? stop - first : largest;
-    if (sweep.functional) sum_functional(first, stop, end);
-    else sum_rule(rules.nodes.slice(first, stop), rules.weights.slice(first, stop), sweep.strip, sweep.n_players);
+    sweep.add(times);
   }
 
-  void sum_functional(int64_t first, int64_t stop, double end) {
-    const Node* chosen = nodes + first;
-    bool small = any_small;
-    if (const int64_t gone = sweep.n_players - sweep.n_active; gone > 0 || end < 1.0) {  // a player that is gone has the factor 1 - t
-      for (int64_t q = first; q < stop; q++) {
-        shrunk[q] = end * rules.nodes[q];
-        reduced[q] = end * rules.weights[q] * squared_power(1.0 - shrunk[q], gone);
-      }
-      const In<double, 1> places = shrunk, shares = reduced;
-      small = fill_nodes(places.slice(first, stop), shares.slice(first, stop), sweep.n_active, some_nodes);
-      chosen = some_nodes;
+  void add_functional(double rate, double weight, double height) {
+    const Gaps gaps = sweep.gaps(rate);
+    const int64_t n_rules = rules.errors.size[0];
+    int64_t rule = references.smallest(gaps, sweep.n_players, above_logarithm(weight), rules.allowed);
+    if (rule >= 0) {
+      sum_functional(references.nodes, references.weights, references.offsets[rule], references.offsets[rule + 1], reference_nodes, weight);
+    } else {
+      double most = 0.0;
+      for (int i = 0; i < LANES; i++) most = gaps.sum[i] > most ? gaps.sum[i] : most;
+      rule = rules.offsets[n_rules] - rules.offsets[n_rules - 1] <= FEW_NODES ? n_rules - 1 : smallest({0.5 * most, 1e300, 0.0, 0.0}, height, weight);
+      sum_functional(rules.nodes, rules.weights, rules.offsets[rule], rules.offsets[rule + 1], bounded_nodes, weight);
     }
-    if (small) sum_functional_rule<true>(chosen, stop - first, sweep.a, sweep.n_active, suffix, sweep.share);
-    else sum_functional_rule<false>(chosen, stop - first, sweep.a, sweep.n_active, suffix, sweep.share);
+    sweep.add_rest(gaps, weight);
+  }
+
+  int64_t smallest(const Spread& spread, double height, double weight) const {
+    double bounds[MOST_RADII];
+    spread.fill_bounds(rules.gammas, height, above_logarithm(weight), bounds);
+    return smallest_rule(rules.errors, bounds, rules.allowed);
+  }
+
+  /// A player that is gone has the factor 1 - t. `prepared` are the nodes for when none is.
+  void sum_functional(In<double, 1> places, In<double, 1> weights, int64_t first, int64_t stop, Prepared prepared, double weight) {
+    const int64_t gone = sweep.n_players - sweep.n_active, n_nodes = stop - first;
+    Prepared chosen = {prepared.nodes + first, prepared.small};
+    if (gone > 0) {
+      for (int64_t q = first; q < stop; q++) reduced[q - first] = weights[q] * power(1.0 - places[q], gone);
+      const In<double, 1> shares = reduced;
+      chosen = {some_nodes, fill_nodes(places.slice(first, stop), shares.slice(0, n_nodes), sweep.n_active, some_nodes)};
+    }
+    const Sweep::AddShare deliver = {weight, sweep.total};
+    chosen.small ? sum_functional_rule<true>(chosen.nodes, n_nodes, sweep.a, sweep.n_active, suffix, sweep.share, deliver)
+                 : sum_functional_rule<false>(chosen.nodes, n_nodes, sweep.a, sweep.n_active, suffix, sweep.share, deliver);
+    largest = n_nodes > largest ? n_nodes : largest;
   }
 };
 
@@ -483,45 +434,52 @@ struct Rates {
 ///
 ///   phi_j = sum_m w_m sum_i c_i sum_l omega_l (a_j - b_j) sum_q weight_q prod_{k != j} F_k(t_q),   F = b + t (a - b),
 ///   a_k = exp(-rho_l inside_rki),   b_k = exp(-rho_l outside_mki)
-Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> background_weights, In<double, 2> c, Mixture mixture,
-                    BoundedRules rules, Out<double, 3> values, Out<double, 2> empty, Out<double, 2> full, Out<int64_t, 1> largest,
+///
+/// `terms (n_rows, n_terms)` is the order in which a row takes them: neighbours share rules. It must be 0, 1, ... unless all of `outside` is 0.
+Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> background_weights, In<double, 2> c, In<int64_t, 2> terms, Mixture mixture,
+                    BoundedRules rules, ReferenceRules references, Out<double, 3> values, Out<double, 2> empty, Out<double, 2> full, Out<int64_t, 1> largest,
                     Context& context) {
   const int64_t n_rows = inside.size[0], n_players = inside.size[1], n_terms = inside.size[2], n_outputs = c.size[0];
-  const int64_t n_background = outside.size[0], n_nodes = rules.nodes.size[0];
-  EXACTSHAP_REQUIRE(mixture.fit() && rules.fit() && outside.size[1] == n_players && outside.size[2] == n_terms);
+  const int64_t n_background = outside.size[0], n_nodes = rules.nodes.size[0] + references.nodes.size[0];  // more than a rule has
+  EXACTSHAP_REQUIRE(mixture.fit() && rules.fit() && references.fit() && outside.size[1] == n_players && outside.size[2] == n_terms);
   EXACTSHAP_REQUIRE(background_weights.size[0] == n_background && c.size[1] == n_terms && largest.size[0] == n_rows);
   EXACTSHAP_REQUIRE(values.size[0] == n_rows && values.size[1] == n_players && values.size[2] == n_outputs);
   EXACTSHAP_REQUIRE(empty.size[0] == n_rows && empty.size[1] == n_outputs && full.size[0] == n_rows && full.size[1] == n_outputs);
+  EXACTSHAP_REQUIRE(terms.size[0] == n_rows && terms.size[1] == n_terms && are_terms(terms));
   if (n_players == 0) return Status::done;
   const int64_t padded = (n_players + GROUP - 1) / GROUP * GROUP, n_numbers = padded * LANES;
   const int64_t n_all = mixture.rates.size[0] + mixture.low_rates.size[1];
   const int64_t n_slots = n_background > 1 && n_all <= KEPT / n_numbers ? n_all : 1;
   auto present = context.empty<double>(padded, LANES), absent = context.empty<double>(padded, LANES);
   auto a = context.empty<double>(n_slots, n_numbers), b = context.empty<double>(padded, LANES);
-  auto counts = context.empty<int64_t>(n_slots), player = context.empty<int64_t>(n_players);
+  auto counts = context.empty<int64_t>(n_slots);
+  auto player = context.empty<int64_t>(n_players, LANES);
   auto strip = context.empty<double>(n_players, STEP), total = context.empty<double>(n_players + 2, LANES);
   auto suffix = context.empty<double>(n_players, MOST, LANES);
   auto share = context.empty<double>(n_players, LANES), behind = context.empty<double>(n_players, LANES);
-  auto nodes = context.empty<Node>(n_nodes), some_nodes = context.empty<Node>(n_nodes);
-  auto nearest = context.empty<double>(n_players), reduced = context.empty<double>(n_nodes), shrunk = context.empty<double>(n_nodes);
+  auto nodes = context.empty<Node>(rules.nodes.size[0]), reference_nodes = context.empty<Node>(references.nodes.size[0]);
+  auto some_nodes = context.empty<Node>(n_nodes);
+  auto nearest = context.empty<double>(n_players), reduced = context.empty<double>(n_nodes);
   auto lanes = context.empty<bool>(n_background, LANES);
   auto lane_weights = context.empty<double>(2, LANES);
   if (context.failed()) return Status::no_memory;
-  const bool any_small = fill_nodes(rules.nodes, rules.weights, n_players, nodes.data);
+  const bool small = fill_nodes(rules.nodes, rules.weights, n_players, nodes.data);
+  const bool small_too = fill_nodes(references.nodes, references.weights, n_players, reference_nodes.data);
   const Coincident coincident = {lanes.data, lane_weights[0].data, lane_weights[1].data, n_background};
-  Rates rates = {mixture, rules, {a.data, counts.data, n_slots, n_numbers}, {nearest.data, player.data},
+  Rates rates = {mixture, rules, references, {a.data, counts.data, n_slots, n_numbers}, {nearest.data, player.data},
                  {present.data, absent.data, a.data, b.data, strip.data, share.data, total.data, behind.data, n_players, false, n_players},
-                 nodes.data, any_small, shrunk, reduced, some_nodes.data, suffix.data, 0};
+                 {nodes.data, small}, {reference_nodes.data, small_too}, reduced, some_nodes.data, suffix.data, 0};
   for (int64_t start = 0; start < n_terms; start += LANES) {
+    const int64_t left = smaller(LANES, n_terms - start);
     const bool any = coincident.find(outside, background_weights, start);
     for (int64_t r = 0; r < n_rows; r++) {
-      for (int64_t k = 0; k < n_players; k++) player[k] = k;
-      load_distances(inside[r], start, padded, player.data, present.data);
+      rates.order.take_as_they_are(n_players);
+      load_distances(inside[r], terms[r].data + start, left, padded, player.data, present.data);
       total.fill(0.0), absent.fill(0.0);
       rates.kept.forget(), rates.largest = largest[r];
       if (any) {
         rates.order.sort(present.data, n_players);
-        load_distances(inside[r], start, padded, player.data, present.data);
+        load_distances(inside[r], terms[r].data + start, left, padded, player.data, present.data);
         rates.sweep.functional = true;
         behind.fill(0.0);
         rates.add(1.0);
@@ -533,16 +491,15 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
       for (int64_t m = 0; m < n_background; m++) {
         if (context.interrupted()) return Status::interrupted;
         if (coincident.whole(m)) continue;
-        load_distances(outside[m], start, padded, player.data, absent.data);
+        load_distances(outside[m], terms[r].data + start, left, padded, player.data, absent.data);
         coincident.hide(m, n_players, present.data, absent.data);
         rates.add(background_weights[m]);
       }
       largest[r] = rates.largest;
-      const int64_t left = smaller(LANES, n_terms - start);
       for (int64_t o = 0; o < n_outputs; o++)
         for (int64_t i = 0; i < left; i++) {
-          const double coefficient = c[o][start + i];
-          for (int64_t k = 0; k < n_players; k++) values[r][player[k]][o] += coefficient * total[k][i];
+          const double coefficient = c[o][terms[r][start + i]];
+          for (int64_t k = 0; k < n_players; k++) values[r][player[k][i]][o] += coefficient * total[k][i];
           empty[r][o] += coefficient * total[n_players][i];
           full[r][o] += coefficient * total[n_players + 1][i];
         }

@@ -17,10 +17,11 @@ import numpy as np
 
 from exactshap._native import Handle, kernel
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.core import UNIFORM, Part, log_errors
+from exactshap.solvers.core import Part, log_errors
+from exactshap.solvers.product._reference_rules import reference_rules
 
 fill_mixture = kernel(
-    "product.fill_mixture(inside, outside, background_weights, c, mixture, rules, values, empty, full, largest)"
+    "product.fill_mixture(inside, outside, background_weights, c, terms, mixture, rules, references, values, empty, full, largest)"
 )
 
 # Error of quadrature and of the shortened mixture, relative to a coefficient: a fiftieth of the mixture's own bound
@@ -52,8 +53,13 @@ class _RuleArrays(NamedTuple):
     nodes: np.ndarray
     weights: np.ndarray
     allowed: float
-    allowed_error: float
-    uniform: int
+
+
+class MixtureRules(NamedTuple):
+    """Hold rules for factors of any kind, and those for functional terms."""
+
+    bounded: Handle
+    references: Handle
 
 
 def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
@@ -124,8 +130,8 @@ def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, 
 
 
 @functools.lru_cache(maxsize=64)
-def mixture_rules(semivalue: Semivalue, n_players: int) -> Handle:
-    """Return the rules for single players with their errors, the last of which is exact, and then those for sparse functional terms."""
+def mixture_rules(semivalue: Semivalue, n_players: int) -> MixtureRules:
+    """Return the rules for single players with their errors. The last of the bounded ones is exact."""
     degree, measure = n_players - 1, semivalue.of_size(1, 1)
     exact = degree // 2 + 1
     counts = [count for count in _SIZES if count < exact]
@@ -135,47 +141,31 @@ def mixture_rules(semivalue: Semivalue, n_players: int) -> Handle:
     )
     # Exact rules have error 0, with logarithm minus infinity
     rules = [measure.rule(2 * count - 1) for count in counts] + [measure.rule(degree)]
-    if measure == UNIFORM:
-        rules += [sparse_rule(n_players, count) for count in range(1, min(_MOST_SPARSE, degree // 2) + 1)]
     nodes, weights = (np.concatenate(parts).astype(float) for parts in zip(*rules, strict=True))
     offsets = np.cumsum([0, *(len(rule[0]) for rule in rules)])
-    uniform = int(measure == UNIFORM)
-    return Handle(_RuleArrays(np.cosh(_LOG_RADII), errors, offsets, nodes, weights, math.log(_ALLOWED), _ALLOWED, uniform))
+    allowed = math.log(_ALLOWED)
+    # The end of the integral takes a 16th of what is allowed
+    references = reference_rules(measure, n_players, math.log(16.0) - allowed)
+    return MixtureRules(Handle(_RuleArrays(np.cosh(_LOG_RADII), errors, offsets, nodes, weights, allowed)), references)
 
 
-def sparse_rule(n_players: int, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the rule on [0, 1] that is exact for :math:`t^r (1 - t)^{d - 1 - r}`, r < 2 n_nodes, where n_nodes < d / 2.
+def _order(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
+    """Return the order (n_rows, n_terms) in which rows take terms, by their distance: those that are alike share smaller rules.
 
-    With s = t / (1 - t) that is the Gauss rule of the density :math:`(1 + s)^{-d - 1}` of s > 0; its polynomials are those of Jacobi
-    with the exponents 0 and -d - 1 in x = 1 + 2 s. A product of many factors t a + 1 - t with small a is a short sum of these.
+    A background row that is the point of some terms ties these to their places.
     """
-    n, k = n_players + 1.0, np.arange(n_nodes)
-    diagonal = (2.0 * k * (n - k - 1.0) + n) / ((n - 2.0 * k) * (n - 2.0 * k - 2.0))
-    k = np.arange(1, n_nodes + 1)
-    off_diagonal = k * (n - k) / ((n - 2.0 * k) * np.sqrt((n - 2.0 * k) ** 2 - 1.0))
-    s = np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1))
-    # Eigenvalues are off by rounding of the largest one; a step of Newton takes each to its own
-    for _ in range(2):
-        before, slope_before, slope, squares = (np.zeros(n_nodes) for _ in range(4))
-        here = np.ones(n_nodes)
-        for i in range(n_nodes):
-            squares += here**2
-            beta = off_diagonal[i - 1] if i else 0.0
-            slope_before, slope = slope, ((s - diagonal[i]) * slope + here - beta * slope_before) / off_diagonal[i]
-            before, here = here, ((s - diagonal[i]) * here - beta * before) / off_diagonal[i]
-        s = s - here / slope
-    t = s / (1.0 + s)
-    # Weights by the places as they are rounded, so that d - 1 roundings of 1 - t cancel
-    return t, (1.0 - t) ** (1 - n_players) / (n_players * squares)
+    n_rows, _, n_terms = inside.shape
+    if outside.any():
+        return np.tile(np.arange(n_terms), (n_rows, 1))
+    return np.argsort(inside.sum(axis=1), axis=1, kind="stable")
 
 
 _LOG_RADII = np.geomspace(0.05, 7.0, 24)  # logarithms of the parameters of ellipses
-_MOST_SPARSE = 24  # nodes
 _SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 48, 56, 64, 72, 80, 96, 112, 128)
 
 
 def solve_mixture(
-    rules: Handle,
+    rules: MixtureRules,
     mixture: PreparedMixture,
     inside: np.ndarray,
     outside: np.ndarray,
@@ -193,7 +183,7 @@ def solve_mixture(
     empty, full = np.zeros((n_rows, n_outputs)), np.zeros((n_rows, n_outputs))
     largest = np.zeros(n_rows, np.int64)
     arguments = (np.ascontiguousarray(array, float) for array in (inside, outside, weights, coefficients))
-    fill_mixture(*arguments, mixture.arrays, rules, values, empty, full, largest)
+    fill_mixture(*arguments, _order(inside, outside), mixture.arrays, *rules, values, empty, full, largest)
     scale = np.full(n_rows, np.abs(coefficients).max(axis=0, initial=0.0).sum() * np.abs(weights).sum())
     return Part(
         values,
