@@ -258,8 +258,8 @@ def test_pairs_beyond_the_process_room_correct_it(monkeypatch, family, covered):
     assert np.mean(errors) <= np.mean(unchecked)
 
 
-@pytest.mark.parametrize(("family", "covered", "nearer"), [(kink, 0.9, 0.95), (quota, 0.85, 1.0)])
-def test_corrected_values_are_nearer_and_their_errors_hold(monkeypatch, family, covered, nearer):
+@pytest.mark.parametrize(("family", "covered"), [(kink, 0.9), (quota, 0.85)])
+def test_corrected_values_are_nearer_and_their_errors_hold(monkeypatch, family, covered):
     """Twelve players, 400 calls: 0.89 of the values of quotas are covered, of which few are told apart from chance by so many calls."""
     hits, errors = [], []
     for run in range(24):
@@ -276,7 +276,7 @@ def test_corrected_values_are_nearer_and_their_errors_hold(monkeypatch, family, 
         found = solve(OracleGame(function, 12), method="regression", estimator="process", budget=400, random_state=run)
         alone.append(np.mean((found.values - exact) ** 2) / np.max(exact**2))
     assert np.mean(hits) >= covered
-    assert np.mean(errors) <= nearer * np.mean(alone)
+    assert np.mean(errors) < np.mean(alone)
 
 
 def test_residuals_of_sizes_alone_are_neither_values_nor_errors():

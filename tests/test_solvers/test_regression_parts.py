@@ -212,16 +212,16 @@ def test_placed_coalitions_lower_the_variance_most(sign, of_each_size):
         assert explained(chosen[: step + 1]) == pytest.approx(max(gains), rel=conditioned(1e5))
 
 
-@pytest.mark.parametrize(("n", "least"), [(20, 0), (21, 1), (30, 2), (49, 5)])
+@pytest.mark.parametrize(("n", "least"), [(20, 0), (21, 1), (30, 3), (49, 7)])
 def test_pairs_of_every_size_are_among_those_that_shapley_values_ask_for(n, least):
-    """The design alone leaves sizes out, and so do two pairs a player; of the others three quarters are as draws by size would be."""
+    """The design alone leaves sizes out, and so do two pairs a player; the others are as draws by size would be."""
     alone, wide = (design(10, n, np.random.default_rng(0), paired=True, every_size=every) for every in (False, True))
     counts, found = (
         np.bincount(np.minimum(masks.sum(axis=1), 10 - masks.sum(axis=1)), minlength=6)[1:] for masks in (alone, wide)
     )
     assert counts.min() == 0
     assert found.min() == least
-    assert np.all(found >= 0.75 * shares_of(strata(10, paired=True), n - 20)[0])
+    assert np.all(found >= np.floor(shares_of(strata(10, paired=True), n - 20)[0]))
     assert len(wide) == n
 
 

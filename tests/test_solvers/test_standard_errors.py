@@ -94,7 +94,7 @@ def test_pairs_of_every_size_tell_of_jumps_between_them(monkeypatch, family, lea
     times which is left for them.
     """
     covered = coverage(family, 100, n_runs=120)
-    monkeypatch.setattr(_placement, "BY_SIZE", 0.0)
+    monkeypatch.setattr(_placement, "FREE_PAIRS", D * D)
     _placement._designed.cache_clear()
     alone = coverage(family, 100, n_runs=120)
     _placement._designed.cache_clear()

@@ -31,9 +31,9 @@ MAX_DESIGNED = 800
 DESIGN_WHITE = {True: 3e-3, False: 0.1}
 # Candidates for a design, or two for each place
 MIN_CANDIDATES = 1000
-# Pairs a player that a design places where it likes. Of the others, at least this share is where draws by size would be: a design alone
-# leaves out sizes between 1 and half of the players, where a game that jumps may do anything
-FREE_PAIRS, BY_SIZE = 2, 0.75
+# Pairs a player that a design places where it likes; of the others each size has as many as draws by size would: a design alone leaves out
+# sizes between 1 and half of the players, where a game that jumps may do anything
+FREE_PAIRS = 2
 # Places between two passes over all candidates: one for so many points that are known by then, at most
 BATCH, KNOWN_FOR_EACH = 64, 32
 CROWDED = 0.8  # candidates are dropped where so small a share of them is enough
@@ -184,7 +184,7 @@ def _designed(n_players: int, n: int, paired: bool, every_size: bool) -> np.ndar
     candidates = draw(n_players, n_candidates, rng, groups, paired=paired)
     least = np.zeros(n_players + 1, int)
     if every_size:
-        least[groups.sizes] = np.ceil(BY_SIZE * shares_of(groups, max(n - FREE_PAIRS * n_players, 0))[0])
+        least[groups.sizes] = np.ceil(shares_of(groups, max(n - FREE_PAIRS * n_players, 0))[0])
     known = np.array([[1.0] * n_players, [-1.0] * n_players])[: 1 if paired else 2]
     # Single coalitions are too few to learn a white part, which would put all of them on the border
     prior = Prior(np.full(n_players, 2.0 / n_players), DESIGN_WHITE[True] if paired else 0.0)
