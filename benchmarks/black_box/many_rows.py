@@ -1,4 +1,4 @@
-"""Mean magnitudes of 100 rows from 3,000 coalitions in all: rows alone and rows together.
+"""Mean magnitudes of 100 rows from 3,000 coalitions in all: rows alone, rows together, and one process over rows and coalitions.
 
     python benchmarks/black_box/many_rows.py RUNS VALUES.npz [MODEL]    write results/black_box_rows.md, or print what one model gives
 
@@ -22,7 +22,12 @@ import numpy as np
 from exactshap import Explainer, explain
 
 RESULTS = Path(__file__).parents[1] / "results" / "black_box_rows.md"
-TOGETHER = (None, 10, 25)
+WAYS = {
+    "alone": {},
+    "10 together": {"rows_together": 10},
+    "25 together": {"rows_together": 25},
+    "pooled": {"rows_together": 100, "estimator": "pooled"},
+}
 D, ROWS, BUDGET, KNOWN = 20, 100, 30, 1000
 
 
@@ -78,11 +83,11 @@ def known(file, key, chosen, rows, background):
     return stored[key]
 
 
-def run(predict, rows, values, background, seed, together):
+def run(predict, rows, values, background, seed, way):
     # With replacement: of a quarter of all rows, drawn without, intervals of exact values would cover .98
     chosen = np.random.default_rng(seed).choice(len(rows), ROWS)
     called, start = Called(predict), time.process_time()
-    found = explain(called, rows[chosen], background, budget=BUDGET, random_state=seed, rows_together=together)
+    found = explain(called, rows[chosen], background, budget=BUDGET, random_state=seed, **way)
     seconds = time.process_time() - start
     means, largest = np.abs(values[chosen]).mean(axis=0), np.abs(values[chosen]).mean(axis=0).max()
     errors, importance, all_rows = found.values - values[chosen], found.importance(), np.abs(values).mean(axis=0)
@@ -106,8 +111,10 @@ def main(n_runs, file, only=None):
         "for all 390 rows cover. `calls`: of the function, for all rows; a model of a second a call takes as many seconds. `seconds`: of one",
         "processor, those of the model included.",
         "",
-        "| model | rows together | error | of one value | covered | intervals | calls | seconds |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
+        "<!-- rows -->",
+        "",
+        "| model | rows | error | of one value | covered | intervals | calls | seconds |",
+        "|---|---|--:|--:|--:|--:|--:|--:|",
     ]
     for seed in (0, 1):
         found, X = models(seed)
@@ -116,10 +123,10 @@ def main(n_runs, file, only=None):
             if only not in (None, name):
                 continue
             values = known(file, f"{name}/{seed}", chosen, rows, background)
-            for together in TOGETHER:
-                runs = np.mean([run(chosen[1], rows, values, background, k, together) for k in range(n_runs)], axis=0)
+            for way, settings in WAYS.items():
+                runs = np.mean([run(chosen[1], rows, values, background, k, settings) for k in range(n_runs)], axis=0)
                 numbers = "{:.4f} | {:.3f} | {:.3f} | {:.3f} | {:.0f} | {:.2g}".format(*runs)
-                lines.append(f"| {name} {seed} | {together or 'alone'} | {numbers} |")
+                lines.append(f"| {name} {seed} | {way} | {numbers} |")
                 print(lines[-1], flush=True)
     if only is None:
         RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")

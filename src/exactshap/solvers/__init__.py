@@ -9,6 +9,7 @@ from exactshap.solvers._solve import Plan, choose, solve
 from exactshap.solvers._solve import bytes_besides_calls as bytes_besides_calls
 from exactshap.solvers._solve import n_calls as n_calls
 from exactshap.solvers._solve import seconds_besides_calls as seconds_besides_calls
+from exactshap.solvers._solve import seconds_pooled as seconds_pooled
 from exactshap.solvers.core import Cost, Part, Solution
 from exactshap.solvers.core import Posterior as Posterior
 from exactshap.solvers.core import Rows as Rows
@@ -30,6 +31,10 @@ __all__ = [
 
 if TYPE_CHECKING:
     from exactshap.solvers.rkhs import functional_distance, interaction_variance, shapley_covariance
+    from exactshap.solvers.sampled import solve_pooled as solve_pooled
 
 # Imported on first use, as no explanation of a model needs them
-__getattr__ = on_first_use(__name__, {"rkhs": "functional_distance interaction_variance shapley_covariance"})
+__getattr__ = on_first_use(
+    __name__,
+    {"rkhs": "functional_distance interaction_variance shapley_covariance", "sampled": "solve_pooled"},
+)

@@ -372,6 +372,13 @@ def seconds_besides_calls(calls: float, method: str, n_players: int, order: int)
     return work * seconds_per_unit("sampled calls, squared", _sampled_game)
 
 
+def seconds_pooled(calls: float, n_rows: float, n_players: int) -> float:
+    """Return the seconds of one process over so many calls of rows, without the calls."""
+    from exactshap.solvers.sampled import pooled_work
+
+    return pooled_work(calls, n_rows, n_players) * seconds_per_unit("pooled calls, cubed", _sampled_pool)
+
+
 def bytes_besides_calls(calls: float, method: str, n_players: int, order: int) -> float:
     """Return the bytes of the solver of an oracle: covariances between pairs of calls."""
     if method == "enumeration":
@@ -387,6 +394,22 @@ def bytes_besides_calls(calls: float, method: str, n_players: int, order: int) -
 
 def _n_sets(n_players: int, order: int) -> float:
     return float(sum(math.comb(n_players, size) for size in set_sizes(order)))
+
+
+def _sampled_pool() -> Sample:
+    from exactshap.solvers.sampled import pooled_work, solve_pooled
+
+    n_rows, n_players, budget = 12, 9, 34
+    rows, owners = np.random.default_rng(0).normal(size=(n_rows, n_players)), np.arange(n_players)
+
+    def answers(numbers: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        return np.asarray(np.tanh((rows[numbers] * masks).sum(axis=1, keepdims=True)))
+
+    def run() -> object:
+        moving = [range(n_players)] * n_rows
+        return solve_pooled(answers, rows, owners, moving, find("shapley"), budget=budget, rng=np.random.default_rng(0))
+
+    return pooled_work(n_rows * (budget - 1) + 1, n_rows, n_players), run
 
 
 def _sampled_game() -> Sample:

@@ -241,31 +241,33 @@ def name_of(function: Model) -> str:
     return f"{type(owner).__name__}.{name}" if owner is not None else str(name)
 
 
-def hybrid_rows(rows: Table, background: Table, columns: np.ndarray) -> Table:
+def hybrid_rows(rows: Table, background: Table, columns: np.ndarray, numbers: np.ndarray | None = None) -> Table:
     """Return n_rows x n_coalitions x n_background rows: columns of the coalition from ``rows``, the rest from the background.
 
-    ``columns`` (n_coalitions, n_columns) says which. Frames are gathered column by column, so that dtypes and categories stay.
+    ``columns`` (n_coalitions, n_columns) says which. With ``numbers`` (n_coalitions,) each coalition is of one row only. Frames are
+    gathered column by column, so that dtypes and categories stay.
     """
+    if numbers is None:
+        numbers, columns = np.repeat(np.arange(rows.n_rows), len(columns)), np.tile(columns, (rows.n_rows, 1))
     if not rows.is_frame or not background.is_frame:
-        cells = np.where(columns[None, :, None], _array(rows)[:, None, None], _array(background))
+        cells = np.where(columns[:, None], _array(rows)[numbers][:, None], _array(background))
         cells = cells.reshape(-1, cells.shape[-1])
         return Table(cells, None, *cells.shape)
-    return _frame_rows(rows, background, columns)
+    return _frame_rows(rows, background, columns, numbers)
 
 
 def _array(table: Table) -> np.ndarray:
     return table.numeric() if table.is_frame else np.asarray(table.native)
 
 
-def _frame_rows(rows: Table, background: Table, columns: np.ndarray) -> Table:
+def _frame_rows(rows: Table, background: Table, columns: np.ndarray, numbers: np.ndarray) -> Table:
     import narwhals.stable.v2 as nw
 
-    n_each = len(columns) * background.n_rows
     # the rows are appended to the background; each cell selects one of the two
     both: Any = nw.concat([table.readable() for table in (background, rows)], how="vertical")
-    from_background = np.tile(np.arange(background.n_rows), len(columns) * rows.n_rows)
-    from_rows = background.n_rows + np.repeat(np.arange(rows.n_rows), n_each)
-    inside = np.tile(np.repeat(columns, background.n_rows, axis=0), (rows.n_rows, 1))
+    from_background = np.tile(np.arange(background.n_rows), len(columns))
+    from_rows = background.n_rows + np.repeat(numbers, background.n_rows)
+    inside = np.repeat(columns, background.n_rows, axis=0)
     names = rows.names or ()
     gathered = [both[name][np.where(inside[:, j], from_rows, from_background)] for j, name in enumerate(names)]
     frame = both[from_background, :]
@@ -275,7 +277,7 @@ def _frame_rows(rows: Table, background: Table, columns: np.ndarray) -> Table:
         native = pd.DataFrame({name: s.to_native().reset_index(drop=True) for name, s in zip(names, gathered, strict=True)})
     else:
         native = frame.with_columns(*gathered).to_native()
-    return Table(rows.labelled(native), names, rows.n_rows * n_each, len(names))
+    return Table(rows.labelled(native), names, len(from_rows), len(names))
 
 
 # Rounding units of the largest answer; sums in another order differ by less.

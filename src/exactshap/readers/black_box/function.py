@@ -44,7 +44,16 @@ from exactshap.readers import (
 from exactshap.readers import read as read_any
 from exactshap.readers.black_box._call import Place, call, first_call, hybrid_rows, name_of, precision, rounding
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, bytes_besides_calls, choose, n_calls, seconds_besides_calls
+from exactshap.solvers import (
+    Cost,
+    Solution,
+    bytes_besides_calls,
+    choose,
+    n_calls,
+    seconds_besides_calls,
+    seconds_pooled,
+    solve_pooled,
+)
 
 # Settings of the sampler alone
 SAMPLED = ("estimator", "surrogate", "polynomial_order", "frontier", "pairing", "sampling")
@@ -60,6 +69,8 @@ OPTIONS = (
     "output_names",
     "rows_together",
 )
+SQUARES_OF_POOL = 4.0  # matrices of all coalitions at once
+POOLED = "pooled"  # an estimator of many rows: one process over rows and coalitions
 SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
 # Cells of one batch of rows: 64 MiB.
 BATCH_CELLS = 2**23
@@ -101,7 +112,8 @@ class BlackBox(Reader):
 
     ``function`` takes tables of the kind that the background is (read-only arrays, or fresh frames) and returns (n_rows,),
     (n_rows, 1) or (n_rows, n_outputs) real numbers. Options: ``budget`` and ``tol`` count coalitions per row, each of them one call
-    per background row; ``rows_together`` rows at a time share coalitions and relevances; see :func:`exactshap.solvers.solve` for the rest.
+    per background row; ``rows_together`` rows at a time share coalitions and relevances, or one process over rows and coalitions with
+    ``estimator="pooled"``; see :func:`exactshap.solvers.solve` for the rest.
     The seed defaults to 0 and is the same for every row.
     """
 
@@ -196,6 +208,8 @@ class BlackBox(Reader):
             for key, value in self.options.items()
             if key not in ("deterministic", "exact_owner", "batch_size", "output_names", "rows_together")
         }
+        if settings.get("estimator") == POOLED and X.n_rows:
+            return self._solve_pooled(X, semivalue, order)
         if self.options["rows_together"] is not None and X.n_rows:
             return self._solve_together(X, semivalue, order, settings)
 
@@ -207,14 +221,51 @@ class BlackBox(Reader):
 
         return Solution.join(map(solve_row, range(X.n_rows)), X.n_rows)
 
+    def _solve_pooled(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        """Estimate all rows by one process over rows and coalitions, each row from coalitions of its own."""
+        if order > 1:
+            raise InputError(f"estimator={POOLED!r} has values of single players only", f"Got order={order}", "Use 'process'")
+        background, rows = self.traits.reference.numeric(what="background"), X.numeric()
+        if not (np.isfinite(background).all() and np.isfinite(rows).all()):
+            raise InputError(f"estimator={POOLED!r} needs numbers in all cells", "Got missing ones", "Use estimator='process'")
+        spread = np.concatenate([background, rows]).std(axis=0)
+        owners = np.zeros(self.traits.n_features, int)
+        for player, columns in enumerate(self.traits.players):
+            owners[list(columns)] = player
+        function = RowFunction(self, X)
+
+        def answers(numbers: np.ndarray, masks: np.ndarray) -> np.ndarray:
+            try:
+                found = function.of_rows(numbers, masks)
+            except InputError:  # row by row, so that the error names the row
+                own = [np.flatnonzero(numbers == i) for i in range(X.n_rows)]
+                parts = [
+                    RowFunction(self, X.take(slice(i, i + 1)), i).by_row(masks[some])[:, 0]
+                    for i, some in enumerate(own)
+                    if len(some)
+                ]
+                found = np.concatenate(parts)
+            return found.reshape(len(masks), -1)
+
+        parts = solve_pooled(
+            answers,
+            (rows - background.mean(axis=0)) / np.where(spread > 0, spread, 1.0),
+            owners,
+            [moving_players(self.traits.players, self._fixed, X.take(slice(i, i + 1))) for i in range(X.n_rows)],
+            semivalue,
+            budget=int(self._coalitions()[0]),
+            rng=np.random.default_rng(self._seed_of(X)),
+        )
+        d, single = self.traits.n_players, self.traits.single_output
+        solutions = (part.finish(d, semivalue, 1, single_output=single, n_evaluations=n).as_batch() for part, n in parts)
+        return Solution.join(solutions, X.n_rows)
+
     def _solve_together(self, X: Table, semivalue: Semivalue, order: int, settings: dict[str, Any]) -> Solution:
         """Estimate all rows from the same coalitions, as outputs of one game with the same relevances.
 
         Other rows get other coalitions, so that errors of means over rows average out: the seed and the rows' cells decide.
         """
-        if settings["random_state"] is not None:
-            cells = repr([np.asarray(X.column(j)).tolist() for j in range(X.n_columns)])
-            settings = {**settings, "random_state": [settings["random_state"], zlib.crc32(cells.encode())]}
+        settings = {**settings, "random_state": self._seed_of(X)}
         rows = [X.take(slice(i, i + 1)) for i in range(X.n_rows)]
         moving = sorted({j for row in rows for j in moving_players(self.traits.players, self._fixed, row)})
         together = [
@@ -243,6 +294,13 @@ class BlackBox(Reader):
 
         return Solution.join(map(of_row, range(X.n_rows)), X.n_rows)
 
+    def _seed_of(self, X: Table) -> list[int] | None:
+        """Return the seed of rows together, which depends on their cells."""
+        if self.options["random_state"] is None:
+            return None
+        cells = repr([np.asarray(X.column(j)).tolist() for j in range(X.n_columns)])
+        return [self.options["random_state"], zlib.crc32(cells.encode())]
+
     def _like_background(self, X: Table) -> Table:
         """Return rows in the background's dtypes; refuse rows of another library, which cannot be mixed."""
         mine, theirs = (type(table.native).__module__.split(".")[0] for table in (X, self.traits.reference))
@@ -261,10 +319,16 @@ class BlackBox(Reader):
         each = float(self.traits.reference.n_rows) * self.traits.n_features
         batch = min(max(self.batch_rows() * self.traits.n_features, each), coalitions * each)
         held = 8.0 * (2.5 * batch + 3.0 * coalitions * (n_players + self.traits.n_outputs))
-        if self.options.get("estimator") in (None, "auto", "process"):
+        if self.options.get("estimator") == POOLED:
+            held += 8.0 * SQUARES_OF_POOL * self._pooled_calls(n_rows, coalitions) ** 2
+        elif self.options.get("estimator") in (None, "auto", "process"):
             usual = n_calls(n_players, self.options.get("budget"), method)
             held += bytes_besides_calls(usual, method, n_players, order)
         return held + super().memory(n_rows, order)
+
+    def _pooled_calls(self, n_rows: float, coalitions: float) -> float:
+        """Return the coalitions of rows that one process knows: the empty one is that of all rows."""
+        return 1.0 + min(n_rows, self.traits.block_rows) * (coalitions - 1.0)
 
     def batch_rows(self) -> int:
         """Return the most rows that the function gets at once. A single coalition may need more."""
@@ -282,7 +346,13 @@ class BlackBox(Reader):
         one, each = seconds_by_size(
             lambda n: row.value(masks[:n]), most, patience=PATIENCE, n_units=n_units, timed=clocked_waiting
         )
-        seconds = one + (coalitions - 1) * each + seconds_besides_calls(coalitions, method, self.traits.n_players, order)
+        seconds = one + (coalitions - 1) * each
+        if self.options.get("estimator") == POOLED:
+            together = float(min(self.traits.block_rows, max(n_rows, 1)))
+            pool = self._pooled_calls(together, coalitions)
+            seconds += seconds_pooled(pool, together, self.traits.n_players) / together
+        else:
+            seconds += seconds_besides_calls(coalitions, method, self.traits.n_players, order)
         seconds += seconds_per_unit("function, row", _row)
         return Cost(n_rows * seconds, exact=method == "enumeration", method=method, bytes=self.memory(block_rows, order))
 
@@ -339,9 +409,16 @@ class RowFunction:
         columns, step = columns_of(self.reader, masks), max(self.reader.batch_coalitions // self.rows.n_rows, 1)
         return np.concatenate([self._means(columns[i : i + step]) for i in range(0, len(masks), step)])
 
-    def _means(self, columns: np.ndarray) -> np.ndarray:
-        reader, background, n_rows = self.reader, self.reader.traits.reference, self.rows.n_rows
-        mixed = hybrid_rows(self.rows, background, columns)
+    def of_rows(self, numbers: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        """Return the values (n_masks[, n_outputs]) of one row each, ``numbers`` (n_masks,)."""
+        columns, step = columns_of(self.reader, masks), self.reader.batch_coalitions
+        cuts = range(0, len(masks), step)
+        return np.concatenate([self._means(columns[i : i + step], numbers[i : i + step])[:, 0] for i in cuts])
+
+    def _means(self, columns: np.ndarray, numbers: np.ndarray | None = None) -> np.ndarray:
+        reader, background = self.reader, self.reader.traits.reference
+        n_rows = self.rows.n_rows if numbers is None else 1
+        mixed = hybrid_rows(self.rows, background, columns, numbers)
         place = Place(columns, reader.traits.feature_names, self.number)
         predicted = reader._select(call(reader.traits.model, mixed, reader.traits.model_name, place))
         count_coalitions(n_rows * len(columns))
@@ -387,11 +464,25 @@ def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
     seed = options["random_state"]
     if isinstance(seed, bool) or not (seed is None or (isinstance(seed, (int, np.integer)) and seed >= 0)):
         raise InputError("The 'random_state' parameter must be None or an int >= 0 here", f"Got {seed!r}")
+    if options.get("estimator") == POOLED:
+        _check_pooled(options)
     for name in ("batch_size", "rows_together"):
         size = options[name]
         if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
             raise InputError(f"The {name!r} parameter must be None or an int >= 1", f"Got {size!r}")
     return options
+
+
+def _check_pooled(options: dict[str, Any]) -> None:
+    """Refuse what one process over rows and coalitions has no use for."""
+    for name in ("rows_together", "budget"):
+        if options.get(name) is None:
+            raise InputError(f"estimator={POOLED!r} needs {name}=", "Got None", "Pass e.g. rows_together=100, budget=30")
+    for name in (*SAMPLED[1:], "tol"):
+        if options.get(name) is not None:
+            raise InputError(f"estimator={POOLED!r} does not use {name!r}", f"Got {options[name]!r}", "Leave it out")
+    if options.get("method", "auto") not in ("auto", "regression"):
+        raise InputError(f"estimator={POOLED!r} samples coalitions", f"Got method={options['method']!r}", "Leave it out")
 
 
 def single_values(background: Table) -> dict[int, Any]:

@@ -15,10 +15,13 @@ r"""Estimate the values of games that can only be called.
 
 4. *Or without it* (``_estimators``): polynomials (``_polynomial``, ``_frontier``), or an unbiased estimate of what a cross-fitted
    surrogate misses (``_surrogate``). "auto" takes a polynomial if it predicts left-out calls better.
+5. *Many rows of one function* (``_pooled``). One process over rows and coalitions.
 """
 
 from __future__ import annotations
 
+from exactshap.solvers.sampled._pooled import pooled_work as pooled_work
+from exactshap.solvers.sampled._pooled import solve_pooled as solve_pooled
 from exactshap.solvers.sampled._problem import MAX_FITTED as MAX_FITTED
 from exactshap.solvers.sampled._regression import most_calls as most_calls
 from exactshap.solvers.sampled._regression import solve_regression as solve_regression

@@ -1,0 +1,199 @@
+"""One process over rows and coalitions: against brute force over all coalitions, and on functions of rows."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from exactshap import Explainer, explain
+from exactshap.errors import BudgetError, ExplanationWarning, InputError
+from exactshap.semivalues import find
+from exactshap.solvers.sampled import _pooled
+from exactshap.solvers.sampled._pooled import Points, Pool, evidence
+from tolerances import conditioned, roundings
+
+RNG = np.random.default_rng(3)
+ROWS = RNG.normal(size=(40, 8)) * np.linspace(1.5, 0.3, 8)
+BACKGROUND = RNG.normal(size=(4, 8))
+SETTINGS = {"estimator": "pooled", "budget": 18, "rows_together": 40}
+
+
+@pytest.fixture(autouse=True)
+def quicker_searches(monkeypatch):
+    monkeypatch.setattr(_pooled, "RELEVANCE_POINTS", 250)
+
+
+def smooth(rows):
+    rows = np.asarray(rows, float)
+    return np.tanh(rows[:, 0] * rows[:, 1]) + np.sin(rows[:, 2]) * rows[:, 3] + rows[:, 4:].sum(axis=1)
+
+
+def two(rows):
+    return np.stack([smooth(rows), np.cos(np.asarray(rows, float)[:, 0])], axis=1)
+
+
+def pool_of(d=5, n_columns=6, n=40):
+    """Return a process of a row's points and others', and the row; player 0 has two columns, player 3 does not differ."""
+    rng = np.random.default_rng(0)
+    owners = np.array([0, 0, 1, 2, 3, 4])
+    rows = rng.normal(size=(n, n_columns))
+    rows[:, 4] *= np.arange(n) > 9  # the first ten points are of row 0
+    rows[:10] = rows[0]
+    members = rng.random((n, d)) < 0.5
+    members[0], members[9] = False, True
+    members[:10, 3] = False
+    members[1:9] = np.unique(np.concatenate([members[1:9], rng.random((40, d)) < 0.5]) & [1, 1, 1, 0, 1], axis=0)[1:9]
+    distances = np.where(members[:, owners], rows, 0.0)
+    logs = np.log(np.concatenate([rng.uniform(0.1, 0.5, d + n_columns), [0.05]]))
+    answers = rng.normal(size=(n, 2))
+    answers[0] = 0.0
+    return Pool.at(Points(members, distances), answers, logs), answers, rows[0], owners
+
+
+def test_slopes_of_the_evidence_are_those_of_its_values():
+    pool, answers, _, _ = pool_of()
+    logs = np.log(np.concatenate([pool.theta, pool.alpha, [pool.white]]))
+    slopes = evidence(pool.points, answers, logs)[1]
+    for place in range(len(logs)):
+        step = np.eye(len(logs))[place] * 1e-5  # of central differences, the third root of eps
+        ends = [evidence(pool.points, answers, logs + sign * step)[0] for sign in (1, -1)]
+        assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(slopes[place], rel=conditioned(1e9), abs=conditioned(1e9))
+
+
+@pytest.mark.parametrize("index", ["shapley", "banzhaf"])
+def test_values_and_variances_are_those_of_all_coalitions_of_a_row(index):
+    """The mean and the covariance of all coalitions of moving players, by definition, with a white part on the row's own."""
+    pool, answers, row, owners = pool_of()
+    moving, own, semivalue = np.array([0, 1, 2, 4]), np.arange(10), find(index)
+    values, variances, _ = pool.values(row, own, moving, owners, semivalue)
+    masks = np.array(list(itertools.product([False, True], repeat=4)))
+    every = np.zeros((16, 5), bool)
+    every[:, moving] = masks
+    both = Points(
+        np.concatenate([pool.points.members, every]),
+        np.concatenate([pool.points.distances, np.where(every[:, owners], row, 0.0)]),
+    )
+    covariance = both.kernel(pool.theta, pool.alpha)
+    same = np.concatenate([(every[:, None] == pool.points.members[own]).all(axis=2), np.zeros((16, 30), bool)], axis=1)
+    known = covariance[:40, :40] + pool.white * np.eye(40)
+    cross, prior = covariance[40:, :40] + pool.white * same, covariance[40:, 40:] + pool.white * np.eye(16)
+    weights = semivalue.weights(4)
+    contrast = np.array([[(1 if mask[j] else -1) * weights[mask.sum() - mask[j]] for mask in masks] for j in range(4)])
+    left = prior - cross @ np.linalg.solve(known, cross.T)
+    np.testing.assert_allclose(
+        values, contrast @ cross @ np.linalg.solve(known, answers), rtol=conditioned(1e4), atol=conditioned(1e3)
+    )
+    np.testing.assert_allclose(variances, np.diag(contrast @ left @ contrast.T), rtol=conditioned(1e5), atol=conditioned(1e3))
+
+
+@pytest.mark.parametrize(("function", "weights"), [(smooth, None), (two, np.arange(1.0, 5.0))])
+def test_many_rows_have_the_values_of_few_calls_each(function, weights):
+    """Twelve columns and 16 coalitions a row; two outputs share relevances, so that errors of the rougher one are a little narrow."""
+    rng = np.random.default_rng(5)
+    rows, background = rng.normal(size=(48, 12)) * np.linspace(1.5, 0.1, 12), rng.normal(size=(4, 12))
+    exact = explain(function, rows, background, background_weights=weights)
+    settings = {"background_weights": weights, "budget": 16, "rows_together": 48}
+    together, found = (explain(function, rows, background, estimator=name, **settings) for name in ("auto", "pooled"))
+    errors = [np.sqrt(np.mean((some.values - exact.values) ** 2)) for some in (together, found)]
+    assert errors[1] < 0.5 * errors[0]
+    assert np.mean(np.abs(found.values - exact.values) <= 2.0 * found.std_error) >= 0.85
+    np.testing.assert_allclose(found.residual, 0.0, atol=roundings(200))
+    assert found.n_evaluations == 48 * 16
+    assert "over coalitions of 48 rows" in found.method
+
+
+def test_a_slow_function_is_called_few_times():
+    """40 rows of 18 coalitions in two calls, besides those that check the function."""
+    sizes = []
+
+    def slow(rows):
+        sizes.append(len(rows))
+        return smooth(rows)
+
+    explain(slow, ROWS, BACKGROUND, deterministic="skip", **SETTINGS)
+    assert sum(size > 4 * 100 for size in sizes) == 2
+    assert sum(sizes) <= 4 * (1 + 40 * 17) + 100
+
+
+def test_a_forecast_knows_the_pool():
+    plans = [Explainer(smooth, BACKGROUND, **{**SETTINGS, "rows_together": n}).plan(ROWS) for n in (4, 40)]
+    assert "regression" in plans[1].method
+    assert plans[1].memory - plans[0].memory >= 8 * 3 * 680**2
+    assert 0.0 < plans[1].seconds < 60.0
+
+
+def test_frames_groups_and_columns_that_do_not_differ():
+    background, rows = BACKGROUND.copy(), ROWS.copy()
+    background[:, 6] = 0.5
+    rows[:20, 6] = 0.5
+    settings = {**SETTINGS, "groups": {"pair": [0, 1]}}
+    found = explain(smooth, rows, background, **settings)
+    names = [f"x{j}" for j in range(8)]
+    frames = explain(smooth, pd.DataFrame(rows, columns=names), pd.DataFrame(background, columns=names), **settings)
+    exact = explain(smooth, rows, background, groups={"pair": [0, 1]})
+    np.testing.assert_array_equal(found.values, frames.values)
+    assert not np.any(found.values[:20, found.feature_names.index("x6")])
+    assert not np.any(found.std_error[:20, found.feature_names.index("x6")])
+    assert np.abs(found.values - exact.values).max() < 0.3 * np.abs(exact.values).max()
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 2, 7])
+def test_blocks_of_few_rows_and_threads(n_rows):
+    settings = {**SETTINGS, "rows_together": 3}
+    found = explain(smooth, ROWS[:n_rows], BACKGROUND, **settings)
+    again = explain(smooth, ROWS[:n_rows], BACKGROUND, n_jobs=2, **settings)
+    assert found.values.shape == (n_rows, 8)
+    np.testing.assert_array_equal(found.values, again.values)
+    np.testing.assert_allclose(found.residual, 0.0, atol=roundings(200))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_rows_with_all_coalitions_known_are_exact(d):
+    def function(rows):
+        return np.exp(rows[:, 0]) * np.prod(1.0 + rows[:, 1:], axis=1)
+
+    rows, background = ROWS[:6, :d], BACKGROUND[:, :d]
+    found = explain(function, rows, background, **SETTINGS)
+    exact = explain(function, rows, background)
+    assert np.all(np.abs(found.values - exact.values) <= 2.0 * found.std_error + roundings(200) * np.abs(exact.values).max())
+    np.testing.assert_allclose(found.values, exact.values, rtol=0, atol=conditioned(1e8) * np.abs(exact.values).max())
+
+
+def test_what_one_process_cannot_do_is_refused(monkeypatch):
+    for missing in ("budget", "rows_together"):
+        settings = {name: value for name, value in SETTINGS.items() if name != missing}
+        with pytest.raises(InputError, match=f"estimator='pooled' needs {missing}="):
+            explain(smooth, ROWS, BACKGROUND, **settings)
+    for name, value in {"tol": 0.1, "pairing": True, "frontier": "screened", "surrogate": "none"}.items():
+        with pytest.raises(InputError, match=f"estimator='pooled' does not use '{name}'"):
+            explain(smooth, ROWS, BACKGROUND, **SETTINGS, **{name: value})
+    with pytest.raises(InputError, match="samples coalitions"):
+        explain(smooth, ROWS, BACKGROUND, method="enumeration", **SETTINGS)
+    with pytest.raises(InputError, match="has values of single players only"):
+        Explainer(smooth, BACKGROUND, **SETTINGS)(ROWS, "k-sii", 2)
+    gaps = np.where(ROWS > 1.4, np.nan, ROWS)
+    with pytest.raises(InputError, match="needs numbers in all cells"):
+        explain(lambda rows: smooth(np.nan_to_num(rows)), gaps, BACKGROUND, **SETTINGS)
+    monkeypatch.setattr(_pooled, "MAX_POINTS", 500)
+    with pytest.raises(BudgetError, match="40 rows together have 681; the limit is 500"):
+        explain(smooth, ROWS, BACKGROUND, **SETTINGS)
+
+
+def test_a_constant_function_is_said_to_be_one():
+    with pytest.warns(ExplanationWarning, match="All sampled coalitions of all rows had the same answer"):
+        found = explain(lambda rows: np.full(len(rows), 2.0), ROWS, BACKGROUND, **SETTINGS)
+    assert not found.values.any()
+
+
+def test_errors_name_the_row():
+    rows = ROWS.copy()
+    rows[3, 2] = 99.0
+
+    def refuses(cells):
+        if np.any(cells[:, 2] == 99.0):
+            raise ValueError("no such number")
+        return smooth(cells)
+
+    with pytest.raises(InputError, match="raised ValueError for row 3"):
+        explain(refuses, rows, BACKGROUND, **SETTINGS)
