@@ -1,6 +1,7 @@
 """The certificate's coalitions: what is compared, when, what is said of it, and what becomes of it in files and selections."""
 
 import functools
+import itertools
 import json
 import pickle
 import zipfile
@@ -22,7 +23,7 @@ from exactshap import Explainer, Explanation
 from exactshap.errors import ExactnessError, ExplanationWarning, InputTypeError
 from exactshap.explainer._certify import coalitions, worst_of
 from exactshap.explainer._verify import reference_values
-from exactshap.frames import above, as_table, hybrid_cells, hybrid_columns
+from exactshap.frames import above, as_table, hybrid_cells
 from exactshap.games import AdditiveGame, ProductGame
 from exactshap.readers.kernel_machines import KernelReader
 from exactshap.solvers import solve
@@ -59,16 +60,37 @@ def one_hot():
 
 def test_hybrids_of_frames_take_cells_of_their_coalition_and_keep_dtypes():
     rows, references = as_table(MIXED[:10].set_axis(range(5, 15))), as_table(MIXED[50:60])
-    inside = np.array([True, False, True, False, True, False, False])
-    mixed = hybrid_columns(rows, references, [np.array([3, 1])], [np.array([0, 2])], inside[None])
-    expected = rows.native.iloc[[3, 1]].copy()
-    for name in MIXED.columns[~inside]:
-        expected[name] = references.native[name].iloc[[0, 2]].array
+    inside = rng.random((4, 7)) < 0.5
+    chosen, replaced_by = np.array([3, 1, 3, 9]), np.array([0, 2, 2, 0])
+    mixed = hybrid_cells(rows, references, chosen, replaced_by, inside)
+    expected = rows.native.iloc[chosen].copy()
+    for (i, j), here in np.ndenumerate(inside):
+        if not here:
+            expected.iloc[i, j] = references.native.iloc[replaced_by[i], j]
     pd.testing.assert_frame_equal(mixed.native, expected)
     both = above(rows, mixed)
     pd.testing.assert_frame_equal(both.native, pd.concat([rows.native, expected]))
     assert both.dtypes == as_table(both.native).dtypes == rows.dtypes
-    assert hybrid_columns(rows, as_table(MIXED.astype({"f": float})[:9]), [[0]], [[0]], inside[None]) is None
+    other_dtypes = as_table(MIXED.astype({"f": float})[50:60])
+    assert hybrid_cells(rows, other_dtypes, chosen, replaced_by, inside) is None
+
+
+def test_hybrids_of_categories_keep_their_order_and_gaps():
+    here = as_table(pd.DataFrame({"a": pd.Categorical(["u", None], ["u", "v"]), "b": ["x", None]}))
+    there = as_table(pd.DataFrame({"a": pd.Categorical(["v", "u"], ["v", "u"]), "b": [None, "y"]}))
+    for columns in itertools.product([False, True], repeat=4):
+        inside = np.reshape(columns, (2, 2))
+        mixed = hybrid_cells(here, there, np.array([0, 1]), np.array([1, 0]), inside)
+        assert mixed.native["a"].cat.categories.tolist() == ["u", "v"]
+        cells = np.where(inside, here.native.astype(object), there.native.astype(object).iloc[::-1])
+        assert mixed.native.astype(object).fillna("").to_numpy().tolist() == pd.DataFrame(cells).fillna("").to_numpy().tolist()
+
+
+def test_hybrids_of_arrays_of_text():
+    rows, references = as_table(MIXED.to_numpy()[:5]), as_table(MIXED.to_numpy()[5:9])
+    columns = rng.random((3, 7)) < 0.5
+    mixed = hybrid_cells(rows, references, np.array([4, 0, 1]), np.array([3, 3, 0]), columns)
+    assert mixed.native.tolist() == np.where(columns, rows.native[[4, 0, 1]], references.native[[3, 3, 0]]).tolist()
 
 
 @pytest.mark.parametrize("kinds", ["aa", "ff", "af", "fa"])

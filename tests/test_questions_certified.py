@@ -3,9 +3,15 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
+import xgboost
+from scipy.sparse import csr_matrix
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, MaxAbsScaler, OneHotEncoder
 from sklearn.svm import SVR
 
 from exactshap import Explainer
@@ -95,6 +101,65 @@ def test_any_two_swapped_pairs_are_seen_at_once(name, monkeypatch):
         except ExactnessError:
             seen += 1
     assert seen == 12
+
+
+CODES = RNG.integers(0, 4, (80, 5)).astype(float)
+TEXT = pd.DataFrame({name: RNG.choice(list("uvwx"), 80) for name in "abcde"})
+MIXED = TEXT.assign(d=RNG.normal(size=80), e=RNG.integers(0, 4, 80))
+COUNTS = csr_matrix(RNG.poisson(1.0, (80, 5)).astype(float))
+
+
+def encoder(is_sparse):
+    return OneHotEncoder(handle_unknown="ignore", sparse_output=is_sparse)
+
+
+def binned(is_sparse):
+    return KBinsDiscretizer(3, encode="onehot" if is_sparse else "onehot-dense", quantile_method="averaged_inverted_cdf")
+
+
+def of_columns(is_sparse):
+    steps = [("c", encoder(is_sparse), ["a", "b", "c"])]
+    return ColumnTransformer(steps, remainder="passthrough", sparse_threshold=float(is_sparse))
+
+
+FIRST_STEPS = {
+    "codes": (encoder, CODES),
+    "bins": (binned, X),
+    "text": (encoder, TEXT),
+    "text and numbers": (of_columns, MIXED),
+    "array of text": (encoder, TEXT.to_numpy()),
+    "sparse rows": (lambda is_sparse: MaxAbsScaler(), COUNTS),
+}
+LAST_STEPS = {"xgboost": lambda: xgboost.XGBRegressor(n_estimators=15, max_depth=3, n_jobs=1), "svr": lambda: SVR(C=5.0)}
+
+
+@pytest.mark.parametrize("is_sparse", [True, False])
+@pytest.mark.parametrize("first", FIRST_STEPS)
+@pytest.mark.parametrize("last", LAST_STEPS)
+@pytest.mark.parametrize("change", ["banzhaf, half as much again", "pairs swapped"])
+def test_wrong_values_of_pipelines_with_an_encoder_are_seen(first, last, is_sparse, change, monkeypatch):
+    step, rows = FIRST_STEPS[first]
+    index, order, wrong = CHANGES[change]
+    model = make_pipeline(step(is_sparse), LAST_STEPS[last]()).fit(rows, Y + COUNTS.toarray()[:, 0])
+
+    def some(numbers):
+        return rows.iloc[numbers] if isinstance(rows, pd.DataFrame) else rows[numbers]
+
+    explainer = Explainer(model, some(np.arange(20)))
+    assert explainer.verify(some([30, 31]), index=index, order=order).passed
+    spoil(monkeypatch, explainer.reader, wrong)
+    assert not explainer.verify(some([30, 31]), index=index, order=order).passed
+    assert any(is_seen(model, some, seed, index, order) for seed in range(4))
+
+
+def is_seen(model, some, seed, index, order):
+    """Say whether the first explanation of some rows is refused; cells that equal those of the reference row show nothing."""
+    drawn = np.random.default_rng(seed).permutation(80)
+    try:
+        Explainer(model, some(drawn[:20]))(some(drawn[20:32]), index, order)
+    except ExactnessError:
+        return True
+    return False
 
 
 def test_orders_of_players_are_no_index():

@@ -20,7 +20,6 @@ Hybrids and those rows are predicted in one call with the explained rows.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.process_settings import without_warnings
 from exactshap.errors import ExactshapError
 from exactshap.explainer._solve import Cut, predict
-from exactshap.frames import Table, hybrid_cells, hybrid_columns
+from exactshap.frames import Table, hybrid_cells
 from exactshap.games import all_masks
 from exactshap.readers import COARSE, Reader, columns_of, warn_of_rounding
 from exactshap.semivalues import Hierarchy, Semivalue, find
@@ -48,7 +47,6 @@ OWN_CALL = 1024
 # Explained rows from which hybrids are compared each time, and tables that do not combine have separate calls.
 SEPARATE_CALLS = 10
 ROWS_BETWEEN = 50  # explained rows between two comparisons, on average, where each request has fewer
-MAX_COALITIONS = 4  # coalitions of frames of several dtypes: their rows must share columns
 QUESTION_VALUES = 2**24  # numbers of the solutions of its hybrids at a time: 128 MiB
 # Coalitions of an index or order, of a row each: one sees two swapped sets with a chance of a third to a half.
 RANDOM_SETS = 16
@@ -365,11 +363,6 @@ class Certifier:
         references[1:n_present] = rng.integers(background.n_rows, size=n_present - 1)
         masks[n_present:] = coalitions(rng, n_hybrids, self._reader.traits.n_players)
         mixed = hybrid_cells(table, background, rows, references, columns_of(self._reader, masks)) if n_hybrids else None
-        if mixed is None and n_hybrids:
-            # Columns of different dtypes are copied whole: neighbours share few coalitions.
-            shares = min(MAX_COALITIONS, n_hybrids)
-            masks[n_present:] = masks[n_present + np.arange(n_hybrids) * shares // max(1, n_hybrids)]
-            mixed = _of_whole_columns(table, background, rows, references, columns_of(self._reader, masks))
         if mixed is None:  # rows of the background as they are
             rows, references = rows[:n_present], references[:n_present]
             present = background.take(references)
@@ -418,7 +411,6 @@ class Certifier:
         # Another row each time: the derivative of a pair may be 0 against one of them.
         references = np.full(len(masks), self._rng.integers(background.n_rows))
         mixed = hybrid_cells(table, background, rows, references, columns_of(reader, masks))
-        # Here frames of several dtypes are not compared: each of these coalitions would need whole columns of its own.
         if mixed is None:
             return Check()
         try:
@@ -521,17 +513,6 @@ def coalitions(rng: np.random.Generator, n: int, n_players: int) -> np.ndarray:
     # The share of players is drawn as well, from a quarter to three quarters: fair coins alone give halves of many players.
     half = rng.random((-(-n // 2), n_players)) < rng.uniform(0.25, 0.75, (-(-n // 2), 1))
     return np.stack([half, ~half], axis=1).reshape(-1, n_players)[:n]
-
-
-def _of_whole_columns(
-    table: Table, background: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray
-) -> Table | None:
-    """Return hybrids of frames of several dtypes, with neighbours that share coalitions; None of other tables."""
-    # Where one coalition ends and the next begins: runs of equal rows of ``columns``.
-    starts = [0, *(np.flatnonzero(np.any(columns[1:] != columns[:-1], axis=1)) + 1).tolist(), len(columns)]
-    shares = [slice(*ends) for ends in itertools.pairwise(starts)]
-    of_shares = [rows[share] for share in shares], [references[share] for share in shares]
-    return hybrid_columns(table, background, *of_shares, columns[starts[:-1]])
 
 
 def _refused(error: Exception) -> str:

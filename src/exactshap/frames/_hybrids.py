@@ -11,7 +11,9 @@ from exactshap.frames._table import Table, sparse_hybrid
 
 
 def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
-    """Return hybrid rows with one coalition each, for arrays and pandas frames of one numeric dtype; else None.
+    """Return hybrid rows with one coalition each; None for tables that do not mix cell by cell.
+
+    Arrays and sparse matrices mix, pandas frames of numbers, and pandas frames of equal dtypes, which are kept.
 
     ``rows`` and ``references`` (n,) are row numbers of ``here`` and of ``other``; ``columns`` (n, n_columns) says which cells come from ``here``.
 
@@ -23,10 +25,10 @@ def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.nda
     if here.is_sparse and other.is_sparse:
         mixed = sparse_hybrid(here.native[rows], other.native[references], np.asarray(columns, bool))
         return Table(mixed, None, len(rows), here.n_columns)
-    both_arrays = not here.is_frame and not other.is_frame
+    both_arrays = not (here.is_frame or other.is_frame or here.is_sparse or other.is_sparse)
     mine, theirs = (here.native, other.native) if both_arrays else (_numbers(here), _numbers(other))
     if mine is None or theirs is None:
-        return None
+        return _of_columns(here, other, rows, references, columns)
     return _of_numbers(here, mixed_cells(mine, _rows(mine, rows), _rows(theirs, references), columns), rows)
 
 
@@ -71,28 +73,19 @@ def _of_numbers(kind: Table, values: np.ndarray, rows: np.ndarray) -> Table:
     return kind.of_same_columns(native, len(values))
 
 
-def hybrid_columns(
-    here: Table, other: Table, rows: Sequence[np.ndarray], references: Sequence[np.ndarray], coalitions: np.ndarray
-) -> Table | None:
-    """Return hybrid rows of pandas frames of equal dtypes, one share for each coalition; None for other tables.
-
-    Whole columns are replaced, so that dtypes, categories and gaps stay. ``rows`` and ``references`` are row numbers of ``here`` and of
-    ``other``, a pair of arrays for each share; ``coalitions`` (n_shares, n_columns) says which columns come from ``here``.
-
-    >>> from exactshap.frames import as_table
-    >>> array = as_table([[1.0, 2.0]])
-    >>> hybrid_columns(array, array, [np.array([0])], [np.array([0])], np.array([[True, False]])) is None
-    True
-    """
+def _of_columns(here: Table, other: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
+    """Return hybrid rows of pandas frames of equal dtypes, column by column; None for other tables."""
     if not here.dtypes or here.dtypes != other.dtypes:
         return None
-    shares = []
-    for chosen, replaced_by, inside in zip(rows, references, coalitions, strict=True):
-        share = here.native.iloc[chosen]
-        for j in np.flatnonzero(~inside).tolist():
-            share.isetitem(j, other.column_arrays[j].take(replaced_by))
-        shares.append(share)
-    return here.of_same_columns(_under_each_other(shares), sum(map(len, shares)))
+    import pandas
+
+    mine, numbers = here.native.iloc[rows], np.arange(len(rows))
+    both = pandas.concat([mine, other.native.iloc[references]])
+    # pandas' own arrays: dtypes, categories and gaps stay
+    places = np.where(columns, numbers[:, None], numbers[:, None] + len(rows))
+    cells = {j: both.iloc[:, j].array.take(places[:, j]) for j in range(here.n_columns)}
+    native = type(here.native)(cells, index=mine.index, copy=False).set_axis(mine.columns, axis=1)
+    return here.of_same_columns(native, len(rows))
 
 
 def above(top: Table, below: Table) -> Table:
