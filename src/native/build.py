@@ -17,7 +17,9 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -170,6 +172,17 @@ def _object(command: list[str], source: Path, level: str, flags: list[str], fold
     return out
 
 
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait while another process compiles into the folder: what it leaves is used. On Windows both compile."""
+    with Path(folder, "lock").open("w") as lock:
+        if importlib.util.find_spec("fcntl"):
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def build(out: Path, extra_flags: tuple[str, ...] = ()) -> Path:
     """Compile and link; return the library, replaced in one step so that programs which run keep theirs."""
     command, folder = _compiler(), ROOT / "build" / "native"
@@ -182,7 +195,7 @@ def build(out: Path, extra_flags: tuple[str, ...] = ()) -> Path:
         elif path.suffix == ".cpp":
             jobs.extend((path, level, flags) for level, flags in _levels(command).items())
     jobs.sort(key=lambda job: -len(_text(job[0])))  # the longest first: none is waited for alone at the end
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with _alone(folder), ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = list(pool.map(lambda job: _object(command, job[0], job[1], [*job[2], *extra_flags], folder, version), jobs))
     linker = ["cc" if part == "c++" and "ziglang" in command else part for part in command]
     out.mkdir(parents=True, exist_ok=True)
