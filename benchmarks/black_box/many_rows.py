@@ -64,7 +64,7 @@ def models(seed):
     found = {name: model.fit(X[:500], y[:500] / y.std()) for name, model in regressors.items()}
     functions = {name: (model, model.predict, name != "network") for name, model in found.items()}
     of_classes = GaussianProcessClassifier(RBF(5.0), random_state=seed).fit(X[:300], y[:300] > 0)
-    functions["process of classes"] = (of_classes, lambda rows: of_classes.predict_proba(rows)[:, 1], False)
+    functions["process, classifier"] = (of_classes, lambda rows: of_classes.predict_proba(rows)[:, 1], False)
     return functions, X
 
 

@@ -135,10 +135,9 @@ def report(file):
         f"| | | held out: cells | at most {WANTED} | at most 1 | median | tuned on: cells | at most {WANTED} | at most 1 | median |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
-    for d, calls in (*coverage.SIZES, *MANY_CALLS):
+    for d, calls in sorted({cell[1:] for cell in found}):
         parts = [{cell: row for cell, row in part.items() if cell[1:] == (d, calls)} for part in (held_out, tuned)]
-        if any(parts):
-            lines.append(f"| {d} players | {calls} calls | {counts(parts[0])} | {counts(parts[1])} |")
+        lines.append(f"| {d} players | {calls} calls | {counts(parts[0])} | {counts(parts[1])} |")
     lines += [f"| all | | {counts(held_out)} | {counts(tuned)} |", "", "<!-- by cell -->", ""]
     lines += [
         "`error`: root mean square of ours, in units of the largest value. In round brackets the least and the largest ratio of a run."
