@@ -119,3 +119,13 @@ def test_functional_terms_near_and_far_together():
     found = solve_mixture(mixture_rules(QUESTIONS[0], 200), prepared("matern 1/2"), *arrays)
     for one, other in zip((found.values, found.empty, found.full), one_by_one(mixture, QUESTIONS[0], *arrays), strict=True):
         assert_close(one, other, found.scale.max(), 9, 200)
+
+
+def test_rates_that_are_zero_as_floats():
+    """The smallest rates of a rational quadratic with small alpha: terms that no distance moves."""
+    mixture, (inside, *others) = rational_quadratic(0.04), game(3, 2, 1.0, False)
+    assert (mixture.rates == 0.0).any()
+    found = solve_mixture(mixture_rules(QUESTIONS[0], 3), prepare_mixture(mixture.rates, mixture.weights), inside, *others)
+    reference = one_by_one(mixture, QUESTIONS[0], inside, *others)
+    for one, other in zip((found.values, found.empty, found.full), reference, strict=True):
+        assert_close(one, other, found.scale.max(), 2, 3)

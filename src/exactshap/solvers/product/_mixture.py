@@ -26,6 +26,7 @@ fill_mixture = kernel(
 
 # Error of quadrature and of the shortened mixture, relative to a coefficient: a fiftieth of the mixture's own bound
 _ALLOWED = 2.0**-54
+_TINIEST = 1e-300
 _N_LOW = 10  # nodes that replace all small rates
 
 
@@ -73,6 +74,10 @@ def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
     """
     order = np.argsort(rates)
     rates, weights = rates[order], weights[order]
+    # Rational quadratics of small alpha have rates that are 0 as floats; up to 1e-300 none differs from another at any distance
+    n_lost = int((rates < _TINIEST).sum())
+    if n_lost:
+        rates, weights = np.append(_TINIEST, rates[n_lost:]), np.append(weights[:n_lost].sum(), weights[n_lost:])
     masses = np.cumsum(weights)
     n_rates, n = len(rates), _N_LOW
     low_rates, low_weights = np.zeros((n_rates + 1, n)), np.zeros((n_rates + 1, n))
