@@ -186,6 +186,12 @@ def test_a_constant_function_is_said_to_be_one():
     assert not found.values.any()
 
 
+def test_rows_that_are_the_background_have_no_values():
+    found = explain(smooth, BACKGROUND[[0, 0]], BACKGROUND[:1], **SETTINGS)
+    assert not found.values.any()
+    assert not found.std_error.any()
+
+
 def test_errors_name_the_row():
     rows = ROWS.copy()
     rows[3, 2] = 99.0

@@ -146,7 +146,11 @@ def solve_pooled(
         )
     found = answers(numbers, masks)
     empty, targets = found[0], found - found[0]
-    if len(found) > 1 and not targets.any():
+    if not any(moving):
+        none = np.zeros((n_players, len(empty)))
+        idle = Part(none, empty, empty, "regression (no player differs from the background)", std_error=none)
+        return [(idle, 1)] * len(rows)
+    if not targets.any():
         _warn_alike(len(found))
     unit = np.sqrt(np.mean((targets / _positive(np.abs(targets).max(axis=0))) ** 2, axis=0)) * np.abs(targets).max(axis=0)
     unit, magnitude = _positive(unit), np.abs(found).max(axis=0)
