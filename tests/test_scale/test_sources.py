@@ -422,3 +422,18 @@ def test_a_row_group_takes_what_the_plan_says(group, n_values, tmp_path):
         pa.set_memory_pool(before)
     assert 0.3 < forecast.row_group / pool.max_memory() < 3.0
     assert planned <= 2 * pool.max_memory()
+
+
+@pytest.mark.parametrize("settings", [{"keep": ["text"]}, {"drop": ["text"]}])
+@pytest.mark.parametrize("batch_rows", [100, 1000])
+def test_wide_text_counts_in_a_plan(settings, batch_rows, tmp_path):
+    letters = np.random.default_rng(0).integers(97, 123, (2000, 5000)).astype("u1")
+    T = cases.table()
+    T = T.iloc[np.arange(2000) % len(T)].drop(columns="id").assign(text=[row.tobytes().decode() for row in letters])
+    T.to_parquet(tmp_path / "rows.parquet", row_group_size=500, index=False)
+    explainer = cases.trees()
+    forecast = Partition(explainer, **settings).plan(tmp_path / "rows.parquet", batch_rows)
+    # A batch and its copy, and three decoded row groups: 4,000 rows of 10,000 characters took 78 to 92 MiB in one batch, 20 to 39 in eight.
+    taken = 5000 * (2 * batch_rows + 3 * 500)
+    assert 1.0 / 3.0 < forecast.memory / taken < 3.0
+    assert Partition(explainer, **settings).plan(tmp_path / "rows.parquet", 1).memory < forecast.memory

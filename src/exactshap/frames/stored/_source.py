@@ -147,7 +147,9 @@ def _group_bytes(file: StoredFile, group: Any) -> float:
     # An object store sends all bytes of a group at once.
     packed = 0.0 if file.filesystem is None else float(sum(column.total_compressed_size for column in columns))
     rows = min(decoded_rows(len(columns)), group.num_rows)
-    return 2.0 * unpacked + packed + _DECODED * 8.0 * rows * len(columns)
+    # Cells of text take their characters, others 8 bytes.
+    of_a_row = sum(max(8.0, column.total_uncompressed_size / group.num_rows) for column in columns)
+    return 2.0 * unpacked + packed + _DECODED * rows * of_a_row
 
 
 def read_rows(file: SourceFile, start: int, stop: int, keep: tuple[str, ...]) -> Any:
