@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import xgboost
 from scipy.sparse import csr_matrix
@@ -127,6 +128,7 @@ FIRST_STEPS = {
     "bins": (binned, X),
     "text": (encoder, TEXT),
     "text and numbers": (of_columns, MIXED),
+    "polars": (of_columns, pl.DataFrame(MIXED.to_dict("list"))),
     "array of text": (encoder, TEXT.to_numpy()),
     "sparse rows": (lambda is_sparse: MaxAbsScaler(), COUNTS),
 }

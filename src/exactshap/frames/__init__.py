@@ -7,6 +7,7 @@ from exactshap.frames._columns import with_column_of as with_column_of
 from exactshap.frames._columns import with_dtypes_of as with_dtypes_of
 from exactshap.frames._hybrids import above as above
 from exactshap.frames._hybrids import hybrid_cells as hybrid_cells
+from exactshap.frames._hybrids import hybrid_frame as hybrid_frame
 from exactshap.frames._shape import Shape as Shape
 from exactshap.frames._shape import Shaped as Shaped
 from exactshap.frames._table import Table

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from exactshap.errors import InputTypeError
-from exactshap.frames._table import Table, sparse_hybrid
+from exactshap.frames._table import Table, narwhals, sparse_hybrid
 
 
 def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table | None:
@@ -86,6 +87,30 @@ def _of_columns(here: Table, other: Table, rows: np.ndarray, references: np.ndar
     cells = {j: both.iloc[:, j].array.take(places[:, j]) for j in range(here.n_columns)}
     native = type(here.native)(cells, index=mine.index, copy=False).set_axis(mine.columns, axis=1)
     return here.of_same_columns(native, len(rows))
+
+
+def hybrid_frame(here: Table, other: Table, rows: np.ndarray, references: np.ndarray, columns: np.ndarray) -> Table:
+    """Return hybrid rows of two frames of one library, as :func:`hybrid_cells` takes them.
+
+    Frames are gathered column by column, so that dtypes and categories stay; pandas' rows are numbered.
+
+    >>> import pandas
+    >>> from exactshap.frames import as_table
+    >>> here, other = (as_table(pandas.DataFrame({"a": [n], "b": [text]})) for n, text in ((1, "u"), (2, "v")))
+    >>> hybrid_frame(here, other, np.array([0]), np.array([0]), np.array([[True, False]])).native.to_numpy().tolist()
+    [[1, 'v']]
+    """
+    both: Any = narwhals().concat([table.readable() for table in (other, here)], how="vertical")
+    names, inside = here.names or (), other.n_rows + rows
+    gathered = [both[name][np.where(columns[:, j], inside, references)] for j, name in enumerate(names)]
+    if both.implementation.is_pandas_like():
+        import pandas
+
+        cells = {name: column.to_native().reset_index(drop=True) for name, column in zip(names, gathered, strict=True)}
+        native = pandas.DataFrame(cells)
+    else:
+        native = both[references, :].with_columns(*gathered).to_native()
+    return Table(here.labelled(native), names, len(rows), len(names))
 
 
 def above(top: Table, below: Table) -> Table:

@@ -103,6 +103,12 @@ class Table:
             return None
         return self.native.columns
 
+    def is_frame_like(self, other: Table) -> bool:
+        """Say whether both are frames of one library and schema."""
+        if not (self.is_frame and other.is_frame and type(self.native) is type(other.native)):
+            return False
+        return bool(self.readable().schema == other.readable().schema)
+
     def of_same_columns(self, native: TableLike, n_rows: int) -> Table:
         """Return other rows of a table with these columns."""
         return Table(native, self.names, n_rows, self.n_columns)

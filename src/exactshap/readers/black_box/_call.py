@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._runtime.threads import raise_if_cancelled
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, InputTypeError, message, warn
-from exactshap.frames import Table, with_unique_index
+from exactshap.frames import Table, hybrid_frame, with_unique_index
 
 
 def first_call(function: Callable[..., Any], rows: Table, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -253,31 +253,12 @@ def hybrid_rows(rows: Table, background: Table, columns: np.ndarray, numbers: np
         cells = np.where(columns[:, None], _array(rows)[numbers][:, None], _array(background))
         cells = cells.reshape(-1, cells.shape[-1])
         return Table(cells, None, *cells.shape)
-    return _frame_rows(rows, background, columns, numbers)
+    n, replaced_by = background.n_rows, np.tile(np.arange(background.n_rows), len(columns))
+    return hybrid_frame(rows, background, np.repeat(numbers, n), replaced_by, np.repeat(columns, n, axis=0))
 
 
 def _array(table: Table) -> np.ndarray:
     return table.numeric() if table.is_frame else np.asarray(table.native)
-
-
-def _frame_rows(rows: Table, background: Table, columns: np.ndarray, numbers: np.ndarray) -> Table:
-    import narwhals.stable.v2 as nw
-
-    # the rows are appended to the background; each cell selects one of the two
-    both: Any = nw.concat([table.readable() for table in (background, rows)], how="vertical")
-    from_background = np.tile(np.arange(background.n_rows), len(columns))
-    from_rows = background.n_rows + np.repeat(numbers, background.n_rows)
-    inside = np.repeat(columns, background.n_rows, axis=0)
-    names = rows.names or ()
-    gathered = [both[name][np.where(inside[:, j], from_rows, from_background)] for j, name in enumerate(names)]
-    frame = both[from_background, :]
-    if both.implementation.is_pandas_like():
-        import pandas as pd
-
-        native = pd.DataFrame({name: s.to_native().reset_index(drop=True) for name, s in zip(names, gathered, strict=True)})
-    else:
-        native = frame.with_columns(*gathered).to_native()
-    return Table(rows.labelled(native), names, len(from_rows), len(names))
 
 
 # Rounding units of the largest answer; sums in another order differ by less.
