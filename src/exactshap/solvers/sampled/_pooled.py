@@ -172,7 +172,7 @@ def solve_pooled(
                 errors[players] = np.maximum(unit * np.sqrt(variance[:, None] * scale), least)
             method = f"regression (Gaussian process over coalitions of {len(rows)} rows, {len(masks)} calls)"
             part = Part(values, empty, full, method, std_error=errors, scale=float(magnitude.max()))
-            parts.append((part, len(own)))
+            parts.append((part, len(own) - (i > 0)))  # the empty coalition is called once
     return parts
 
 
