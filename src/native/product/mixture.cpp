@@ -386,7 +386,7 @@ struct Rates {
 
  private:
   void add_rate(double rate, double weight, double height, bool is_known, double times) {
-    const int64_t rule = smallest(sweep.spread(rate, is_known), height, weight);  // the last one is exact
+    const int64_t rule = smallest(sweep.spread(rate, is_known), height, weight);
     const int64_t first = rules.offsets[rule], stop = rules.offsets[rule + 1];
     sum_rule(rules.nodes.slice(first, stop), rules.weights.slice(first, stop), sweep.strip, sweep.n_players);
     largest = stop - first > largest ? stop - first : largest;
@@ -408,10 +408,12 @@ struct Rates {
     sweep.add_rest(gaps, weight);
   }
 
+  /// The smallest rule whose error is allowed, else the exact one, which is the last: bounds may be infinite.
   int64_t smallest(const Spread& spread, double height, double weight) const {
     double bounds[MOST_RADII];
     spread.fill_bounds(rules.gammas, height, above_logarithm(weight), bounds);
-    return smallest_rule(rules.errors, bounds, rules.allowed);
+    const int64_t rule = smallest_rule(rules.errors, bounds, rules.allowed), exact = rules.errors.size[0] - 1;
+    return rule < exact ? rule : exact;
   }
 
   /// A player that is gone has the factor 1 - t. `prepared` are the nodes for when none is.

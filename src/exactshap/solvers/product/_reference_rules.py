@@ -47,9 +47,8 @@ def reference_rules(measure: Measure, n_players: int, margin: float) -> Handle:
     sizes = [size for size in _SIZES if size < len(t)] if isinstance(measure, Beta) and len(t) > _SMALL_ENOUGH else []
     references = _references(n_players) if sizes else np.zeros(0)
     ends = _ends(references, n_players, margin)
-    kept = t <= ends[:, None]
-    places = t / (1.0 - np.outer(references, t)) * kept
-    masses = mass * (1.0 - np.outer(references, t)) ** (n_players - 1) * kept
+    common, kept = 1.0 - np.outer(references, t), t <= ends[:, None]
+    places, masses = t / common * kept, mass * common ** (n_players - 1) * kept
     rules = _gauss_rules(places, masses, sizes)
     errors = _errors(places, masses, rules, sizes, n_players)
     nodes = [found / (1.0 + references[:, None] * found) for found, _ in rules]
@@ -145,7 +144,9 @@ def _errors(
             for row, ((found, weights), size) in enumerate(zip(rules, sizes, strict=True)):
                 rule = (weights * _powers(found / radius, 2 * size, n_players)).sum(axis=1)
                 some = np.log(np.maximum(exact[size - 1] - rule, 0.0) + _ROUNDING * exact[size - 1])
-                errors[:, row, column] = np.where(np.isnan(some) | ((masses > 0.0).sum(axis=1) <= size), np.inf, some)
+                errors[:, row, column] = np.where(np.isnan(some), np.inf, some)
+    # A measure of few places has no larger rules
+    errors[(masses > 0.0).sum(axis=1)[:, None] <= np.asarray(sizes, int)] = np.inf
     return errors
 
 
