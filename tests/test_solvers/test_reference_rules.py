@@ -98,3 +98,24 @@ def test_no_rules_without_a_density_of_one_sign(measure):
 @pytest.mark.parametrize("d", [1, 2])
 def test_no_rules_where_the_exact_one_has_a_single_node(d):
     assert len(reference_rules(Beta(1, 1), d, MARGIN).value.references) == 0
+
+
+@pytest.mark.parametrize("measure", QUESTIONS, ids=str)
+@pytest.mark.parametrize("d", [1, 2, 7, 30, 200])
+def test_rules_for_players_that_are_left_are_exact(measure, d):
+    arrays = reference_rules(measure, d, MARGIN).value
+    assert len(arrays.left_offsets) == min(d, 33)
+    with mp.workdps(40):
+        for m, (first, stop) in enumerate(zip(arrays.left_offsets[:-1], arrays.left_offsets[1:], strict=True), start=1):
+            t, weights = arrays.left_nodes[first:stop], arrays.left_weights[first:stop]
+            assert len(t) == (m + 1) // 2
+            for r in range(m):
+                expected = mp.beta(measure.p + r, measure.q + d - m) / mp.beta(measure.p, measure.q)
+                assert abs(float(mp.fdot(weights, t**r) / expected) - 1.0) < 40.0 * d * EPS
+
+
+@pytest.mark.parametrize("measure", [Atom(0.5), EndSlopes()], ids=str)
+def test_other_measures_have_no_rules_for_players_that_are_left(measure):
+    arrays = reference_rules(measure, 40, MARGIN).value
+    assert list(arrays.left_offsets) == [0]
+    assert arrays.left_nodes.size == 0

@@ -19,11 +19,11 @@ constexpr int64_t STRETCH = 16;
 /// What is done at a node, in numbers: v, t, the factor of the first stretch, and t to the length of a stretch, whole or the last.
 struct Node {
   double v, t, start, whole, last;
-
-  /// A factor, divided by t, or (`SMALL`) as it is: v = 1 - t then, and no power of t is multiplied in.
-  template <bool SMALL>
-  EXACTSHAP_INLINE Widest factor(Widest a) const { return SMALL ? v + rounded(t * a) : v + a; }
 };
+
+/// A factor, divided by t, or (`SMALL`) as it is: v = 1 - t then, and no power of t is multiplied in.
+template <bool SMALL>
+EXACTSHAP_INLINE Widest factor_at(Widest v, Widest t, Widest a) { return SMALL ? v + rounded(t * a) : v + a; }
 
 /// t to the power n, by squarings.
 EXACTSHAP_INLINE double power(double t, int64_t n) {
@@ -56,9 +56,11 @@ struct KeepShares {
 template <int NODES, bool FIRST, bool LAST, bool SMALL, class Deliver>
 EXACTSHAP_APART void add_functional_nodes(const Node* node, const double* factor, int64_t n_players, double* suffix, double* share,
                                           Deliver deliver) {
-  Widest product[NODES][N], a, sum, behind;
-  for (int q = 0; q < NODES; q++)
+  Widest product[NODES][N], v[NODES], t[NODES], a, sum, behind;
+  for (int q = 0; q < NODES; q++) {
+    v[q] = Widest{} + node[q].v, t[q] = Widest{} + node[q].t;
     for (int i = 0; i < N; i++) product[q][i] = Widest{} + 1.0;
+  }
   for (int64_t stop = n_players; stop > 0;) {
     const int64_t start = (stop - 1) / STRETCH * STRETCH;
     for (int64_t k = stop - 1; k >= start; k--)
@@ -66,7 +68,7 @@ EXACTSHAP_APART void add_functional_nodes(const Node* node, const double* factor
         load(factor + k * LANES + i * EACH, a);
         for (int q = 0; q < NODES; q++) {
           store(product[q][i], suffix + (k * MOST + q) * LANES + i * EACH);
-          product[q][i] = product[q][i] * node[q].template factor<SMALL>(a);
+          product[q][i] = product[q][i] * factor_at<SMALL>(v[q], t[q], a);
         }
       }
     for (int q = 0; q < NODES; q++)
@@ -85,7 +87,7 @@ EXACTSHAP_APART void add_functional_nodes(const Node* node, const double* factor
         for (int q = 0; q < NODES; q++) {
           load(suffix + (k * MOST + q) * LANES + i * EACH, behind);
           sum = sum + product[q][i] * behind;
-          product[q][i] = product[q][i] * node[q].template factor<SMALL>(a);
+          product[q][i] = product[q][i] * factor_at<SMALL>(v[q], t[q], a);
         }
         store(sum, share + k * LANES + i * EACH);
         if (LAST) deliver(k * LANES + i * EACH, a, sum);

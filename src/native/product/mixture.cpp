@@ -101,9 +101,11 @@ struct Sweep {
   bool functional;  // whether absent factors are 1
   int64_t n_active;  // players whose factors differ: those behind are gone, with factors 0 like the last of these
 
-  /// Set the factors of the row at a rate; return their gaps.
-  Gaps gaps(double rate) const {
-    fill_factors(inside, rate, (n_active + GROUP - 1) / GROUP * GROUP, a);
+  /// Set the factors of the row at a rate.
+  void fill(double rate) const { fill_factors(inside, rate, (n_active + GROUP - 1) / GROUP * GROUP, a); }
+
+  /// How far its factors are from 1.
+  Gaps gaps() const {
     Widest sum[N], square[N], product[N], present;
     for (int i = 0; i < N; i++) sum[i] = square[i] = Widest{} + double(n_players - n_active), product[i] = Widest{} + 1.0;
     for (int64_t k = 0; k < n_active; k++)
@@ -167,9 +169,9 @@ struct Sweep {
   };
 
   /// Add what the shares of functional terms leave: v(empty), v(D), and the values of players that are gone.
-  void add_rest(const Gaps& gaps, double weight) const {
+  void add_rest(const double* product, double weight) const {
     double *const first = total + n_players * LANES, *const last = first + LANES;
-    for (int i = 0; i < LANES; i++) first[i] += weight, last[i] += weight * gaps.product[i];
+    for (int i = 0; i < LANES; i++) first[i] += weight, last[i] += weight * product[i];
     for (int i = 0; i < LANES && n_active < n_players; i++) behind[n_active * LANES + i] -= weight * share[(n_active - 1) * LANES + i];
   }
 
@@ -255,12 +257,16 @@ struct Order {
       }
   }
 
-  /// The number of players that are not gone, and one more: it stands for all others. `weight` is the logarithm of that of the rate.
-  int64_t active(double rate, double weight, int64_t n_players) const {
+  void arrange(const double* distance, int64_t n_players, double* ordered) const {
+    for (int64_t k = 0; k < n_players; k++)
+      for (int i = 0; i < LANES; i++) ordered[k * LANES + i] = distance[player[k * LANES + i] * LANES + i];
+  }
+
+  /// The number of players that are not gone, of the first n. `weight` is the logarithm of that of the rate.
+  int64_t active(double rate, double weight, int64_t n) const {
     const double gone = weight < 0.0 ? GONE + weight : GONE;
-    int64_t n = n_players;
     while (n > 0 && rate * nearest[n - 1] > gone) n--;
-    return n < n_players ? n + 1 : n;
+    return n;
   }
 
  private:
@@ -340,9 +346,10 @@ struct Coincident {
   }
 };
 
-/// Nodes of rules for functional terms of which no player is gone, and whether some are small.
+/// Nodes of rules for functional terms, and whether some are small.
 struct Prepared {
   const Node* nodes;
+  int64_t n_nodes;
   bool small;
 };
 
@@ -355,6 +362,8 @@ struct Rates {
   Order order;
   Sweep sweep;
   Prepared bounded_nodes, reference_nodes;
+  const Prepared* left;  // (n_left,): exact rules for 1, 2, ... players that are left
+  int64_t n_left;
   Array<double, 1> reduced;  // weights of a rule (n_nodes,)
   Node* some_nodes;
   double* suffix;
@@ -364,6 +373,7 @@ struct Rates {
   void add(double share) {
     const Span span = span_of(sweep.inside, sweep.outside, sweep.n_players);
     const int64_t covered = mixture.covered(span.most), n_rates = mixture.rates.size[0], n_low = mixture.low_rates.size[1];
+    int64_t n_active = sweep.n_players;
     for (int64_t l = -n_low; l < n_rates - covered; l++) {
       const int64_t rank = covered + l;
       const double rate = l < 0 ? mixture.low_rates[covered][l + n_low] : mixture.rates[rank];
@@ -373,7 +383,9 @@ struct Rates {
       if (last) weight = mixture.tails[rank];
       const double height = above_logarithm(weight) - rate * span.least;
       if (height > mixture.dropped) {
-        sweep.n_active = sweep.functional ? order.active(rate, above_logarithm(weight), sweep.n_players) : sweep.n_players;
+        // Rates grow and the weights of all that follow fall: who is gone stays gone
+        if (sweep.functional) n_active = order.active(rate, above_logarithm(l < 0 ? weight : mixture.tails[rank]), l <= 0 ? sweep.n_players : n_active);
+        sweep.n_active = n_active < sweep.n_players ? n_active + 1 : n_active;  // one more stands for all others
         const int64_t slot = l < 0 ? n_rates + n_low + l : rank;
         sweep.a = kept.at(slot);
         const bool is_known = kept.take(slot, l < 0 ? covered : 0);
@@ -394,18 +406,28 @@ struct Rates {
   }
 
   void add_functional(double rate, double weight, double height) {
-    const Gaps gaps = sweep.gaps(rate);
+    sweep.fill(rate);
+    // Players that are gone are in the weights of a rule that is exact for those that are left
+    const bool is_exact = sweep.n_active < sweep.n_players && sweep.n_active <= n_left;
+    const Prepared exact = is_exact ? left[sweep.n_active - 1] : Prepared{nullptr, 1 << 20, false};
+    if (exact.n_nodes <= FEW_NODES) {
+      const double product[LANES] = {};
+      sum_nodes(exact, weight);
+      sweep.add_rest(product, weight);
+      return;
+    }
+    const Gaps gaps = sweep.gaps();
     const int64_t n_rules = rules.errors.size[0];
-    int64_t rule = references.smallest(gaps, sweep.n_players, above_logarithm(weight), rules.allowed);
-    if (rule >= 0) {
-      sum_functional(references.nodes, references.weights, references.offsets[rule], references.offsets[rule + 1], reference_nodes, weight);
+    const int64_t reference = references.smallest(gaps, sweep.n_players, above_logarithm(weight), rules.allowed);
+    if (reference >= 0) {
+      sum_smaller(exact, references.nodes, references.weights, references.offsets[reference], references.offsets[reference + 1], reference_nodes, weight);
     } else {
       double most = 0.0;
       for (int i = 0; i < LANES; i++) most = gaps.sum[i] > most ? gaps.sum[i] : most;
-      rule = rules.offsets[n_rules] - rules.offsets[n_rules - 1] <= FEW_NODES ? n_rules - 1 : smallest({0.5 * most, 1e300, 0.0, 0.0}, height, weight);
-      sum_functional(rules.nodes, rules.weights, rules.offsets[rule], rules.offsets[rule + 1], bounded_nodes, weight);
+      const int64_t rule = rules.offsets[n_rules] - rules.offsets[n_rules - 1] <= FEW_NODES ? n_rules - 1 : smallest({0.5 * most, 1e300, 0.0, 0.0}, height, weight);
+      sum_smaller(exact, rules.nodes, rules.weights, rules.offsets[rule], rules.offsets[rule + 1], bounded_nodes, weight);
     }
-    sweep.add_rest(gaps, weight);
+    sweep.add_rest(gaps.product, weight);
   }
 
   /// The smallest rule whose error is allowed, else the exact one, which is the last: bounds may be infinite.
@@ -416,19 +438,23 @@ struct Rates {
     return rule < exact ? rule : exact;
   }
 
-  /// A player that is gone has the factor 1 - t. `prepared` are the nodes for when none is.
-  void sum_functional(In<double, 1> places, In<double, 1> weights, int64_t first, int64_t stop, Prepared prepared, double weight) {
+  /// Take a part of some rules, or the exact rule if it is no larger. A player that is gone has the factor 1 - t; `prepared` are the
+  /// nodes for when none is.
+  void sum_smaller(Prepared exact, In<double, 1> places, In<double, 1> weights, int64_t first, int64_t stop, Prepared prepared, double weight) {
     const int64_t gone = sweep.n_players - sweep.n_active, n_nodes = stop - first;
-    Prepared chosen = {prepared.nodes + first, prepared.small};
-    if (gone > 0) {
-      for (int64_t q = first; q < stop; q++) reduced[q - first] = weights[q] * power(1.0 - places[q], gone);
-      const In<double, 1> shares = reduced;
-      chosen = {some_nodes, fill_nodes(places.slice(first, stop), shares.slice(0, n_nodes), sweep.n_active, some_nodes)};
-    }
+    if (exact.n_nodes <= n_nodes) return sum_nodes(exact, weight);
+    if (gone == 0) return sum_nodes({prepared.nodes + first, n_nodes, prepared.small}, weight);
+    for (int64_t q = first; q < stop; q++) reduced[q - first] = weights[q] * power(1.0 - places[q], gone);
+    const In<double, 1> shares = reduced;
+    const bool small = fill_nodes(places.slice(first, stop), shares.slice(0, n_nodes), sweep.n_active, some_nodes);
+    sum_nodes({some_nodes, n_nodes, small}, weight);
+  }
+
+  void sum_nodes(Prepared chosen, double weight) {
     const Sweep::AddShare deliver = {weight, sweep.total};
-    chosen.small ? sum_functional_rule<true>(chosen.nodes, n_nodes, sweep.a, sweep.n_active, suffix, sweep.share, deliver)
-                 : sum_functional_rule<false>(chosen.nodes, n_nodes, sweep.a, sweep.n_active, suffix, sweep.share, deliver);
-    largest = n_nodes > largest ? n_nodes : largest;
+    chosen.small ? sum_functional_rule<true>(chosen.nodes, chosen.n_nodes, sweep.a, sweep.n_active, suffix, sweep.share, deliver)
+                 : sum_functional_rule<false>(chosen.nodes, chosen.n_nodes, sweep.a, sweep.n_active, suffix, sweep.share, deliver);
+    largest = chosen.n_nodes > largest ? chosen.n_nodes : largest;
   }
 };
 
@@ -460,30 +486,38 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
   auto suffix = context.empty<double>(n_players, MOST, LANES);
   auto share = context.empty<double>(n_players, LANES), behind = context.empty<double>(n_players, LANES);
   auto nodes = context.empty<Node>(rules.nodes.size[0]), reference_nodes = context.empty<Node>(references.nodes.size[0]);
-  auto some_nodes = context.empty<Node>(n_nodes);
+  auto some_nodes = context.empty<Node>(n_nodes), left_nodes = context.empty<Node>(references.left_nodes.size[0]);
+  const int64_t n_left = references.left_offsets.size[0] - 1;
+  auto left = context.empty<Prepared>(n_left);
   auto nearest = context.empty<double>(n_players), reduced = context.empty<double>(n_nodes);
   auto lanes = context.empty<bool>(n_background, LANES);
   auto lane_weights = context.empty<double>(2, LANES);
   if (context.failed()) return Status::no_memory;
   const bool small = fill_nodes(rules.nodes, rules.weights, n_players, nodes.data);
   const bool small_too = fill_nodes(references.nodes, references.weights, n_players, reference_nodes.data);
+  for (int64_t m = 0; m < n_left; m++) {
+    const int64_t first = references.left_offsets[m], stop = references.left_offsets[m + 1];
+    Node* const here = left_nodes.data + first;
+    left[m] = {here, stop - first, fill_nodes(references.left_nodes.slice(first, stop), references.left_weights.slice(first, stop), m + 1, here)};
+  }
   const Coincident coincident = {lanes.data, lane_weights[0].data, lane_weights[1].data, n_background};
   Rates rates = {mixture, rules, references, {a.data, counts.data, n_slots, n_numbers}, {nearest.data, player.data},
                  {present.data, absent.data, a.data, b.data, strip.data, share.data, total.data, behind.data, n_players, false, n_players},
-                 {nodes.data, small}, {reference_nodes.data, small_too}, reduced, some_nodes.data, suffix.data, 0};
+                 {nodes.data, rules.nodes.size[0], small}, {reference_nodes.data, references.nodes.size[0], small_too}, left.data, n_left, reduced, some_nodes.data, suffix.data, 0};
   for (int64_t start = 0; start < n_terms; start += LANES) {
     const int64_t left = smaller(LANES, n_terms - start);
     const bool any = coincident.find(outside, background_weights, start);
     for (int64_t r = 0; r < n_rows; r++) {
       rates.order.take_as_they_are(n_players);
       load_distances(inside[r], terms[r].data + start, left, padded, player.data, present.data);
-      total.fill(0.0), absent.fill(0.0);
+      total.fill(0.0);
       rates.kept.forget(), rates.largest = largest[r];
       if (any) {
-        rates.order.sort(present.data, n_players);
-        load_distances(inside[r], terms[r].data + start, left, padded, player.data, present.data);
+        memcpy(absent.data, present.data, size_t(n_players * LANES) * sizeof(double));
+        rates.order.sort(absent.data, n_players);
+        rates.order.arrange(absent.data, n_players, present.data);
         rates.sweep.functional = true;
-        behind.fill(0.0);
+        absent.fill(0.0), behind.fill(0.0);
         rates.add(1.0);
         rates.sweep.add_behind();
         coincident.weigh(n_players, total.data);

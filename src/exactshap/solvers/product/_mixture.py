@@ -28,6 +28,7 @@ fill_mixture = kernel(
 _ALLOWED = 2.0**-54
 _TINIEST = 1e-300
 _N_LOW = 10  # nodes that replace all small rates
+_ROUNDING = 1e-15  # of vectors of norm 1
 
 
 class _MixtureArrays(NamedTuple):
@@ -68,9 +69,9 @@ def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
 
     The Gauss rule of n nodes for the discrete measure of rates up to R has, at squared distances up to s, an error of at most
 
-    .. math:: \frac{s^{2n}}{(2n)!} \int \pi_n^2 \le \frac{4\, m\, (s R / 4)^{2n}}{(2n)!}
+    .. math:: \frac{s^{2n}}{(2n)!} \int \pi_n^2
 
-    with the monic orthogonal polynomial :math:`\pi_n`, no larger than that of Chebyshev, and the mass m of the measure.
+    with the monic orthogonal polynomial :math:`\pi_n`.
     """
     order = np.argsort(rates)
     rates, weights = rates[order], weights[order]
@@ -78,7 +79,6 @@ def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
     n_lost = int((rates < _TINIEST).sum())
     if n_lost:
         rates, weights = np.append(_TINIEST, rates[n_lost:]), np.append(weights[:n_lost].sum(), weights[n_lost:])
-    masses = np.cumsum(weights)
     n_rates, n = len(rates), _N_LOW
     low_rates, low_weights = np.zeros((n_rates + 1, n)), np.zeros((n_rates + 1, n))
     reaches = np.full(n_rates + 1, np.inf)
@@ -87,10 +87,7 @@ def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
         if count <= n:
             low_rates[count, :count], low_weights[count, :count] = rates[:count], weights[:count]
             continue
-        low_rates[count], low_weights[count] = _gauss(rates[:count], weights[:count], n)
-        allowed = _ALLOWED * math.factorial(2 * n) / (4.0 * masses[count - 1])
-        # The bound above, solved for s: R is the largest of these rates
-        reaches[count] = 4.0 / rates[count - 1] * allowed ** (0.5 / n)
+        low_rates[count], low_weights[count], reaches[count] = _gauss(rates[:count], weights[:count], n)
     tails = np.cumsum(weights[::-1])[::-1].copy()
     arrays = _MixtureArrays(rates, weights, tails, np.minimum(reaches, 1e300), low_rates, low_weights, math.log(_ALLOWED))
     return PreparedMixture(Handle(arrays), (1.0625 * n_rates + 2.0) * _ALLOWED)  # a 16th for the end of the integral over t
@@ -105,8 +102,8 @@ def shorten_mixture(rates: np.ndarray, weights: np.ndarray, reach: float) -> tup
     return np.append(few[0], arrays.rates[covered:]), np.append(few[1], arrays.weights[covered:]), _ALLOWED
 
 
-def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the Gauss rule of n nodes of a discrete measure, by Lanczos with full orthogonalisation."""
+def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the Gauss rule of n nodes of a discrete measure, by Lanczos with full orthogonalisation, and how far it reaches."""
     # Rates may be as large as 1e292 (``matern``): in units of the largest no square overflows
     x, largest = rates / rates[-1], float(rates[-1])
     mass = float(weights.sum())
@@ -120,10 +117,10 @@ def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, 
             for vector in basis:
                 product = product - (vector @ product) * vector
         norm = float(np.linalg.norm(product))
+        off_diagonal.append(max(norm, _ROUNDING))
         # Fewer nodes are exact up to rounding
-        if norm < 1e-15:
+        if norm < _ROUNDING:
             break
-        off_diagonal.append(norm)
         basis.append(product / norm)
     size = len(diagonal)
     matrix = np.diag(diagonal) + np.diag(off_diagonal[: size - 1], 1) + np.diag(off_diagonal[: size - 1], -1)
@@ -131,7 +128,9 @@ def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, 
     nodes, vectors = np.linalg.eigh(matrix)
     found_rates, found_weights = np.zeros(n), np.zeros(n)
     found_rates[:size], found_weights[:size] = largest * np.clip(nodes, 0.0, 1.0), mass * vectors[0] ** 2
-    return found_rates, found_weights
+    # The product of all norms squared is the integral of pi_n^2; the error, solved for s
+    square = mass * float(np.prod(np.square(off_diagonal)))
+    return found_rates, found_weights, (_ALLOWED * math.factorial(2 * size) / square) ** (0.5 / size) / largest
 
 
 @functools.lru_cache(maxsize=64)
