@@ -6,10 +6,14 @@ import json
 import pickle
 import zipfile
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.base import clone as sklearn_clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.ensemble import VotingRegressor
@@ -84,6 +88,173 @@ def test_hybrids_of_categories_keep_their_order_and_gaps():
         assert mixed.native["a"].cat.categories.tolist() == ["u", "v"]
         cells = np.where(inside, here.native.astype(object), there.native.astype(object).iloc[::-1])
         assert mixed.native.astype(object).fillna("").to_numpy().tolist() == pd.DataFrame(cells).fillna("").to_numpy().tolist()
+
+
+def frames_of_every_kind():
+    """Return a frame of each library with numbers, text, categories, dates and gaps."""
+    n, gaps = 24, np.arange(24) % 5 == 0
+    days = np.datetime64("2024-02-28", "us") + np.arange(n) * np.timedelta64(7, "h")
+    columns = {"a": X[:n, 0], "i": np.arange(n), "f": X[:n, 1].astype(np.float32), "b": gaps, "d": days, "t": MIXED["g"][:n]}
+    polars = pl.DataFrame(columns).with_columns(
+        c=pl.col("t").cast(pl.Categorical),
+        e=pl.col("t").cast(pl.Enum(["red", "blue"])),
+        **{f"{name}_gaps": pl.when(~pl.col("b")).then(pl.col(name)) for name in ("i", "t", "d")},
+        l=pl.Series([[k] * (k % 3) for k in range(n)]),
+    )
+    pandas = polars.drop("l").to_pandas()
+    pandas = pandas.assign(
+        n=pandas["i_gaps"].astype("Int64"), s=pandas["t_gaps"].astype("string"), z=pandas["d"].dt.tz_localize("Europe/Berlin")
+    )
+    numbered = pandas.set_axis([1, (2, 3), *pandas.columns[2:]], axis=1).set_index(pandas["d"].rename("when"))
+    return {"polars": polars, "pyarrow": polars.to_arrow(), "pandas": pandas, "pandas, odd labels": numbered}
+
+
+def rows_of(frame, numbers):
+    """Return some rows of a frame of any library."""
+    if isinstance(frame, pa.Table):
+        return frame.take(pa.array(numbers))
+    return frame[np.asarray(numbers)] if isinstance(frame, pl.DataFrame) else frame.iloc[numbers]
+
+
+def cells_of(frame):
+    """Return a frame's cells, None where one is missing, as lists of columns."""
+    if isinstance(frame, pa.Table):
+        return [column.to_pylist() for column in frame.columns]
+    if isinstance(frame, pl.DataFrame):
+        return [column.to_list() for column in frame.get_columns()]
+    return [[None if pd.isna(cell) else cell for cell in frame.iloc[:, j]] for j in range(frame.shape[1])]
+
+
+def schema_of(frame):
+    """Return what a library says of the columns, the order of categories included."""
+    if not isinstance(frame, pd.DataFrame):
+        return frame.schema
+    kinds = [column.cat.categories.tolist() if column.dtype == "category" else column.dtype for _, column in frame.items()]
+    return list(zip(frame.columns, kinds, strict=True)), frame.index.dtype, frame.index.name
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "pandas", "pandas, odd labels"])
+@pytest.mark.parametrize("n", [0, 1, 2, 9, 40])
+def test_hybrids_of_frames_of_every_library_cell_by_cell(kind, n):
+    frame = frames_of_every_kind()[kind]
+    upper, lower = rows_of(frame, np.arange(10)), rows_of(frame, np.arange(10, 24))
+    here, other = as_table(upper), as_table(lower)
+    rows, references, inside = rng.integers(10, size=n), rng.integers(14, size=n), rng.random((n, here.n_columns)) < 0.5
+    mixed = hybrid_cells(here, other, rows, references, inside)
+    assert type(mixed.native) is type(upper)
+    assert schema_of(mixed.native) == schema_of(upper)
+    mine, theirs, found = cells_of(upper), cells_of(lower), cells_of(mixed.native)
+    for j, column in enumerate(found):
+        assert column == [mine[j][rows[i]] if inside[i, j] else theirs[j][references[i]] for i in range(n)]
+    if isinstance(upper, pd.DataFrame):
+        assert mixed.native.index.equals(upper.index.take(rows))
+    both = above(here, mixed)
+    assert schema_of(both.native) == schema_of(upper)
+    assert cells_of(both.native) == [column + more for column, more in zip(mine, found, strict=True)]
+    assert here.stacks_with(mixed)
+
+
+def test_labels_of_columns_that_read_alike_are_of_one_column():
+    numbers = MIXED.iloc[:8, 3:].set_axis([1, 2, 3, 4], axis=1)
+    here, other = as_table(numbers[:4]), as_table(numbers[4:].set_axis(["1", "2", "3", "4"], axis=1))
+    mixed = hybrid_cells(here, other, np.array([0, 1]), np.array([2, 3]), np.array([[True, False, True, False]] * 2))
+    assert mixed.native.columns.tolist() == [1, 2, 3, 4]
+    assert mixed.native[2].tolist() == other.native["2"].iloc[2:].tolist()
+
+
+def test_frames_of_other_dtypes_or_libraries_are_not_mixed():
+    frame = frames_of_every_kind()["polars"]
+    here, chosen = as_table(frame), (np.array([0]), np.array([1]), np.ones((1, frame.width), bool))
+    others = {
+        "order of categories": frame.with_columns(pl.col("e").cast(pl.String).cast(pl.Enum(["blue", "red"]))),
+        "precision": frame.with_columns(pl.col("f").cast(pl.Float64)),
+        "arrow": frame.to_arrow(),
+        "pandas": frame.drop("l").to_pandas().assign(l=0.0),
+    }
+    for other in map(as_table, others.values()):
+        assert not here.stacks_with(other)
+        assert hybrid_cells(here, other, *chosen) is None
+
+
+class Watched(TransformerMixin, BaseEstimator):
+    """Keeps the rows that it has seen, in the class: as its own they would be a change of the model."""
+
+    seen: ClassVar[list] = []
+
+    def fit(self, rows, target=None):
+        self.n_features_in_ = 4
+        return self
+
+    def transform(self, rows):
+        self.seen.append(rows)
+        return rows
+
+
+@pytest.mark.parametrize("n_rows", [1, 40])
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "pandas"])
+def test_steps_see_hybrids_of_the_kind_of_the_users_rows_in_one_call(kind, n_rows):
+    text = MIXED[["e", "g"]].astype(str)
+    frame = pl.DataFrame({"e": text["e"].to_list(), "g": text["g"].to_list(), "a": X[:, 0], "f": MIXED["f"].to_list()})
+    frame = frame.with_columns(pl.col("e").cast(pl.Enum(["v", "u"])))
+    if kind == "pyarrow":
+        frame = frame.to_arrow()
+    if kind == "pandas":
+        frame = frame.to_pandas().set_index(MIXED.index.map("row {}".format))
+    encoded = make_column_transformer((OneHotEncoder(), ["e", "g"]), (StandardScaler(), ["a", "f"]))
+    model = make_pipeline(Watched(), encoded, Ridge()).fit(frame, Y)
+    explainer = Explainer(model, rows_of(frame, np.arange(12)))
+    rows, hybrids = rows_of(frame, np.arange(20, 20 + n_rows)), 0
+    for _ in range(100 if n_rows == 1 else 3):  # of single rows some are compared, by chance
+        Watched.seen.clear()
+        certificate = explainer(rows).certificate()
+        assert certificate.passed
+        for seen in Watched.seen:
+            assert type(seen) is type(rows)
+            # Labels that repeat become numbers on the way to a model
+            same = schema_of(seen)[0] == schema_of(rows)[0] if kind == "pandas" else schema_of(seen) == schema_of(rows)
+            assert same
+        hybrids += bool(certificate.mask_rows)
+        own_call = [seen for seen in Watched.seen if len(seen) > n_rows]
+        assert n_rows < 40 or len(own_call) == 1, "rows, hybrids and some of the background in one call"
+    assert hybrids
+
+
+CREDIT_MOVED = {
+    "swapped": lambda values: values[:, [1, 0, 2, 3]],
+    # what one player has too much, another has too little
+    "scaled": lambda values: values + 0.5 * values[:, :1] * np.array([1.0, 0.0, -1.0, 0.0]),
+}
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "pandas", "array"])
+@pytest.mark.parametrize("wrong", CREDIT_MOVED)
+@pytest.mark.parametrize("model", ["svr", "encoded", "tree"])
+def test_credit_for_the_wrong_column_is_seen_for_every_kind_of_rows(kind, wrong, model, monkeypatch):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    if model == "encoded":
+        frame = frame.assign(b=MIXED["g"], c=MIXED["f"])
+    frame = {"polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas, "pandas": lambda f: f, "array": np.asarray}[kind](frame)
+    encoder = make_column_transformer((OneHotEncoder(), [1]), remainder=StandardScaler())
+    models = {
+        "svr": SVR(),
+        "tree": DecisionTreeRegressor(max_depth=4, random_state=0),
+        "encoded": make_pipeline(encoder, SVR()),
+    }
+    if kind != "array":
+        encoder.transformers = [("e", OneHotEncoder(), ["b"])]
+    model = models[model].fit(frame, Y)
+    parts = [rows_of(frame, part) if kind != "array" else frame[part] for part in (np.arange(20), np.arange(20, 40))]
+    assert Explainer(model, parts[0])(parts[1]).certificate().passed
+    explainer = Explainer(model, parts[0])
+    solve = type(explainer.reader).solve
+
+    def moved(self, table, semivalue, order):
+        solution = solve(self, table, semivalue, order)
+        return replace(solution, part=replace(solution.part, values=CREDIT_MOVED[wrong](solution.values)))
+
+    monkeypatch.setattr(type(explainer.reader), "solve", moved)
+    with pytest.raises(ExactnessError, match="not what the model predicts for hybrid rows"):
+        explainer(parts[1])
 
 
 def test_hybrids_of_arrays_of_text():

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import xgboost
 from scipy.sparse import csr_matrix
@@ -12,7 +13,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, MaxAbsScaler, OneHotEncoder
+from sklearn.preprocessing import KBinsDiscretizer, MaxAbsScaler, OneHotEncoder, StandardScaler
 from sklearn.svm import SVR
 
 from exactshap import Explainer
@@ -118,9 +119,13 @@ def binned(is_sparse):
     return KBinsDiscretizer(3, encode="onehot" if is_sparse else "onehot-dense", quantile_method="averaged_inverted_cdf")
 
 
-def of_columns(is_sparse):
+def of_columns(is_sparse, remainder="passthrough"):
     steps = [("c", encoder(is_sparse), ["a", "b", "c"])]
-    return ColumnTransformer(steps, remainder="passthrough", sparse_threshold=float(is_sparse))
+    return ColumnTransformer(steps, remainder=remainder, sparse_threshold=float(is_sparse))
+
+
+def of_arrow_columns(is_sparse):
+    return of_columns(is_sparse, StandardScaler())  # what passes through must be of pandas or polars
 
 
 FIRST_STEPS = {
@@ -129,6 +134,7 @@ FIRST_STEPS = {
     "text": (encoder, TEXT),
     "text and numbers": (of_columns, MIXED),
     "polars": (of_columns, pl.DataFrame(MIXED.to_dict("list"))),
+    "pyarrow": (of_arrow_columns, pa.Table.from_pandas(MIXED)),
     "array of text": (encoder, TEXT.to_numpy()),
     "sparse rows": (lambda is_sparse: MaxAbsScaler(), COUNTS),
 }
@@ -145,6 +151,8 @@ def test_wrong_values_of_pipelines_with_an_encoder_are_seen(first, last, is_spar
     model = make_pipeline(step(is_sparse), LAST_STEPS[last]()).fit(rows, Y + COUNTS.toarray()[:, 0])
 
     def some(numbers):
+        if isinstance(rows, pa.Table):
+            return rows.take(pa.array(numbers))
         return rows.iloc[numbers] if isinstance(rows, pd.DataFrame) else rows[numbers]
 
     explainer = Explainer(model, some(np.arange(20)))

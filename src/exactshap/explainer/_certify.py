@@ -31,7 +31,7 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.process_settings import without_warnings
 from exactshap.errors import ExactshapError
 from exactshap.explainer._solve import Cut, predict
-from exactshap.frames import Table, hybrid_cells, hybrid_frame
+from exactshap.frames import Table, hybrid_cells
 from exactshap.games import all_masks
 from exactshap.readers import COARSE, Reader, columns_of, warn_of_rounding
 from exactshap.semivalues import Hierarchy, Semivalue, find
@@ -410,10 +410,7 @@ class Certifier:
         rows[: 2 ** len(chosen)] = rows[0]  # a discrete derivative is of one row
         # Another row each time: the derivative of a pair may be 0 against one of them.
         references = np.full(len(masks), self._rng.integers(background.n_rows))
-        columns = columns_of(reader, masks)
-        mixed = hybrid_cells(table, background, rows, references, columns)
-        if mixed is None and table.is_frame_like(background):
-            mixed = hybrid_frame(table, background, rows, references, columns)
+        mixed = hybrid_cells(table, background, rows, references, columns_of(reader, masks))
         if mixed is None:
             return Check()
         try:

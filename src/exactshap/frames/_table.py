@@ -76,8 +76,16 @@ class Table:
     @functools.cached_property
     def dtypes(self) -> tuple[Any, ...]:
         """Return the dtypes of a pandas frame's columns, none for other tables."""
-        is_pandas = self.is_frame and type(self.native).__module__.partition(".")[0] == "pandas"
-        return tuple(self.native.dtypes) if is_pandas else ()
+        library, schema = self._schema
+        return schema if library == "pandas" else ()
+
+    @functools.cached_property
+    def _schema(self) -> tuple[str, Any]:
+        """Return a frame's library and dtypes, as that library compares them: narwhals does not know all sets of categories."""
+        if not self.is_frame:
+            return "", ()
+        library = type(self.native).__module__.partition(".")[0]
+        return library, self.native.schema if library in ("polars", "pyarrow") else tuple(self.native.dtypes)
 
     @functools.cached_property
     def column_arrays(self) -> tuple[Any, ...]:
@@ -102,12 +110,6 @@ class Table:
         if not self.is_frame or not self.dtypes or tuple(self.native.columns) == self.names:
             return None
         return self.native.columns
-
-    def is_frame_like(self, other: Table) -> bool:
-        """Say whether both are frames of one library and schema."""
-        if not (self.is_frame and other.is_frame and type(self.native) is type(other.native)):
-            return False
-        return bool(self.readable().schema == other.readable().schema)
 
     def of_same_columns(self, native: TableLike, n_rows: int) -> Table:
         """Return other rows of a table with these columns."""
@@ -207,9 +209,9 @@ class Table:
 
     def stacks_with(self, other: Table) -> bool:
         """Say whether the two can be stacked without changing a cell."""
-        # Frames of different dtypes would be converted to a common one
+        # Frames of different dtypes would be converted to a common one, or refused
         if self.is_frame or other.is_frame:
-            return bool(self.dtypes) and self.dtypes == other.dtypes
+            return bool(self._schema == other._schema)
         return bool(self.native.dtype == other.native.dtype)
 
     def hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None = None) -> Table:
