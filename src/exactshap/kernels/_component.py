@@ -189,7 +189,10 @@ class Component:
 
     def matrix(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Return the kernel matrix (n, m), amplitude included: by its definition."""
-        products: np.ndarray = self.factors(X, np.ascontiguousarray(Y.T)).prod(axis=1)
+        X, columns = np.ascontiguousarray(X), np.ascontiguousarray(Y.T)
+        exponent = None if self.exponential_rates() is None else self._exponent(X, columns)
+        # One exponential serves all columns
+        products: np.ndarray = self.factors(X, columns).prod(axis=1) if exponent is None else np.exp(exponent.sum(axis=1))
         products *= self.amplitude
         return products
 
