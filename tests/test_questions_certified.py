@@ -1,6 +1,8 @@
 """Other indices and orders: the certificate and ``verify`` see values that no sum of a row shows to be wrong."""
 
 import dataclasses
+import functools
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -10,15 +12,21 @@ import pytest
 import xgboost
 from scipy.sparse import csr_matrix
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import RandomForestRegressor, VotingRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import Matern
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, MaxAbsScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, MaxAbsScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVR
 
 from exactshap import Explainer
 from exactshap.errors import ExactnessError, InputError
-from exactshap.semivalues import available, owen
+from exactshap.explainer._verify import reference_sums
+from exactshap.games import AdditiveGame, OracleGame, ProductGame
+from exactshap.semivalues import Density, Semivalue, available, beta, find, owen
+from exactshap.solvers import player_sets, sets_by_size, solve
+from tolerances import assert_close
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 5))
@@ -186,3 +194,120 @@ def test_hybrids_with_very_many_sets_and_outputs_are_compared_in_pieces():
     certificate = explanation.certificate()
     assert certificate.passed
     assert certificate.n_masks >= 19
+
+
+WIDE_COLUMNS = (15, 40)
+
+
+@functools.cache
+def wide_explainers(d):
+    """Return explainers of more than ten columns, with a background and without."""
+    rows = np.random.default_rng(d).normal(size=(120, d))
+    target = rows[:, 0] * rows[:, 1] + np.sin(rows[:, 2]) + rows[:, 3] * rows[:, 4] * rows[:, 5]
+    svr, boosted = SVR(C=5.0, gamma=1.0 / d), xgboost.XGBRegressor(n_estimators=15, max_depth=4, n_jobs=1)
+    pairs = make_pipeline(PolynomialFeatures(2, include_bias=False), Ridge())
+    process = GaussianProcessRegressor(Matern(d**0.5, nu=1.5), alpha=0.1, optimizer=None)
+    explainers = {
+        "functional": Explainer(svr.fit(rows, target)),
+        "mixture": Explainer(process.fit(rows[:40], target[:40])),
+        "path-dependent": Explainer(boosted.fit(rows, target)),
+        "interventional": Explainer(svr, rows[:10]),
+        "leaves": Explainer(boosted, rows[:10]),
+        "terms": Explainer(pairs.fit(rows, target), rows[:10]),
+    }
+    return rows, explainers
+
+
+WIDE = ("functional", "mixture", "path-dependent", "interventional", "leaves", "terms")
+
+
+@pytest.mark.parametrize(
+    ("d", "index"),
+    [*((15, index) for index in (*available(), beta(4, 1))), *((40, index) for index in ("banzhaf", "k-sii", "fsii"))],
+)
+@pytest.mark.parametrize("name", WIDE)
+def test_every_index_of_many_players_is_compared_and_passes(d, name, index):
+    rows, explainers = wide_explainers(d)
+    for order in (1, 2, 3) if d == 15 else (1, 2):
+        verification = explainers[name].verify(rows[60:62], n_masks=1, index=index, order=order)
+        assert verification.passed
+        assert verification.max_value_difference is not None
+        assert not any("values" in text for text in verification.unchecked)
+
+
+def two_swapped(values, d, order, rng):
+    """Swap two random values of sets of the largest size, in each row, at which they differ most."""
+    first = 0 if order == 1 else d
+    largest = np.argmax(np.abs(values[0, first:])) + first
+    other = rng.choice([place for place in range(first, values.shape[1]) if place != largest])
+    values[:, [largest, other]] = values[:, [other, largest]]
+    return values
+
+
+@pytest.mark.parametrize("d", WIDE_COLUMNS)
+@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("question", [("banzhaf", 1), ("k-sii", 2), ("banzhaf-interaction", 2)])
+@pytest.mark.parametrize("fault", ["swapped", "scaled", "one off"])
+def test_wrong_values_of_many_players_are_seen_by_verify(d, name, question, fault, monkeypatch):
+    rows, explainers = wide_explainers(d)
+    index, order = question
+    rng = np.random.default_rng(d)
+    solve = type(explainers[name].reader).solve
+
+    def wrong(self, table, semivalue, asked_order):
+        solution = solve(self, table, semivalue, asked_order)
+        if (semivalue.name, asked_order) != question:
+            return solution
+        values = solution.values.copy()
+        if fault == "swapped":
+            values = two_swapped(values, d, order, rng)
+        elif fault == "scaled":
+            values *= 1.5
+        else:
+            values[:, -1] += 1e-6 * np.abs(values).max()
+        return dataclasses.replace(solution, part=dataclasses.replace(solution.part, values=values))
+
+    monkeypatch.setattr(type(explainers[name].reader), "solve", wrong)
+    assert not explainers[name].verify(rows[60:62], n_masks=1, index=index, order=order).passed
+
+
+@pytest.mark.parametrize("n_outputs", [0, 1, 3])
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_sums_of_values_by_the_multilinear_extension(d, n_outputs):
+    tail = (n_outputs,) if n_outputs else ()
+    factors, phases = RNG.uniform(0.5, 1.5, (8, 4, d)), np.exp(1j * RNG.normal(size=(8, 4, d)))
+    subsets = [(), (d - 1,), tuple(range(d))[::-1]]
+    games = (
+        ProductGame(RNG.normal(size=(4, *tail)), factors[:3], factors[3:], weights=RNG.random(5)),
+        ProductGame(RNG.normal(size=(4, *tail)), phases[:3], phases[3:]),
+        ProductGame(RNG.normal(size=(4, *tail)), factors[:3], phases[3:]),
+        AdditiveGame(d, subsets, [RNG.normal(size=(3, 2 ** len(subset), *tail)) for subset in subsets]),
+    )
+    late = Semivalue("late", Density(np.square))
+    for game, index, order in itertools.product(games, (*map(find, available()), beta(4, 1), late), range(1, d + 1)):
+        directions = RNG.uniform(-1.0, 1.0, (3, d))
+        values = solve(game, index, order, method="enumeration").values.reshape(3, -1, max(n_outputs, 1))
+        sums, start = reference_sums(game, index, order, directions), 0
+        for size, members in enumerate(sets_by_size(player_sets(d, order), order)):
+            weights = np.prod(directions[:, members], axis=2)
+            expected = np.einsum("it,itk->ik", weights, values[:, start : start + len(members)])
+            start += len(members)
+            assert_close(sums[:, size], expected, scale=100.0, n_terms=20, n_players=d)
+
+
+def test_orders_up_to_the_number_of_many_players():
+    rows = RNG.normal(size=(30, 11))
+    explainer = Explainer(SVR().fit(rows, rows[:, 0]))
+    assert explainer.verify(rows[:1], n_masks=1, index="sii", order=11).passed
+    with pytest.raises(InputError, match="must be at most the number of players, 11"):
+        explainer.verify(rows[:1], n_masks=1, index="sii", order=12)
+
+
+def test_games_of_another_kind_say_that_values_were_not_compared():
+    rows = RNG.normal(size=(40, 12))
+    both = VotingRegressor([("ridge", Ridge()), ("svr", SVR())]).fit(rows, rows[:, 0])
+    verification = Explainer(both, rows[:5]).verify(rows[5:7], index="banzhaf", order=2)
+    assert verification.passed
+    assert verification.max_value_difference is None
+    assert any("values one by one" in text for text in verification.unchecked)
+    assert reference_sums(OracleGame(lambda masks: masks.sum(axis=1), 12), find("banzhaf"), 1, np.ones((1, 12))) is None

@@ -291,8 +291,11 @@ class Explainer:
         On random coalitions S the game's v(S) is compared with the model's own prediction on rows masked by hand (for path-dependent
         trees: with a walk over the library's own dump); the values with those of every coalition (or, beyond ten players, of every
         term) of the game; the nodes of trees with the library's dump. Residuals are checked on the same rows. With another ``index`` or
-        ``order``, the values of its sets are compared with those of every coalition, up to ten players. An ``offset`` moves every
-        v(S) of a row alike: residuals are those of the model's own predictions with it.
+        ``order``, the values of its sets are compared with those of every coalition up to ten players. Beyond, all sets of each size are
+        compared at once, as a mean with random weights, with derivatives of the multilinear extension: two values that are swapped or one
+        that is wrong move the mean, by its error over the number of sets. This needs a game that is a sum of products or of terms
+        (kernel machines, trees, additive models, with and without a background); of others ``unchecked`` says that values were not compared.
+        An ``offset`` moves every v(S) of a row alike: residuals are those of the model's own predictions with it.
         """
         from exactshap.explainer._verify import verify
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +21,7 @@ from exactshap.frames import Table
 from exactshap.games import AdditiveGame, ProductGame, all_masks
 from exactshap.readers import Reader
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers import Solution, solve
+from exactshap.solvers import Solution, player_sets, sets_by_size, solve
 
 # Of rows that are masked by hand: rows, background, their hybrids, and what the model makes of these.
 COPIES = 4
@@ -49,7 +51,8 @@ class Verification:
     n_rows, n_masks : int
         What was checked.
     max_value_difference : float or None
-        Largest difference of a value and its definition, over all players of a few rows; None where it is out of reach.
+        Largest difference of a value and its definition, over all players of a few rows; None where it is out of reach. Of other
+        indices and orders beyond ten players, that of a mean of the values of all sets of one size, with random weights.
     reading_difference : float or None
         Largest relative difference of leaf values and covers to the library's own dump, infinity for another split; None without.
     unchecked : tuple of str
@@ -130,7 +133,7 @@ def verify(
         with rows_from(start, table.row_label):
             block, of_block = table.take(rows), None if offsets is None else offsets[rows]
             # The definition costs all coalitions: it is compared on rows of the first block only.
-            parts.append(_compared(reader, block, masks, of_block, (semivalue, order) if start == 0 else None))
+            parts.append(_compared(reader, block, masks, of_block, (semivalue, order, rng) if start == 0 else None))
     second, first = reader.traits.second_reading(), parts[0]
     return Verification(
         max_residual=max(part.residual for part in parts),
@@ -157,7 +160,11 @@ class _Compared(NamedTuple):
 
 
 def _compared(
-    reader: Reader, table: Table, masks: np.ndarray, offsets: np.ndarray | None, question: tuple[Semivalue, int] | None
+    reader: Reader,
+    table: Table,
+    masks: np.ndarray,
+    offsets: np.ndarray | None,
+    question: tuple[Semivalue, int, np.random.Generator] | None,
 ) -> _Compared:
     """Compare sums with predictions, v(S) with masked rows, and an index's values."""
     with np.errstate(all="ignore"):
@@ -175,11 +182,12 @@ def _compared(
     worst = _largest(residual)
     within = [worst <= adding_up]
     within += [] if masked is None else [masked <= allowed]
-    within += [] if solved is None else [solved <= _solving(reader, answer, allowed)[: len(solved)]]
+    if solved is not None:
+        within.append(solved.size <= solved.n_roundings * _solving(reader, answer, allowed)[: len(solved.size)])
     return _Compared(
         float(worst.max(initial=0.0)),
         _maximum(masked),
-        _maximum(solved),
+        None if solved is None else _maximum(solved.size),
         float(np.max(allowed, initial=0.0)),
         bool(all(map(np.all, within))),
         answer.exact,
@@ -193,26 +201,55 @@ def _rows_at_a_time(reader: Reader, n_rows: int, memory_limit: float) -> int:
     return max(1, min(block_size(reader, n_rows, 1, memory_limit), int(by_hand)))
 
 
-def _values(reader: Reader, table: Table, answer: Solution, semivalue: Semivalue, order: int) -> np.ndarray | None:
+class _Differences(NamedTuple):
+    """Hold the differences of values to their definition, and how many roundings of a value explain them, both (n_rows,)."""
+
+    size: np.ndarray
+    n_roundings: np.ndarray
+
+
+def _values(
+    reader: Reader, table: Table, answer: Solution, semivalue: Semivalue, order: int, rng: np.random.Generator
+) -> _Differences | None:
     """Return the largest difference to the definition's values, or None beyond reach."""
     if not answer.exact:
         return None
     some = table.take(slice(0, min(SOLVED_ROWS, table.n_rows)))
-    expected = reference_values(reader.game(some))
-    if expected is None:
-        return None
     if semivalue.name != "shapley" or order > 1:
-        return _sets(reader, some, semivalue, order)
-    return _largest(answer.values[: some.n_rows, : reader.traits.n_players] - expected)
+        return _sets(reader, some, semivalue, order, rng)
+    expected = reference_values(reader.game(some))
+    return None if expected is None else _one_by_one(answer.values[: some.n_rows, : reader.traits.n_players] - expected)
 
 
-def _sets(reader: Reader, some: Table, semivalue: Semivalue, order: int) -> np.ndarray | None:
-    """Return the largest difference of an index to all coalitions. It is None beyond ten players."""
-    if reader.traits.n_players > ALL_COALITIONS:
+def _one_by_one(difference: np.ndarray) -> _Differences:
+    return _Differences(_largest(difference), np.ones(len(difference)))
+
+
+def _sets(reader: Reader, some: Table, semivalue: Semivalue, order: int, rng: np.random.Generator) -> _Differences | None:
+    """Compare an index with all coalitions, beyond ten players by random means of its values."""
+    game, n_players = reader.game(some), reader.traits.n_players
+    if n_players <= ALL_COALITIONS:
+        expected = solve(game, semivalue, order, method="enumeration").values
+        return _one_by_one(reader.solve(some, semivalue, order).values.reshape(expected.shape) - expected)
+    sets = sets_by_size(player_sets(n_players, order), order)  # refuses orders beyond the players and more sets than fit
+    # Of magnitude 1/2 to 1 and any sign, so that any two sets have different weights
+    directions = rng.uniform(0.5, 1.0, (some.n_rows, n_players)) * rng.choice([-1.0, 1.0], (some.n_rows, n_players))
+    sums = reference_sums(game, semivalue, order, directions)
+    if sums is None:
         return None
-    expected = solve(reader.game(some), semivalue, order, method="enumeration").values
-    values = reader.solve(some, semivalue, order).values
-    return _largest(values.reshape(expected.shape) - expected)
+    values = reader.solve(some, semivalue, order).values.reshape(some.n_rows, -1, reader.traits.n_outputs)
+    worst, start = _one_by_one(np.zeros((some.n_rows, 1))), 0
+    for size, members in enumerate(sets, start=1):
+        weights = np.prod(directions[:, members], axis=2)
+        found = np.einsum("it,itk->ik", weights, values[:, start : start + len(members)])
+        start += len(members)
+        # As a mean: where no value is off by more than its tolerance, neither is their mean
+        missed = _largest(found - sums[:, size - 1]) / np.abs(weights).sum(axis=1)
+        # A discrete derivative adds up 2^|T| products at each node
+        n_roundings = 2.0**size * max(1.0, float(np.abs(semivalue.rule(size, order, degree=n_players - size)[1]).sum()))
+        is_worse = missed * worst.n_roundings >= worst.size * n_roundings
+        worst = _Differences(*(np.where(is_worse, new, old) for new, old in zip((missed, n_roundings), worst, strict=True)))
+    return worst
 
 
 def _solving(reader: Reader, answer: Solution, tolerance: np.ndarray) -> np.ndarray:
@@ -286,6 +323,72 @@ def _by_terms(game: AdditiveGame) -> np.ndarray:
         values = np.asarray(table).reshape(-1, 2 ** len(subset), game.n_outputs)
         part = by_coalitions(values, len(subset)) if subset else np.zeros((len(values), 0, game.n_outputs))
         total[:, list(subset)] += part[..., 0] if game.single_output else part
+    return total
+
+
+def reference_sums(game: Any, semivalue: Semivalue, order: int, directions: np.ndarray) -> np.ndarray | None:
+    r"""Return weighted sums of an index's values for sets of each size (n_rows, order, n_outputs), or None if out of reach.
+
+    The weight of a set T is the product of its players' numbers r in ``directions`` (n_rows, n_players). The sums are derivatives of
+    the multilinear extension f, which sums of products and of small terms have in closed form:
+
+    .. math:: \sum_{|T| = s} \prod_{j \in T} r_j\, \phi_T = \int [x^s]\, f(t + x r_1, \dots, t + x r_d)\, \mathrm{d}\mu_s(t)
+    """
+    along: Callable[[float, int], np.ndarray]
+    # degree: that of f along a line
+    if isinstance(game, ProductGame):
+        along, degree = functools.partial(_products_along, game, directions), game.n_players
+        n_factors = game.a.size * len(game.b)
+    elif isinstance(game, AdditiveGame):
+        along, degree = functools.partial(_terms_along, game, directions), max(map(len, game.subsets), default=0)
+        n_factors = sum(table.size for table in game.tables)
+    else:
+        return None
+    rules = [semivalue.rule(size, order, degree=max(0, degree - size)) for size in range(1, order + 1)]
+    n_steps = sum(len(nodes) * (size + 1) for size, (nodes, _) in enumerate(rules, start=1))
+    if n_factors * n_steps > MOST_FACTORS:
+        return None
+    total = np.zeros((len(directions), order, game.n_outputs))
+    for size, rule in enumerate(rules, start=1):
+        for t, weight in zip(*rule, strict=True):
+            total[:, size - 1] += weight * along(float(t), size)
+    return total
+
+
+def _products_along(game: ProductGame, directions: np.ndarray, t: float, size: int) -> np.ndarray:
+    """Return the coefficient of x^size of the multilinear extension at t + x r, (n_rows, n_outputs)."""
+    total, step = np.zeros((len(directions), game.n_outputs)), max(1, FACTORS // len(game.b))
+    for i, direction in enumerate(directions):
+        for start in range(0, game.n_terms, step):
+            terms = slice(start, start + step)
+            powers = np.zeros((size + 1, len(game.b), len(game.c[terms])), np.result_type(game.a, game.b))
+            powers[0] = 1.0
+            for j, r in enumerate(direction):
+                outside = game.b[:, terms, j]
+                gain = game.a[i, terms, j] - outside
+                # In place, from the highest power: each needs the one below as it was
+                for power in range(size, -1, -1):
+                    powers[power] *= outside + t * gain
+                    if power:
+                        powers[power] += r * gain * powers[power - 1]
+            total[i] += np.einsum("m,ml,lk->k", game.weights, powers[size], game.c[terms]).real
+    return total
+
+
+def _terms_along(game: AdditiveGame, directions: np.ndarray, t: float, size: int) -> np.ndarray:
+    """Return the same of a sum of terms, each folded player by player."""
+    total = np.zeros((len(directions), game.n_outputs))
+    for subset, table in zip(game.subsets, game.tables, strict=True):
+        if len(subset) < size:
+            continue
+        powers = np.zeros((size + 1, *table.shape))
+        powers[0] = table
+        for j in reversed(subset):  # the last player's bit halves the table
+            outside, inside = np.split(powers, 2, axis=2)
+            gain = inside - outside
+            powers = outside + t * gain
+            powers[1:] += directions[:, j, None, None] * gain[:-1]
+        total += powers[size, :, 0]
     return total
 
 
