@@ -73,8 +73,9 @@ struct ReferenceRules {
 
   bool fit() const {
     const int64_t n = references.size[0], n_radii = radii.size[0];
-    return left_offsets.size[0] > 0 && fit_rules(left_offsets, left_offsets.size[0] - 1, left_nodes, left_weights) && ends.size[0] == n && errors.size[0] == n && n_radii <= MOST_RADII && errors.size[2] == n_radii && (n == 0 || ends[0] >= 1.0) &&
-           fit_rules(offsets, n * errors.size[1], nodes, weights);
+    return ends.size[0] == n && errors.size[0] == n && n_radii <= MOST_RADII && errors.size[2] == n_radii && (n == 0 || ends[0] >= 1.0) &&
+           fit_rules(offsets, n * errors.size[1], nodes, weights) && left_offsets.size[0] > 0 &&
+           fit_rules(left_offsets, left_offsets.size[0] - 1, left_nodes, left_weights);
   }
 
   /// The smallest rule whose error is allowed, or -1. `weight` is the logarithm of that of the product.

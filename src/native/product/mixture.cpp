@@ -384,7 +384,8 @@ struct Rates {
       const double height = above_logarithm(weight) - rate * span.least;
       if (height > mixture.dropped) {
         // Rates grow and the weights of all that follow fall: who is gone stays gone
-        if (sweep.functional) n_active = order.active(rate, above_logarithm(l < 0 ? weight : mixture.tails[rank]), l <= 0 ? sweep.n_players : n_active);
+        const double heaviest = l < 0 ? weight : mixture.tails[rank];
+        if (sweep.functional) n_active = order.active(rate, above_logarithm(heaviest), l <= 0 ? sweep.n_players : n_active);
         sweep.n_active = n_active < sweep.n_players ? n_active + 1 : n_active;  // one more stands for all others
         const int64_t slot = l < 0 ? n_rates + n_low + l : rank;
         sweep.a = kept.at(slot);
@@ -408,8 +409,8 @@ struct Rates {
   void add_functional(double rate, double weight, double height) {
     sweep.fill(rate);
     // Players that are gone are in the weights of a rule that is exact for those that are left
-    const bool is_exact = sweep.n_active < sweep.n_players && sweep.n_active <= n_left;
-    const Prepared exact = is_exact ? left[sweep.n_active - 1] : Prepared{nullptr, 1 << 20, false};
+    const bool has_exact = sweep.n_active < sweep.n_players && sweep.n_active <= n_left;
+    const Prepared exact = has_exact ? left[sweep.n_active - 1] : Prepared{nullptr, INT64_MAX, false};
     if (exact.n_nodes <= FEW_NODES) {
       const double product[LANES] = {};
       sum_nodes(exact, weight);
@@ -417,15 +418,15 @@ struct Rates {
       return;
     }
     const Gaps gaps = sweep.gaps();
-    const int64_t n_rules = rules.errors.size[0];
-    const int64_t reference = references.smallest(gaps, sweep.n_players, above_logarithm(weight), rules.allowed);
-    if (reference >= 0) {
-      sum_smaller(exact, references.nodes, references.weights, references.offsets[reference], references.offsets[reference + 1], reference_nodes, weight);
+    int64_t rule = references.smallest(gaps, sweep.n_players, above_logarithm(weight), rules.allowed);
+    if (rule >= 0) {
+      sum_smaller(exact, references, rule, reference_nodes, weight);
     } else {
+      const int64_t last = rules.errors.size[0] - 1;
       double most = 0.0;
       for (int i = 0; i < LANES; i++) most = gaps.sum[i] > most ? gaps.sum[i] : most;
-      const int64_t rule = rules.offsets[n_rules] - rules.offsets[n_rules - 1] <= FEW_NODES ? n_rules - 1 : smallest({0.5 * most, 1e300, 0.0, 0.0}, height, weight);
-      sum_smaller(exact, rules.nodes, rules.weights, rules.offsets[rule], rules.offsets[rule + 1], bounded_nodes, weight);
+      rule = rules.offsets[last + 1] - rules.offsets[last] <= FEW_NODES ? last : smallest({0.5 * most, 1e300, 0.0, 0.0}, height, weight);
+      sum_smaller(exact, rules, rule, bounded_nodes, weight);
     }
     sweep.add_rest(gaps.product, weight);
   }
@@ -438,15 +439,17 @@ struct Rates {
     return rule < exact ? rule : exact;
   }
 
-  /// Take a part of some rules, or the exact rule if it is no larger. A player that is gone has the factor 1 - t; `prepared` are the
-  /// nodes for when none is.
-  void sum_smaller(Prepared exact, In<double, 1> places, In<double, 1> weights, int64_t first, int64_t stop, Prepared prepared, double weight) {
-    const int64_t gone = sweep.n_players - sweep.n_active, n_nodes = stop - first;
+  /// Take one of some rules, or the exact rule if it is no larger. A player that is gone has the factor 1 - t; `prepared` are the
+  /// nodes of all rules for when none is.
+  template <class Rules>
+  void sum_smaller(Prepared exact, const Rules& of, int64_t rule, Prepared prepared, double weight) {
+    const int64_t first = of.offsets[rule], stop = of.offsets[rule + 1], n_nodes = stop - first;
+    const int64_t gone = sweep.n_players - sweep.n_active;
     if (exact.n_nodes <= n_nodes) return sum_nodes(exact, weight);
     if (gone == 0) return sum_nodes({prepared.nodes + first, n_nodes, prepared.small}, weight);
-    for (int64_t q = first; q < stop; q++) reduced[q - first] = weights[q] * power(1.0 - places[q], gone);
+    for (int64_t q = first; q < stop; q++) reduced[q - first] = of.weights[q] * power(1.0 - of.nodes[q], gone);
     const In<double, 1> shares = reduced;
-    const bool small = fill_nodes(places.slice(first, stop), shares.slice(0, n_nodes), sweep.n_active, some_nodes);
+    const bool small = fill_nodes(of.nodes.slice(first, stop), shares.slice(0, n_nodes), sweep.n_active, some_nodes);
     sum_nodes({some_nodes, n_nodes, small}, weight);
   }
 
@@ -503,7 +506,8 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
   const Coincident coincident = {lanes.data, lane_weights[0].data, lane_weights[1].data, n_background};
   Rates rates = {mixture, rules, references, {a.data, counts.data, n_slots, n_numbers}, {nearest.data, player.data},
                  {present.data, absent.data, a.data, b.data, strip.data, share.data, total.data, behind.data, n_players, false, n_players},
-                 {nodes.data, rules.nodes.size[0], small}, {reference_nodes.data, references.nodes.size[0], small_too}, left.data, n_left, reduced, some_nodes.data, suffix.data, 0};
+                 {nodes.data, rules.nodes.size[0], small}, {reference_nodes.data, references.nodes.size[0], small_too}, left.data, n_left,
+                 reduced, some_nodes.data, suffix.data, 0};
   for (int64_t start = 0; start < n_terms; start += LANES) {
     const int64_t left = smaller(LANES, n_terms - start);
     const bool any = coincident.find(outside, background_weights, start);
