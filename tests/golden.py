@@ -9,12 +9,13 @@ a change of behaviour that is meant enters the record. Models whose library fits
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.metadata
 import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,32 +69,57 @@ SAMPLED = (
 )  # of models on 20 columns: seconds each
 
 
-def cases(only: str = "") -> Iterator[tuple[str, np.ndarray, Callable[[], Any]]]:
+Case = tuple[str, np.ndarray, Callable[[], Any]]
+
+
+def cases(only: str = "") -> Iterator[Case]:
     """Yield name, the model's own predictions and the call of each case whose name has the text in it."""
-    data = Data()
-    for name, model in MODELS.items():
-        names = [q for q in QUESTIONS if (model.table != "wide" or q in SAMPLED) and only in f"{name}: {q}"]
-        if names:
-            fitted, table = model.fitted(data), getattr(data, model.table)
-            own = _own_predictions(fitted, table)
-            for question in names:
-                yield f"{name}: {question}", own, _call(fitted, model, table, QUESTIONS[question])
-    for name, (inputs, call) in _others(data).items():
-        if only in name:
-            yield name, inputs, call
+    for part in PARTS:
+        yield from cases_of(part, only)
 
 
-def _call(fitted: Any, model: Model, table: Any, question: tuple[str, dict[str, Any], dict[str, Any]]) -> Callable[[], Any]:
-    kind, settings, asked = question
-    if asked.get("index") is _in_stages:
-        asked = {"index": _in_stages(table.shape[1])}
-    rows = _rows(table, ROWS)
-    background = {"": None, "background": _rows(table, BACKGROUND), "row": _rows(table, slice(20, 21))}[kind]
-    if kind == "":
-        settings = {**settings, **{k: v for k, v in model.settings.items() if k != "budget"}}
-    else:
-        settings = {**settings, **model.settings}
-    return lambda: exactshap.Explainer(fitted, background, **settings)(rows, **asked)
+def cases_of(part: str, only: str = "") -> Iterator[Case]:
+    """Yield the cases of one of ``PARTS``, whose model is fitted only if a name has the text in it."""
+    data = _data()
+    if part in OTHERS:
+        yield from ((name, inputs, call) for name, (inputs, call) in OTHERS[part](data).items() if only in name)
+        return
+    model = MODELS[part]
+    names = [question for question in questions(part) if only in f"{part}: {question}"]
+    if names:
+        fitted, table = model.fitted(data), getattr(data, model.table)
+        own, explainers = _own_predictions(fitted, table), _explainers(fitted, model, table)
+        for question in names:
+            yield f"{part}: {question}", own, _call(question, explainers, table)
+
+
+def questions(name: str) -> list[str]:
+    """Return the questions to a model."""
+    return [question for question in QUESTIONS if MODELS[name].table != "wide" or question in SAMPLED]
+
+
+_data = functools.cache(Data)
+
+
+def _call(question: str, explainers: Callable[[str, str], Any], table: Any) -> Callable[[], Any]:
+    kind, settings, call = QUESTIONS[question]
+    if call.get("index") is _in_stages:
+        call = {"index": _in_stages(table.shape[1])}
+    with_settings = question if settings else ""
+    return lambda: explainers(kind, with_settings)(_rows(table, ROWS), **call)
+
+
+def _explainers(fitted: Any, model: Model, table: Any) -> Callable[[str, str], Any]:
+    """Return what makes an explainer, once for the questions that differ in their call only; an error is raised to each."""
+
+    @functools.cache
+    def make(kind: str, with_settings: str) -> Any:
+        settings = QUESTIONS[with_settings][1] if with_settings else {}
+        settings = settings | {name: value for name, value in model.settings.items() if kind or name != "budget"}
+        background = {"": None, "background": _rows(table, BACKGROUND), "row": _rows(table, slice(20, 21))}[kind]
+        return exactshap.Explainer(fitted, background, **settings)
+
+    return make
 
 
 def _rows(table: Any, rows: slice) -> Any:
@@ -111,7 +137,7 @@ def _own_predictions(model: Any, table: Any) -> np.ndarray:
     return np.concatenate(answers).astype(float)
 
 
-def _others(data: Data) -> dict[str, tuple[np.ndarray, Callable[[], Any]]]:
+def _games(data: Data) -> dict[str, tuple[np.ndarray, Callable[[], Any]]]:
     """Return decompositions and games of one's own: their numbers that must agree, and the call."""
     from exactshap.decompose import decompose_conditional_hsic
     from exactshap.games import AdditiveGame, OracleGame, ProductGame
@@ -138,8 +164,7 @@ def _others(data: Data) -> dict[str, tuple[np.ndarray, Callable[[], Any]]]:
     calls["MMD: frame"] = lambda: exactshap.decompose_mmd(data.frame[:60], data.frame[60:])
     calls["HSIC: joint"] = lambda: exactshap.decompose_hsic(X[:, :3], X[:, 3:], joint=True)
     calls["conditional HSIC"] = lambda: decompose_conditional_hsic(X[:, :3], y, X[:, 3:])
-    found = {name: (np.array([float(X.sum())]), call) for name, call in calls.items()}
-    return found | _shares(data)
+    return {name: (np.array([float(X.sum())]), call) for name, call in calls.items()}
 
 
 def _shares(data: Data) -> dict[str, tuple[np.ndarray, Callable[[], Any]]]:
@@ -168,6 +193,11 @@ def _shares(data: Data) -> dict[str, tuple[np.ndarray, Callable[[], Any]]]:
                     lambda model=model, settings=settings: exactshap.decompose_r2(model, data.X, data.y, **settings),
                 )
     return found
+
+
+# what is compared at once: a model each, and what asks for no explanation of one
+OTHERS = {"games and two samples": _games, "shares of R2": _shares}
+PARTS = (*MODELS, *OTHERS)
 
 
 def outcome(call: Callable[[], Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -209,7 +239,7 @@ def _arrays(result: Any) -> dict[str, np.ndarray]:
 
 def record(only: str = "") -> None:
     """Write the record, or replace the cases whose names have the text in them."""
-    found = {} if not only else read()
+    found = {} if not only else dict(read())
     for name, own, call in cases(only):
         facts, arrays = outcome(call)
         found[name] = (facts, {"own": own, **arrays})
@@ -237,6 +267,7 @@ def versions() -> dict[str, str]:
     return found
 
 
+@functools.cache
 def read(file: Path = FILE) -> dict[str, tuple[dict[str, Any], dict[str, np.ndarray]]]:
     """Return facts and arrays by case."""
     with np.load(file) as stored:
@@ -256,10 +287,10 @@ def recorded_versions() -> dict[str, str]:
     return found
 
 
-def compare(only: str = "", words: bool = False) -> tuple[list[str], list[str], int]:
+def compare(cases: Iterable[Case], words: bool = False) -> tuple[list[str], list[str], int]:
     """Return what differs, the cases left out because their model is another one, and how many were compared."""
     recorded, found, left_out, compared = read(), [], [], 0
-    for name, own, call in cases(only):
+    for name, own, call in cases:
         if name not in recorded:
             found.append(f"{name}: not in the record")
             continue
@@ -347,7 +378,7 @@ def main() -> int:
         record(chosen.only)
         print(f"{FILE}: {FILE.stat().st_size} bytes, {time.perf_counter() - started:.0f} s")
         return 0
-    found, left_out, compared = compare(chosen.only, chosen.words)
+    found, left_out, compared = compare(cases(chosen.only), chosen.words)
     print("\n".join(found))
     print(f"{compared} compared, {len(left_out)} left out, {len(found)} differences, {time.perf_counter() - started:.0f} s")
     return bool(found)
