@@ -15,4 +15,4 @@ case $which in
   *) echo "newest or oldest, not $which" >&2; exit 2 ;;
 esac
 "$environment/bin/python" tools/lower_bounds.py --installed
-exec nice -n 5 "$environment/bin/python" -m pytest -q -n 2 "$@"
+exec nice -n 5 "$environment/bin/python" -m pytest -q -n 2 --dist worksteal "$@"
