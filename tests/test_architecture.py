@@ -1,6 +1,7 @@
 """The table of rooms in docs/idea.md, held against the code."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -42,9 +43,14 @@ def room_of(module):
     return module if module in ROOMS or "." not in module else module.rpartition(".")[0]
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(module):
     """Yield the modules of the package that a module imports anywhere in its file."""
-    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(MODULES[module])):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}: relative import"
             if (node.module or "").split(".")[0] == "exactshap":
@@ -55,6 +61,7 @@ def imports(module):
             assert not any(alias.name.split(".")[0] == "exactshap" for alias in node.names), f"{module}: import exactshap"
 
 
+@functools.cache
 def edges():
     """Return {module: modules that it uses}; what an ``__init__`` exports of its own room does not count."""
 
@@ -62,9 +69,6 @@ def edges():
         return name not in ("", module) and not (module in ROOMS and name.startswith(f"{module}."))
 
     return {module: {name for name in imports(module) if counts(module, name)} for module in MODULES if module}
-
-
-EDGES = edges()
 
 
 def circles(graph):
@@ -91,14 +95,14 @@ def test_every_room_is_in_the_table():
 def test_arrows_are_those_of_the_table(room):
     if TABLE[room] is None:
         return
-    found = {room_of(name) for module in EDGES if room_of(module) == room for name in EDGES[module]} - {room}
+    found = {room_of(name) for module in edges() if room_of(module) == room for name in edges()[module]} - {room}
     assert found <= TABLE[room], f"{room} imports {sorted(found - TABLE[room])}"
 
 
 def test_rooms_are_entered_by_their_door():
     wrong = [
         (module, name)
-        for module, names in EDGES.items()
+        for module, names in edges().items()
         for name in names
         if name not in ROOMS and room_of(name) not in (room_of(module), name, "_runtime")
     ]
@@ -111,12 +115,12 @@ def test_there_are_no_circles_between_rooms():
 
 
 def test_there_are_no_circles_between_files():
-    assert not circles(EDGES)
+    assert not circles(edges())
 
 
 @pytest.mark.parametrize("file", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_functions_stay_small(file):
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body[ast.get_docstring(node) is not None :]
             n_lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0

@@ -97,7 +97,7 @@ def _method(model):
 @pytest.mark.parametrize("change", [_encoder, _encoder_replaced, _booster_replaced, _more_rounds, _method])
 @pytest.mark.parametrize("n_background", [1, 10])
 def test_parts_of_a_sparse_pipeline_are_seen(change, n_background):
-    for seed in range(8):
+    for seed in range(4):
         rows = X[np.random.default_rng(seed).permutation(200)]
         model = MODELS["sparse"]().fit(X, Y)
         explainer = Explainer(model, rows[:n_background])

@@ -163,7 +163,7 @@ def test_the_limit_holds(family):
     tracemalloc.start()
     explainer = Explainer(model, background, memory_limit=limit, **settings)
     tracemalloc.reset_peak()  # what was filled when the explainer checked its reading still counts
-    explanation = explainer(X[:300])
+    explanation = explainer(X[:120])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     result = explanation.values.nbytes + (0 if explanation.covariances is None else explanation.covariances.nbytes)

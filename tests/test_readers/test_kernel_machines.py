@@ -57,8 +57,8 @@ def one_plus_product(u, v):
     return 1.0 + u * v
 
 
-def gp(kernel, target=y, **settings):
-    return GaussianProcessRegressor(kernel, optimizer=None, alpha=1e-2, **settings).fit(X, target)
+def gp(kernel, target=y, rows=120, **settings):
+    return GaussianProcessRegressor(kernel, optimizer=None, alpha=1e-2, **settings).fit(X[:rows], target[:rows])
 
 
 def gpc(**settings):
@@ -93,7 +93,7 @@ NORMALISED = {  # kernels whose factors are 1 at x = x': every value function ap
     "GPR, Matern that is RBF": lambda: (gp(Matern(2.0, nu=np.inf)), X),
     "GPR, Matern": lambda: (gp(2.0 * Matern([1.0, 2.0, 3.0, 4.0, 5.0], nu=2.5) + WhiteKernel(0.1), normalize_y=True), X),
     "GPR, rational quadratic times RBF, plus a rough one": lambda: (
-        gp(RationalQuadratic(2.0, 0.7) * RBF(4.0) + Matern(3.0, nu=0.5)),
+        gp(RationalQuadratic(2.0, 0.7) * RBF(4.0) + Matern(3.0, nu=0.5), rows=40),  # hundreds of Gaussians for each row
         X,
     ),
     "GPR, Matern of no short form, two targets": lambda: (gp(Matern(2.0, nu=3.3), Y), X),
