@@ -27,8 +27,8 @@ PIECES = 4
 SMALL_RESULT = 2.0**26  # bytes that every machine has
 # Pieces of a full block at most: smaller ones take longer to hand out than to solve
 SMALLEST = 16
-# Rows, players and order of the explanations that are timed for each set and for each cell of values
-SIZES_TIMED = {"sets": (1, 200, 2), "cells": (200, 100, 2)}
+# Rows, players and order of the explanations that are timed for each set and for each cell of values, which is dearer in sets of players
+SIZES_TIMED = {"sets": (1, 200, 2), "cells of players": (20_000, 20, 1), "cells of sets": (200, 100, 2)}
 BYTES_OF_A_SET = 72.0  # a pair of players as a tuple
 # Seconds of a prediction from which on none of more rows is timed.
 PATIENCE = 0.002
@@ -114,7 +114,7 @@ def forecast(reader: Reader, certifier: Certifier, table: Table, semivalue: Semi
     cost = reader.cost(few, n_rows, semivalue, order, block) + _predictions(reader, few, n_rows + n_others, -(-n_rows // block))
     # v(D), the magnitude for the tolerance, and what compares predictions with them
     answers = 8.0 * n_rows * (2.0 * len(reader.traits.output_names) + 1.0)
-    overhead = _seconds_around(count_sets(reader.traits.n_players, order), n_rows * reader.traits.n_outputs) + comparing.seconds
+    overhead = comparing.seconds + _seconds_around(reader.traits.n_players, n_rows * reader.traits.n_outputs, order)
     calls = reader.traits.calls
     advice = "" if calls is None else calls.advice
     # Names of sets are Python tuples, nine times as large as their values; comparing a question makes them a second time.
@@ -163,34 +163,35 @@ def _predictions(reader: Reader, few: Table, n_rows: int, n_calls: int) -> Cost:
     return Cost(n_calls * one + (n_rows - n_calls) * each)
 
 
-def _seconds_around(n_sets: int, n_rows: int) -> float:
+def _seconds_around(n_players: int, n_rows: int, order: int) -> float:
     """Return the seconds of every explanation without the model: checks, tables, certificates, names of sets."""
-    each_set, each_cell = (
-        seconds_per_unit(f"explanation, {unit}", lambda sizes=sizes: _explanation(*sizes))  # type: ignore[misc]
-        for unit, sizes in SIZES_TIMED.items()
-    )
+
+    def each(unit: str) -> float:
+        return seconds_per_unit(f"around an explanation, {unit}", lambda: _explanation(*SIZES_TIMED[unit]))
+
     _, run = _explanation(1, 2, 1)
     run()  # the first of a process imports what the call needs
-    once = clocked(run)
-    return once + n_sets * each_set + n_sets * n_rows * each_cell
+    once, n_sets = clocked(run), count_sets(n_players, order)
+    if order == 1:
+        return once + n_sets * n_rows * each("cells of players")
+    return once + n_sets * (each("sets") + n_rows * each("cells of sets"))
 
 
 def _explanation(n_rows: int, n_players: int, order: int) -> Sample:
-    """Return an explanation of a sum of columns, in cells of its values; of two columns, as one."""
+    """Return what follows once a sum of columns is solved, in cells of its values."""
     from exactshap.readers import AdditiveModel
 
     index = find("shapley" if order == 1 else "k-sii")
     model = AdditiveModel([((j,), np.ravel) for j in range(n_players)])
     reader = read(model, Request(background=as_table(np.ones((1, n_players)))))
-    rows, certifier = np.ones((n_rows, n_players)), Certifier(reader)
+    table, certifier = as_table(np.ones((n_rows, n_players))), Certifier(reader)
+    solution, prediction = reader.solve(table, index, order), predict(reader, table)
 
     def run() -> None:
-        table = as_table(rows)
-        solution = reader.solve(table, index, order)
-        certified = certifier.certify(table, solution, predict(reader, table), None, index, order)
+        certified = certifier.certify(table, solution, prediction, None, index, order)
         wrap(reader, table, solution, certified, index, order).certificate()
 
-    return float(n_rows * count_sets(n_players, order) if order > 1 else 1), run
+    return float(n_rows * count_sets(n_players, order)), run
 
 
 def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int | None) -> Cut:
