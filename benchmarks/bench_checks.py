@@ -6,11 +6,14 @@ which checks the background's rows, is before the clock starts. Run ``python ben
 
 import sys
 import time
+from contextlib import nullcontext
+from unittest import mock
 
 import numpy as np
 from timing import row
 
 from exactshap import Explainer
+from exactshap.explainer._certify import Check
 
 N_ROWS = (1, 10, 100, 1000)
 SECONDS, FEWEST = 0.5, 2  # CPU time of both kinds of calls together; pairs of calls at least
@@ -22,16 +25,6 @@ ROWS = {
 }  # of fit and background
 LONGEST = 2.5  # seconds of one call
 QUANTILE = 0.25  # of the calls: others on the machine slow some of them down
-
-
-class Unchecked:
-    """Compares nothing: what stands in for an explainer's checks."""
-
-    def company(self, table):
-        return None, ()
-
-    def facts(self, table, solution, whose):
-        return {"mask_reason": "switched off"}
 
 
 def data():
@@ -109,25 +102,31 @@ def boosters():
     }
 
 
+def unchecked(explainer):
+    """Return what replaces the checks of an explainer by none."""
+    nothing = {"check_rows": lambda table: None, "_check": lambda *rest, **names: Check()}
+    return mock.patch.multiple(explainer._certifier, **nothing)
+
+
 def both(explainer, X, n_rows):
     """Return the CPU seconds of an explanation with its checks and without, each of other rows than the one before; None: too long."""
-    checks, switched = explainer._check_masks, Unchecked()
-    found, rng = {checks: [], switched: []}, np.random.default_rng(0)
+    kinds, rng = (nullcontext(), unchecked(explainer)), np.random.default_rng(0)
     explainer(X[:n_rows])
     started = time.process_time()
     explainer(X[:n_rows])
     if time.process_time() - started > LONGEST:
         return None
+    found = [], []
     started = time.process_time()
-    while time.process_time() - started < SECONDS or len(found[switched]) < FEWEST:
-        for kind in (checks, switched):
+    while time.process_time() - started < SECONDS or len(found[-1]) < FEWEST:
+        for kind, seconds in zip(kinds, found, strict=True):
             first = int(rng.integers(len(X) - n_rows))
-            rows, explainer._check_masks = X[first : first + n_rows], kind
-            before = time.process_time()
-            explainer(rows)
-            found[kind].append(time.process_time() - before)
-    explainer._check_masks = checks
-    return tuple(float(np.quantile(seconds, QUANTILE)) for seconds in found.values())
+            rows = X[first : first + n_rows]
+            with kind:
+                before = time.process_time()
+                explainer(rows)
+                seconds.append(time.process_time() - before)
+    return tuple(float(np.quantile(seconds, QUANTILE)) for seconds in found)
 
 
 def run(chosen=()):
