@@ -205,6 +205,8 @@ def test_steps_see_hybrids_of_the_kind_of_the_users_rows_in_one_call(kind, n_row
     explainer = Explainer(model, rows_of(frame, np.arange(12)))
     rows, hybrids = rows_of(frame, np.arange(20, 20 + n_rows)), 0
     for _ in range(100 if n_rows == 1 else 3):  # of single rows some are compared, by chance
+        if n_rows == 1 and hybrids:
+            break
         Watched.seen.clear()
         certificate = explainer(rows).certificate()
         assert certificate.passed

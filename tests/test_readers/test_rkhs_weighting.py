@@ -233,11 +233,12 @@ def test_bad_input_is_named():
 @pytest.mark.parametrize("settings", [{}, {"base": "stump"}, {"subsets": [1, 2]}], ids=str)
 def test_the_probability_of_a_classifier(settings):
     rng = np.random.default_rng(0)
-    for d in (4, 11):
+    for d, n_background in ((4, 3), (11, 1)):
         rows = rng.normal(size=(60, d))
-        model = RKHSWeightingClassifier(**settings).fit(rows, rows[:, 0] > 0)
-        explanation = explain(model, rows[:1], rows[30:33], output="probability")
-        own = explain(lambda cells, model=model: model.predict_proba(cells)[:, 1], rows[:1], rows[30:33])
+        background = rows[30 : 30 + n_background]
+        model = RKHSWeightingClassifier(n_terms=20, **settings).fit(rows, rows[:, 0] > 0)
+        explanation = explain(model, rows[:1], background, output="probability")
+        own = explain(lambda cells, model=model: model.predict_proba(cells)[:, 1], rows[:1], background)
         np.testing.assert_allclose(explanation.values, own.values, atol=RESPONSE)
         assert (explanation.unit, explanation.exact) == ("probability of class True", True)
 

@@ -105,17 +105,17 @@ def test_sums_are_products_with_the_weights(weights):
 @pytest.mark.parametrize("name", ENSEMBLES)
 def test_a_model_is_asked_as_it_is_now(name):
     model = pickle.loads(pickle.dumps(ENSEMBLES[name]))
-    explainer = Explainer(model, BACKGROUND, n_jobs=2)
-    np.testing.assert_array_equal(explainer(X[:100]).prediction, model.predict(X[:100]))
+    explainer, rows = Explainer(model, BACKGROUND, n_jobs=2), X[:100]
+    np.testing.assert_array_equal(explainer(rows).prediction, model.predict(rows))
     if not name.startswith("bag of some"):
         model.estimators_[0], kept = Ridge().fit(X[FEW], -Y[FEW]), model.estimators_[0]
         with pytest.raises(ExactnessError, match="has changed since it was read"):
-            explainer(X)
+            explainer(rows)
         model.estimators_[0] = kept
     predict = model.predict
-    model.predict = lambda rows: predict(rows) + 1.0
+    model.predict = lambda cells: predict(cells) + 1.0
     with pytest.raises(ExactnessError, match="has changed since it was read"):
-        explainer(X)
+        explainer(rows)
 
 
 def test_regressors_that_are_edited_are_asked_as_they_are_now():
@@ -196,13 +196,13 @@ def test_other_models_side_by_side(inner):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_parts_that_took_the_place_of_others_are_asked(inner, n_jobs):
     model = MultiOutputRegressor(inner).fit(X[FEW], BOTH[FEW])
-    explainer = Explainer(model, BACKGROUND, n_jobs=n_jobs)
-    explainer(X)
+    explainer, rows = Explainer(model, BACKGROUND, n_jobs=n_jobs), X[:400]
+    explainer(rows)
     model.fit(X[FEW], BOTH[FEW])  # the same once more
-    np.testing.assert_array_equal(explainer(X).prediction, model.predict(X))
+    np.testing.assert_array_equal(explainer(rows).prediction, model.predict(rows))
     model.fit(X[FEW], BOTH[FEW] + X[FEW, :1])
     with pytest.raises(ExactnessError, match="has changed since it was read"):
-        explainer(X)
+        explainer(rows)
 
 
 # -- players without columns ---------------------------------------------------------------------------------------------

@@ -175,7 +175,7 @@ def test_a_kept_answer_that_is_not_what_was_written_is_called_again(how, tmp_pat
 
 
 def test_each_damaged_answer_of_an_explanation_is_told(data, tmp_path):
-    mapped, (X, background) = MappedFunction(cases.product, batch_rows=3, kept=tmp_path), data
+    mapped, (X, background) = MappedFunction(cases.product, batch_rows=24, kept=tmp_path), data
     first = Explainer(mapped, background, budget=40)(X[:2])
     for place in tmp_path.iterdir():
         content = place.read_bytes()
