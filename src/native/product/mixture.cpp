@@ -257,6 +257,7 @@ struct Order {
       }
   }
 
+  /// Set `ordered` to the distances in this order, from those of the players as they are.
   void arrange(const double* distance, int64_t n_players, double* ordered) const {
     for (int64_t k = 0; k < n_players; k++)
       for (int i = 0; i < LANES; i++) ordered[k * LANES + i] = distance[player[k * LANES + i] * LANES + i];
@@ -491,7 +492,7 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
   auto nodes = context.empty<Node>(rules.nodes.size[0]), reference_nodes = context.empty<Node>(references.nodes.size[0]);
   auto some_nodes = context.empty<Node>(n_nodes), left_nodes = context.empty<Node>(references.left_nodes.size[0]);
   const int64_t n_left = references.left_offsets.size[0] - 1;
-  auto left = context.empty<Prepared>(n_left);
+  auto exact = context.empty<Prepared>(n_left);
   auto nearest = context.empty<double>(n_players), reduced = context.empty<double>(n_nodes);
   auto lanes = context.empty<bool>(n_background, LANES);
   auto lane_weights = context.empty<double>(2, LANES);
@@ -501,12 +502,12 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
   for (int64_t m = 0; m < n_left; m++) {
     const int64_t first = references.left_offsets[m], stop = references.left_offsets[m + 1];
     Node* const here = left_nodes.data + first;
-    left[m] = {here, stop - first, fill_nodes(references.left_nodes.slice(first, stop), references.left_weights.slice(first, stop), m + 1, here)};
+    exact[m] = {here, stop - first, fill_nodes(references.left_nodes.slice(first, stop), references.left_weights.slice(first, stop), m + 1, here)};
   }
   const Coincident coincident = {lanes.data, lane_weights[0].data, lane_weights[1].data, n_background};
   Rates rates = {mixture, rules, references, {a.data, counts.data, n_slots, n_numbers}, {nearest.data, player.data},
                  {present.data, absent.data, a.data, b.data, strip.data, share.data, total.data, behind.data, n_players, false, n_players},
-                 {nodes.data, rules.nodes.size[0], small}, {reference_nodes.data, references.nodes.size[0], small_too}, left.data, n_left,
+                 {nodes.data, rules.nodes.size[0], small}, {reference_nodes.data, references.nodes.size[0], small_too}, exact.data, n_left,
                  reduced, some_nodes.data, suffix.data, 0};
   for (int64_t start = 0; start < n_terms; start += LANES) {
     const int64_t left = smaller(LANES, n_terms - start);
