@@ -36,21 +36,50 @@ struct Reader {
   Slot* result;
   int64_t position;
   int64_t misfit;
+
+  /// Apart: inlined for every array, it took longer to compile than many kernels.
+  EXACTSHAP_APART bool fits(const Interface* array, char kind, int item_size, int n_dimensions, bool writes) {
+    const int contiguous = 0x1, aligned = 0x100, native = 0x200, writeable = 0x400;
+    const int needed = contiguous | aligned | native | (writes ? writeable : 0);
+    const bool fit = array->two == 2 && array->n_dimensions == n_dimensions && array->kind == kind &&
+                     array->item_size == item_size && (array->flags & needed) == needed;
+    if (!fit && misfit < 0) misfit = position;
+    position++;
+    return fit;
+  }
 };
+
+// What runs once for each kernel. Inlined for every field of every struct it took a third of the time of compiling.
+#define EXACTSHAP_COLD __attribute__((noinline, cold))
 
 /// Text that grows up to the end of a buffer.
 struct Text {
   char* buffer;
   int64_t size, length;
 
-  void add(const char* s) {
-    for (; *s != 0; s++, length++)
-      if (length + 1 < size) buffer[length] = *s, buffer[length + 1] = 0;
+  EXACTSHAP_COLD void add(const char* s) {
+    for (; *s != 0; s++) add(*s);
   }
-  void add_number(int64_t n) {
+  EXACTSHAP_COLD void add(char letter) {
+    if (length + 1 < size) buffer[length] = letter, buffer[length + 1] = 0;
+    length++;
+  }
+  EXACTSHAP_COLD void add_array(bool writes, char kind, int64_t item_size, int64_t n_dimensions) {
+    add(writes ? "out:" : "in:");
+    add(kind);
+    add_number(item_size);
+    add(':');
+    add_number(n_dimensions);
+  }
+  EXACTSHAP_COLD void add_number(int64_t n) {
     if (n >= 10) add_number(n / 10);
-    const char digit[2] = {char('0' + n % 10), 0};
-    add(digit);
+    add(char('0' + n % 10));
+  }
+  /// The first of "left, right, ..."; returns what follows it.
+  EXACTSHAP_COLD const char* add_first(const char* names) {
+    while (*names == ' ' || *names == ',') names++;
+    for (; *names != 0 && *names != ','; names++) add(*names);
+    return names;
   }
 };
 
@@ -74,14 +103,14 @@ template <class T> struct Bare<const T> { using Type = T; static constexpr bool 
 /// How one type of parameter is described, and read from its slot. The general case is a struct with EXACTSHAP_FIELDS.
 template <class P>
 struct Parameter {
-  static void describe(Text& text) {
+  EXACTSHAP_COLD static void describe(Text& text) {
     P none{};
     text.add("{");
     Describer describer{text, P::field_names()};
     none.each_field(describer);
     text.add("}");
   }
-  static P read(Reader& reader) {
+  EXACTSHAP_APART static P read(Reader& reader) {
     P out{};
     Reader inner{(reader.slot++)->fields, nullptr, reader.position, reader.misfit};
     FieldReader fields{inner};
@@ -99,14 +128,10 @@ struct Parameter {
     void operator()(F&... fields) { (one(fields), ...); }
     template <class F>
     void one(F&) {
-      while (*names == ' ') names++;
-      for (; *names != 0 && *names != ','; names++) {
-        const char letter[2] = {*names, 0};
-        text.add(letter);
-      }
+      names = text.add_first(names);
       text.add("=");
       Parameter<F>::describe(text);
-      if (*names == ',') text.add(","), names++;
+      if (*names == ',') text.add(",");
     }
   };
   struct FieldReader {
@@ -120,33 +145,15 @@ template <class T, int N>
 struct Parameter<Array<T, N>> {
   using Type = typename Bare<T>::Type;
 
-  static void describe(Text& text) {
-    const char letter[2] = {Kind<Type>::letter, 0};
-    text.add(Bare<T>::writes ? "out:" : "in:");
-    text.add(letter);
-    text.add_number(int64_t(sizeof(Type)));
-    text.add(":");
-    text.add_number(N);
-  }
+  static void describe(Text& text) { text.add_array(Bare<T>::writes, Kind<Type>::letter, int64_t(sizeof(Type)), N); }
   static Array<T, N> read(Reader& reader) {
     const Interface* array = (reader.slot++)->array;
     Array<T, N> out{};
-    if (!fits(array)) {
-      if (reader.misfit < 0) reader.misfit = reader.position;
-    } else {
+    if (reader.fits(array, Kind<Type>::letter, int(sizeof(Type)), N, Bare<T>::writes)) {
       out.data = static_cast<T*>(array->data);
       for (int k = 0; k < N; k++) out.size[k] = array->shape[k];
     }
-    reader.position++;
     return out;
-  }
-
- private:
-  static bool fits(const Interface* array) {
-    const int contiguous = 0x1, aligned = 0x100, native = 0x200, writeable = 0x400;
-    const int needed = contiguous | aligned | native | (Bare<T>::writes ? writeable : 0);
-    return array->two == 2 && array->n_dimensions == N && array->kind == Kind<Type>::letter &&
-           array->item_size == int(sizeof(Type)) && (array->flags & needed) == needed;
   }
 };
 
