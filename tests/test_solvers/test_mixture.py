@@ -121,6 +121,18 @@ def test_functional_terms_near_and_far_together():
         assert_close(one, other, found.scale.max(), 9, 200)
 
 
+@pytest.mark.parametrize("exponent", [0.0, 0.03, 0.04, 0.09, 0.15, 0.3])
+@pytest.mark.parametrize("d", [7, 8, 17])
+def test_exponentials_near_one(exponent, d):
+    """Where few powers are enough, in whole blocks of players, and where they end."""
+    inside, outside = np.full((1, d, 1), exponent), np.zeros((1, d, 1))
+    found = solve_mixture(
+        mixture_rules(QUESTIONS[0], d), prepare_mixture(np.ones(1), np.ones(1)), inside, outside, np.ones(1), np.ones((1, 1))
+    )
+    assert_close(found.full, np.full((1, 1), np.exp(-d * exponent)), 1.0, 1, d)
+    assert_close(found.values, np.full((1, d, 1), np.expm1(-d * exponent) / d), 1.0, 1, d)
+
+
 def test_rates_that_are_zero_as_floats():
     """The smallest rates of a rational quadratic with small alpha: terms that no distance moves."""
     mixture, (inside, *others) = rational_quadratic(0.04), game(3, 2, 1.0, False)

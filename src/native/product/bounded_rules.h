@@ -82,9 +82,9 @@ struct ReferenceRules {
   int64_t smallest(const Gaps& gaps, int64_t n_players, double weight, double allowed) const {
     if (references.size[0] == 0) return -1;
     const double d = double(n_players);
-    double all = 0.0, least = gaps.sum[0];
-    for (int i = 0; i < LANES; i++) all += gaps.sum[i], least = gaps.sum[i] < least ? gaps.sum[i] : least;
-    int64_t at = nearest(all / (d * LANES));
+    double least = gaps.sum[0], most = least;
+    for (int i = 0; i < LANES; i++) least = gaps.sum[i] < least ? gaps.sum[i] : least, most = gaps.sum[i] > most ? gaps.sum[i] : most;
+    int64_t at = nearest(0.5 * (least + most) / d);
     // int_T^1 prod (1 - t c_k) dt <= exp(-T (sum c_k - 1)), which takes a 16th of what is allowed
     while (ends[at] < 1.0 && weight - ends[at] * (least - 1.0) > allowed - 2.7726) at--;
     const double c = references[at], slack = 1e-12 * d;

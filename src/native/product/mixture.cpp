@@ -13,6 +13,7 @@ EXACTSHAP_BEGIN
 namespace {
 
 constexpr int64_t GROUP = TOGETHER * EACH > LANES ? TOGETHER * EACH / LANES : 1;  // players whose exponentials go together
+constexpr int64_t BLOCK = 8;  // a multiple of every GROUP, so that no bit depends on the size of registers
 constexpr double GONE = 40.0;   // exp(-40) = 4e-18: nothing beside 1
 constexpr int64_t FEW_NODES = 8;  // so many are taken without a search for fewer
 constexpr double TINY = 1e-150;  // a factor so small makes its product nothing
@@ -79,15 +80,17 @@ Span span_of(const double* inside, const double* outside, int64_t n_players) {
   return span;
 }
 
-/// Set `factor (padded, LANES)` to exp(-rate distance).
-EXACTSHAP_INLINE void fill_factors(const double* distance, double rate, int64_t padded, double* factor) {
+/// Set `factor` of players `first` to `stop` - 1 to exp(-rate distance), those near 1 by that many steps.
+template <int STEPS>
+EXACTSHAP_INLINE void fill_factors(const double* distance, double rate, int64_t first, int64_t stop, double* factor) {
   Widest some[TOGETHER];
-  for (int64_t begin = 0; begin < padded * LANES; begin += TOGETHER * EACH) {
+  for (int64_t begin = first * LANES; begin < stop * LANES; begin += TOGETHER * EACH) {
     for (int i = 0; i < TOGETHER; i++) {
       load(distance + begin + i * EACH, some[i]);
       some[i] = -rounded(some[i] * rate);
     }
-    exponentiate(some);
+    if constexpr (STEPS > 0) exponentiate_near<STEPS>(some);
+    else exponentiate(some);
     for (int i = 0; i < TOGETHER; i++) store(some[i], factor + begin + i * EACH);
   }
 }
@@ -100,9 +103,16 @@ struct Sweep {
   int64_t n_players;
   bool functional;  // whether absent factors are 1
   int64_t n_active;  // players whose factors differ: those behind are gone, with factors 0 like the last of these
+  int64_t n_near, n_nearer;  // the first players with exponents up to NEAR and NEARER, in whole blocks
 
   /// Set the factors of the row at a rate.
-  void fill(double rate) const { fill_factors(inside, rate, (n_active + GROUP - 1) / GROUP * GROUP, a); }
+  void fill(double rate) const {
+    const int64_t near = n_near < n_active ? n_near : n_active / BLOCK * BLOCK;
+    const int64_t nearer = n_nearer < near ? n_nearer : near;
+    fill_factors<2>(inside, rate, 0, nearer, a);
+    fill_factors<3>(inside, rate, nearer, near, a);
+    fill_factors<0>(inside, rate, near, (n_active + GROUP - 1) / GROUP * GROUP, a);
+  }
 
   /// How far its factors are from 1.
   Gaps gaps() const {
@@ -125,8 +135,8 @@ struct Sweep {
   /// Set the factors, those of the row unless they are known; return how far they are from constants.
   Spread spread(double rate, bool is_known) const {
     const int64_t padded = (n_players + GROUP - 1) / GROUP * GROUP;
-    if (!is_known) fill_factors(inside, rate, padded, a);
-    fill_factors(outside, rate, padded, b);
+    if (!is_known) fill_factors<0>(inside, rate, 0, padded, a);
+    fill_factors<0>(outside, rate, 0, padded, b);
     Widest gap[N], shift[N], square[N], product[N], longest[N], present, absent;
     for (int i = 0; i < N; i++) gap[i] = shift[i] = square[i] = longest[i] = Widest{}, product[i] = Widest{} + 1.0;
     for (int64_t k = 0; k < n_players; k++)
@@ -231,6 +241,7 @@ struct KeptFactors {
 /// Sort the players of each term of a strip by their distance: those that are gone at a rate are the last ones.
 struct Order {
   double* nearest;   // (n_players,), growing: the smallest distance of any term from here on
+  double* furthest;  // (n_players,), growing: the largest distance of any term up to here
   int64_t* player;   // (n_players, LANES)
 
   static constexpr int64_t BUCKETS = 32;
@@ -249,24 +260,29 @@ struct Order {
       for (int64_t j = 0; j < BUCKETS; j++) start[j + 1] += start[j];
       for (int64_t k = 0; k < n_players; k++) player[start[bucket(distance[k * LANES + i], largest)]++ * LANES + i] = k;
     }
-    double least = 1e308;
-    for (int64_t k = n_players; k-- > 0; nearest[k] = least)
-      for (int i = 0; i < LANES; i++) {
-        const double here = distance[player[k * LANES + i] * LANES + i];
-        least = here < least ? here : least;
-      }
   }
 
   /// Set `ordered` to the distances in this order, from those of the players as they are.
   void arrange(const double* distance, int64_t n_players, double* ordered) const {
     for (int64_t k = 0; k < n_players; k++)
       for (int i = 0; i < LANES; i++) ordered[k * LANES + i] = distance[player[k * LANES + i] * LANES + i];
+    double least = 1e308, most = 0.0;
+    for (int64_t k = 0; k < n_players; furthest[k++] = most)
+      for (int i = 0; i < LANES; i++) most = ordered[k * LANES + i] > most ? ordered[k * LANES + i] : most;
+    for (int64_t k = n_players; k-- > 0; nearest[k] = least)
+      for (int i = 0; i < LANES; i++) least = ordered[k * LANES + i] < least ? ordered[k * LANES + i] : least;
   }
 
   /// The number of players that are not gone, of the first n. `weight` is the logarithm of that of the rate.
   int64_t active(double rate, double weight, int64_t n) const {
     const double gone = weight < 0.0 ? GONE + weight : GONE;
     while (n > 0 && rate * nearest[n - 1] > gone) n--;
+    return n;
+  }
+
+  /// The number of players, of the first n and in whole blocks, whose exponents are at most `limit`.
+  int64_t near(double rate, double limit, int64_t n) const {
+    for (n = n / BLOCK * BLOCK; n > 0 && rate * furthest[n - 1] > limit;) n -= BLOCK;
     return n;
   }
 
@@ -375,6 +391,7 @@ struct Rates {
     const Span span = span_of(sweep.inside, sweep.outside, sweep.n_players);
     const int64_t covered = mixture.covered(span.most), n_rates = mixture.rates.size[0], n_low = mixture.low_rates.size[1];
     int64_t n_active = sweep.n_players;
+    sweep.n_near = sweep.n_nearer = 0;
     for (int64_t l = -n_low; l < n_rates - covered; l++) {
       const int64_t rank = covered + l;
       const double rate = l < 0 ? mixture.low_rates[covered][l + n_low] : mixture.rates[rank];
@@ -386,7 +403,11 @@ struct Rates {
       if (height > mixture.dropped) {
         // Rates grow and the weights of all that follow fall: who is gone stays gone
         const double heaviest = l < 0 ? weight : mixture.tails[rank];
-        if (sweep.functional) n_active = order.active(rate, above_logarithm(heaviest), l <= 0 ? sweep.n_players : n_active);
+        if (sweep.functional) {
+          if (l <= 0) n_active = sweep.n_near = sweep.n_nearer = sweep.n_players;
+          n_active = order.active(rate, above_logarithm(heaviest), n_active);
+          sweep.n_near = order.near(rate, NEAR, sweep.n_near), sweep.n_nearer = order.near(rate, NEARER, sweep.n_nearer);
+        }
         sweep.n_active = n_active < sweep.n_players ? n_active + 1 : n_active;  // one more stands for all others
         const int64_t slot = l < 0 ? n_rates + n_low + l : rank;
         sweep.a = kept.at(slot);
@@ -493,7 +514,7 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
   auto some_nodes = context.empty<Node>(n_nodes), left_nodes = context.empty<Node>(references.left_nodes.size[0]);
   const int64_t n_left = references.left_offsets.size[0] - 1;
   auto exact = context.empty<Prepared>(n_left);
-  auto nearest = context.empty<double>(n_players), reduced = context.empty<double>(n_nodes);
+  auto nearest = context.empty<double>(n_players), furthest = context.empty<double>(n_players), reduced = context.empty<double>(n_nodes);
   auto lanes = context.empty<bool>(n_background, LANES);
   auto lane_weights = context.empty<double>(2, LANES);
   if (context.failed()) return Status::no_memory;
@@ -505,8 +526,8 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
     exact[m] = {here, stop - first, fill_nodes(references.left_nodes.slice(first, stop), references.left_weights.slice(first, stop), m + 1, here)};
   }
   const Coincident coincident = {lanes.data, lane_weights[0].data, lane_weights[1].data, n_background};
-  Rates rates = {mixture, rules, references, {a.data, counts.data, n_slots, n_numbers}, {nearest.data, player.data},
-                 {present.data, absent.data, a.data, b.data, strip.data, share.data, total.data, behind.data, n_players, false, n_players},
+  Rates rates = {mixture, rules, references, {a.data, counts.data, n_slots, n_numbers}, {nearest.data, furthest.data, player.data},
+                 {present.data, absent.data, a.data, b.data, strip.data, share.data, total.data, behind.data, n_players, false, n_players, 0, 0},
                  {nodes.data, rules.nodes.size[0], small}, {reference_nodes.data, references.nodes.size[0], small_too}, exact.data, n_left,
                  reduced, some_nodes.data, suffix.data, 0};
   for (int64_t start = 0; start < n_terms; start += LANES) {

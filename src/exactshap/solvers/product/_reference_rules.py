@@ -22,7 +22,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap.semivalues import Beta, Measure
 
-_RATIO = 1.15  # of neighbouring references
+_RATIO = 1.1  # of neighbouring references
 _SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20)
 _RADII = np.geomspace(0.25, 1000.0, 20)
 _SMALL_ENOUGH = 8  # nodes of an exact rule that needs no smaller ones
