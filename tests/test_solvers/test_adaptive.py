@@ -40,13 +40,12 @@ def placed(process, points, n, question):
 
 
 def test_batches_change_little_of_what_single_places_choose(monkeypatch):
-    """Of what is left of the variance of the values; called points are conditioned on in parts."""
+    """Of what is left of the variance of the values."""
     process, points = process_and_candidates()
     question, left = Question(find("shapley"), 1, player_sets(9, 1)), []
-    for batch, at_once in ((1, 99), (8, 99), (64, 7)):
+    for batch in (1, 8, 64):
         monkeypatch.setattr(_placement, "BATCH", batch)
         monkeypatch.setattr(_placement, "KNOWN_FOR_EACH", 1)
-        monkeypatch.setattr(_placement, "KNOWN_AT_ONCE", at_once)
         chosen = placed(process, points, 30, question)
         assert len(set(chosen.tolist())) == 30
         left.append(variance_left(process, np.vstack([process.points, points[chosen]]), question))
@@ -78,6 +77,47 @@ def test_the_variance_that_is_left_is_that_of_the_posterior(n_parts):
         few = side.kept(rest[:5])
         np.testing.assert_array_equal(few.variance, side.variance[rest[:5]])
         np.testing.assert_allclose(few.left(slice(None), np.arange(5)), side.left(rest[:5], rest[:5]), rtol=0.0, atol=close)
+
+
+def unpaired_process(d):
+    rng = np.random.default_rng(4)
+    masks = draw(d, 40, rng, strata(d, paired=False), paired=False)
+    points, others = 2.0 * masks[::2] - 1.0, 2.0 * masks[1::2] - 1.0
+    inside = smooth(d)(points > 0)[:, None]
+    return fit_process(points, inside, None, even=True, relevance_rows=99, max_iterations=25, rng=rng), others
+
+
+@pytest.mark.parametrize("is_paired", [True, False])
+@pytest.mark.parametrize("n", [0, 1, 2, 19, 20, 99])
+@pytest.mark.parametrize("n_points", [1e9, 30.0, 5.0, 0.1])
+def test_regions_have_their_share_of_places_and_place_as_all_points_would(monkeypatch, is_paired, n, n_points):
+    process, points = process_and_candidates() if is_paired else unpaired_process(6)
+    points, question = points[:20], Question(find("shapley"), 1, player_sets(points.shape[1], 1))
+    belief = _placement.Belief(process.prior, process.white + _placement.TRUSTED, process.scales(), question)
+    monkeypatch.setattr(_adaptive, "REGION_POINTS", n_points)
+    chosen = _adaptive._by_region(process, points, n, belief)
+    assert len(chosen) == len(set(chosen.tolist())) == min(n, len(points))
+    if n_points == 1e9:
+        np.testing.assert_array_equal(chosen, placed(process, points, n, question))
+    if n_points == 30.0 and n == 19 and not is_paired:  # two regions: with the most relevant player and without
+        top = int(process.theta.argmax())
+        for side in (-1.0, 1.0):
+            known, own = process.points[process.points[:, top] == side], np.flatnonzero(points[:, top] == side)
+            ours = chosen[points[chosen, top] == side]
+            assert abs(len(ours) - len(own) * n / 20) <= 1.0
+            np.testing.assert_array_equal(ours, own[place(known, points[own], len(ours), belief)])
+
+
+def test_a_pair_and_its_mirror_image_have_one_region(monkeypatch):
+    """Either half may stand for a pair; the same places are chosen."""
+    process, points = process_and_candidates()
+    belief = _placement.Belief(
+        process.prior, process.white + _placement.TRUSTED, process.scales(), Question(find("shapley"), 1, player_sets(9, 1))
+    )
+    monkeypatch.setattr(_adaptive, "REGION_POINTS", 25.0)
+    turned = points * np.where(np.arange(len(points)) % 3, 1.0, -1.0)[:, None]
+    ours = [_adaptive._by_region(process, some, 30, belief) for some in (points, turned)]
+    np.testing.assert_array_equal(*ours)
 
 
 def test_candidates_are_dropped_only_where_few_places_are_left(monkeypatch):
@@ -322,8 +362,8 @@ def test_each_fit_goes_on_from_the_relevances_that_placed_the_last_calls(monkeyp
 
 
 def test_forecasts_grow_no_faster_than_the_time():
-    """16 players: 0.20 s at 2,080 calls, 2.0 to 2.4 at 8,000, 3.3 to 4.0 at 12,000 and 3.8 to 4.7 at 20,000."""
+    """16 players, in times of 2,080 calls: 5.7 at 8,000 calls, 8.6 at 12,000 and 14 at 20,000."""
     seconds = {calls: seconds_besides_calls(calls, "regression", 16, 1) for calls in (2080.0, 8000.0, 12_000.0, 20_000.0)}
-    assert 8.0 < seconds[8000.0] / seconds[2080.0] < 13.0
-    assert 14.0 < seconds[12_000.0] / seconds[2080.0] < 22.0
+    assert 5.0 < seconds[8000.0] / seconds[2080.0] < 8.0
+    assert 8.0 < seconds[12_000.0] / seconds[2080.0] < 13.0
     assert seconds[20_000.0] == seconds[12_000.0]

@@ -364,9 +364,9 @@ def seconds_besides_calls(calls: float, method: str, n_players: int, order: int)
         return 0.0
     from exactshap.solvers.sampled import MAX_FITTED, MAX_ROWS
 
-    # Pairs beyond are not fitted; relevances of more pairs are found from a part of them, so that seconds grow with a power of 5/3 only
+    # Pairs beyond are not fitted; a part of many decides the relevances, and places are by region: seconds grow with a power of 4/3
     fitted: float = min(calls, 2.0 * (MAX_FITTED if order == 1 else MAX_ROWS))
-    work: float = fitted**2 * min(ALL_DECIDE / fitted, 1.0) ** (1 / 3)
+    work: float = fitted**2 * min(ALL_DECIDE / fitted, 1.0) ** (2 / 3)
     if order > 1:
         work = SQUARES_OVER_SINGLES * work + CALLS_OF_A_SET * calls * _n_sets(n_players, order)
     return work * seconds_per_unit("sampled calls, squared", _sampled_game)

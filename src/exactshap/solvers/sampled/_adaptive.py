@@ -2,7 +2,7 @@ r"""Call samples in stages, each where it lowers the variance of the values most
 
 Up to 800 pairs are placed before any call. Beyond, and for all values but Shapley's from 6 pairs a player on (12 for those that see
 both halves of the game), half of the calls are made first; the process that is fitted to them places the next stage, about 2.25 times as
-many pairs in all, among random candidates. If almost all that left-out pairs miss is white, no place is better than another: at least three
+many pairs in all, among random candidates, by region where there are many. If almost all that left-out pairs miss is white, no place is better than another: at least three
 quarters of all pairs are drawn by size then, and correct the process without bias (``_correction``). Fewer calls than that, for values that
 see both halves, are pairs first and then single coalitions, placed alike.
 """
@@ -18,6 +18,7 @@ from exactshap.solvers.sampled._estimators import is_predicted
 from exactshap.solvers.sampled._placement import MAX_DESIGNED, TRUSTED, Belief, place
 from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled._surrogate import posterior
+from exactshap.solvers.sampled.process import CubeProcess
 
 GROWTH = 2.25  # pairs after a stage over those before, at most
 # Pairs: placing more takes as long as conditioning on them, so the rest is drawn by size
@@ -35,6 +36,8 @@ STAGE_ROWS = 800  # pairs that decide the relevances of a stage
 # Candidates for each place, where places are few and where they are many; and as many again as were called before
 CANDIDATES = {True: 6, False: 2}
 WIDE_SEARCH_PLACES = 400
+# Called and placed points of a region, if evenly spread: conditioning candidates on all points would take time as their cube
+REGION_POINTS = 900
 
 
 def grow(problem: RegressionProblem, n_calls: int, limit: int) -> None:
@@ -94,4 +97,24 @@ def _placed(problem: RegressionProblem, n: int, total: int = 0) -> np.ndarray:
             problem.most_fitted = problem.n_fitted
             return masks[:0]
         belief = Belief(process.prior, process.white + TRUSTED, process.scales(), problem.question)
-        return masks[place(process.points, 2.0 * masks - 1.0, n, belief)]
+        return masks[_by_region(process, 2.0 * masks - 1.0, n, belief)]
+
+
+def _by_region(process: CubeProcess, candidates: np.ndarray, n: int, belief: Belief) -> np.ndarray:
+    """Return which candidates to call, placed among the calls of their region: of equal sides of the most relevant players."""
+    known, points = process.points, np.concatenate([process.points, candidates])
+    n_splits = min(max(math.ceil(math.log2((len(known) + n) / REGION_POINTS)), 0), points.shape[1] - process.paired)
+    most_relevant = np.argsort(-process.theta, kind="stable")[: n_splits + process.paired]
+    sides = points[:, most_relevant] > 0
+    if process.paired:  # a pair is on the side of its half with the most relevant player
+        sides = (sides ^ ~sides[:, :1])[:, 1:]
+    regions = sides @ (1 << np.arange(n_splits))
+    here, there = np.split(regions, [len(known)])
+    # Each region has its share of the places, rounded so that they sum to n
+    ends = np.rint(np.cumsum(np.bincount(there, minlength=2**n_splits)) * (min(n, len(candidates)) / max(len(candidates), 1)))
+    chosen = [np.empty(0, int)]
+    for region, n_places in enumerate(np.diff(ends, prepend=0.0).astype(int)):
+        if n_places:
+            own = np.flatnonzero(there == region)
+            chosen.append(own[place(known[here == region], candidates[own], n_places, belief)])
+    return np.concatenate(chosen)

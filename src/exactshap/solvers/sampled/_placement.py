@@ -37,7 +37,6 @@ FREE_PAIRS = 2
 # Places between two passes over all candidates: one for so many points that are known by then, at most
 BATCH, KNOWN_FOR_EACH = 64, 32
 CROWDED = 0.8  # candidates are dropped where so small a share of them is enough
-KNOWN_AT_ONCE = 256  # called points that the candidates are conditioned on together
 SHORTLIST = 3  # candidates for each place of a batch
 # Sets that decide together: those with the most variable values before any call
 MOST_SETS = 500
@@ -116,10 +115,10 @@ def place(
     points = np.concatenate([known, candidates])
     n_known, n_places = len(known), min(n_places, len(candidates))
     sides = [Side.of(sign, scale, belief, points) for sign, scale in belief.halves]
-    for called in np.array_split(known, -(-n_known // KNOWN_AT_ONCE)):
+    if n_known:
         for side in sides:
-            side.condition(np.arange(len(called)))
-        sides = [side.kept(slice(len(called), None)) for side in sides]
+            side.condition(np.arange(n_known))
+        sides = [side.kept(slice(n_known, None)) for side in sides]
     names = np.arange(n_known, len(points))
     sizes = sizes_of(candidates > 0, paired=True)
     owed = np.bincount(sizes, minlength=candidates.shape[1] + 1)

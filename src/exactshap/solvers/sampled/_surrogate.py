@@ -14,9 +14,8 @@ from exactshap.solvers.core import count_sets
 from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled.process import CubeProcess, fit_process
 
-# Pairs that decide the relevances, or a third of all if that is more; all pairs decide the values
-RELEVANCE_ROWS = 1000
-MOST_RELEVANCE_ROWS = 3000
+# Pairs that decide the relevances of up to 1,600, and so many more of more that the time grows as the calls; all pairs decide the values
+RELEVANCE_ROWS, OF_ROWS = 1000, 1600
 MAX_ITERATIONS = 25
 
 
@@ -40,7 +39,7 @@ def posterior(problem: RegressionProblem, relevance_rows: int | None = None) -> 
     ends = np.array([[True] * problem.n_players, [False] * problem.n_players])
     n = problem.n_fitted
     masks = np.concatenate([ends[:known], problem.masks[:n]])
-    most = problem.settings.relevance_rows or min(max(RELEVANCE_ROWS, len(masks) // 3), MOST_RELEVANCE_ROWS)
+    most = problem.settings.relevance_rows or round(RELEVANCE_ROWS * max(len(masks) / OF_ROWS, 1.0) ** (1.0 / 3.0))
     return fit_process(
         2.0 * masks - 1.0,
         np.concatenate([np.stack([problem.full, problem.empty])[:known], problem.inside[:n]]),
