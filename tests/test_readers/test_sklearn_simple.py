@@ -7,14 +7,25 @@ from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import AdaBoostRegressor, HistGradientBoostingClassifier, RandomForestClassifier, StackingClassifier
+from sklearn.ensemble import (
+    AdaBoostRegressor,
+    BaggingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    StackingClassifier,
+    VotingRegressor,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OutputCodeClassifier
 from sklearn.multioutput import ClassifierChain, RegressorChain
 from sklearn.neighbors import KernelDensity, KNeighborsRegressor, LocalOutlierFactor, NearestCentroid
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
@@ -22,7 +33,7 @@ from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
 from exactshap import Explainer, explain
-from exactshap.errors import InputError, UnsupportedModelError, UnsupportedStructureError
+from exactshap.errors import InputError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from oracles import interventional_values
 from tolerances import roundings
@@ -219,7 +230,73 @@ def test_logarithms_of_the_target_are_what_the_regressor_predicts(logarithm, bac
     check_reader(model, ROWS, BACKGROUND)
     explanation = explain(model, ROWS, BACKGROUND)
     assert explanation.unit == f"{logarithm.__name__} of the target"
+    assert 'Without the logarithm: output="response"' in explanation.facts()["unit"]
     np.testing.assert_allclose(explanation.prediction, logarithm(model.predict(ROWS)), rtol=0, atol=roundings(16))
     np.testing.assert_array_equal(explanation.values, explain(model.regressor_, ROWS, BACKGROUND).values)
-    with pytest.raises(UnsupportedStructureError, match=r"exact for its logarithm only.*model\.predict"):
-        explain(model, ROWS, BACKGROUND, output="response")
+
+
+LOGARITHMS = {np.log: np.exp, np.log1p: np.expm1, np.log2: np.exp2}
+INNER = {
+    "a line": Ridge(),
+    "a pipeline": make_pipeline(StandardScaler(), Ridge()),
+    "a search": GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2),
+    "stumps": HistGradientBoostingRegressor(max_iter=5, max_depth=1),
+    "boosting": HistGradientBoostingRegressor(max_iter=5, max_leaf_nodes=4, min_samples_leaf=5),
+    "a forest": RandomForestRegressor(3, max_depth=3, random_state=0),
+}
+
+
+@pytest.mark.parametrize("logarithm", LOGARITHMS)
+@pytest.mark.parametrize("name", INNER)
+def test_targets_of_which_a_logarithm_was_fitted(logarithm, name):
+    """Prices rather than their logarithms: ``output="response"``, by brute force over the model's own predictions."""
+    model = TransformedTargetRegressor(INNER[name], func=logarithm, inverse_func=LOGARITHMS[logarithm])
+    model.fit(X, np.exp(0.3 * SCORE) + 0.5)
+    explainer = Explainer(model, BACKGROUND, output="response")
+    explanation = explainer(ROWS)
+    right = interventional_values(model.predict, ROWS, BACKGROUND)
+    np.testing.assert_allclose(explanation.values, right, rtol=0, atol=roundings(64) * np.abs(right).max())
+    assert (explanation.unit, explanation.exact) == ("target", True)
+    np.testing.assert_array_equal(explanation.prediction, model.predict(ROWS))
+    assert explainer.verify(ROWS).passed
+    assert explainer.verify(ROWS, index="banzhaf").passed
+
+
+def test_what_the_exponential_of_predictions_is_not_read_of():
+    def model(inner):
+        return TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, np.exp(0.3 * SCORE))
+
+    scaled = TransformedTargetRegressor(Ridge(), transformer=StandardScaler())
+    # A mean of exponentials is not the exponential of a mean, nor is a scaled one that of a scaled prediction
+    for inner in (SVR(), VotingRegressor([("a", Ridge()), ("b", SVR())]), BaggingRegressor(SVR(), 2), scaled):
+        with pytest.raises(UnsupportedStructureError, match=r"only of sums of terms and of trees.*model\.predict"):
+            explain(model(inner), ROWS, BACKGROUND, output="response")
+    with pytest.raises(UnsupportedStructureError, match="needs reference rows"):
+        explain(model(INNER["a forest"]), ROWS, output="response")
+    with pytest.raises(UnknownNameError, match="has no output 'probability'"):
+        explain(model(Ridge()), ROWS, BACKGROUND, output="probability")
+    with pytest.raises(UnknownNameError, match="has no setting 'budget'"):
+        explain(model(Ridge()), ROWS, BACKGROUND, output="response", budget=100)
+
+
+def test_a_price_of_many_columns_is_sampled_with_an_error():
+    rows = np.random.default_rng(0).normal(size=(200, 16))
+    boosting = HistGradientBoostingRegressor(max_iter=20, max_leaf_nodes=8)
+    model = TransformedTargetRegressor(boosting, func=np.log1p, inverse_func=np.expm1).fit(
+        rows, np.exp(0.5 * rows[:, 0] * rows[:, 1])
+    )
+    sampled = explain(model, rows[:2], rows[:20], output="response")
+    exact = explain(model, rows[:2], rows[:20], output="response", budget=2**16)
+    assert (sampled.exact, exact.exact) == (False, True)
+    missed = np.abs(sampled.values - exact.values)
+    # Six standard errors of each of 32 values
+    assert (missed <= 6.0 * sampled.std_error + roundings(64)).all()
+
+
+@pytest.mark.parametrize(
+    ("inner", "value_function"),
+    [(MLPRegressor(hidden_layer_sizes=(3,), activation="tanh", max_iter=50), "interventional"), (SVR(), "observational")],
+)
+def test_scaled_targets_of_models_with_games_of_their_own_are_verified(inner, value_function):
+    model = TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, SCORE)
+    assert Explainer(model, BACKGROUND, value_function=value_function).verify(ROWS).passed

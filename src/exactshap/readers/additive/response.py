@@ -28,14 +28,17 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
     def decorate(read: _Read) -> Callable[[Any, Request], Reader]:
         @wraps(read)
         def read_either(model: Model, request: Request) -> Reader:
-            is_calibrated = hasattr(request.output, "response") and hasattr(model, "decision_function")
-            if not (is_calibrated or request.asks_response):
+            # A wrapper's own function of the score
+            outer: Response | None = getattr(request.output, "response", None)
+            if outer is not None and not hasattr(model, outer.call.method):
+                outer = None
+            if outer is None and not request.asks_response:
                 return read(model, request)
             from exactshap.readers.responses import SAMPLING_OPTIONS
 
             options = {name: value for name, value in request.options.items() if name not in SAMPLING_OPTIONS}
             score = read(model, replace(request, output="auto", options=options))
-            response = request.output.response if is_calibrated else describe(model)
+            response = describe(model) if outer is None else outer
             if request.output == "probability" and not response.unit.startswith("probability"):
                 raise UnknownNameError(no_output(score.traits.model_name, request.output, score.traits.output_names))
             return score if response.link is None else _response_of(score, response, request)

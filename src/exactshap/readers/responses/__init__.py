@@ -7,6 +7,7 @@ from exactshap.readers.responses._factors import MAX_WIDTH as MAX_WIDTH
 from exactshap.readers.responses._factors import Factor as Factor
 from exactshap.readers.responses._factors import FactorReader as FactorReader
 from exactshap.readers.responses._factors import FactorScores as FactorScores
+from exactshap.readers.responses._links import Exponential as Exponential
 from exactshap.readers.responses._links import Isotonic as Isotonic
 from exactshap.readers.responses._links import Response as Response
 from exactshap.readers.responses._links import Sigmoid as Sigmoid
@@ -19,6 +20,7 @@ from exactshap.readers.responses._orders import Orders as Orders
 from exactshap.readers.responses._orders import sample_orders as sample_orders
 from exactshap.readers.responses._piecewise import PiecewiseReader as PiecewiseReader
 from exactshap.readers.responses._reader import ALL_COALITIONS as ALL_COALITIONS
+from exactshap.readers.responses._reader import LinkedReader as LinkedReader
 from exactshap.readers.responses._sampled import OPTIONS as SAMPLING_OPTIONS
 from exactshap.readers.responses._sampled import HybridScores as HybridScores
 from exactshap.readers.responses._sampled import RowScores as RowScores

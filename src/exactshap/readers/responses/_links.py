@@ -41,6 +41,26 @@ class Sigmoid:
         return Response("logistic", OwnCall("decision_function", finish=self), self.unit, -self.a, shift=-self.b)
 
 
+@dataclass(frozen=True, repr=False)
+class Exponential:
+    r"""Ask a reader for :math:`e^{a f}` of its prediction f, as ``output=``: a target of which a logarithm was fitted."""
+
+    rate: float
+    unit: str
+
+    def __repr__(self) -> str:
+        return f"{self.unit} of its logarithm"  # for messages, as of ``Sigmoid``
+
+    def __call__(self, logarithms: np.ndarray) -> np.ndarray:
+        """Return the exponentials of predictions."""
+        return np.asarray(np.exp(self.rate * logarithms))
+
+    @property
+    def response(self) -> Response:
+        """What a model answers so."""
+        return Response("exponential", OwnCall("predict", finish=self), self.unit, self.rate)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Isotonic:
     """Ask a reader for a piecewise linear function of its decision function, as ``output=``: constant outside its knots."""

@@ -1,8 +1,9 @@
-"""Read TransformedTargetRegressor exactly, in units of a scaled and shifted target or of its logarithm."""
+"""Read TransformedTargetRegressor, in units of a scaled and shifted target, of a target's logarithm or of the target itself."""
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError
+from exactshap.errors import UnknownNameError, UnsupportedStructureError, no_output
 from exactshap.frames import Table
-from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame
+from exactshap.games import AdditiveGame, Game, ProductGame
 from exactshap.readers import (
     DelegatingReader,
     Offset,
@@ -26,32 +27,37 @@ from exactshap.readers import (
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import with_equal_shares
+from exactshap.readers.responses import Exponential, LinkedReader, needs_rows
 from exactshap.readers.wrappers._columns import readable
+from exactshap.readers.wrappers._sum import Member, SumGame
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
 _AFFINE = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
-_LOGARITHMS = {(np.log, np.exp): "log", (np.log1p, np.expm1): "log1p", (np.log2, np.exp2): "log2"}
+# Name, rate and shift: the target is exp(rate * prediction) + shift
+_LOGARITHMS = {
+    (np.log, np.exp): ("log", 1.0, 0.0),
+    (np.log1p, np.expm1): ("log1p", 1.0, -1.0),
+    (np.log2, np.exp2): ("log2", math.log(2.0), 0.0),
+}
 
 
 def read(model: Model, request: Request) -> Reader:
-    """Read the inner regressor and undo the target's scaling of its values; logarithms stay."""
+    """Read the inner regressor and undo the target's scaling of its values; logarithms stay unless ``output="response"``."""
     back = model.transformer_
     name = sklearn_name(back)
     identity = name == "FunctionTransformer" and back.func is None and back.inverse_func is None
     logarithm = _LOGARITHMS.get((back.func, back.inverse_func)) if name == "FunctionTransformer" else None
-    if logarithm is not None and request.asks_response:
-        do = "Sample with Explainer(model.predict, background)"
-        raise UnsupportedStructureError(
-            "Values of this target are exact for its logarithm only", f"Got output={request.output!r}", do
-        )
+    if request.output == "probability" or hasattr(request.output, "response"):
+        raise UnknownNameError(no_output(type(model).__name__, str(request.output), ("target",)))
     if logarithm is None and not identity and name not in _AFFINE:
         raise UnsupportedStructureError(
             "The target's inverse transformation is not a scaling and a shift, so that values do not carry over exactly",
             f"Got {type(back).__name__}",
             "Explain `model.regressor_` (in units of the transformed target), or sample with Explainer(model.predict, background)",
         )
-    inner = read_any(model.regressor_, request)
+    asks_target = logarithm is not None and request.asks_response
+    inner = read_any(model.regressor_, replace(request, output="auto", options={}) if asks_target else request)
     if inner.traits.n_outputs > 1:
         raise UnsupportedStructureError(
             "Several transformed targets cannot be read", f"Got {inner.traits.n_outputs}", "Explain one of them"
@@ -62,9 +68,35 @@ def read(model: Model, request: Request) -> Reader:
             do="Sample with Explainer(model.predict, background)",
         )
     if logarithm is not None:
-        return LogarithmReader(model, inner, back.func, f"{logarithm} of the target")
+        name, rate, shift = logarithm
+        if not asks_target:
+            return LogarithmReader(model, inner, back.func, f"{name} of the target")
+        return AffineReader(model, _exponential(model, request, rate, inner), factor=1.0, shift=shift)
     zero, one = (0.0, 1.0) if identity else np.ravel(back.inverse_transform(np.array([[0.0], [1.0]])))
     return AffineReader(model, inner, factor=float(one - zero), shift=float(zero))
+
+
+def _exponential(model: Model, request: Request, rate: float, logarithm: Reader) -> Reader:
+    """Read the exponential of predictions that are sums of terms or of trees."""
+    output = Exponential(rate, "target")
+    if request.background is None:
+        raise needs_rows(output.unit)
+    do = 'Pass output="auto" for its logarithm, or sample with explain(model.predict, X, background)'
+    refusal = UnsupportedStructureError(
+        "The exponential of these predictions is read only of sums of terms and of trees",
+        f"Got {logarithm.traits.model_name}",
+        do,
+    )
+    try:
+        inner = read_any(model.regressor_, replace(request, output=output, options={}))
+    except (UnknownNameError, UnsupportedStructureError) as error:
+        raise refusal from error
+    while isinstance(inner, DelegatingReader):
+        inner = inner.inner
+    # A mean of exponentials is not the exponential of a mean
+    if not isinstance(inner, LinkedReader):
+        raise refusal
+    return read_any(model.regressor_, replace(request, output=output))
 
 
 class AffineReader(DelegatingReader):
@@ -90,8 +122,8 @@ class AffineReader(DelegatingReader):
     def game(self, X: Table) -> Game:
         """Return factor * v(S) + shift; if v(empty) is 0 by definition, each player gets an equal share of the shift."""
         if self.traits.value_function != "normalized":
-            return _affine(self.inner.game(X), self.factor, self.shift)
-        game = _affine(self.inner.game(X), self.factor, 0.0)
+            return _affine(self.inner, self.inner.game(X), self.factor, self.shift)
+        game = _affine(self.inner, self.inner.game(X), self.factor, 0.0)
         assert isinstance(game, ProductGame)
         return with_equal_shares(game, np.full(game.n_outputs, self.shift), constant=game.constant)
 
@@ -142,7 +174,7 @@ def _scaled_bound(bound: Callable[[Any], Any], factor: float, delta: Any) -> Any
     return replace(found, bound=found.bound * factor, rkhs_norm=found.rkhs_norm * factor)
 
 
-def _affine(game: Game, factor: float, shift: float) -> Game:
+def _affine(reader: Reader, game: Game, factor: float, shift: float) -> Game:
     if isinstance(game, ProductGame):
         c = game.c[:, 0] if game.single_output else game.c
         a = game.a[0] if game.n_rows is None else game.a
@@ -151,4 +183,5 @@ def _affine(game: Game, factor: float, shift: float) -> Game:
         tables = [table * factor for table in game.tables]
         tables = [table[..., 0] for table in tables] if game.single_output else tables
         return AdditiveGame(game.n_players, game.subsets, tables, game.constant * factor + shift)
-    return OracleGame(lambda masks: game.value(masks) * factor + shift, game.n_players)
+    member = Member(reader, factor * np.eye(game.n_outputs))
+    return SumGame((member,), (game,), np.full(game.n_outputs, shift), game.single_output)
