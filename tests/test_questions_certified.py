@@ -12,10 +12,11 @@ import pytest
 import xgboost
 from scipy.sparse import csr_matrix
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import RandomForestRegressor, VotingRegressor
+from sklearn.ensemble import BaggingRegressor, RandomForestRegressor, VotingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.linear_model import Ridge
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, MaxAbsScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVR
@@ -211,6 +212,7 @@ def wide_explainers(d):
     rows = np.random.default_rng(d).normal(size=(120, d))
     target = rows[:, 0] * rows[:, 1] + np.sin(rows[:, 2]) + rows[:, 3] * rows[:, 4] * rows[:, 5]
     svr, boosted = SVR(C=5.0, gamma=1.0 / d), xgboost.XGBRegressor(n_estimators=15, max_depth=4, n_jobs=1)
+    forest = RandomForestRegressor(3, max_depth=3, random_state=0)
     pairs = make_pipeline(PolynomialFeatures(2, include_bias=False), Ridge())
     process = GaussianProcessRegressor(Matern(d**0.5, nu=1.5), alpha=0.1, optimizer=None)
     explainers = {
@@ -220,11 +222,15 @@ def wide_explainers(d):
         "interventional": Explainer(svr, rows[:10]),
         "leaves": Explainer(boosted, rows[:10]),
         "terms": Explainer(pairs.fit(rows, target), rows[:10]),
+        "sum": Explainer(VotingRegressor([("svr", svr), ("forest", forest)]).fit(rows, target), rows[:10]),
+        "sum of some columns": Explainer(
+            BaggingRegressor(svr, 3, max_features=0.5, random_state=0).fit(rows, target), rows[:10]
+        ),
     }
     return rows, explainers
 
 
-WIDE = ("functional", "mixture", "path-dependent", "interventional", "leaves", "terms")
+WIDE = ("functional", "mixture", "path-dependent", "interventional", "leaves", "terms", "sum", "sum of some columns")
 
 
 @pytest.mark.parametrize(
@@ -311,7 +317,8 @@ def test_orders_up_to_the_number_of_many_players():
 
 def test_games_of_another_kind_say_that_values_were_not_compared():
     rows = RNG.normal(size=(40, 12))
-    both = VotingRegressor([("ridge", Ridge()), ("svr", SVR())]).fit(rows, rows[:, 0])
+    network = MLPRegressor(hidden_layer_sizes=(3,), max_iter=20)
+    both = VotingRegressor([("ridge", Ridge()), ("network", network)]).fit(rows, rows[:, 0])
     verification = Explainer(both, rows[:5]).verify(rows[5:7], index="banzhaf", order=2)
     assert verification.passed
     assert verification.max_value_difference is None

@@ -18,7 +18,7 @@ from exactshap.explainer._offset import certified_with, check_offsets
 from exactshap.explainer._plan import block_size
 from exactshap.explainer._solve import predict
 from exactshap.frames import Table
-from exactshap.games import AdditiveGame, ProductGame, all_masks
+from exactshap.games import AdditiveGame, LiveGame, ProductGame, SumGame, all_masks
 from exactshap.readers import Reader
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Solution, player_sets, sets_by_size, solve
@@ -291,7 +291,30 @@ def reference_values(game: Any) -> np.ndarray | None:
         return by_coalitions(np.asarray(game.value(all_masks(game.n_players))), game.n_players)
     if isinstance(game, AdditiveGame) and max(map(len, game.subsets), default=0) <= ALL_COALITIONS:
         return _by_terms(game)
+    if isinstance(game, SumGame):
+        return _added(game, reference_values)
+    if isinstance(game, LiveGame):
+        values = reference_values(game.inner)
+        return None if values is None else _among(game, values)
     return _by_quadrature(game) if isinstance(game, ProductGame) else None
+
+
+def _added(game: SumGame, reference: Callable[[Any], np.ndarray | None]) -> np.ndarray | None:
+    """Return the weighted sum of what a reference says of each game, or None if one is out of reach."""
+    parts = []
+    for one in game.games:
+        part = reference(one)
+        if part is None:
+            return None
+        parts.append(part)
+    return game.total(parts)
+
+
+def _among(game: LiveGame, values: np.ndarray) -> np.ndarray:
+    """Return values of all players, 0 of those that nothing depends on."""
+    total = np.zeros((len(values), game.n_players, *values.shape[2:]))
+    total[:, list(game.live)] = values
+    return total
 
 
 def by_coalitions(values: np.ndarray, n_players: int) -> np.ndarray:
@@ -334,6 +357,10 @@ def reference_sums(game: Any, semivalue: Semivalue, order: int, directions: np.n
 
     .. math:: \sum_{|T| = s} \prod_{j \in T} r_j\, \phi_T = \int [x^s]\, f(t + x r_1, \dots, t + x r_d)\, \mathrm{d}\mu_s(t)
     """
+    if isinstance(game, SumGame):
+        return _added_sums(game, semivalue, order, directions)
+    if isinstance(game, LiveGame):
+        return reference_sums(game.inner, semivalue, order, directions[:, list(game.live)])
     along: Callable[[float, int], np.ndarray]
     # degree: that of f along a line
     if isinstance(game, ProductGame):
@@ -353,6 +380,17 @@ def reference_sums(game: Any, semivalue: Semivalue, order: int, directions: np.n
         for t, weight in zip(*rule, strict=True):
             total[:, size - 1] += weight * along(float(t), size)
     return total
+
+
+def _added_sums(game: SumGame, semivalue: Semivalue, order: int, directions: np.ndarray) -> np.ndarray | None:
+    """Return the sums of a sum of games, with an axis of outputs."""
+
+    def one(part: Any) -> np.ndarray | None:
+        sums = reference_sums(part, semivalue, order, directions)
+        return sums[..., 0] if sums is not None and part.single_output else sums
+
+    sums = _added(game, one)
+    return sums[..., None] if sums is not None and game.single_output else sums
 
 
 def _products_along(game: ProductGame, directions: np.ndarray, t: float, size: int) -> np.ndarray:

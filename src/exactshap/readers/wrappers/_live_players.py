@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from exactshap.frames import Table
-from exactshap.games import Game
+from exactshap.games import Game, LiveGame
 from exactshap.readers import DelegatingReader, Reader, Request
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Posterior, Solution, player_sets
@@ -33,31 +33,6 @@ def read_live(read: Callable[[Request], Reader], request: Request) -> Reader:
         return read(request)
     live = tuple(place for place in range(len(request.players)) if place not in dead)
     return LivePlayers(read(replace(request, players=tuple(request.players[place] for place in live))), request.players, live)
-
-
-@dataclass(frozen=True, eq=False)
-class LiveGame:
-    """Hold a game that depends on some of its players only."""
-
-    inner: Game
-    n_players: int
-    live: tuple[int, ...]
-
-    @property
-    def n_rows(self) -> int | None:
-        return self.inner.n_rows
-
-    @property
-    def n_outputs(self) -> int:
-        return self.inner.n_outputs
-
-    @property
-    def single_output(self) -> bool:
-        return self.inner.single_output
-
-    def value(self, masks: np.ndarray) -> np.ndarray:
-        """Return v(S) from the live players in S."""
-        return self.inner.value(np.asarray(masks)[:, list(self.live)])
 
 
 class LivePlayers(DelegatingReader):

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnsupportedStructureError
 from exactshap.frames import Table, as_table
-from exactshap.games import Game
+from exactshap.games import SumGame
 from exactshap.readers import Reader, Request, Rounding, SecondReading, Traits
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._live_players import read_live
@@ -125,33 +125,6 @@ def _array(X: Table, columns: tuple[int, ...]) -> Table:
     return Table(np.ascontiguousarray(values), None, X.n_rows, len(columns))
 
 
-@dataclass(frozen=True, eq=False)
-class SumGame:
-    """Add up games of any kind: the definition, for value-by-value checks."""
-
-    members: tuple[Member, ...]
-    games: tuple[Game, ...]
-    constant: np.ndarray
-    single_output: bool
-
-    @property
-    def n_players(self) -> int:
-        return self.games[0].n_players
-
-    @property
-    def n_rows(self) -> int | None:
-        return self.games[0].n_rows
-
-    @property
-    def n_outputs(self) -> int:
-        return len(self.constant)
-
-    def value(self, masks: np.ndarray) -> np.ndarray:
-        """Return v(S) of shape ([n_rows,] n_masks[, n_outputs])."""
-        total = total_of(self.members, [game.value(masks) for game in self.games], self.constant)
-        return total[..., 0] if self.single_output else total
-
-
 def _all_gaps(parts: Sequence[Traits]) -> SecondReading:
     """Return the reasons why members have no second reading."""
     gaps = (part.second_reading().gap for part in parts)
@@ -237,9 +210,9 @@ class SumReader(Reader):
                 member.reader.predict(member.rows(X))
             raise
 
-    def game(self, X: Table) -> Any:
+    def game(self, X: Table) -> SumGame:
         games = tuple(member.reader.game(member.rows(X)) for member in self.members)
-        return SumGame(self.members, games, self.constant, self.traits.single_output)
+        return SumGame(games, tuple(member.weights for member in self.members), self.constant, self.traits.single_output)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Add up the solutions of the members."""

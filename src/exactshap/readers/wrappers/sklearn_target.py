@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, UnsupportedStructureError, no_output
 from exactshap.frames import Table
-from exactshap.games import AdditiveGame, Game, ProductGame
+from exactshap.games import AdditiveGame, Game, ProductGame, SumGame
 from exactshap.readers import (
     DelegatingReader,
     Offset,
@@ -29,7 +29,6 @@ from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import with_equal_shares
 from exactshap.readers.responses import Exponential, LinkedReader, needs_rows
 from exactshap.readers.wrappers._columns import readable
-from exactshap.readers.wrappers._sum import Member, SumGame
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
@@ -122,8 +121,8 @@ class AffineReader(DelegatingReader):
     def game(self, X: Table) -> Game:
         """Return factor * v(S) + shift; if v(empty) is 0 by definition, each player gets an equal share of the shift."""
         if self.traits.value_function != "normalized":
-            return _affine(self.inner, self.inner.game(X), self.factor, self.shift)
-        game = _affine(self.inner, self.inner.game(X), self.factor, 0.0)
+            return _affine(self.inner.game(X), self.factor, self.shift)
+        game = _affine(self.inner.game(X), self.factor, 0.0)
         assert isinstance(game, ProductGame)
         return with_equal_shares(game, np.full(game.n_outputs, self.shift), constant=game.constant)
 
@@ -174,7 +173,7 @@ def _scaled_bound(bound: Callable[[Any], Any], factor: float, delta: Any) -> Any
     return replace(found, bound=found.bound * factor, rkhs_norm=found.rkhs_norm * factor)
 
 
-def _affine(reader: Reader, game: Game, factor: float, shift: float) -> Game:
+def _affine(game: Game, factor: float, shift: float) -> Game:
     if isinstance(game, ProductGame):
         c = game.c[:, 0] if game.single_output else game.c
         a = game.a[0] if game.n_rows is None else game.a
@@ -183,5 +182,4 @@ def _affine(reader: Reader, game: Game, factor: float, shift: float) -> Game:
         tables = [table * factor for table in game.tables]
         tables = [table[..., 0] for table in tables] if game.single_output else tables
         return AdditiveGame(game.n_players, game.subsets, tables, game.constant * factor + shift)
-    member = Member(reader, factor * np.eye(game.n_outputs))
-    return SumGame((member,), (game,), np.full(game.n_outputs, shift), game.single_output)
+    return SumGame((game,), (factor * np.eye(game.n_outputs),), np.full(game.n_outputs, shift), game.single_output)
