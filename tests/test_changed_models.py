@@ -226,6 +226,23 @@ class Counting(RegressorMixin, BaseEstimator):
         return 2.0 * rows
 
 
+def test_a_changed_model_is_refused_before_all_rows_are_solved(monkeypatch):
+    model = SVR().fit(X, Y)
+    explainer, solved = Explainer(model, X[:10]), []
+    explainer(X[:1])
+    solve = type(explainer.reader).solve
+
+    def counted(self, table, *question):
+        solved.append(table.n_rows)
+        return solve(self, table, *question)
+
+    monkeypatch.setattr(type(explainer.reader), "solve", counted)
+    model.fit(X, OTHER)
+    with pytest.raises(ExactnessError, match=CHANGED):
+        explainer(X)
+    assert max(solved) < len(X)
+
+
 def test_counters_and_caches_are_no_changes():
     model = make_pipeline(Counting().fit(X, Y), Ridge())
     model[-1].fit(model[0].transform(X), Y)

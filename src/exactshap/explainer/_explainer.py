@@ -16,7 +16,7 @@ from exactshap._runtime.types import Column, Model, TableLike
 from exactshap._runtime.words import fields_html
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, refused_beyond_memory, warn
 from exactshap.explainer._certify import Certifier, joins_call, together
-from exactshap.explainer._changes import Changes, blaming, changed
+from exactshap.explainer._changes import COMPARED_ROWS, Changes, blaming, changed
 from exactshap.explainer._offset import add_offsets, check_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast
 from exactshap.explainer._results import refuse_or_warn, wrap
@@ -203,6 +203,9 @@ class Explainer:
         change = self._changes.seen()
         blamed = nullcontext() if change is None else blaming(reader, change)
         with nullcontext() if self.n_jobs is None else using_jobs(self.n_jobs), blamed:
+            if change is not None and self.on_inexact == "raise" and table.n_rows > COMPARED_ROWS:
+                # Few rows first, so that a changed model is refused before all are solved
+                self._changes.require_none(self.reader, table)
             check_rows = self._certifier.check_rows(table)
             # Hybrids are predicted with the rows in one call, as each call has fixed costs.
             others = check_rows.table if check_rows is not None and joins_call(check_rows, cut) else None
