@@ -167,9 +167,9 @@ def _seconds_around(n_players: int, n_rows: int, order: int) -> float:
     """Return the seconds of every explanation without the model: checks, tables, certificates, names of sets."""
 
     def each(unit: str) -> float:
-        return seconds_per_unit(f"around an explanation, {unit}", lambda: _explanation(*SIZES_TIMED[unit]))
+        return seconds_per_unit(f"around an explanation, {unit}", lambda: _after_solving(*SIZES_TIMED[unit]))
 
-    _, run = _explanation(1, 2, 1)
+    _, run = _after_solving(1, 2, 1)
     run()  # the first of a process imports what the call needs
     once, n_sets = clocked(run), count_sets(n_players, order)
     if order == 1:
@@ -177,7 +177,7 @@ def _seconds_around(n_players: int, n_rows: int, order: int) -> float:
     return once + n_sets * (each("sets") + n_rows * each("cells of sets"))
 
 
-def _explanation(n_rows: int, n_players: int, order: int) -> Sample:
+def _after_solving(n_rows: int, n_players: int, order: int) -> Sample:
     """Return what follows once a sum of columns is solved, in cells of its values."""
     from exactshap.readers import AdditiveModel
 

@@ -28,7 +28,7 @@ fill_mixture = kernel(
 _ALLOWED = 2.0**-54
 _TINIEST = 1e-300
 _N_LOW = 10  # nodes that replace all small rates
-_ROUNDING = 1e-15  # of vectors of norm 1
+_NORM_ROUNDING = 1e-15  # of vectors of norm 1
 
 
 class _MixtureArrays(NamedTuple):
@@ -117,9 +117,9 @@ def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, 
             for vector in basis:
                 product = product - (vector @ product) * vector
         norm = float(np.linalg.norm(product))
-        off_diagonal.append(max(norm, _ROUNDING))
+        off_diagonal.append(max(norm, _NORM_ROUNDING))
         # Fewer nodes are exact up to rounding
-        if norm < _ROUNDING:
+        if norm < _NORM_ROUNDING:
             break
         basis.append(product / norm)
     size = len(diagonal)

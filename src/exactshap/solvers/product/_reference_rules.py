@@ -28,7 +28,7 @@ _RADII = np.geomspace(0.25, 1000.0, 20)
 _SMALL_ENOUGH = 8  # nodes of an exact rule that needs no smaller ones
 _MOST_LEFT = 32  # players that are left where exact rules take the others into their weight
 # Moments and rules are sums of positive numbers; their difference is known to this share of them
-_ROUNDING = 1e-13
+_MOMENT_ROUNDING = 1e-13
 
 
 class _ReferenceRules(NamedTuple):
@@ -167,7 +167,7 @@ def _errors(
             exact = np.cumsum(np.concatenate([last[None], pairs[::-1]]), axis=0)[::-1]
             for row, ((found, weights), size) in enumerate(zip(rules, sizes, strict=True)):
                 rule = (weights * _powers(found / radius, 2 * size, n_players)).sum(axis=1)
-                some = np.log(np.maximum(exact[size - 1] - rule, 0.0) + _ROUNDING * exact[size - 1])
+                some = np.log(np.maximum(exact[size - 1] - rule, 0.0) + _MOMENT_ROUNDING * exact[size - 1])
                 errors[:, row, column] = np.where(np.isnan(some), np.inf, some)
     # A measure of few places has no larger rules
     errors[(masses > 0.0).sum(axis=1)[:, None] <= np.asarray(sizes, int)] = np.inf
