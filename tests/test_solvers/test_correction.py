@@ -79,7 +79,7 @@ def test_correction_written_out():
     masks, process, kernelshap, target = fitted(np.random.default_rng(4))
     fit = kernelshap(target[1:] / process.unit, target[0] / process.unit)
     linear = kernelshap(np.eye(PAIRS), np.zeros(PAIRS)).values  # (n_players, n_pairs)
-    residuals = process.left_out()[1:] / process.unit
+    residuals = process.checked()[1][1:]
     missed, variance, expected = written_out(masks, process, linear, residuals)
     found = Correction.of(process, fit)
     close = {"rtol": conditioned(1e7), "atol": conditioned(1e5)}

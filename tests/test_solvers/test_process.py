@@ -305,7 +305,7 @@ def test_left_out_residuals_against_refits():
     masks, inside, outside = observed(6, 12, True)
     points = 2.0 * masks - 1
     process = fit_process(points, inside, outside, even=False, relevance_rows=200, max_iterations=3, rng=RNG)
-    fitted, residuals = process.halves[0], process.left_out()
+    fitted, residuals = process.halves[0], process.unit * process.checked()[1]
     gram = covariance(points, points, process.theta, -1) + process.white * np.eye(len(points))
     for row in range(len(points)):
         rest = np.arange(len(points)) != row
@@ -338,7 +338,7 @@ def test_few_nodes_are_enough_for_many_players(index):
 
 
 def test_errors_of_many_rows_are_judged_by_some_of_them(monkeypatch):
-    """Eleven of 41 rows, evenly spread, stand last in the factor; residuals of all rows still come in the order given."""
+    """Eleven of 41 rows, evenly spread, stand last in the factor, and have the residuals that they have among all."""
     masks, inside, outside = observed(7, 40, True)
     settings = {"even": False, "relevance_rows": 200, "max_iterations": 3, "rng": RNG}
     whole = fit_process(2.0 * masks - 1, inside, outside, **settings)
@@ -348,7 +348,7 @@ def test_errors_of_many_rows_are_judged_by_some_of_them(monkeypatch):
     rows = evenly_spaced(41, 11)
     np.testing.assert_array_equal(process.order[-11:], rows)
     np.testing.assert_array_equal(process.points, 2.0 * masks[process.order] - 1)
-    np.testing.assert_allclose(process.left_out(), whole.left_out(), rtol=HALF_THE_DIGITS, atol=conditioned(1e6))
+    np.testing.assert_allclose(process.checked()[1], whole.checked()[1][rows], rtol=HALF_THE_DIGITS, atol=conditioned(1e6))
     question = Question(find("shapley"), 1, sets)
     joint = process.prior.covariances(-1, process.points, question)
     _, some = process.solve(question)

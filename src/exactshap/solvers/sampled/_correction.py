@@ -36,11 +36,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.solvers.sampled._polynomial import PolynomialFit, by_luck, surprises
+from exactshap.solvers.sampled._polynomial import TINIEST, PolynomialFit, by_luck, surprises
 from exactshap.solvers.sampled._sampling import strata
 from exactshap.solvers.sampled.process import CubeProcess, Question, white_functionals
 
-TINIEST = 1e-300
 # Pairs a player up to which relevances are not trusted
 FITTED = 8.0
 BLOCK = 1000  # pairs that are predicted at once

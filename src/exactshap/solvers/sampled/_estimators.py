@@ -33,7 +33,7 @@ from exactshap.solvers.sampled._sampling import counted_weights, row_weights
 from exactshap.solvers.sampled._surrogate import SURROGATES, posterior
 from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 
-# Rows beyond which ``auto`` takes the process without a comparison
+# Rows beyond which ``auto`` takes the process without a comparison; no more than are checked (``process``)
 COMPARED_ROWS = 1500
 # Pairs a player from which left-out residuals show errors: KernelSHAP of fewer depends on single pairs
 ENOUGH_PAIRS = 1.5
@@ -77,8 +77,7 @@ def _above_rounding(problem: RegressionProblem, values: np.ndarray, std_error: n
 
 def _kernelshap(problem: RegressionProblem) -> PolynomialFit | None:
     """Return KernelSHAP of the same pairs, if it applies and is determined."""
-    applies = problem.paired and problem.n_players <= COMPARED_COLUMNS and problem.is_shapley
-    if not applies or len(problem.masks) < ENOUGH_PAIRS * problem.n_players:
+    if not problem.is_corrected or len(problem.masks) < ENOUGH_PAIRS * problem.n_players:
         return None
     fit = _fit_characters(problem, additive_frontier(problem.n_players, 1, odd=True))
     return fit if fit.determined else None
@@ -199,7 +198,8 @@ def by_best(problem: RegressionProblem) -> Part:
         return _of_process(problem, process, kernelshap)
     fit = _fit_characters(problem, additive_frontier(problem.n_players, order, odd=True))
     weights = row_weights(problem.masks, paired=True)
-    error = float((weights[:, None] * process.left_out()[1:] ** 2).sum() / len(weights))
+    left_out = process.unit * process.checked()[1][1:]  # all rows are checked, in the order given
+    error = float((weights[:, None] * left_out**2).sum() / len(weights))
     if fit.error < error:
         return _of_polynomial(problem, fit, f"order {order}, by leave-one-out error")
     return _of_process(problem, process, kernelshap)

@@ -117,7 +117,7 @@ def fit_polynomial(
             variance += (unseen * moves**2).T @ (root**2 * surprises(luck, targets, np.bincount(sizes)[sizes]))
             errors = (left_out**2).sum(axis=0) / n
             # Divided by the root of the weights, residuals are in units of the target again
-            worst = np.abs(left_out / root).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), 1e-300)
+            worst = np.abs(left_out / root).max(axis=0) / np.maximum(np.abs(targets).max(axis=0), TINIEST)
             # A row of leverage 1 is always fitted exactly, so its residual shows nothing
             blind = _leverage(q) > 1.0 - UNTOLD
             if blind.any():

@@ -12,7 +12,6 @@ relevances :math:`\theta_j + \sum_c \alpha_c z_c^2`. Posterior variances have th
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -20,9 +19,12 @@ import numpy as np
 
 from exactshap._runtime.linear_algebra import factorise_lower, invert_triangle, multiply_by_lower
 from exactshap._runtime.process_settings import single_threaded_blas
-from exactshap.errors import BudgetError, ExplanationWarning, message
+from exactshap.errors import BudgetError
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, player_sets
+from exactshap.solvers.sampled._estimators import ROUNDING
+from exactshap.solvers.sampled._polynomial import TINIEST
+from exactshap.solvers.sampled._problem import warn_alike
 from exactshap.solvers.sampled._sampling import draw, strata
 from exactshap.solvers.sampled.process import Prior, Question, white_functionals
 
@@ -34,8 +36,6 @@ TYPICAL, TYPICAL_WHITE, SPREAD = 0.25, 1e-2, 2.0
 BOUNDS, WHITE_BOUNDS = (-12.0, 3.0), (-18.0, 2.0)
 JITTER = 1e-8
 IMPOSSIBLE = 1e25
-TINIEST = 1e-300
-ROUNDING = 16.0  # in units of eps times the largest call, as for single rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ def solve_pooled(
         idle = Part(none, empty, empty, "regression (no player differs from the background)", std_error=none)
         return [(idle, 1)] * len(rows)
     if not targets.any():
-        _warn_alike(len(found))
+        warn_alike("coalitions of all rows", f"{len(found)} calls")
     unit = np.sqrt(np.mean((targets / _positive(np.abs(targets).max(axis=0))) ** 2, axis=0)) * np.abs(targets).max(axis=0)
     unit, magnitude = _positive(unit), np.abs(found).max(axis=0)
     distances = np.where(masks[:, owners], rows[numbers], 0.0)
@@ -198,15 +198,6 @@ def _coalitions(
         numbers.append(np.full(len(among_all), i))
         masks.append(among_all)
     return np.concatenate(numbers), np.concatenate(masks)
-
-
-def _warn_alike(n_calls: int) -> None:
-    text = message(
-        "All sampled coalitions of all rows had the same answer, so that values and standard errors are 0",
-        f"Got {n_calls} calls",
-        "Pass a larger budget=, if the function differs somewhere",
-    )
-    warnings.warn(text, ExplanationWarning, stacklevel=5)
 
 
 def _positive(numbers: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap.errors import ExplanationWarning, message
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Calls, Part, keys_of
 from exactshap.solvers.sampled._placement import design
@@ -212,6 +214,13 @@ class RegressionProblem:
     def _size_weights(self) -> np.ndarray:
         order = min(self.settings.polynomial_order or 1, self.n_players)
         return SAMPLINGS[self.settings.sampling](self.n_players, order)
+
+
+def warn_alike(which: str, calls: str) -> None:
+    """Warn the caller of a solver that all sampled coalitions had the same answer."""
+    what = f"All sampled {which} had the same answer, so that values and standard errors are 0"
+    text = message(what, f"Got {calls}", "Pass a larger budget=, if the function differs somewhere")
+    warnings.warn(text, ExplanationWarning, stacklevel=5)
 
 
 @lru_cache(maxsize=64)

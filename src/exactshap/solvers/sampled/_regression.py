@@ -25,7 +25,7 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, Solution, checked_calls, player_sets
 from exactshap.solvers.sampled._adaptive import grow
 from exactshap.solvers.sampled._estimators import ESTIMATORS
-from exactshap.solvers.sampled._problem import NAMED, SAMPLINGS, RegressionProblem, SamplingSettings
+from exactshap.solvers.sampled._problem import NAMED, SAMPLINGS, RegressionProblem, SamplingSettings, warn_alike
 from exactshap.solvers.sampled._surrogate import SURROGATES
 from exactshap.solvers.sampled.process import MAX_ROWS
 
@@ -228,25 +228,14 @@ def _finish(estimate: Part, game: Game, problem: RegressionProblem) -> Solution:
     values, calls = estimate.values, len(problem.calls.places)
     if problem.semivalue.is_efficient(problem.order):  # rounding, or the error of an unconstrained estimate
         values = values + (problem.unit * problem.total - values.sum(axis=0)) * _shares(estimate, problem.order)
-    alike = _are_alike(problem)
+    answers = problem.calls.table()
+    alike = calls < 2**problem.n_players and not np.any(answers != answers[0])  # all coalitions may be alike
+    if alike:  # no error bar knows what the others would say
+        warn_alike("coalitions", f"{calls} calls of {problem.n_players} players")
     method = f"regression ({estimate.method}, {calls} calls{', all with the same answer' if alike else ''})"
     whole = replace(estimate, values=values, method=method, scale=problem.magnitude)
     is_single = game.single_output
     return whole.finish(game.n_players, problem.semivalue, problem.order, single_output=is_single, n_evaluations=calls)
-
-
-def _are_alike(problem: RegressionProblem) -> bool:
-    """Say whether all calls had the same answer, and warn if there are others: no error bar knows what they would say."""
-    answers = problem.calls.table()
-    if len(answers) == 2**problem.n_players or np.any(answers != answers[0]):
-        return False
-    text = message(
-        "All sampled coalitions had the same answer, so that values and standard errors are 0",
-        f"Got {len(answers)} calls of {problem.n_players} players",
-        "Pass a larger budget=, if the function differs somewhere",
-    )
-    warnings.warn(text, ExplanationWarning, stacklevel=5)
-    return True
 
 
 def _shares(estimate: Part, order: int) -> np.ndarray:

@@ -121,14 +121,8 @@ class CubeProcess:
             total = total + (matrix @ fitted.dual) * fitted.half.scale + fitted.half.offset
         return total
 
-    def left_out(self) -> np.ndarray:
-        """Return the leave-one-out residuals (n_pairs, n_outputs) of the odd half, in the order given: alpha_i / (K^-1)_ii."""
-        odd, residuals = self.halves[0], np.empty_like(self.halves[0].dual)
-        residuals[self.order] = odd.dual / odd.precisions(len(odd.dual))[:, None] * self.unit
-        return residuals
-
     def checked(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows that calibrate the errors, and the odd half's leave-one-out residuals there, in its ``unit``."""
+        """Return the rows that calibrate the errors, and leave-one-out residuals of the odd half there, in its ``unit``: alpha_i / (K^-1)_ii."""
         precision = self._precisions[0]
         n = len(precision)
         return self.order[-n:], self.halves[0].dual[-n:] / precision[:, None]
