@@ -341,14 +341,14 @@ def test_errors_of_many_rows_are_judged_by_some_of_them(monkeypatch):
     """Eleven of 41 rows, evenly spread, stand last in the factor, and have the residuals that they have among all."""
     masks, inside, outside = observed(7, 40, True)
     settings = {"even": False, "relevance_rows": 200, "max_iterations": 3, "rng": RNG}
-    whole = fit_process(2.0 * masks - 1, inside, outside, **settings)
+    _, every = fit_process(2.0 * masks - 1, inside, outside, **settings).checked()
     monkeypatch.setattr(_hypercube, "MAX_CHECKED", 11)
     process = fit_process(2.0 * masks - 1, inside, outside, **settings)
     sets, fitted = tuple((j,) for j in range(7)), process.halves[0]
     rows = evenly_spaced(41, 11)
     np.testing.assert_array_equal(process.order[-11:], rows)
     np.testing.assert_array_equal(process.points, 2.0 * masks[process.order] - 1)
-    np.testing.assert_allclose(process.checked()[1], whole.checked()[1][rows], rtol=HALF_THE_DIGITS, atol=conditioned(1e6))
+    np.testing.assert_allclose(process.checked()[1], every[rows], rtol=HALF_THE_DIGITS, atol=conditioned(1e6))
     question = Question(find("shapley"), 1, sets)
     joint = process.prior.covariances(-1, process.points, question)
     _, some = process.solve(question)
