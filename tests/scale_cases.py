@@ -67,7 +67,7 @@ def black_box(budget=120, function=product):
 
 def kill_once(work, flag, batch):
     """Explain a batch; the first process that comes to the fifth one is killed as a machine that fails would be."""
-    if batch.first == 33 and not flag.exists():
+    if batch.first == 32 and not flag.exists():
         flag.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return work(batch)

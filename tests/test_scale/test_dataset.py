@@ -1,7 +1,6 @@
 """Files in, files out: the same numbers as in memory, and the same bytes however often a run is interrupted."""
 
 import errno
-import functools
 import io
 import json
 import os
@@ -332,28 +331,6 @@ def test_a_worker_that_is_killed_costs_one_run(source, tmp_path):
     with pytest.raises(RuntimeError, match="a worker died"):
         run(source, tmp_path / "out", map=map_that_breaks)
     assert run(source, tmp_path / "out").n_resumed == 8 + 8 + 8 + 1 + 8
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="POSIX")
-def test_the_same_run_completes_where_a_worker_is_killed(source, tmp_path):
-    """Dask runs the tasks of a killed worker again: nothing is to be done, and the bytes are those of a quiet run."""
-    distributed = pytest.importorskip("distributed")
-    run(source, tmp_path / "whole")
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
-
-        def ordered(function, *lists):
-            if hasattr(lists[0][0], "first"):  # the batches, which come after the files
-                function = functools.partial(cases.kill_once, function, tmp_path / "flag")
-            for future in client.map(function, *lists):
-                yield future.result(timeout=60)
-
-        result = run(source, tmp_path / "out", map=ordered)
-    assert (tmp_path / "flag").exists()
-    assert result.n_rows == 60
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
