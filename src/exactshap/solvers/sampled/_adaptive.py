@@ -2,9 +2,9 @@ r"""Call samples in stages, each where it lowers the variance of the values most
 
 Up to 800 pairs are placed before any call. Beyond, and for all values but Shapley's from 6 pairs a player on (12 for those that see
 both halves of the game), half of the calls are made first; the process that is fitted to them places the next stage, about 2.25 times as
-many pairs in all, among random candidates, by region where there are many. If almost all that left-out pairs miss is white, no place is better than another: at least three
-quarters of all pairs are drawn by size then, and correct the process without bias (``_correction``). Fewer calls than that, for values that
-see both halves, are pairs first and then single coalitions, placed alike.
+many pairs in all, among random candidates, by region where there are many. If almost all that left-out pairs miss is white, no place is
+better than another: at least three quarters of all pairs are drawn by size then, and correct the process without bias (``_correction``).
+Fewer calls than that, for values that see both halves, are pairs first and then single coalitions, placed alike.
 """
 
 from __future__ import annotations
