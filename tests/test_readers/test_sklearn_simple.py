@@ -243,6 +243,7 @@ INNER = {
     "stumps": HistGradientBoostingRegressor(max_iter=5, max_depth=1),
     "boosting": HistGradientBoostingRegressor(max_iter=5, max_leaf_nodes=4, min_samples_leaf=5),
     "a forest": RandomForestRegressor(3, max_depth=3, random_state=0),
+    "a network": MLPRegressor(hidden_layer_sizes=(3,), max_iter=50, random_state=0),
 }
 
 
@@ -269,7 +270,7 @@ def test_what_the_exponential_of_predictions_is_not_read_of():
     scaled = TransformedTargetRegressor(Ridge(), transformer=StandardScaler())
     # A mean of exponentials is not the exponential of a mean, nor is a scaled one that of a scaled prediction
     for inner in (SVR(), VotingRegressor([("a", Ridge()), ("b", SVR())]), BaggingRegressor(SVR(), 2), scaled):
-        with pytest.raises(UnsupportedStructureError, match=r"only of sums of terms and of trees.*model\.predict"):
+        with pytest.raises(UnsupportedStructureError, match=r"only of sums of terms, of trees and.*model\.predict"):
             explain(model(inner), ROWS, BACKGROUND, output="response")
     with pytest.raises(UnsupportedStructureError, match="needs reference rows"):
         explain(model(INNER["a forest"]), ROWS, output="response")

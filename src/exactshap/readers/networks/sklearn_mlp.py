@@ -18,7 +18,7 @@ from exactshap.readers import (
     select_outputs,
 )
 from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkReader, unknown_activation
-from exactshap.readers.responses import SAMPLING_OPTIONS, HybridScores, SampledResponse, probability
+from exactshap.readers.responses import SAMPLING_OPTIONS, HybridScores, Response, SampledResponse, probability
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -27,17 +27,20 @@ def read(model: Model, request: Request) -> Reader:
 
 
 def _regressor(model: Model, request: Request) -> Reader:
+    """Read the target exactly, or sample what a wrapper makes of it."""
     layer = _layer(model, "predict")
     name = type(model).__name__
     if model.out_activation_ != "identity":
         got, do = f"Got {model.out_activation_!r}", "Explain its predict method: explain(model.predict, X, background)"
         raise UnsupportedStructureError(f"The outputs of {name} are not sums of its units", got, do)
     names = ("target",) if model.n_outputs_ == 1 else tuple(f"target {k}" for k in range(model.n_outputs_))
-    chosen, single = select_outputs(names, request.output, owner=name)
+    outer: Response | None = getattr(request.output, "response", None)
+    own = request if outer is None else _of_score(request)
+    chosen, single = select_outputs(names, own.output, owner=name)
     single = single or model.n_outputs_ == 1
-    return NetworkReader(
+    target = NetworkReader(
         model,
-        request,
+        own,
         replace(layer, out_weights=layer.out_weights[:, chosen], out_bias=layer.out_bias[chosen]),
         OwnCall("predict", finish=functools.partial(outputs_of, chosen, single)),
         fitted_names=fitted_names(model),
@@ -46,6 +49,17 @@ def _regressor(model: Model, request: Request) -> Reader:
         unit="target",
         precision=model.coefs_[0].dtype,
     )
+    return target if outer is None else _sampled(target, outer, request)
+
+
+def _of_score(request: Request) -> Request:
+    """Return the request of the score that a response is a function of."""
+    options = {key: value for key, value in request.options.items() if key not in SAMPLING_OPTIONS}
+    return replace(request, output="auto", options=options)
+
+
+def _sampled(score: NetworkReader, response: Response, request: Request) -> Reader:
+    return SampledResponse(score, HybridScores(score.hybrids), response, request, "units join players")
 
 
 def _classifier(model: Model, request: Request) -> Reader:
@@ -59,12 +73,11 @@ def _classifier(model: Model, request: Request) -> Reader:
     layer, label = _layer(model, "predict_proba"), str(model.classes_[1])
     precision = np.finfo(model.coefs_[0].dtype)
     asks_response = request.asks_response
-    options = {key: value for key, value in request.options.items() if not asks_response or key not in SAMPLING_OPTIONS}
     if not asks_response:
         select_outputs((label,), request.output, owner=name)
     score = NetworkReader(
         model,
-        replace(request, output="auto", options=options),
+        _of_score(request) if asks_response else replace(request, output="auto"),
         layer,
         OwnCall("predict_proba", finish=_log_odds),
         fitted_names=fitted_names(model),
@@ -76,7 +89,7 @@ def _classifier(model: Model, request: Request) -> Reader:
     )
     if not asks_response:
         return score
-    return SampledResponse(score, HybridScores(score.hybrids), probability(label), request, "units join players")
+    return _sampled(score, probability(label), request)
 
 
 def _log_odds(chances: np.ndarray) -> np.ndarray:

@@ -76,13 +76,13 @@ def read(model: Model, request: Request) -> Reader:
 
 
 def _exponential(model: Model, request: Request, rate: float, logarithm: Reader) -> Reader:
-    """Read the exponential of predictions that are sums of terms or of trees."""
+    """Read the exponential of predictions that are sums of terms, of trees or of units."""
     output = Exponential(rate, "target")
     if request.background is None:
         raise needs_rows(output.unit)
     do = 'Pass output="auto" for its logarithm, or sample with explain(model.predict, X, background)'
     refusal = UnsupportedStructureError(
-        "The exponential of these predictions is read only of sums of terms and of trees",
+        "The exponential of these predictions is read only of sums of terms, of trees and of networks of one layer",
         f"Got {logarithm.traits.model_name}",
         do,
     )
