@@ -71,7 +71,7 @@ def _unit(unit: str, model_name: str) -> str:
             return f"{unit}. For probabilities: explain(model.predict_proba, X, background)"
         return f'{unit}. For probabilities pass output="probability" and background rows'
     if unit.startswith(("log of the ", "log1p of the ", "log2 of the ", "log hazard", "log partial hazard")):
-        other = " of sums of terms, trees and networks, else explain(model.predict, X, background)"
+        other = " (sums of terms, trees, networks of one layer), else explain(model.predict, X, background)"
         return f'{unit}. Without the logarithm: output="response" and background rows{other if "TransformedTarget" in model_name else ""}'
     return ""
 
