@@ -18,7 +18,7 @@ from exactshap.explainer._offset import certified_with, check_offsets
 from exactshap.explainer._plan import block_size
 from exactshap.explainer._solve import predict
 from exactshap.frames import Table
-from exactshap.games import AdditiveGame, LiveGame, ProductGame, SumGame, all_masks
+from exactshap.games import AdditiveGame, LiveGame, ProductGame, SumGame, all_masks, spread
 from exactshap.readers import Reader
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Solution, player_sets, sets_by_size, solve
@@ -295,7 +295,7 @@ def reference_values(game: Any) -> np.ndarray | None:
         return _added(game, reference_values)
     if isinstance(game, LiveGame):
         values = reference_values(game.inner)
-        return None if values is None else _among(game, values)
+        return None if values is None else spread(values, 1, game.n_players, list(game.live))
     return _by_quadrature(game) if isinstance(game, ProductGame) else None
 
 
@@ -308,13 +308,6 @@ def _added(game: SumGame, reference: Callable[[Any], np.ndarray | None]) -> np.n
             return None
         parts.append(part)
     return game.total(parts)
-
-
-def _among(game: LiveGame, values: np.ndarray) -> np.ndarray:
-    """Return values of all players, 0 of those that nothing depends on."""
-    total = np.zeros((len(values), game.n_players, *values.shape[2:]))
-    total[:, list(game.live)] = values
-    return total
 
 
 def by_coalitions(values: np.ndarray, n_players: int) -> np.ndarray:

@@ -68,3 +68,10 @@ class LiveGame:
     def value(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S) from the live players in S."""
         return self.inner.value(np.asarray(masks)[:, list(self.live)])
+
+
+def spread(values: np.ndarray, axis: int, size: int, places: list[int]) -> np.ndarray:
+    """Return zeros along an axis, with the values at their places."""
+    out = np.zeros((*values.shape[:axis], size, *values.shape[axis + 1 :]))
+    out[(slice(None),) * axis + (places,)] = values
+    return out

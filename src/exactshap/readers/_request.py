@@ -55,6 +55,11 @@ class Request:
         """Say whether ``output=`` is the response, such as a probability."""
         return isinstance(self.output, str) and self.output in _RESPONSES
 
+    @property
+    def outer_response(self) -> Any:
+        """Return the response that a wrapper asks for, or None."""
+        return getattr(self.output, "response", None)
+
     def refuse_options(self, known: tuple[str, ...] = (), *, owner: str) -> None:
         """Raise for settings that the reader does not know."""
         for name in self.options:

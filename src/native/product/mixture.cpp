@@ -107,8 +107,7 @@ struct Sweep {
 
   /// Set the factors of the row at a rate.
   void fill(double rate) const {
-    const int64_t near = n_near < n_active ? n_near : n_active / BLOCK * BLOCK;
-    const int64_t nearer = n_nearer < near ? n_nearer : near;
+    const int64_t near = smaller(n_near, n_active / BLOCK * BLOCK), nearer = smaller(n_nearer, near);
     fill_factors<2>(inside, rate, 0, nearer, a);
     fill_factors<3>(inside, rate, nearer, near, a);
     fill_factors<0>(inside, rate, near, (n_active + GROUP - 1) / GROUP * GROUP, a);

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -28,16 +27,14 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
     def decorate(read: _Read) -> Callable[[Any, Request], Reader]:
         @wraps(read)
         def read_either(model: Model, request: Request) -> Reader:
-            # A wrapper's own function of the score
-            outer: Response | None = getattr(request.output, "response", None)
+            outer: Response | None = request.outer_response
             if outer is not None and not hasattr(model, outer.call.method):
                 outer = None
             if outer is None and not request.asks_response:
                 return read(model, request)
-            from exactshap.readers.responses import SAMPLING_OPTIONS
+            from exactshap.readers.responses import of_score
 
-            options = {name: value for name, value in request.options.items() if name not in SAMPLING_OPTIONS}
-            score = read(model, replace(request, output="auto", options=options))
+            score = read(model, of_score(request))
             response = describe(model) if outer is None else outer
             if request.output == "probability" and not response.unit.startswith("probability"):
                 raise UnknownNameError(no_output(score.traits.model_name, request.output, score.traits.output_names))

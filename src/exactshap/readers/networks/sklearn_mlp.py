@@ -18,7 +18,7 @@ from exactshap.readers import (
     select_outputs,
 )
 from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkReader, unknown_activation
-from exactshap.readers.responses import SAMPLING_OPTIONS, HybridScores, Response, SampledResponse, probability
+from exactshap.readers.responses import HybridScores, Response, SampledResponse, of_score, probability
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -34,8 +34,8 @@ def _regressor(model: Model, request: Request) -> Reader:
         got, do = f"Got {model.out_activation_!r}", "Explain its predict method: explain(model.predict, X, background)"
         raise UnsupportedStructureError(f"The outputs of {name} are not sums of its units", got, do)
     names = ("target",) if model.n_outputs_ == 1 else tuple(f"target {k}" for k in range(model.n_outputs_))
-    outer: Response | None = getattr(request.output, "response", None)
-    own = request if outer is None else _of_score(request)
+    outer: Response | None = request.outer_response
+    own = request if outer is None else of_score(request)
     chosen, single = select_outputs(names, own.output, owner=name)
     single = single or model.n_outputs_ == 1
     target = NetworkReader(
@@ -50,12 +50,6 @@ def _regressor(model: Model, request: Request) -> Reader:
         precision=model.coefs_[0].dtype,
     )
     return target if outer is None else _sampled(target, outer, request)
-
-
-def _of_score(request: Request) -> Request:
-    """Return the request of the score that a response is a function of."""
-    options = {key: value for key, value in request.options.items() if key not in SAMPLING_OPTIONS}
-    return replace(request, output="auto", options=options)
 
 
 def _sampled(score: NetworkReader, response: Response, request: Request) -> Reader:
@@ -77,7 +71,7 @@ def _classifier(model: Model, request: Request) -> Reader:
         select_outputs((label,), request.output, owner=name)
     score = NetworkReader(
         model,
-        _of_score(request) if asks_response else replace(request, output="auto"),
+        of_score(request) if asks_response else replace(request, output="auto"),
         layer,
         OwnCall("predict_proba", finish=_log_odds),
         fitted_names=fitted_names(model),

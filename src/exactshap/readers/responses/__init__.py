@@ -25,5 +25,6 @@ from exactshap.readers.responses._sampled import OPTIONS as SAMPLING_OPTIONS
 from exactshap.readers.responses._sampled import HybridScores as HybridScores
 from exactshap.readers.responses._sampled import RowScores as RowScores
 from exactshap.readers.responses._sampled import SampledResponse as SampledResponse
+from exactshap.readers.responses._sampled import of_score as of_score
 
 __all__ = ["SAMPLING_OPTIONS"]

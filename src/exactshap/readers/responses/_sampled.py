@@ -54,6 +54,12 @@ START_RELEVANCE, STARTED_CALLS = 2.5, 240
 ROUNDING = 64.0
 
 
+def of_score(request: Request) -> Request:
+    """Return the request of the score that a response is a function of."""
+    options = {name: value for name, value in request.options.items() if name not in OPTIONS}
+    return replace(request, output="auto", options=options)
+
+
 @dataclass(frozen=True, eq=False)
 class RowScores:
     """Hold what is read once of a row: the scores of its hybrids with every background row."""

@@ -45,8 +45,7 @@ def read_trees(
     """Read an ensemble's margin or, by ``output=``, its response."""
     # Forests add up probabilities themselves: there the margin is the response, and exact.
     adds_up = ensemble.unit == "probability" or (request.output, ensemble.unit) == ("response", "target")
-    # A wrapper's exponential of predictions
-    outer = getattr(request.output, "response", None) if ensemble.unit == "target" else None
+    outer = request.outer_response if ensemble.unit == "target" else None
     if outer is None and (not request.asks_response or adds_up):
         return TreeReader(model, request, ensemble, own_call, refuse, offset)
     no_such_output = UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap.frames import Table
-from exactshap.games import Game, LiveGame
+from exactshap.games import Game, LiveGame, spread
 from exactshap.readers import DelegatingReader, Reader, Request
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Posterior, Solution, player_sets
@@ -56,13 +56,13 @@ class LivePlayers(DelegatingReader):
         places = [number[tuple(self.live[j] for j in members)] for members in solution.sets]
 
         def by_set(values: np.ndarray | None) -> np.ndarray | None:
-            return None if values is None else _spread(values, 1, len(sets), places)
+            return None if values is None else spread(values, 1, len(sets), places)
 
         covariance, live = solution.covariance, list(self.live)
         if covariance is not None:
             # Rows and columns of the matrix: players without columns neither vary nor covary.
-            covariance = _spread(_spread(covariance, 1, self.traits.n_players, live), 2, self.traits.n_players, live)
-        values = _spread(solution.values, 1, len(sets), places)
+            covariance = spread(spread(covariance, 1, self.traits.n_players, live), 2, self.traits.n_players, live)
+        values = spread(solution.values, 1, len(sets), places)
         return replace(
             solution,
             part=replace(solution.part, values=values, std_error=by_set(solution.std_error)),
@@ -73,10 +73,3 @@ class LivePlayers(DelegatingReader):
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         # Dead players mask nothing, as no column of the rows is theirs.
         return super().masked_predictions(X, np.asarray(masks)[:, list(self.live)])
-
-
-def _spread(values: np.ndarray, axis: int, size: int, places: list[int]) -> np.ndarray:
-    """Return zeros along an axis, with the values at their places."""
-    out = np.zeros((*values.shape[:axis], size, *values.shape[axis + 1 :]))
-    out[(slice(None),) * axis + (places,)] = values
-    return out

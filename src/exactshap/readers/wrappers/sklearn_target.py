@@ -47,7 +47,7 @@ def read(model: Model, request: Request) -> Reader:
     name = sklearn_name(back)
     identity = name == "FunctionTransformer" and back.func is None and back.inverse_func is None
     logarithm = _LOGARITHMS.get((back.func, back.inverse_func)) if name == "FunctionTransformer" else None
-    if request.output == "probability" or hasattr(request.output, "response"):
+    if request.output == "probability" or request.outer_response is not None:
         raise UnknownNameError(no_output(type(model).__name__, str(request.output), ("target",)))
     if logarithm is None and not identity and name not in _AFFINE:
         raise UnsupportedStructureError(
@@ -87,15 +87,16 @@ def _exponential(model: Model, request: Request, rate: float, logarithm: Reader)
         do,
     )
     try:
-        inner = read_any(model.regressor_, replace(request, output=output, options={}))
+        reader = read_any(model.regressor_, replace(request, output=output, options={}))
     except (UnknownNameError, UnsupportedStructureError) as error:
         raise refusal from error
-    while isinstance(inner, DelegatingReader):
-        inner = inner.inner
+    core = reader
+    while isinstance(core, DelegatingReader):
+        core = core.inner
     # A mean of exponentials is not the exponential of a mean
-    if not isinstance(inner, LinkedReader):
+    if not isinstance(core, LinkedReader):
         raise refusal
-    return read_any(model.regressor_, replace(request, output=output))
+    return read_any(model.regressor_, replace(request, output=output)) if request.options else reader
 
 
 class AffineReader(DelegatingReader):
