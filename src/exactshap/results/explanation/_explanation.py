@@ -348,18 +348,13 @@ class Explanation(ExplanationData):
         """
         from exactshap.results.reasons import find_reasons
 
-        return find_reasons(
-            self,
-            k,
-            adverse=adverse,
-            codes=codes,
-            output=output,
-            background_values=background_values,
-            n_bootstrap=n_bootstrap,
-            level=level,
-            random_state=random_state,
-            model_digest=model_digest,
-        )
+        resampling: dict[str, Any] = {
+            "background_values": background_values,
+            "n_bootstrap": n_bootstrap,
+            "random_state": random_state,
+        }
+        settings: dict[str, Any] = {"codes": codes, "output": output, "level": level, "model_digest": model_digest}
+        return find_reasons(self, k, adverse, **settings, **resampling)
 
     # --- conversions, pictures, files ----------------------------------------------------------------------------------
 
@@ -525,8 +520,7 @@ class Explanation(ExplanationData):
         """
         from exactshap.results.report import write_card
 
-        settings: dict[str, Any] = {"title": title, "data_name": data_name, "intended_use": intended_use}
-        return write_card(self, path, max_display=max_display, **settings)
+        return write_card(self, path, title=title, data_name=data_name, intended_use=intended_use, max_display=max_display)
 
     def report(
         self,
@@ -560,15 +554,6 @@ class Explanation(ExplanationData):
         """
         from exactshap.results.report import write_report
 
-        return write_report(
-            self,
-            path,
-            interactive=interactive,
-            title=title,
-            data_name=data_name,
-            command=command,
-            target=target,
-            max_display=max_display,
-            n_rows=n_rows,
-            seed=seed,
-        )
+        words: dict[str, Any] = {"title": title, "data_name": data_name, "command": command, "seed": seed}
+        sizes = {"max_display": max_display, "n_rows": n_rows}
+        return write_report(self, path, interactive=interactive, target=target, **sizes, **words)

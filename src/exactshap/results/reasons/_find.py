@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,46 +17,34 @@ _SIGNS = {"positive": 1.0, "negative": -1.0}
 
 def find_reasons(
     explanation: ExplanationData,
-    k: int = 3,
-    *,
+    k: int,
     adverse: str,
-    codes: Mapping[str, str] | None = None,
-    output: int | str | None = None,
-    background_values: np.ndarray | None = None,
-    n_bootstrap: int = 1000,
-    level: float = 0.95,
-    random_state: int = 0,
-    model_digest: str | None = None,
+    *,
+    codes: Mapping[str, str] | None,
+    output: int | str | None,
+    level: float,
+    model_digest: str | None,
+    background_values: np.ndarray | None,
+    **resampling: Any,
 ) -> Reasons:
-    """Find the reasons of each row; see :meth:`exactshap.Explanation.reasons`.
-
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, -2.0]], baseline=[0.0], prediction=[-1.0], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["debt", "income"], value_function="baseline",
-    ... )
-    >>> find_reasons(explanation, 1, adverse="negative").texts
-    array([['income']], dtype=object)
-    """
-    whole = explanation
+    """Find the reasons of each row; see :meth:`exactshap.Explanation.reasons`."""
     rows = explanation if output is None else explanation.output(output)
     sign = _checked(rows, k, adverse, level)
-    codes_of = _texts(rows.feature_names, codes)
-    errors = _errors(rows, level)
-    players, decided = _strongest(sign * rows.values, errors, k)
-    again = Resampled.none()
+    texts = _texts(rows.feature_names, codes)
+    players, decided = _strongest(sign * rows.values, _errors(rows, level), k)
+    intervals = kept = None
     if background_values is not None:
-        by_row = _of_output(whole, background_values, output)
-        again = resampled(rows, by_row, players, sign, n_bootstrap=n_bootstrap, level=level, random_state=random_state)
+        by_row = checked_background_values(rows, _of_output(explanation, background_values, output))
+        intervals, kept = _resampled(by_row, players, sign, level, **resampling)
     return Reasons(
         explanation=rows,
         adverse=adverse,
-        texts_by_player=codes_of,
+        texts_by_player=texts,
         players=players,
         values=np.where(players < 0, np.nan, np.take_along_axis(rows.values, np.maximum(players, 0), axis=1)),
         decided=decided,
-        intervals=again.intervals,
-        kept=again.kept,
+        intervals=intervals,
+        kept=kept,
         level=level,
         model_digest=model_digest,
     )
@@ -144,34 +131,15 @@ def _of_output(whole: ExplanationData, by_row: np.ndarray, output: int | str | N
     return by_row[..., output if isinstance(output, (int, np.integer)) else whole.output_names.index(output)]
 
 
-@dataclass(frozen=True, eq=False)
-class Resampled:
-    """Hold intervals (n_rows, k, 2) of reasons, and how many resamples keep them."""
+def _resampled(
+    by_background: np.ndarray, players: np.ndarray, sign: float, level: float, *, n_bootstrap: int, random_state: int
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return intervals (n_rows, k, 2) of reasons, and how many resamples keep them.
 
-    intervals: np.ndarray | None
-    kept: np.ndarray | None
-
-    @classmethod
-    def none(cls) -> Resampled:
-        """Return empty intervals, for explanations without values by background row."""
-        return cls(None, None)
-
-
-def resampled(
-    rows: ExplanationData,
-    by_background: np.ndarray,
-    players: np.ndarray,
-    sign: float,
-    *,
-    n_bootstrap: int,
-    level: float,
-    random_state: int,
-) -> Resampled:
-    r"""Draw the background again, with replacement; the values are means over it.
+    The background is drawn again, with replacement; the values are means over it.
 
     .. math:: \phi^{(b)}_j = \frac1m \sum_z n^{(b)}_z\, \phi_j(x; z)
     """
-    by_background = checked_background_values(rows, by_background)
     m, (n, k) = len(by_background), players.shape
     counts = checked_generator(random_state).multinomial(m, np.full(m, 1.0 / m), size=n_bootstrap) / m
     intervals, kept = np.full((n, k, 2), np.nan), np.full((n, k), np.nan)
@@ -183,4 +151,4 @@ def resampled(
         kth = np.partition(adverse, -min(k, adverse.shape[1]), axis=1)[:, -min(k, adverse.shape[1])]
         intervals[i, : len(found)] = np.quantile(values[:, found], tails, axis=0).T
         kept[i, : len(found)] = np.mean(adverse[:, found] >= np.maximum(kth, 0.0)[:, None], axis=0)
-    return Resampled(intervals, kept)
+    return intervals, kept

@@ -25,10 +25,10 @@ def write_card(
     explanation: ExplanationData,
     path: str | Path,
     *,
-    title: str | None = None,
-    data_name: str | None = None,
-    intended_use: str = "",
-    max_display: int = 10,
+    title: str | None,
+    data_name: str | None,
+    intended_use: str,
+    max_display: int,
 ) -> Path:
     """Write a model card as ``.md``, ``.html`` or ``.pdf``; see :meth:`exactshap.Explanation.model_card`."""
     check_suffix(path, (".md", ".html", ".htm", ".pdf"), "A model card", "Name it .md, .html or .pdf")

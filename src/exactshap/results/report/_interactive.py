@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Column
@@ -24,15 +25,7 @@ from exactshap.results.report.interactive import charts, pack
 _SCRIPT_PLACES = ("@@vega@@", "@@script@@")
 
 
-def render_interactive(
-    explanation: ExplanationData,
-    *,
-    title: str | None = None,
-    data_name: str | None = None,
-    command: str | None = None,
-    target: Column = None,
-    seed: int = 0,
-) -> str:
+def render_interactive(explanation: ExplanationData, *, target: Column = None, seed: int = 0, **words: Any) -> str:
     """Return the interactive report as HTML text; see :meth:`exactshap.Explanation.report`.
 
     The page holds up to 20,000 rows, fewer where it would exceed 10 MB, and says which. The row with the largest error to ``target`` is shown
@@ -44,7 +37,7 @@ def render_interactive(
     library, script = vega(), own_script()
     errors = explanation.std_error is not None or explanation.covariances is not None
     page = template("interactive/page.html.jinja").render(
-        **page_words(explanation, title, data_name, command, seed, interactive=True),
+        **page_words(explanation, seed=seed, interactive=True, **words),
         packed=pack(explanation, target=target, seed=seed),
         errors=errors,
         charts=json.dumps(charts()).replace("<", "\\u003c"),

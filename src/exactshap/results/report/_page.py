@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.checks import check_count
-from exactshap._runtime.files import atomic_write, check_suffix
+from exactshap._runtime.files import check_suffix
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Column
 from exactshap.errors import InputError, printable
@@ -16,7 +16,7 @@ from exactshap.results.data import ExplanationData, named_target, observe, respo
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._content import Content, content
 from exactshap.results.report._svg import decimals, fixed, number
-from exactshap.results.report._template import template
+from exactshap.results.report._template import template, write_page
 from exactshap.results.report._words import page_words
 
 _MAX_DOTS, _MAX_DRAWN, _MAX_OUTPUTS = 30_000, 1000, 4
@@ -27,34 +27,26 @@ def write_report(
     path: str | Path,
     *,
     interactive: bool = False,
-    title: str | None = None,
-    data_name: str | None = None,
-    command: str | None = None,
     target: Column = None,
     max_display: int | None = None,
     n_rows: int | None = None,
-    seed: int = 0,
+    **words: Any,
 ) -> Path:
     """Write the whole report of an explanation or nothing; see :meth:`exactshap.Explanation.report`."""
     check_report_path(path)
-    settings: dict[str, Any] = {"title": title, "data_name": data_name, "command": command, "target": target, "seed": seed}
-    sizes: dict[str, Any] = {
-        name: size for name, size in (("max_display", max_display), ("n_rows", n_rows)) if size is not None
-    }
+    sizes = {name: size for name, size in (("max_display", max_display), ("n_rows", n_rows)) if size is not None}
     explanation = named_target(explanation, target)
     if interactive:
         from exactshap.results.report._interactive import render_interactive
 
         _refuse_sizes(sizes)
-        page = render_interactive(explanation, **settings)
+        page = render_interactive(explanation, target=target, **words)
     else:
-        page = render(explanation, **settings, **sizes)
-    with atomic_write(path) as draft:
-        draft.write_text(page, encoding="utf-8")
-    return Path(path)
+        page = render(explanation, target=target, **sizes, **words)
+    return write_page(path, page, "A report")
 
 
-def _refuse_sizes(sizes: dict[str, Any]) -> None:
+def _refuse_sizes(sizes: dict[str, int]) -> None:
     if sizes:
         names = " and ".join(f"`{name}`" for name in sizes)
         do = "The interactive page shows the strongest features and any row; leave them out"
@@ -68,17 +60,9 @@ def check_report_path(path: str | Path) -> None:
 
 
 def render(
-    explanation: ExplanationData,
-    *,
-    title: str | None = None,
-    data_name: str | None = None,
-    command: str | None = None,
-    target: Column = None,
-    max_display: int = 10,
-    n_rows: int = 5,
-    seed: int = 0,
+    explanation: ExplanationData, *, target: Column = None, max_display: int = 10, n_rows: int = 5, seed: int = 0, **words: Any
 ) -> str:
-    """Return the static report as HTML text; see :meth:`exactshap.Explanation.report`.
+    """Return the static report as HTML text; see :meth:`exactshap.Explanation.report`, and ``words`` as of :func:`page_words`.
 
     Everything that is computed uses all rows; only what is *drawn* as dots is a sample where there are many, and the page
     says so. Text of the user (names, cells) is escaped, and its control characters are replaced.
@@ -108,7 +92,7 @@ def render(
         for k, (output, view) in enumerate(shown)
     ]
     page = template("page.html.jinja").render(
-        **page_words(explanation, title, data_name, command, seed),
+        **page_words(explanation, seed=seed, **words),
         additive=explanation.additive,
         views=[_drawn(view, item, explanation) for (_, view), item in zip(shown, contents, strict=True)],
         outputs_left_out=[name for name, _ in outputs[_MAX_OUTPUTS:]],

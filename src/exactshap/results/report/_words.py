@@ -108,11 +108,11 @@ def reproduce(explanation: ExplanationData, *, command: str | None, seed: int, i
 
 def page_words(
     explanation: ExplanationData,
-    title: str | None,
-    data_name: str | None,
-    command: str | None,
-    seed: int,
     *,
+    title: str | None = None,
+    data_name: str | None = None,
+    command: str | None = None,
+    seed: int = 0,
     interactive: bool = False,
 ) -> dict[str, Any]:
     """Return the texts of every page about an explanation, by their names in the template."""
