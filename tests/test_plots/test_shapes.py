@@ -5,7 +5,7 @@ import pytest
 from exactshap.errors import InputError, UnknownNameError
 from exactshap.explainer import Explainer
 from exactshap.readers.additive import AdditiveModel
-from exactshap.results.plots import draw_shape, draw_shapes, prepare_shape
+from exactshap.results.plots import draw_shape, prepare_shape
 from tolerances import roundings
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -74,18 +74,12 @@ def test_text_gets_one_place_for_each_category():
 def test_drawing_uses_the_axes_that_came_in():
     import matplotlib.pyplot as plt
 
-    axes = plt.subplots(2, 2)[1]
-    shapes = [prepare_shape(*both(), name) for name in "abc"]
-    assert draw_shapes(shapes, axes) is axes
-    assert [ax.get_xlabel() for ax in axes.flat] == ["a", "b", "c", ""]
-    assert not axes[1, 1].axison
-    ax = axes[0, 0]
-    np.testing.assert_array_equal(ax.collections[0].get_offsets()[:, 1], shapes[0].values)
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), shapes[0].curve)
-    assert draw_shape(shapes[0], ax) is ax
+    ax, shape = plt.subplots()[1], prepare_shape(*both(), "a")
+    assert draw_shape(shape, ax) is ax
+    assert ax.get_xlabel() == "a"
+    np.testing.assert_array_equal(ax.collections[0].get_offsets()[:, 1], shape.values)
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), shape.curve)
     assert "interventional" in ax.get_title()
-    with pytest.raises(InputError, match="3 shapes need as many axes"):
-        draw_shapes(shapes, axes[0])
 
 
 def test_bad_pairs_are_refused():

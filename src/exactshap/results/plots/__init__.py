@@ -22,12 +22,11 @@ from exactshap.results.plots.intervals import prepare_intervals as prepare_inter
 from exactshap.results.plots.overview import draw_heatmap as draw_heatmap
 from exactshap.results.plots.overview import draw_violin as draw_violin
 from exactshap.results.plots.overview import prepare_heatmap as prepare_heatmap
+from exactshap.results.plots.overview import prepare_paths as prepare_paths
 from exactshap.results.plots.overview import prepare_violin as prepare_violin
-from exactshap.results.plots.paths import prepare_paths as prepare_paths
 from exactshap.results.plots.scatter import draw_scatter as draw_scatter
 from exactshap.results.plots.scatter import prepare_scatter as prepare_scatter
 from exactshap.results.plots.shapes import draw_shape, prepare_shape
-from exactshap.results.plots.shapes import draw_shapes as draw_shapes
 from exactshap.results.plots.shares import ShareBars as ShareBars
 from exactshap.results.plots.shares import draw_shares as draw_shares
 from exactshap.results.plots.shares import prepare_shares as prepare_shares

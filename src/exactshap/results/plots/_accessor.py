@@ -22,11 +22,17 @@ from exactshap.results.data import (
     refuse_name,
     row_name,
 )
-from exactshap.results.plots._pyplot import escape, fitted
+from exactshap.results.plots._pyplot import fitted
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
-from exactshap.results.plots.overview import draw_heatmap, draw_violin, prepare_heatmap, prepare_violin
-from exactshap.results.plots.paths import draw_paths, prepare_paths
+from exactshap.results.plots.overview import (
+    draw_heatmap,
+    draw_paths,
+    draw_violin,
+    prepare_heatmap,
+    prepare_paths,
+    prepare_violin,
+)
 from exactshap.results.plots.scatter import draw_scatter, prepare_scatter, strongest_colour
 from exactshap.results.plots.shaped import draw_image, draw_text
 from exactshap.results.plots.summary import MAX_DOTS, draw_bars, draw_swarm, prepare_bars, prepare_swarm
@@ -79,8 +85,7 @@ class PlotAccessor:
         """Draw the path from the baseline to row ``i``'s prediction."""
         rows = self._single(output)
         ax = draw_waterfall(prepare_waterfall(readable(rows), i, max_display=max_display), ax)
-        ax.set_title(escape(_game(rows)), fontsize=11)
-        return fitted(ax)
+        return fitted(ax, title=_game(rows))
 
     @_picture
     def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
@@ -88,8 +93,7 @@ class PlotAccessor:
         rows = self._single(output)
         ax = draw_swarm(prepare_swarm(readable(rows), max_display=max_display), ax)
         sample = f"; {MAX_DOTS:,} of {rows.n_rows:,} rows drawn" if rows.n_rows > MAX_DOTS else ""
-        ax.set_xlabel(escape(f"{index_title(rows.index)} ({_unit(rows)}{sample})\n{_game(rows)}"), fontsize=11)
-        return fitted(ax)
+        return fitted(ax, xlabel=f"{index_title(rows.index)} ({_unit(rows)}{sample})\n{_game(rows)}")
 
     @_picture
     def bar(
@@ -115,8 +119,7 @@ class PlotAccessor:
         shown = readable(rows) if interval is None else rows
         prepared = prepare_bars(shown, i, max_display=max_display, interval=interval, **settings)
         ax = draw_bars(prepared, ax)
-        ax.set_xlabel(escape(f"{prepared.what} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
-        return fitted(ax)
+        return fitted(ax, xlabel=f"{prepared.what} ({_unit(rows)})\n{_game(rows)}")
 
     @_picture
     def scatter(
@@ -131,24 +134,21 @@ class PlotAccessor:
         is_auto = color == "auto" and "auto" not in rows.feature_names
         other = strongest_colour(rows, player) if is_auto else None if color is None else self._player(color)
         ax = draw_scatter(prepare_scatter(readable(rows), player, other), ax)
-        ax.set_title(escape(_game(rows)), fontsize=11)
-        return fitted(ax)
+        return fitted(ax, title=_game(rows))
 
     @_picture
     def heatmap(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw every row as a column of colours, similar rows together."""
         rows = self._single(output)
         ax = draw_heatmap(prepare_heatmap(readable(rows), max_display=max_display), ax)
-        ax.set_title(escape(_game(rows)), fontsize=11)
-        return fitted(ax)
+        return fitted(ax, title=_game(rows))
 
     @_picture
     def violin(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw the distributions of the strongest features' values over rows."""
         rows = self._single(output)
         ax = draw_violin(prepare_violin(readable(rows), max_display=max_display), ax)
-        ax.set_xlabel(escape(f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}"), fontsize=11)
-        return fitted(ax)
+        return fitted(ax, xlabel=f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}")
 
     def intervals(
         self,
@@ -171,8 +171,7 @@ class PlotAccessor:
         ax = draw_paths(prepared, ax)
         n = len(prepared.sums)
         drawn = counted(n, "row") if n == rows.n_rows else f"{n} of {rows.n_rows:,} rows"
-        ax.set_xlabel(escape(f"{_unit(rows)}, {drawn}\n{_game(rows)}"), fontsize=11)
-        return fitted(ax)
+        return fitted(ax, xlabel=f"{_unit(rows)}, {drawn}\n{_game(rows)}")
 
     @_picture
     def image(
@@ -188,16 +187,14 @@ class PlotAccessor:
         rows = self._single(output)
         side = int(np.sqrt(rows.n_players))
         ax = draw_image(readable(rows), i, (side, side) if shape is None else shape, image, ax)
-        ax.set_title(escape(f"{row_name(rows, i)}\n{_game(rows)}"), fontsize=10)
-        return fitted(ax)
+        return fitted(ax, title=f"{row_name(rows, i)}\n{_game(rows)}", size=10)
 
     @_picture
     def text(self, i: int = 0, words: Sequence[str] | None = None, *, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw row ``i``'s values as colours behind words, one word per player."""
         rows = self._single(output)
         ax = draw_text(readable(rows), i, words, ax)
-        ax.set_title(escape(f"{row_name(rows, i)}, {_unit(rows)}\n{_game(rows)}"), fontsize=10)
-        return fitted(ax)
+        return fitted(ax, title=f"{row_name(rows, i)}, {_unit(rows)}\n{_game(rows)}", size=10)
 
     def interactions(
         self, i: int | None = None, *, max_display: int = 12, output: int | str | None = None, ax: Axes = None

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 
@@ -21,8 +23,12 @@ def new_axes(width: float, height: float) -> Any:
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
-def fitted(ax: Axes) -> Any:
-    """Wrap titles, labels and long names of players that would leave the figure."""
+def fitted(ax: Axes, *, title: str = "", xlabel: str = "", size: int = 11) -> Any:
+    """Set a title or label, and wrap those and long names of players that would leave the figure."""
+    if title:
+        ax.set_title(escape(title), fontsize=size)
+    if xlabel:
+        ax.set_xlabel(escape(xlabel), fontsize=size)
     for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
         text.set_wrap(True)
     labels = [label.get_text() for label in ax.get_yticklabels()]
@@ -59,6 +65,17 @@ def name_lines(ax: Axes, labels: Sequence[str], *, room: float = 0.5) -> None:
     """Write names at the lines 0, 1, 2, ... from top to bottom, with ``room`` above the first."""
     ax.set_yticks(range(len(labels)), [in_lines(escape(label)) for label in labels])
     ax.set_ylim(len(labels) - 1.0 + room, -room)
+
+
+def write_at_tip(ax: Axes, text: str, tip: float, place: int, *, is_left: bool, color: str = "black") -> None:
+    """Write a bar's number next to its tip, on the outer side."""
+    side, ha = (-4, "right") if is_left else (4, "left")
+    ax.annotate(text, (tip, place), xytext=(side, 0), textcoords="offset points", ha=ha, va="center", fontsize=9, color=color)
+
+
+def draw_rings(ax: Axes, x: np.ndarray, y: np.ndarray, size: float, colour: str) -> None:
+    """Draw rows of missing cells or text as rings."""
+    ax.scatter(x, y, s=size, zorder=2, facecolors="none", edgecolors=colour, linewidths=0.7)
 
 
 def without_frame(ax: Axes, *sides: str) -> Any:

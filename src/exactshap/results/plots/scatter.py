@@ -12,7 +12,7 @@ from exactshap._runtime.types import Axes
 from exactshap.errors import InputError
 from exactshap.results.data import Cells, ExplanationData, as_days, axis_name, cells
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import escape, new_axes, shortened
+from exactshap.results.plots._pyplot import draw_rings, escape, new_axes, shortened
 
 _NAMES_SHOWN, _LETTERS, _JITTER = 30, 18, 0.25
 # Rows used to choose a colour, and rows of one bin.
@@ -75,8 +75,7 @@ def draw_scatter(prepared: Scatter, ax: Axes = None) -> Any:
         {"color": colours.neutral} if colour is None else {"c": colour.numbers[shown], "cmap": colours.cells()}
     )
     if not shown.all():
-        rings = {"facecolors": "none", "edgecolors": colours.missing, "linewidths": 0.7}
-        ax.scatter(places[~shown], prepared.values[~shown], s=14, zorder=2, **rings)
+        draw_rings(ax, places[~shown], prepared.values[~shown], 14, colours.missing)
     dots = ax.scatter(places[shown], prepared.values[shown], s=14, alpha=0.8, linewidths=0, zorder=3, **shade)
     ax.axhline(0.0, color="gray", linewidth=0.7, zorder=1)
     _name_axis(ax.xaxis, x, letters=_LETTERS, turned=True)

@@ -194,21 +194,3 @@ def _name_places(shape: Shape, ax: Axes) -> None:
     if shape.missing is not None:
         names[shape.missing] = "missing"
     ax.set_xticks(list(names), [escape(shortened(name, CATEGORY_WIDTH)) for name in names.values()])
-
-
-def draw_shapes(shapes: list[Shape], axes: Axes) -> Any:
-    """Draw several shapes into an array of axes; axes that are left over are switched off.
-
-    Parameters
-    ----------
-    axes : array of matplotlib Axes
-        At least as many.
-    """
-    flat = list(np.ravel(axes))
-    if len(shapes) > len(flat):
-        raise InputError(f"{len(shapes)} shapes need as many axes", f"Got {len(flat)}")
-    for shape, ax in zip(shapes, flat, strict=False):
-        draw_shape(shape, ax)
-    for ax in flat[len(shapes) :]:
-        ax.set_axis_off()
-    return axes

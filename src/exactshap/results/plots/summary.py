@@ -11,7 +11,7 @@ from exactshap._runtime.types import Axes
 from exactshap.results.data import ExplanationData, cells, counted, importance, index_title, row_name
 from exactshap.results.plots._columns import Shown, player_labels, signed
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import name_lines, new_axes, without_frame
+from exactshap.results.plots._pyplot import draw_rings, name_lines, new_axes, without_frame, write_at_tip
 
 # Rows drawn as dots; more are slow and show nothing new.
 MAX_DOTS = 2_000
@@ -77,16 +77,7 @@ def draw_bars(prepared: Bars, ax: Axes = None) -> Any:
     width = float(np.ptp([*tips, 0.0])) or 1.0
     for place, (value, tip) in enumerate(zip(prepared.values, tips, strict=True)):
         text = signed(value, width) if prepared.has_sign else signed(value, width).removeprefix("+")
-        is_left = tip < 0
-        ax.annotate(
-            text,
-            (tip, place),
-            xytext=(-4 if is_left else 4, 0),
-            textcoords="offset points",
-            ha="right" if is_left else "left",
-            va="center",
-            fontsize=9,
-        )
+        write_at_tip(ax, text, tip, place, is_left=tip < 0)
     ax.axvline(0.0, color="gray", linewidth=0.8, zorder=3)
     low, high = min(0.0, float(tips.min())), max(0.0, float(tips.max()))
     ax.set_xlim(low - 0.14 * width * (low < 0), high + 0.14 * width)
@@ -162,8 +153,7 @@ def draw_swarm(prepared: Swarm, ax: Axes = None) -> Any:
         y = line + swarm_offsets(values, 0.03, 0.4)
         known = np.isfinite(places)
         if not known.all():
-            rings = {"facecolors": "none", "edgecolors": colours.missing, "linewidths": 0.7}
-            ax.scatter(values[~known], y[~known], s=9, zorder=2, **rings)
+            draw_rings(ax, values[~known], y[~known], 9, colours.missing)
         if known.any():
             shown = {"cmap": colours.cells(), "vmin": 0.0, "vmax": 1.0, "linewidths": 0}
             dots = ax.scatter(values[known], y[known], s=9, c=places[known], zorder=3, **shown)

@@ -12,7 +12,7 @@ from exactshap.errors import InputError
 from exactshap.results.data import ExplanationData, row_name
 from exactshap.results.plots._columns import Shown, player_labels, signed
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import escape, new_axes, without_frame
+from exactshap.results.plots._pyplot import escape, new_axes, without_frame, write_at_tip
 
 # Length of an arrow's head, as a fraction of the axis.
 _HEAD = 0.012
@@ -77,16 +77,7 @@ def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
         text, colour = signed(value, high - low), colours.of_sign(value)
         if value:
             ax.fill(*_arrow(start, value, place, head), color=colour, linewidth=0, zorder=2)
-        ax.annotate(
-            text,
-            (start + value, place),
-            xytext=(4 if value >= 0 else -4, 0),
-            textcoords="offset points",
-            ha="left" if value >= 0 else "right",
-            va="center",
-            fontsize=9,
-            color=colour if value else "gray",
-        )
+        write_at_tip(ax, text, start + value, place, is_left=value < 0, color=colour if value else "gray")
         ax.plot(
             [start] * 2, [place - 0.4, place + 1.4 if place < n - 1 else place + 0.6], color="#bbbbbb", linewidth=0.7, zorder=1
         )
