@@ -11,7 +11,7 @@ from exactshap.results.report import _svg as svg
 from exactshap.results.report._content import Row
 from exactshap.results.report._template import N_SHADES
 
-_ROW, _DOT = 34.0, 2.2
+_ROW, _DOT, STEP = 34.0, 2.2, 27.0
 
 
 def shades(numbers: np.ndarray) -> np.ndarray:
@@ -70,23 +70,31 @@ def difference_bars(
     values: np.ndarray, intervals: np.ndarray, limits: np.ndarray | None, names: Sequence[str], *, label: str
 ) -> str:
     """Draw values as bars around zero, with their intervals and, dashed, their thresholds."""
-    left, width, top, step = label_room(names), 560.0, 4.0, 27.0
-    height = top + step * len(names)
+    left, width, top = label_room(names), 560.0, 4.0
+    height = top + STEP * len(names)
     marks = [] if limits is None else [-limits, limits]
     scale = svg.Scale.over(np.concatenate([values, intervals.ravel(), *marks]), left, width - 12, include=0.0)
     parts = [svg.axis(scale, height, label=svg.shorten(label, 70), top=top, wanted=4)]
     for j, name in enumerate(names):
-        y, zero, end = top + step * j, float(scale(0.0)), float(scale(values[j]))
-        style = "bar" if limits is None else "positive" if values[j] > 0 else "negative"
-        parts.append(svg.text(left - 10, y + step / 2 + 4, svg.shorten(name), anchor="end", title=name))
-        parts.append(svg.rectangle(zero, y + 5, end - zero, step - 10, style, title=f"{name}: {svg.number(values[j])}"))
-        if np.isfinite(intervals[j]).all():
-            low, high = (float(x) for x in scale(intervals[j]))
-            parts.append(svg.line(low, y + step / 2, high, y + step / 2, "whisker"))
+        y, style = top + STEP * j, "bar" if limits is None else "positive" if values[j] > 0 else "negative"
+        parts += bar_from_zero(name, values[j], intervals[j], y, scale, style)
         for mark in marks:
             x = float(scale(mark[j]))
-            parts.append(svg.line(x, y + 2, x, y + step - 2, "total"))
+            parts.append(svg.line(x, y + 2, x, y + STEP - 2, "total"))
     return svg.figure(width, height + 40, parts, label=f"Bars of {label}")
+
+
+def bar_from_zero(name: str, value: float, interval: np.ndarray, y: float, scale: svg.Scale, style: str = "bar") -> list[str]:
+    """Draw a name, a bar from zero to its value, and the interval where it is known."""
+    zero, end, middle = float(scale(0.0)), float(scale(value)), y + STEP / 2
+    parts = [
+        svg.text(scale.start - 10, middle + 4, svg.shorten(name), anchor="end", title=name),
+        svg.rectangle(zero, y + 5, end - zero, STEP - 10, style, title=f"{name}: {svg.number(value)}"),
+    ]
+    if np.isfinite(interval).all():
+        low, high = (float(x) for x in scale(interval))
+        parts.append(svg.line(low, middle, high, middle, "whisker"))
+    return parts
 
 
 def dependence(x: np.ndarray, values: np.ndarray, name: str, categories: Sequence[str] | None, *, label: str) -> str:

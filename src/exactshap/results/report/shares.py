@@ -13,7 +13,7 @@ from exactshap.errors import printable
 from exactshap.results.decomposition import PairwiseDecomposition, facts_of, rows_of, strongest_marginals
 from exactshap.results.plots import Marginal, ShareBars
 from exactshap.results.report import _svg as svg
-from exactshap.results.report._figures import label_room
+from exactshap.results.report._figures import STEP, bar_from_zero, label_room
 from exactshap.results.report._template import now, template, write_page
 
 _LIMITS = {
@@ -87,36 +87,27 @@ def _words(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-_STEP, _SAMPLES = 27.0, ("first", "second")
+_SAMPLES = ("first", "second")
 
 
 def share_bars(bars: ShareBars) -> str:
     """Draw shares as bars with whiskers, and their running sum."""
     left = label_room(bars.labels)
     width, top = 620.0, 4.0
-    height = top + _STEP * len(bars.labels)
-    ends = bars.values if bars.error is None else np.concatenate([bars.values - bars.error[0], bars.values + bars.error[1]])
-    scale = svg.Scale.over(np.concatenate([bars.values, bars.cumulative, ends, [bars.total]]), left, width - 12, include=0.0)
+    height = top + STEP * len(bars.labels)
+    error = np.full((2, len(bars.values)), np.nan) if bars.error is None else bars.error
+    ends = np.stack([bars.values - error[0], bars.values + error[1]], axis=1)
+    scale = svg.Scale.over(
+        np.concatenate([bars.values, bars.cumulative, ends.ravel(), [bars.total]]), left, width - 12, include=0.0
+    )
     parts = [svg.axis(scale, height, label=f"contribution to {bars.statistic}", top=top)]
     total = float(scale(bars.total))
     parts.append(svg.line(total, top, total, height, "total"))
     for j, name in enumerate(bars.labels):
-        parts += _share_bar(bars, j, name, top + _STEP * j, scale)
-    middles = top + _STEP * (np.arange(len(bars.labels)) + 0.5)
+        parts += bar_from_zero(name, bars.values[j], ends[j], top + STEP * j, scale)
+    middles = top + STEP * (np.arange(len(bars.labels)) + 0.5)
     parts.append(svg.polyline(scale(bars.cumulative), middles, "cumulative"))
     return svg.figure(width, height + 40, parts, label=f"Shares of {bars.statistic}")
-
-
-def _share_bar(bars: ShareBars, j: int, name: str, y: float, scale: svg.Scale) -> list[str]:
-    zero, end, middle = float(scale(0.0)), float(scale(bars.values[j])), y + _STEP / 2
-    parts = [
-        svg.text(scale.start - 10, middle + 4, svg.shorten(name), anchor="end", title=name),
-        svg.rectangle(zero, y + 5, end - zero, _STEP - 10, "bar", title=f"{name}: {svg.number(bars.values[j])}"),
-    ]
-    if bars.error is not None and np.isfinite(bars.error[:, j]).all():
-        low, high = float(scale(bars.values[j] - bars.error[0, j])), float(scale(bars.values[j] + bars.error[1, j]))
-        parts.append(svg.line(low, middle, high, middle, "whisker"))
-    return parts
 
 
 def marginal_panel(marginal: Marginal, labels: tuple[str, str]) -> str:

@@ -235,10 +235,8 @@ def rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
     >>> rounded(np.array([1234567.0, 3.0]), 9).tolist(), rounded(np.array([0.123456789]), 9).tolist()
     ([1234567.0, 3.0], [0.1234130859375])
     """
-    # Beyond float32: infinite in the page, and not drawn
-    with np.errstate(over="ignore", under="ignore"):
-        single = np.asarray(numbers).astype(np.float32)
-    if np.array_equal(single.astype(float), numbers, equal_nan=True):
+    single = _single(numbers)
+    if not is_rounded(numbers):
         return single
     drop = np.uint32(_FULL_BITS - bits)
     words = single.view(np.uint32)
@@ -249,9 +247,13 @@ def rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
 
 def is_rounded(numbers: np.ndarray) -> bool:
     """Say whether :func:`rounded` changes a column. Bounds of filters are then rounded as well."""
+    return not np.array_equal(_single(numbers).astype(float), numbers, equal_nan=True)
+
+
+def _single(numbers: np.ndarray) -> np.ndarray:
+    # Beyond float32: infinite in the page, and not drawn
     with np.errstate(over="ignore", under="ignore"):
-        single = np.asarray(numbers).astype(np.float32)
-    return not np.array_equal(single.astype(float), numbers, equal_nan=True)
+        return np.asarray(numbers).astype(np.float32)
 
 
 def strongest_pairs(explanation: ExplanationData) -> list[list[int]]:
