@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import hashlib
 import io
 import os
@@ -92,7 +93,7 @@ class MappedFunction:
         if not callable(function):
             raise InputTypeError("The 'function' parameter must be callable", f"Got {type(function).__name__}")
         self._map, self._batch_rows = map or builtins.map, check_count("batch_rows", batch_rows)
-        self._call = Carried(_Attempt(function))
+        self._call = Carried(functools.partial(_attempt, function))
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self._folder = None if kept is None else Path(kept)
         self._digest = None if kept is None else object_digest(function)
@@ -156,17 +157,12 @@ class MappedFunction:
         return f"MappedFunction({self.__name__}, batch_rows={self._batch_rows})"
 
 
-class _Attempt:
+def _attempt(function: Callable[[Any], Any], rows: TableLike) -> tuple[np.ndarray | None, str]:
     """Return the answer of a call, or its error as text: errors of users do not always pickle."""
-
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.function = function
-
-    def __call__(self, rows: TableLike) -> tuple[np.ndarray | None, str]:
-        try:
-            return np.asarray(self.function(rows)), ""
-        except Exception as error:
-            return None, f"{type(error).__name__}: {error}"
+    try:
+        return np.asarray(function(rows)), ""
+    except Exception as error:
+        return None, f"{type(error).__name__}: {error}"
 
 
 def _kept(place: Path | None) -> tuple[np.ndarray | None, bool]:

@@ -15,7 +15,7 @@ import numpy as np
 from exactshap._runtime.files import atomic_write, read_bounded
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
-from exactshap.errors import ExactshapError, InputError, ModelFormatError
+from exactshap.errors import InputError, ModelFormatError
 from exactshap.frames.stored import SourceFile, StoredFile, read_rows
 from exactshap.scale.partition import Partition
 from exactshap.scale.statistics import GlobalImportance
@@ -140,7 +140,7 @@ class Work:
             row, reason = error.row, getattr(error, "reason", "")
             if row is None or not reason:
                 place = f"{batch.file.name}, rows {batch.start} to {batch.stop - 1} of the file"
-                raise elsewhere(error, f"{place}: {error}") from None
+                raise type(error)(f"{place}: {error}") from None
             what = f"Row {batch.first + row} cannot be explained ({batch.file.place(batch.start + row)})"
             do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
             raise InputError(what, reason.replace(f"row {row}", f"row {batch.first + row}", 1), do) from None
@@ -150,8 +150,3 @@ class Work:
 def _stored(table: TableLike) -> GlobalImportance:
     """Return the importances in the metadata of a result that holds only some of its values."""
     return GlobalImportance.from_json(json.loads(table.schema.metadata[_IMPORTANCE]))
-
-
-def elsewhere(error: ExactshapError, text: str) -> ExactshapError:
-    """Return the same error with its place in the text."""
-    return type(error)(text)

@@ -18,7 +18,7 @@ from exactshap.errors import ExactshapError, ExplanationWarning, InputError, pri
 from exactshap.explainer import Explainer
 from exactshap.frames.stored import SourceFile, StoredFile, inspect, is_index, place_of, read_schema
 from exactshap.results.data import counted
-from exactshap.scale.files._batches import Batch, Work, cut, elsewhere
+from exactshap.scale.files._batches import Batch, Work, cut
 from exactshap.scale.files._manifest import Manifest, check_place, check_run
 from exactshap.scale.partition import Partition, checked_batch_rows, wanted_files
 from exactshap.scale.statistics import GlobalImportance
@@ -285,7 +285,7 @@ def _check_schemas(part: Partition, files: list[StoredFile]) -> None:
         try:
             part(schema.empty_table())
         except ExactshapError as error:
-            raise elsewhere(error, f"{file.name} does not fit. {error}") from None
+            raise type(error)(f"{file.name} does not fit. {error}") from None
         if schema.names != first.names and not part.explainer.align:
             got = f"Got {schema.names}, in {named} {first.names}"
             raise InputError(f"{file.name} has other columns than {named}", got)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import pickle
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.optional import first_installed
@@ -18,6 +18,8 @@ from exactshap._runtime.optional import first_installed
 _KEPT = 4
 _WORD = "unpacked"
 _UNPACKED = BoundedCache()
+
+Kind = TypeVar("Kind")
 
 
 def pack(content: Any) -> tuple[str, bytes]:
@@ -42,7 +44,21 @@ def unpack(digest: str, data: bytes) -> Any:
     return _UNPACKED.get_or_make((_WORD, digest), lambda: pickle.loads(data), keep=_KEPT)
 
 
-class Carried:
+class PackedOnce:
+    """Pickle an object's state once, and unpickle it once per process; a copy is packed again."""
+
+    _packed: tuple[str, bytes] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._packed is None:
+            self._packed = pack({name: value for name, value in self.__dict__.items() if name != "_packed"})
+        return _unpacked, (type(self), *self._packed)
+
+    def __copy__(self) -> Self:
+        return _filled(type(self), {**self.__dict__, "_packed": None})
+
+
+class Carried(PackedOnce):
     """Wrap a function to be pickled once and unpickled once per process.
 
     >>> one = pickle.loads(pickle.dumps(Carried(len)))
@@ -52,18 +68,16 @@ class Carried:
 
     def __init__(self, function: Any) -> None:
         self._function = function
-        self._packed: tuple[str, bytes] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         return self._function(*arguments)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        if self._packed is None:
-            self._packed = pack(self._function)
-        return _unpacked, self._packed
+
+def _unpacked(kind: type[Kind], digest: str, data: bytes) -> Kind:
+    return _filled(kind, {**unpack(digest, data), "_packed": (digest, data)})
 
 
-def _unpacked(digest: str, data: bytes) -> Carried:
-    carried = Carried(unpack(digest, data))
-    carried._packed = (digest, data)
-    return carried
+def _filled(kind: type[Kind], state: dict[str, Any]) -> Kind:
+    one = kind.__new__(kind)
+    one.__dict__.update(state)
+    return one

@@ -17,7 +17,7 @@ from exactshap.explainer import Explainer, Forecast, require_score
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored import StoredFile, find_files, first_rows, is_index
 from exactshap.scale.partition._bad_rows import REFUSALS, explain_what_is_possible, first_refused
-from exactshap.scale.partition._carrier import pack, unpack
+from exactshap.scale.partition._carrier import PackedOnce
 from exactshap.scale.partition._columns import join_columns, layout_of
 from exactshap.scale.partition._identity import explainer_identity
 from exactshap.scale.partition._tables import as_frame, check_types, in_library_of, with_categories
@@ -31,7 +31,7 @@ _COPIES = 6.0
 _COPIES_OF_TEXT = 2.0
 
 
-class Partition:
+class Partition(PackedOnce):
     r"""Explain tables partition by partition, as a function that any engine maps.
 
     Values of a row depend on that row alone, bit for bit, however rows are partitioned. (``prediction`` is the model's own,
@@ -123,7 +123,6 @@ class Partition:
         self.layout = layout_of(
             explainer.reader.traits, tuple(self.types), sampled=sampled, order=order, top_k=top_k, dtype=dtype
         )
-        self._packed: tuple[str, bytes] | None = None
 
     def __call__(self, table: TableLike) -> Any:
         """Return a table's explanation as a table of the same kind."""
@@ -230,8 +229,6 @@ class Partition:
         """
         part = copy.copy(self)
         part.types = {name: types.get(name, known) for name, known in self.types.items()}
-        # The pickled form holds the old types.
-        part._packed = None
         return part
 
     def identity(self) -> dict[str, Any]:
@@ -246,17 +243,6 @@ class Partition:
         settings = {"keep": list(self.layout.keep), "drop": list(self.drop), "on_bad_rows": self.on_bad_rows}
         written = {"order": self.order, "top_k": self.layout.top_k, "dtype": self.layout.dtype}
         return explainer_identity(self.explainer, index) | settings | written | {"offset": self.offset}
-
-    def __copy__(self) -> Partition:
-        part = Partition.__new__(Partition)
-        part.__dict__.update(self.__dict__)
-        return part
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Engines pickle a partition once for each task: explainer and model are packed once.
-        if self._packed is None:
-            self._packed = pack({name: value for name, value in self.__dict__.items() if name != "_packed"})
-        return _restored, self._packed
 
     def __repr__(self) -> str:
         return f"Partition({self.explainer!r}, keep={list(self.types)}, on_bad_rows={self.on_bad_rows!r})"
@@ -330,12 +316,6 @@ def wanted_files(part: Partition, source: TableLike, filesystem: Foreign) -> lis
     wanted = {*part.layout.keep, *part.drop, part.offset, *part.explainer.reader.traits.feature_names}
     files = find_files(source, filesystem)
     return [replace(file, keys=tuple(pair for pair in file.keys if pair[0] in wanted)) for file in files]
-
-
-def _restored(digest: str, data: bytes) -> Partition:
-    part = Partition.__new__(Partition)
-    part.__dict__.update(unpack(digest, data), _packed=(digest, data))
-    return part
 
 
 def _kept_cells(frame: TableLike, keep: Sequence[str]) -> Callable[[int], str]:
