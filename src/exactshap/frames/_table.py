@@ -87,11 +87,6 @@ class Table:
         library = type(self.native).__module__.partition(".")[0]
         return library, self.native.schema if library in ("polars", "pyarrow") else tuple(self.native.dtypes)
 
-    @functools.cached_property
-    def column_arrays(self) -> tuple[Any, ...]:
-        """Return the columns of a pandas frame as pandas' own arrays."""
-        return tuple(self.native.iloc[:, j].array for j in range(self.n_columns))
-
     def readable(self) -> Any:
         """Return a frame for narwhals, with text as names of columns."""
         native = self.native

@@ -133,16 +133,7 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
 
 
 def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool = False, **settings: Any) -> Cohorts:
-    """Compare the groups of an explanation with all other rows; see :meth:`exactshap.Explanation.by`.
-
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0], [2.0]], baseline=[0.0, 0.0], prediction=[1.0, 2.0], residual=[0.0, 0.0], tolerance=1e-12,
-    ...     feature_names=["age"], value_function="baseline",
-    ... )
-    >>> by(explanation, ["north", "south"]).means.ravel()
-    array([1., 2.])
-    """
+    """Compare the groups of an explanation with all other rows; see :meth:`exactshap.Explanation.by`."""
     name, cells = _cells(explanation, column)
     labels = np.asarray(_labels(cells, bins), object)
     # Groups in the order of their cells, not of their texts: "10" comes after "9".

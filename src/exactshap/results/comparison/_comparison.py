@@ -230,16 +230,7 @@ def compare(
     n_permutations: int = 99,
     random_state: int = 0,
 ) -> Comparison:
-    """Compare the mean values of two explanations; see :meth:`exactshap.Explanation.compare`.
-
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["age", "bmi"], value_function="baseline",
-    ... )
-    >>> compare(explanation, explanation).difference
-    array([0., 0.])
-    """
+    """Compare the mean values of two explanations; see :meth:`exactshap.Explanation.compare`."""
     _check(first, second, level, n_bootstrap)
     pair, generator = (first, second), checked_generator(random_state)
     spread = [bootstrap_deviations(one.values, n_bootstrap, generator) for one in pair]

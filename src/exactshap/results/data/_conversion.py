@@ -11,6 +11,7 @@ from exactshap._runtime.optional import require
 from exactshap.errors import InputError, InputTypeError, MissingDependencyError, UnknownNameError
 from exactshap.results.data._cells import cells
 from exactshap.results.data._frames import frame_kind, frame_of
+from exactshap.results.data._named_values import named_columns
 from exactshap.results.data._names_elsewhere import SHAPIQ_NAMES
 
 if TYPE_CHECKING:
@@ -31,11 +32,8 @@ def to_frame(explanation: ExplanationData, kind: str | None, *, std: bool, basel
         "prediction": explanation.prediction if prediction else None,
     }
     for name, numbers in ends.items():
-        if numbers is not None and explanation.output_names is None:
-            columns[name] = _new(columns, name, numbers)
-        elif numbers is not None:
-            for k, output in enumerate(explanation.output_names or ()):
-                columns[f"{name}[{output}]"] = _new(columns, f"{name}[{output}]", numbers[:, k])
+        for full_name, column in () if numbers is None else named_columns([name], explanation.output_names, numbers[:, None]):
+            columns[full_name] = _new(columns, full_name, column)
     return frame_of(explanation.data, columns, kind)
 
 
@@ -63,14 +61,7 @@ def _spread(explanation: ExplanationData) -> list[tuple[str, np.ndarray]]:
 def _player_columns(explanation: ExplanationData, values: np.ndarray) -> list[tuple[str, np.ndarray]]:
     """Return one column per set of players (and output) of values, with its name."""
     players = [" & ".join(explanation.feature_names[j] for j in players) for players in explanation.sets or ()]
-    if explanation.output_names is None:
-        named = [(name, values[:, j]) for j, name in enumerate(players)]
-    else:
-        named = [
-            (f"{name}[{output}]", values[:, j, k])
-            for j, name in enumerate(players)
-            for k, output in enumerate(explanation.output_names)
-        ]
+    named = named_columns(players, explanation.output_names, values)
     if len({name for name, _ in named}) != len(named):
         raise InputError("Two columns of the frame would have the same name", do="Rename the features or outputs")
     return [(name, np.ascontiguousarray(column)) for name, column in named]
@@ -127,9 +118,9 @@ def to_shapiq(explanation: ExplanationData, i: int | None, output: int | str) ->
         got = f"This explanation has {n_rows}: to_shapiq(0) is the first"
         raise InputTypeError("shapiq holds one row at a time", got, "Pass the number of the row")
     row = explanation.output(output)[i]
-    index = SHAPIQ_NAMES.get((row.index, row.order == 1))
-    if index is None:
-        known = sorted({name for name, first in SHAPIQ_NAMES if first == (row.order == 1)})
+    index = SHAPIQ_NAMES.get(row.index, ("", ""))[row.order > 1]
+    if not index:
+        known = sorted(name for name, acronyms in SHAPIQ_NAMES.items() if acronyms[row.order > 1])
         raise UnknownNameError(
             f"shapiq has no name for index {row.index!r} of order {row.order}", do=f"It knows {', '.join(known)}"
         )

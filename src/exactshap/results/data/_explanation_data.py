@@ -219,20 +219,16 @@ class ExplanationData:
         size = largest_of_rows(self.residual)
         excess = np.where(np.isfinite(size), size, np.inf) - np.where(np.isfinite(self.tolerance), self.tolerance, 0.0)
         row = int(np.argmax(excess if np.any(excess > 0) else size)) if self.n_rows else None
-        difference, allowed = self.mask_difference, self.mask_tolerance
+        masks = ("mask_difference", "mask_tolerance", "n_masks", "mask_rows", "mask_reason")
         return Certificate(
             max_residual=float(np.max(size, initial=0.0)),
             tolerance=float(self.tolerance[row]) if row is not None else 0.0,
             row=row,
             passed=self.is_within_tolerance,
             exact=self.exact,
-            mask_difference=difference,
-            mask_tolerance=allowed,
-            n_masks=self.n_masks,
-            mask_rows=self.mask_rows,
-            mask_reason=self.mask_reason,
             kind=self.kind,
             checks=self.residual_meaning,
+            **{name: getattr(self, name) for name in masks},
         )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -128,13 +128,7 @@ class NamedValues(PrintedTable):
                 else dict(zip(self.output_names, self.values.T, strict=True))
             )
             return {"player": list(self.names), **outputs}
-        if self.output_names is None:
-            return {name: self.values[:, j] for j, name in enumerate(self.names)}
-        return {
-            f"{name}[{output}]": self.values[:, j, k]
-            for j, name in enumerate(self.names)
-            for k, output in enumerate(self.output_names)
-        }
+        return dict(named_columns(self.names, self.output_names, self.values))
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         columns = self._columns()
@@ -149,3 +143,10 @@ class NamedValues(PrintedTable):
 
     def _more(self) -> str:
         return more_than(_SHOWN, len(self.values))
+
+
+def named_columns(names: Sequence[str], output_names: Sequence[str] | None, values: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """Return columns (n_rows,) of values (n_rows, n_names[, n_outputs]), named ``player[output]`` for several outputs."""
+    if output_names is None:
+        return [(name, values[:, j]) for j, name in enumerate(names)]
+    return [(f"{name}[{output}]", values[:, j, k]) for j, name in enumerate(names) for k, output in enumerate(output_names)]

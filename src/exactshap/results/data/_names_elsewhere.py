@@ -173,24 +173,16 @@ _STYLE = frozenset(  # of pictures: set on the axes that they return
         "ymin",
     ]
 )
-SHAPIQ_NAMES = {  # (index, whether the order is 1) -> shapiq's acronym
-    ("shapley", True): "SV",
-    ("shapley", False): "SII",
-    ("banzhaf", True): "BV",
-    ("banzhaf", False): "BII",
-    ("banzhaf-interaction", True): "BV",
-    ("banzhaf-interaction", False): "BII",
-    ("sii", True): "SV",
-    ("sii", False): "SII",
-    ("k-sii", True): "SV",
-    ("k-sii", False): "k-SII",
-    ("stii", True): "SV",
-    ("stii", False): "STII",
-    ("fsii", True): "SV",
-    ("fsii", False): "FSII",
-    ("chaining", True): "SV",
-    ("chaining", False): "CHII",
-    ("moebius", False): "Moebius",
+SHAPIQ_NAMES = {  # index -> shapiq's acronyms of order 1 and above; "" where it has none
+    "shapley": ("SV", "SII"),
+    "banzhaf": ("BV", "BII"),
+    "banzhaf-interaction": ("BV", "BII"),
+    "sii": ("SV", "SII"),
+    "k-sii": ("SV", "k-SII"),
+    "stii": ("SV", "STII"),
+    "fsii": ("SV", "FSII"),
+    "chaining": ("SV", "CHII"),
+    "moebius": ("", "Moebius"),
 }
 
 

@@ -60,14 +60,6 @@ def response(explanation: ExplanationData) -> tuple[str, np.ndarray] | None:
     """Return the predictions in the unit that people read, with its name; None if they are in it already.
 
     Probabilities of log-odds and of scores before a softmax, targets of their logarithm.
-
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0]], baseline=[-1.0], prediction=[0.0], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["age"], value_function="baseline", unit="log-odds of class yes",
-    ... )
-    >>> response(explanation)
-    ('probability', array([0.5]))
     """
     from scipy.special import expit, softmax
 
@@ -81,17 +73,7 @@ def response(explanation: ExplanationData) -> tuple[str, np.ndarray] | None:
 
 
 def named_target(explanation: Data, target: Column) -> Data:
-    """Return an explanation with the name of the target, if it has one, in its unit.
-
-    >>> from exactshap import Explanation
-    >>> import types
-    >>> explanation = Explanation(
-    ...     values=[[1.0]], baseline=[-1.0], prediction=[0.0], residual=[0.0], tolerance=1e-12,
-    ...     feature_names=["age"], value_function="baseline", unit="log-odds of class 1",
-    ... )
-    >>> named_target(explanation, types.SimpleNamespace(name="survived")).unit
-    'log-odds of survived = 1'
-    """
+    """Return an explanation with the name of the target, if it has one, in its unit: ``log-odds of survived = 1``."""
     name, of_class = getattr(target, "name", None), _OF_CLASS.fullmatch(explanation.unit)
     if not (isinstance(name, str) and name and of_class and of_class[2]) or explanation.output_names is not None:
         return explanation
@@ -99,16 +81,7 @@ def named_target(explanation: Data, target: Column) -> Data:
 
 
 def observe(explanation: ExplanationData, target: Column) -> Observed:
-    """Compare predictions with observations: classes of a classifier, or numbers in the unit of the target.
-
-    >>> from exactshap import Explanation
-    >>> explanation = Explanation(
-    ...     values=[[1.0], [1.0]], baseline=[-1.0, -1.0], prediction=[0.0, 0.0], residual=[0.0, 0.0], tolerance=1e-12,
-    ...     feature_names=["age"], value_function="baseline", unit="log-odds of class yes",
-    ... )
-    >>> observe(explanation, ["yes", "no"]).error
-    array([ 0.5, -0.5])
-    """
+    """Compare predictions with observations: classes of a classifier, or numbers in the unit of the target."""
     given = np.asarray(target, object)
     unit, several = explanation.unit, explanation.output_names is not None
     of_class = _OF_CLASS.fullmatch(unit)
