@@ -49,6 +49,17 @@ def test_right_values_pass(name, index, order):
     assert explainer.verify(X[30:32], index=index, order=order).passed
 
 
+@pytest.mark.parametrize(("seed", "index", "order"), [(0, "shapley", 1), (0, "moebius", 1), (4, "stii", 2)])
+def test_a_background_of_far_larger_terms_is_within_tolerance(seed, index, order):
+    """Rows near zero have small terms: the rounding that counts is that of the background and of hybrids with it."""
+    rng = np.random.default_rng(seed)
+    rows = np.column_stack([10.0 * rng.normal(size=80), 10.0 * rng.integers(0, 4, size=80)])
+    model = SVR(kernel="poly", C=3.0, epsilon=0.005).fit(rows, 0.01 * rng.normal(size=80))
+    near = np.column_stack([rows[:2, 0], np.zeros(2)])
+    for start in (0, 4, 8, 40):
+        assert Explainer(model, rows[start : start + 30])(near, index, order).certificate().passed
+
+
 def spoil(monkeypatch, reader, change):
     """Let a reader, and what is bound of it, change the values of its solutions."""
     solve = type(reader).solve

@@ -452,29 +452,30 @@ def _compared_sets(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the differences of hybrids' set values to those of every index.
 
-    The first hybrid is the reference row and is skipped. Sets with a player from the reference row have value 0; of the subsets
-    of k players T, T itself has its discrete derivative.
+    The first hybrid is the reference row, which is only a term of derivatives. Sets with a player from it have value 0; of the
+    subsets of k players T, T itself has its discrete derivative.
     """
     sets = player_sets(bound.traits.n_players, order)
     by_size, flat = sets_by_size(sets, order), own.reshape(len(own), -1)
     missed, tolerance, step = np.zeros(len(masks)), np.zeros(len(masks)), max(1, QUESTION_VALUES // (len(sets) * flat.shape[1]))
-    for start in range(1, len(masks), step):
+    # All U that are subsets of T, by number of the first 2^k masks.
+    below = [[u for u in range(i + 1) if not (masks[u] & ~masks[i]).any()] for i in range(2**k)]
+    for start in range(0, len(masks), step):
         piece = slice(start, start + step)
         solution = bound.solve(mixed.take(piece), semivalue, order)
-        # A derivative of k players adds up 2^k predictions with signs, each of them off by a tolerance.
-        tolerance[piece] = 2.0**k * tolerance_of(bound, own[piece], solution)
+        tolerance[piece] = tolerance_of(bound, own[piece], solution)
         values = solution.values.reshape(-1, len(sets), flat.shape[1])
         for i, of_sets in enumerate(values, start=start):
             inside = np.concatenate([masks[i, members].all(axis=1) for members in by_size])  # sets come by size
             missed[i] = np.abs(of_sets[~inside]).max(initial=0.0)
-        for i in range(start, min(start + step, 2**k)):
+        for i in range(max(start, 1), min(start + step, 2**k)):
             T = tuple(np.flatnonzero(masks[i]).tolist())
-            # All U that are subsets of T, by number of the first 2^k masks.
-            below = [u for u in range(2**k) if not (masks[u] & ~masks[i]).any()]
-            derivative = sum((-1.0) ** (len(T) - masks[u].sum()) * flat[u] for u in below)
+            derivative = sum((-1.0) ** (len(T) - masks[u].sum()) * flat[u] for u in below[i])
             # mu_|T|: the weights of all coalitions for sets of this size, each of which sees the same derivative.
             mass = float(np.sum(semivalue.of_size(len(T), order).rule(0)[1]))
             missed[i] = max(missed[i], np.abs(values[i - start, sets.index(T)] - mass * derivative).max())
+    # A derivative of k players adds up 2^k predictions with signs, each of them off by its own tolerance.
+    tolerance = np.append([tolerance[of_subsets].sum() for of_subsets in below], 2.0**k * tolerance[2**k :])
     return missed[1:], tolerance[1:]
 
 

@@ -97,9 +97,17 @@ class ResponseReader(PlayerReader):
 
     def _sizes(self, X: Table, scores: np.ndarray) -> np.ndarray:
         """Return what is added up in the score (n_rows,), times the steepest place of g: rounding of the score, in the response."""
+        of_rows, of_background = (
+            sizes * self._steepness(scores)
+            for sizes, scores in ((self.scores.sizes(X), scores), (self._absent_sizes, self._absent))
+        )
+        # Hybrids add up terms of both.
+        return np.asarray(abs(self._slope) * (of_rows + of_background.max()))
+
+    def _steepness(self, scores: np.ndarray) -> np.ndarray | float:
+        """Return the steepest slope of g, at the scores (n_rows, n_players) where it grows without end."""
         slope = steepest(self._link)
-        steep = np.exp(self._intercept + scores.sum(axis=1)) if slope is None else slope
-        return np.asarray(abs(self._slope) * self.scores.sizes(X) * steep)
+        return np.asarray(np.exp(self._intercept + scores.sum(axis=1))) if slope is None else slope
 
     def _coefficients(self, expansion: Expansion) -> np.ndarray:
         """Return c_l exp(r_l beta)."""

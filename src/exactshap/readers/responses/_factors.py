@@ -60,6 +60,7 @@ class FactorReader(LinkedReader[list[Factor]]):
     def __init__(self, inner: Reader, factors: FactorScores, response: Response) -> None:
         super().__init__(inner, response, block_rows=16)
         self.factors = factors
+        self._absent_size = float(factors.sizes(self.traits.reference).max())
         members = [factor.players for factor in factors.row(self.traits.reference.take([0]))]
         plan = eliminate(self.traits.n_players, members)
         self.method = f"variable elimination of width {plan.width}"
@@ -67,6 +68,7 @@ class FactorReader(LinkedReader[list[Factor]]):
 
     def _keep_background(self, rows: Table) -> None:
         self.factors = self.factors.bound(rows)
+        self._absent_size = float(self.factors.sizes(rows).max())
 
     def _rows(self, X: Table) -> Iterator[tuple[list[Factor], float]]:
         for i, size in enumerate(self.factors.sizes(X).tolist()):
@@ -93,8 +95,9 @@ class FactorReader(LinkedReader[list[Factor]]):
         coefficients = expansion.coefficients * np.exp(expansion.rates * constant)
         part = solve_factors(self.traits.n_players, tables, expansion.rates, coefficients, self._weights, semivalue, order)
         steep = steepest(self._link)
-        full = float(part.full[0, 0]) + expansion.constant
-        size = abs(self._slope) * size * (abs(full) if steep is None else steep)
+        # The steepest slope of g at the row and, on average, at the background: that of an exponential is its value
+        ends = [abs(float(end) + expansion.constant) if steep is None else steep for end in (part.full[0, 0], part.empty[0, 0])]
+        size = abs(self._slope) * float(np.dot(ends, [size, self._absent_size]))
         bound = part.error_bound + 2.0**order * expansion.error
         part = replace(part, error_bound=bound, scale=part.scale + size, method=self.method)
         return self._finished(part, expansion.constant, semivalue, order)

@@ -39,7 +39,7 @@ class PiecewiseReader(PlayerReader):
         self.traits = self.traits.with_rounding(n_terms=n_terms, relative=None, floor=1.0)
 
     def _rows(self, X: Table) -> Iterator[tuple[np.ndarray, float]]:
-        sizes = np.abs(self.pieces.slopes).max() * self.scores.sizes(X)
+        sizes = np.abs(self.pieces.slopes).max() * (self.scores.sizes(X) + self._absent_sizes.max())
         yield from zip(self._scores(X), sizes.tolist(), strict=True)
 
     def _value(self, row: np.ndarray) -> MeanResponse:

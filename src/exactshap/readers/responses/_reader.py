@@ -80,6 +80,7 @@ class PlayerReader(LinkedReader[np.ndarray]):
 
     def _keep_background(self, rows: Table) -> None:
         self._absent = self._scores(rows, "background")  # s_j(z), of shape (n_background, n_players)
+        self._absent_sizes = self.scores.sizes(rows)  # (n_background,)
 
     def _scores(self, X: Table, what: str = "X") -> np.ndarray:
         scores = self.scores.of(X, what)

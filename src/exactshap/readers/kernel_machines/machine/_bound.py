@@ -198,7 +198,12 @@ class BoundMachine:
         if self.expansion.is_mixture:
             part = replace(part, error_bound=part.error_bound + 2.0**order * self.mixture_error(values))
         return part.finish(
-            self.n_players, semivalue, order, constant=constant, magnitude=self.peak(values), single_output=self.single_output
+            self.n_players,
+            semivalue,
+            order,
+            constant=constant,
+            magnitude=np.maximum(self.peak(values), self._absent_peak),
+            single_output=self.single_output,
         )
 
     def mixture_error(self, values: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
@@ -246,6 +251,13 @@ class BoundMachine:
             monomials = expansion.monomials
             peak += np.abs(values[:, :, None] ** monomials.powers).prod(axis=1) @ monomials.magnitudes
         return peak
+
+    @cached_property
+    def _absent_peak(self) -> float:
+        """Return the largest magnitude at a background row: the model's mean prediction over them is rounded with it."""
+        rows = self.background if self.background is not None and self.replaces_columns else np.zeros((0, self.n_columns))
+        # Some rows at a time, as there is a power for each row, column and monomial.
+        return max((float(self.peak(rows[start : start + 16]).max()) for start in range(0, len(rows), 16)), default=0.0)
 
     # -- masked by hand ----------------------------------------------------------------------------------------------
 
