@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.covariance import EllipticEnvelope
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, VotingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, Ridge, SGDClassifier, TweedieRegressor
@@ -13,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 
 from additive_oracle import masked_games, values_of
@@ -44,8 +45,10 @@ CLASSIFIERS = {
     "stochastic": lambda: SGDClassifier(loss="log_loss", random_state=0),
     "discriminant": LinearDiscriminantAnalysis,
     "naive bayes": GaussianNB,
+    "quadratic": QuadraticDiscriminantAnalysis,
     "ebm": ebm,
     "pipeline": lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+    "polynomial": lambda: make_pipeline(StandardScaler(), PolynomialFeatures(3), LogisticRegression()),
     "search": lambda: GridSearchCV(
         make_pipeline(StandardScaler(), LogisticRegression()), {"logisticregression__C": [1.0]}, cv=2
     ),
@@ -71,7 +74,16 @@ def test_probabilities_are_those_of_brute_force(name):
     assert explainer.verify(ROWS).passed
 
 
-@pytest.mark.parametrize("make", [PoissonRegressor, GammaRegressor, lambda: TweedieRegressor(power=1.5), Ridge])
+@pytest.mark.parametrize(
+    "make",
+    [
+        PoissonRegressor,
+        GammaRegressor,
+        lambda: TweedieRegressor(power=1.5),
+        Ridge,
+        lambda: make_pipeline(PolynomialFeatures(2), PoissonRegressor()),
+    ],
+)
 def test_means_of_generalised_linear_models_are_those_of_brute_force(make):
     model = make().fit(X, COUNTS + 0.5)
     explanation = explain(model, ROWS, BACKGROUND, output="response")
@@ -161,6 +173,15 @@ def test_saturated_expansions_are_exact(scale):
     np.testing.assert_allclose(explanation.values, own.values, atol=20 * RESPONSE)
 
 
+def test_a_background_of_far_larger_scores_is_within_tolerance():
+    """A variance of 1e-9 makes scores of 1e9 at the background, whose rounding hybrids of ordinary rows have, too."""
+    rows = X.assign(a=np.where((X.index < 100) & (CLASSES == "no"), 0.0, np.abs(X.a)))
+    model = GaussianNB().fit(rows[:100], CLASSES[:100])
+    near = rows[rows.a == 0.0]
+    for index, order in [("shapley", 1), ("k-sii", 3)]:
+        assert explain(model, near[:5], rows[100:110], output="probability", index=index, order=order).certificate().passed
+
+
 def test_many_columns():
     rows = RNG.normal(size=(60, 40))
     model = LogisticRegression().fit(rows, rows[:, 0] + rows[:, 39] > 0)
@@ -184,6 +205,8 @@ def test_a_sparse_encoder_in_front():
     [
         SGDClassifier(loss="modified_huber").fit(X, CLASSES),
         SVC().fit(X, CLASSES),
+        EllipticEnvelope().fit(X),
+        make_pipeline(PolynomialFeatures(2), LinearSVC()).fit(X, CLASSES),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -281,8 +304,10 @@ MANY_CLASSES = {
     "stochastic": lambda: SGDClassifier(loss="log_loss", random_state=0),
     "discriminant": LinearDiscriminantAnalysis,
     "naive bayes": GaussianNB,
+    "quadratic": QuadraticDiscriminantAnalysis,
     "ebm": ebm,
     "pipeline": lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+    "polynomial": lambda: make_pipeline(PolynomialFeatures(2, interaction_only=True), LogisticRegression(max_iter=1000)),
     "one against the rest": lambda: OneVsRestClassifier(LogisticRegression()),
     "scaled against the rest": lambda: make_pipeline(StandardScaler(), OneVsRestClassifier(SGDClassifier(loss="log_loss"))),
 }

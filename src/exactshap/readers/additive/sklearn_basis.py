@@ -12,6 +12,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import (
+    Reader,
     Request,
     finite_numbers,
     fitted_names,
@@ -23,7 +24,8 @@ from exactshap.readers import (
     sklearn_name,
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts
+from exactshap.readers.additive.response import with_response
+from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts, response_of
 from exactshap.readers.additive.terms import MonomialTerms, TermBlock
 
 _BASIS = "sklearn.preprocessing._polynomial.PolynomialFeatures"
@@ -71,7 +73,12 @@ def _full_name(step: Model) -> str:
     return "" if known is None or replaced(step, known) else f"{known.__module__}.{known.__qualname__}"
 
 
-def read_basis(pipeline: Model, request: Request) -> AdditiveReader:
+def read_basis(pipeline: Model, request: Request) -> Reader:
+    """Read a sum of monomials of the pipeline's input columns, or its response."""
+    return with_response(lambda _: response_of(pipeline.steps[-1][1]))(_read_score)(pipeline, request)
+
+
+def _read_score(pipeline: Model, request: Request) -> AdditiveReader:
     """Read f as a sum of monomials of the pipeline's input columns."""
     steps = _steps(pipeline)
     if steps is None:

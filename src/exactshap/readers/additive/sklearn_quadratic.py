@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,11 @@ from exactshap.readers import (
     sklearn_name,
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.terms import MonomialTerms
+
+if TYPE_CHECKING:
+    from exactshap.readers.responses import Response
 
 
 class Form(NamedTuple):
@@ -32,6 +36,17 @@ class Form(NamedTuple):
     constant: float
 
 
+def _response(model: Model) -> Response:
+    """Return the probability of a class: scores are logarithms of joint densities, up to a common constant."""
+    from exactshap.readers.responses import no_response, probabilities, probability
+
+    if not hasattr(model, "predict_proba"):  # nearest centroids have it since scikit-learn 1.6
+        raise no_response(model, "It has no predict_proba")
+    classes = tuple(map(str, model.classes_))
+    return probability(classes[1]) if len(classes) == 2 else probabilities("softmax")
+
+
+@with_response(_response)
 def read(model: Model, request: Request) -> AdditiveReader:
     r"""Read quadratic forms as squares, products of two columns and linear terms.
 
