@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from exactshap._runtime.files import atomic_write, check_regular, open_regular
-from exactshap._runtime.optional import first_installed, require
+from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
 from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean
@@ -75,16 +75,13 @@ def _refuse_other_separators(table: TableLike, path: Path) -> None:
 
 
 def _read(path: Path, suffix: str) -> Any:
-    library = first_installed(("pandas", "polars", "pyarrow"))
+    import narwhals.stable.v2 as nw
+
+    library = first_installed(FRAME_LIBRARIES)
     if library is None:
-        raise MissingDependencyError(
-            "Reading data needs pandas, polars or pyarrow", do='Install one with: pip install "exactshap[frames]"'
-        )
-    if library == "pyarrow":
-        reader = require("pyarrow.csv" if suffix == ".csv" else "pyarrow.parquet", "frames", purpose="Reading data")
-        return reader.read_csv(path) if suffix == ".csv" else reader.read_table(path)
-    frames = require(library, "frames", purpose="Reading data")
-    return frames.read_csv(path) if suffix == ".csv" else frames.read_parquet(path)
+        raise MissingDependencyError("Reading data needs pandas, polars or pyarrow", do=INSTALL_FRAMES)
+    reader = nw.read_csv if suffix == ".csv" else nw.read_parquet
+    return reader(str(path), backend=library).to_native()  # type: ignore[arg-type]
 
 
 def _suffix(path: Path) -> str:
@@ -125,27 +122,21 @@ def write_table(frame: TableLike, path: Path) -> None:
     Spreadsheets take a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. In CSV files such a *text* (a name of
     a column, a cell of a text column) gets an apostrophe in front; numbers stay as they are, and so do Parquet files.
     """
-    from exactshap.results.data import frame_kind, write_parquet
+    from exactshap.results.data import write_parquet
 
-    suffix, kind = _suffix(path), frame_kind(frame)
+    suffix = _suffix(path)
     if suffix not in _TABLES:
         raise InputError(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these")
-    if suffix == ".csv":
-        frame = _without_formulas(frame)
     with atomic_write(path) as draft:
         if suffix == ".parquet":
             write_parquet(frame, draft)
-        elif kind == "pyarrow":
-            require("pyarrow.csv", "frames", purpose="Writing values").write_csv(frame, draft)
-        elif kind == "polars":
-            frame.write_csv(draft)
         else:
-            frame.to_csv(draft, index=False)
+            _without_formulas(frame).write_csv(draft)
 
 
 def _without_formulas(frame: TableLike) -> Any:
-    """Return a frame without texts that a spreadsheet would take for formulas."""
-    import narwhals as nw
+    """Return a frame of narwhals without texts that a spreadsheet would take for formulas."""
+    import narwhals.stable.v2 as nw
 
     wide = nw.from_native(frame, eager_only=True)
     texts = [name for name in wide.columns if not wide[name].dtype.is_numeric() and wide[name].dtype != nw.Boolean]
@@ -156,7 +147,7 @@ def _without_formulas(frame: TableLike) -> Any:
         for name, cells in guarded.items()
         if cells != wide[name].to_list()
     ]
-    return wide.with_columns(*changed).rename({name: _no_formula(name) for name in wide.columns}).to_native()
+    return wide.with_columns(*changed).rename({name: _no_formula(name) for name in wide.columns})
 
 
 def _no_formula(cell: object) -> Any:

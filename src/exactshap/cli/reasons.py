@@ -36,7 +36,11 @@ def command(
 
     check_target(out, (".csv", ".parquet"))
     check_target(letter, (".html", ".htm", ".pdf"))
-    settings: dict[str, Any] = {"adverse": adverse, "codes": read_codes(codes), "random_state": seed}
+    settings: dict[str, Any] = {
+        "adverse": adverse,
+        "codes": options.read_toml(codes, str, "The code of {} in {} is not text", 'income = "R01: income"'),
+        "random_state": seed,
+    }
     before: dict[str, Any] = {}
     if task.is_saved:
         _refuse_resampling(resample)
@@ -54,11 +58,6 @@ def command(
         screen.print(f"table written to {out}")
     if letter is not None:
         screen.print(f"letter written to {reasons.letter(letter)}")
-
-
-def read_codes(path: Path | None) -> dict[str, str] | None:
-    """Return the codes of a TOML file: a text for each column."""
-    return options.read_toml(path, str, "The code of {} in {} is not text", 'income = "R01: income"')
 
 
 def file_digest(path: Path) -> str:
