@@ -152,23 +152,7 @@ def _changed(row: Table, changes: dict[str, Any]) -> Any:
         if dtype.is_integer() and isinstance(value, float) and not value.is_integer():
             dtype = nw.Float64()
         cells.append(series if dtype in (nw.Object, nw.Unknown) else series.cast(dtype))
-    return _same_index(frame.with_columns(*(_aligned(cell, frame) for cell in cells)).to_native(), row.native)
-
-
-def _aligned(cell: Any, frame: TableLike) -> Any:
-    """Return a series with the label of a one-row pandas frame."""
-    native = frame.to_native()
-    if hasattr(native, "index") and not callable(native.index):
-        import narwhals.stable.v2 as nw
-
-        return nw.maybe_set_index(cell, index=nw.from_native(native.index.to_series(), series_only=True))
-    return cell
-
-
-def _same_index(changed: Any, native: TableLike) -> Any:
-    if hasattr(native, "index") and not callable(native.index):
-        changed.index = native.index
-    return changed
+    return frame.with_columns(*cells).to_native()
 
 
 def _control(data: Table, j: int, name: str) -> dict[str, Any]:
