@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap._runtime.words import fields_html, table_html
+from exactshap._runtime.words import fields_html, more_than, table_html
 from exactshap.errors import InputError
 from exactshap.results.data import bibtex, cited_by_decomposition, frame_of, without_noise
 from exactshap.results.plots import ShareBars, draw_shares, prepare_shares
@@ -150,29 +150,29 @@ class Decomposition:
             "" if self.drift is None else f"; shares sum to {np.sum(self.values):.6g} (drift {self.readable(self.drift):.3g})"
         )
         lines = [f"{self.statistic} = {self.total:.6g} over {len(self)} features{drift}"]
-        shown = np.argsort(-np.abs(self.values), kind="stable")[:10]
+        shown = self._strongest()
         width = max((len(self.feature_names[j]) for j in shown), default=0)
         values = self.readable(self.values)
         errors = None if self.std_error is None else self.readable(self.std_error)
         for j in shown:
             error = "" if errors is None else f" ± {errors[j]:.2g}"
             lines.append(f"  {self.feature_names[j]:<{width}}  {values[j]:.6g}{error}")
-        if len(self) > len(shown):
-            lines.append(f"  ({len(self) - len(shown)} more)")
-        return "\n".join(lines)
+        more = more_than(len(shown), len(self))
+        return "\n".join([*lines, f"  {more}"] if more else lines)
 
     def _repr_html_(self) -> str:
-        head, *lines = repr(self).split("\n")
-        shown = np.argsort(-np.abs(self.values), kind="stable")[: sum(not line.startswith("  (") for line in lines)]
-        values = self.readable(self.values)
+        shown, values = self._strongest(), self.readable(self.values)
         fractions = np.where(values == 0.0, 0.0, self.fractions)
         errors = None if self.std_error is None else self.readable(self.std_error)
         numbers = {"value": values, "of total": fractions, "std error": errors, "p": self.p_values}
         known = {name: column for name, column in numbers.items() if column is not None}
         rows = [[self.feature_names[j], *(f"{column[j]:.4g}" for column in known.values())] for j in shown]
-        hidden = len(self) - len(shown)
-        more = f"({hidden} more)" if hidden else ""
-        return fields_html(head, {}, table_html(["feature", *known], rows) + more)
+        return fields_html(
+            repr(self).split("\n")[0], {}, table_html(["feature", *known], rows) + more_than(len(shown), len(self))
+        )
+
+    def _strongest(self) -> np.ndarray:
+        return np.argsort(-np.abs(self.values), kind="stable")[:10]
 
 
 @dataclass(frozen=True)
