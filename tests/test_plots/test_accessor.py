@@ -72,9 +72,10 @@ def test_every_plot_draws_into_the_axes_it_gets_and_touches_nothing_else(name):
 
 
 @pytest.mark.parametrize("name", PLOTS)
-def test_without_axes_a_new_figure_is_made(name):
+def test_without_axes_a_new_figure_is_made_and_nothing_shown(name, monkeypatch):
     import matplotlib.pyplot as plt
 
+    monkeypatch.setattr(plt, "show", lambda *_, **__: pytest.fail("plt.show was called"))
     before = plt.gcf()
     ax = drawn(name)
     assert ax.figure is not before
@@ -92,35 +93,6 @@ def test_figures_without_pyplot_work_and_stay_without_it(name):
     drawn(name, ax=figure.subplots())
     assert plt.get_fignums() == others  # those of other tests
     figure.canvas.draw()
-
-
-@pytest.mark.parametrize("name", PLOTS)
-def test_nothing_is_shown(name, monkeypatch):
-    import matplotlib.pyplot as plt
-
-    monkeypatch.setattr(plt, "show", lambda *_, **__: pytest.fail("plt.show was called"))
-    drawn(name)
-
-
-@pytest.mark.parametrize("name", [name for name in PLOTS if name != "interactions"])
-def test_the_value_function_and_the_unit_are_written_down(name):
-    content = texts(drawn(name))
-    assert "value function: functional" in content
-    assert "log-odds" in content
-    assert "E[f(X)]" not in content
-
-
-@pytest.mark.parametrize("name", ["waterfall", "bar", "beeswarm"])
-def test_the_bound_of_an_expansion_is_written_down(name):
-    from sklearn.linear_model import LogisticRegression
-
-    rows = np.random.default_rng(0).normal(size=(60, 12))
-    model = LogisticRegression().fit(rows, rows[:, 0] > 0)
-    explanation = explain(model, rows[:5], rows[20:30], output="probability")
-    picture = getattr(explanation.plot, name)
-    content = " ".join(texts(picture(0) if name == "waterfall" else picture()).split())
-    assert f"error bound {explanation.error_bound.max():.0e}" in content
-    assert "probability of class True" in content
 
 
 @pytest.mark.parametrize("name", [name for name in PLOTS if "scatter" not in name])
