@@ -14,7 +14,7 @@ r"""Estimate the values of games that can only be called.
    .. math:: \phi_j(m) + \lambda c_j, \qquad \mathrm{error}^2 = (1 - w - h)\, \sigma_j^2 + w V_j + h \max\{\sigma_j^2, V_j\}.
 
 4. *Or without it* (``_estimators``): polynomials (``_polynomial``, ``_frontier``), or an unbiased estimate of what a cross-fitted
-   surrogate misses (``_surrogate``). "auto" takes a polynomial if it predicts left-out calls better.
+   surrogate misses (``_surrogate``). "auto" takes the values of few terms if these predict all calls left out to rounding (``_support``).
 5. *Many rows of one function* (``_pooled``). One process over rows and coalitions.
 """
 

@@ -29,12 +29,11 @@ from exactshap.solvers.sampled._polynomial import (
     unanimity_shares,
 )
 from exactshap.solvers.sampled._problem import COMPARED_COLUMNS, RegressionProblem
-from exactshap.solvers.sampled._sampling import counted_weights, row_weights
+from exactshap.solvers.sampled._sampling import counted_weights, sizes_of
+from exactshap.solvers.sampled._support import find_support
 from exactshap.solvers.sampled._surrogate import SURROGATES, posterior
 from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 
-# Rows beyond which ``auto`` takes the process without a comparison; no more than are checked (``process``)
-COMPARED_ROWS = 1500
 # Pairs a player from which left-out residuals show errors: KernelSHAP of fewer depends on single pairs
 ENOUGH_PAIRS = 1.5
 # Rounding in units of eps times the largest call: 0.3 to 10 was observed against exact values
@@ -52,17 +51,21 @@ def by_process(problem: RegressionProblem) -> Part:
 
 
 def _of_process(problem: RegressionProblem, process: CubeProcess, kernelshap: PolynomialFit | None) -> Part:
+    return _above_rounding(problem, *_estimated(problem, process, kernelshap), "Gaussian process over coalitions")
+
+
+def _estimated(
+    problem: RegressionProblem, process: CubeProcess, kernelshap: PolynomialFit | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of a process and their errors (n_sets, n_outputs), in units."""
     question, n = problem.question, problem.n_fitted
     if n < len(problem.masks):
-        target = (problem.inside[n:] - problem.outside[n:]) / 2.0
-        result = corrected_by_others(problem.masks[n:], target, process, question)
-    elif kernelshap is None:
-        values, std_error = process.solve(question)
-        wary = process.wary()
-        result = values, std_error if wary is process else np.maximum(std_error, wary.solve(question)[1])
-    else:
-        result = corrected(kernelshap, process, question)
-    return _above_rounding(problem, *result, "Gaussian process over coalitions")
+        return corrected_by_others(problem.masks[n:], problem.odd_half[n:], process, question)
+    if kernelshap is not None:
+        return corrected(kernelshap, process, question)
+    values, std_error = process.solve(question)
+    wary = process.wary()
+    return values, std_error if wary is process else np.maximum(std_error, wary.solve(question)[1])
 
 
 def _of_polynomial(problem: RegressionProblem, fit: PolynomialFit, name: str) -> Part:
@@ -89,6 +92,13 @@ def _predicts_left_out(problem: RegressionProblem, kernelshap: PolynomialFit) ->
     Only with twice as many pairs as players: fewer fit anything.
     """
     return len(problem.masks) >= 2 * problem.n_players - 1 and bool(np.all(kernelshap.left_out <= ADDITIVE))
+
+
+def _sparse(problem: RegressionProblem, process: CubeProcess) -> PolynomialFit | None:
+    """Return the polynomial of few terms that predicts every left-out pair, if there is one."""
+    sets = find_support(problem.masks, problem.odd_half, process.theta, ADDITIVE)
+    fit = None if sets is None else _fit_characters(problem, sets)
+    return fit if fit is not None and np.all(fit.left_out <= ADDITIVE) else None
 
 
 def is_predicted(problem: RegressionProblem) -> bool:
@@ -140,8 +150,7 @@ def _affordable_order(problem: RegressionProblem) -> int:
 def _fit_characters(problem: RegressionProblem, sets: Sets) -> PolynomialFit:
     columns = character_columns(problem.masks, sets)
     shares = odd_shares(problem.n_players, sets)
-    target = (problem.inside - problem.outside) / 2.0
-    return fit_polynomial(columns, target, problem.total / 2.0, problem.masks, shares, paired=True)
+    return fit_polynomial(columns, problem.odd_half, problem.total / 2.0, problem.masks, shares, paired=True)
 
 
 def _fit_unanimity(problem: RegressionProblem, sets: Sets) -> PolynomialFit:
@@ -187,22 +196,23 @@ def _warn_unknown(fit: PolynomialFit) -> None:
 
 
 def by_best(problem: RegressionProblem) -> Part:
-    """Return the process, or a polynomial if it is exact or has the smaller leave-one-out error."""
+    r"""Return the process, with the values of few interactions where these predict every call that is left out.
+
+    Such values may be wrong only by what no call has met. The process says what that could be, and so does the rule of succession: the
+    next pair of a size with :math:`n_s` called ones differs with probability :math:`1 / (n_s + 1)`, by the mean square of all. The smaller error counts.
+    """
     kernelshap = _kernelshap(problem)
     if kernelshap is not None and _predicts_left_out(problem, kernelshap):
         return _of_polynomial(problem, kernelshap, "order 1, exact on every call left out")
     process = posterior(problem)
-    order = _affordable_order(problem)
-    is_compared = problem.is_corrected and problem.n_fitted == len(problem.masks) <= COMPARED_ROWS
-    if not (is_compared and order > 1):
+    sparse = None if kernelshap is None else _sparse(problem, process)
+    if kernelshap is None or sparse is None:
         return _of_process(problem, process, kernelshap)
-    fit = _fit_characters(problem, additive_frontier(problem.n_players, order, odd=True))
-    weights = row_weights(problem.masks, paired=True)
-    left_out = process.unit * process.checked()[1][1:]  # all rows are checked, in the order given
-    error = float((weights[:, None] * left_out**2).sum() / len(weights))
-    if fit.error < error:
-        return _of_polynomial(problem, fit, f"order {order}, by leave-one-out error")
-    return _of_process(problem, process, kernelshap)
+    unseen = kernelshap.unseen_error(sizes_of(problem.masks, paired=True), problem.odd_half)
+    std_error = np.minimum(_estimated(problem, process, kernelshap)[1], unseen)
+    return _above_rounding(
+        problem, sparse.values, std_error, f"PolySHAP, {sparse.n_columns} terms, exact on every call left out"
+    )
 
 
 def by_unbiased(problem: RegressionProblem) -> Part:

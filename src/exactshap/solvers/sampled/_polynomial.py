@@ -54,6 +54,12 @@ class PolynomialFit:
     def error(self) -> float:
         return float(self.errors.sum())
 
+    def unseen_error(self, sizes: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Return what pairs that were not called may hold, as an error (n_players, n_outputs) of values that predict all that were."""
+        certain = np.ones(targets.shape[1])
+        guesses = surprises(certain, targets, np.bincount(sizes)[sizes])
+        return np.asarray(np.sqrt((self.unseen[:, None] * self.moves**2).T @ guesses))
+
 
 def _reflected(columns: np.ndarray) -> np.ndarray:
     """Return the columns in an orthonormal basis with the first vector (1, ..., 1) / sqrt(p)."""

@@ -98,6 +98,11 @@ class RegressionProblem:
         return Question(self.semivalue, self.order, self.sets)
 
     @property
+    def odd_half(self) -> np.ndarray:
+        """Return half the differences (n_masks, n_outputs) of the pairs."""
+        return (self.inside - self.outside) / 2.0
+
+    @property
     def independent(self) -> bool:
         return self.settings.estimator == "unbiased"
 
