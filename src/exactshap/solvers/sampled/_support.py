@@ -21,7 +21,7 @@ MAX_TRANSFORMED = 20
 LEFT_OUT = 5  # one of so many pairs
 # Characters that join at once, for each one known: fewer are more exact and slower
 STEP, LEAST_STEP = 0.2, 4
-# Characters for each fitted pair, beyond which no support is told from others; left-out residuals over fitted ones, as soon as some are only fitted
+# Characters for each fitted pair, beyond which many supports fit; left-out residuals over fitted ones, as soon as some are only fitted
 MOST_CHARACTERS, OVERFITTED = 0.35, 2.0
 
 
