@@ -5,7 +5,7 @@ import pytest
 
 from exactshap.errors import InputTypeError
 from exactshap.estimators.rkhs_weighting._gaussian import fill_inner
-from exactshap.readers.additive.terms._homogeneous import fill_homogeneous, fill_hybrid_means
+from exactshap.readers.additive._homogeneous import fill_homogeneous, fill_hybrid_means
 from tolerances import roundings
 
 

@@ -364,7 +364,7 @@ def test_a_model_that_does_not_predict_the_sum_of_its_terms_is_refused(monkeypat
 
 def test_rows_wider_than_a_chunk_count_in_the_mean_of_the_background(monkeypatch):
     """A row of more columns than are evaluated at a time is evaluated alone, not left out."""
-    monkeypatch.setattr("exactshap.readers.additive.terms._blocks.CHUNK_VALUES", 2**5)
+    monkeypatch.setattr("exactshap.readers.additive._terms.CHUNK_VALUES", 2**5)
     rows = np.zeros((6, 2**5 + 1))
     rows[:, :3] = np.random.default_rng(0).normal(size=(6, 3))
     model = Ridge().fit(rows[:2], [0.0, 1.0])

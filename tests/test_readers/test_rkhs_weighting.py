@@ -15,10 +15,9 @@ from exactshap.estimators.rkhs_weighting import MonteCarlo
 from exactshap.estimators.rkhs_weighting._gaussian import Relu, Sign
 from exactshap.estimators.rkhs_weighting._problem import WeightingTerm
 from exactshap.frames import as_table
-from exactshap.readers.additive import rkhs_weighting
+from exactshap.readers.additive import _homogeneous, rkhs_weighting
+from exactshap.readers.additive._homogeneous import Growth, interpolate
 from exactshap.readers.additive.rkhs_weighting import _growth
-from exactshap.readers.additive.terms import _homogeneous
-from exactshap.readers.additive.terms._homogeneous import Growth, interpolate
 from exactshap.testing import check_game, check_reader
 from tolerances import RESPONSE, assert_close, conditioned, roundings
 

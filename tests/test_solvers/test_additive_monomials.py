@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from exactshap.errors import InputError, InputTypeError
-from exactshap.readers.additive.terms import MonomialTerms, Reference
+from exactshap.readers.additive._monomials import MonomialTerms
+from exactshap.readers.additive._terms import Reference
 from exactshap.semivalues import find
 from exactshap.solvers.additive import Monomials, Stack, solve_stacks
 from exactshap.solvers.additive._stacks import Factors, _local_sets, add_monomials

@@ -33,11 +33,14 @@ from exactshap.readers._request import Request, choose_value_function, names_of,
 from exactshap.readers._request import finite_numbers as finite_numbers
 from exactshap.readers._state import ModelState as ModelState
 from exactshap.readers._traits import Offset as Offset
+from exactshap.readers._traits import Outputs as Outputs
 from exactshap.readers._traits import OwnCall as OwnCall
 from exactshap.readers._traits import Rounding, Traits
 from exactshap.readers._traits import SecondReading as SecondReading
 from exactshap.readers._traits import joined_outputs as joined_outputs
 from exactshap.readers._traits import outputs_of as outputs_of
+from exactshap.readers._traits import score_names as score_names
+from exactshap.readers._traits import target_names as target_names
 from exactshap.readers._ways_out import refuse_missing_attribute as refuse_missing_attribute
 
 __all__ = [

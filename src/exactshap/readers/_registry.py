@@ -35,10 +35,10 @@ _REGISTRY: dict[str, str] = {
     "sklearn.model_selection._classification_threshold.BaseThresholdClassifier": "exactshap.readers.wrappers.sklearn_search",
     "sklearn.frozen._frozen.FrozenEstimator": "exactshap.readers.wrappers.sklearn_search",
     "sklearn.semi_supervised._self_training.SelfTrainingClassifier": "exactshap.readers.wrappers.sklearn_search",
-    "sklearn.multiclass.OutputCodeClassifier": "exactshap.readers.wrappers.sklearn_multiclass",
-    "sklearn.multioutput.RegressorChain": "exactshap.readers.wrappers.sklearn_chains",
-    "sklearn.multioutput.ClassifierChain": "exactshap.readers.wrappers.sklearn_chains",
-    "sklearn.ensemble._stacking.StackingClassifier": "exactshap.readers.wrappers.sklearn_stacked_classifiers",
+    "sklearn.multiclass.OutputCodeClassifier": "exactshap.readers.wrappers.sklearn_multiclass:read_codes",
+    "sklearn.multioutput.RegressorChain": "exactshap.readers.wrappers.sklearn_multiclass:read_chain",
+    "sklearn.multioutput.ClassifierChain": "exactshap.readers.wrappers.sklearn_multiclass:read_chain",
+    "sklearn.ensemble._stacking.StackingClassifier": "exactshap.readers.wrappers.sklearn_ensembles:read_stack",
     "sklearn.neighbors._kde.KernelDensity": "exactshap.readers.kernel_machines.all_rows:read_density",
     "sklearn.neighbors._nearest_centroid.NearestCentroid": "exactshap.readers.additive.sklearn_quadratic",
     "sklearn.dummy.DummyClassifier": "exactshap.readers.additive.sklearn_simple",
@@ -46,16 +46,16 @@ _REGISTRY: dict[str, str] = {
     "sklearn.isotonic.IsotonicRegression": "exactshap.readers.additive.sklearn_simple",
     "sklearn.multiclass.OneVsRestClassifier": "exactshap.readers.wrappers.sklearn_multiclass",
     "sklearn.multiclass.OneVsOneClassifier": "exactshap.readers.wrappers.sklearn_multiclass",
-    "sklearn.ensemble._bagging.BaggingRegressor": "exactshap.readers.wrappers.sklearn_sums",
-    "sklearn.ensemble._stacking.StackingRegressor": "exactshap.readers.wrappers.sklearn_sums",
-    "sklearn.ensemble._voting.VotingRegressor": "exactshap.readers.wrappers.sklearn_sums",
+    "sklearn.ensemble._bagging.BaggingRegressor": "exactshap.readers.wrappers.sklearn_ensembles:read_bagging",
+    "sklearn.ensemble._stacking.StackingRegressor": "exactshap.readers.wrappers.sklearn_ensembles:read_stacking",
+    "sklearn.ensemble._voting.VotingRegressor": "exactshap.readers.wrappers.sklearn_ensembles:read_voting",
     "sklearn.covariance._elliptic_envelope.EllipticEnvelope": "exactshap.readers.additive.sklearn_quadratic",
     "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": "exactshap.readers.additive.sklearn_quadratic",
-    "sklearn.ensemble._voting.VotingClassifier": "exactshap.readers.wrappers.sklearn_probabilities",
-    "sklearn.ensemble._bagging.BaggingClassifier": "exactshap.readers.wrappers.sklearn_probabilities",
+    "sklearn.ensemble._voting.VotingClassifier": "exactshap.readers.wrappers.sklearn_ensembles:read_probabilities",
+    "sklearn.ensemble._bagging.BaggingClassifier": "exactshap.readers.wrappers.sklearn_ensembles:read_probabilities",
     "sklearn.ensemble._weight_boosting.AdaBoostClassifier": "exactshap.readers.trees.sklearn",
-    "sklearn.multioutput.MultiOutputClassifier": "exactshap.readers.wrappers.sklearn_probabilities",
-    "sklearn.calibration.CalibratedClassifierCV": "exactshap.readers.wrappers.sklearn_calibrated",
+    "sklearn.multioutput.MultiOutputClassifier": "exactshap.readers.wrappers.sklearn_ensembles:read_probabilities",
+    "sklearn.calibration.CalibratedClassifierCV": "exactshap.readers.wrappers.sklearn_ensembles:read_calibrated",
     "sklearn.multioutput.MultiOutputRegressor": "exactshap.readers.wrappers.sklearn_multiclass",
     "gpytorch.models.exact_gp.ExactGP": "exactshap.readers.kernel_machines.gpytorch_exact_gp",
     "botorch.models.gp_regression.SingleTaskGP": "exactshap.readers.kernel_machines.gpytorch_exact_gp",
@@ -93,7 +93,7 @@ _REGISTRY: dict[str, str] = {
     "econml.dml.causal_forest.CausalForestDML": "exactshap.readers.additive.linear_packages:read_econml",
     "flaml.automl.automl.AutoML": "exactshap.readers.wrappers.flaml",
     "flaml.automl.model.*": "exactshap.readers.wrappers.flaml",
-    "optbinning.scorecard.scorecard.Scorecard": "exactshap.readers.additive.optbinning",
+    "optbinning.scorecard.scorecard.Scorecard": "exactshap.readers.additive.linear_packages:read_optbinning",
     "ngboost.ngboost.NGBoost": "exactshap.readers.trees.packages:read_ngboost",
     "quantile_forest._quantile_forest.BaseForestQuantileRegressor": "exactshap.readers.trees.packages:read_quantile_forest",
     "perpetual.booster.PerpetualBooster": "exactshap.readers.trees.packages:read_perpetual",
@@ -288,7 +288,7 @@ def _read(model: Model, request: Request) -> Reader:
             refuse_missing_attribute(model, error)
             raise
     if callable(getattr(model, "partial", None)) and callable(getattr(model, "get_all_unique_fs", None)):
-        return importlib.import_module("exactshap.readers.additive.structured").read(model, request)
+        return importlib.import_module("exactshap.readers.additive.additive_model").read_structured(model, request)
     if callable(model):
         return importlib.import_module("exactshap.readers.black_box.function").read(model, request)
     # Which of its methods is meant is for the user to say, and a library's model is never sampled unasked

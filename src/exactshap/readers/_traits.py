@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from exactshap._runtime.progress import Calls
 from exactshap._runtime.types import Foreign, Model, TableLike
 from exactshap.errors import InputTypeError
 from exactshap.frames import Table, check_columns, with_unique_index
-from exactshap.readers._request import Request, choose_value_function, names_of, players_of
+from exactshap.readers._request import Request, choose_value_function, names_of, players_of, select_outputs
 
 
 def outputs_of(chosen: list[int], single: bool, values: np.ndarray) -> np.ndarray:
@@ -81,6 +81,55 @@ class OwnCall:
     def in_double(self, model: Model, X: Table) -> np.ndarray:
         """Return a table's prediction in double precision. Many models compute in the precision of their rows."""
         return self(model, X.in_double().native)
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """Hold the explained outputs of a model."""
+
+    names: tuple[str, ...]
+    numbers: list[int]  # among the model's
+    single: bool  # whether values have no axis of outputs
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], output: Any, *, owner: str, multiple: bool | None = None) -> Outputs:
+        """Return the outputs of ``names`` that ``output=`` means.
+
+        ``multiple`` says whether the model's answers have an axis of outputs, by default where there are several.
+
+        >>> Outputs.of(("no", "yes"), "yes", owner="forest").pick(np.array([[0.25, 0.75]]))
+        array([0.75])
+        """
+        numbers, picked = select_outputs(names, output, owner=owner)
+        multiple = len(names) > 1 if multiple is None else multiple
+        return cls(tuple(names[k] for k in numbers), numbers, picked or not multiple)
+
+    def pick(self, values: np.ndarray) -> np.ndarray:
+        """Return the explained outputs of a model's answers."""
+        return outputs_of(self.numbers, self.single, values)
+
+    def call(self, method: str, settings: Mapping[str, Any] | None = None) -> OwnCall:
+        """Return a call of the model that gives the explained outputs."""
+        return OwnCall(method, settings or {}, self.pick)
+
+
+def target_names(n: int) -> tuple[str, ...]:
+    """Return the names of n targets of a regression.
+
+    >>> target_names(1), target_names(2)
+    (('target',), ('target 0', 'target 1'))
+    """
+    return ("target",) if n == 1 else tuple(f"target {k}" for k in range(n))
+
+
+def score_names(classes: Iterable[object]) -> tuple[str, ...]:
+    """Return the names of a classifier's scores: of two classes that of the second.
+
+    >>> score_names(["no", "yes"]), score_names([0, 1, 2])
+    (('yes',), ('0', '1', '2'))
+    """
+    names = tuple(map(str, classes))
+    return names[1:] if len(names) == 2 else names
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,20 +18,18 @@ if TYPE_CHECKING:
     from exactshap.readers.additive._term_scores import TermScores as TermScores
     from exactshap.readers.additive._term_scores import explain_terms as explain_terms
     from exactshap.readers.additive.additive_model import AdditiveModel as AdditiveModel
-    from exactshap.readers.additive.sklearn_basis import is_basis as is_basis
-    from exactshap.readers.additive.sklearn_basis import read_basis as read_basis
-    from exactshap.readers.additive.sklearn_projection import MapsSideBySide as MapsSideBySide
-    from exactshap.readers.additive.sklearn_projection import is_affine as is_affine
-    from exactshap.readers.additive.sklearn_projection import is_map as is_map
-    from exactshap.readers.additive.sklearn_projection import is_projection as is_projection
-    from exactshap.readers.additive.sklearn_projection import read_projection as read_projection
+    from exactshap.readers.additive.sklearn_maps import MapsSideBySide as MapsSideBySide
+    from exactshap.readers.additive.sklearn_maps import is_affine as is_affine
+    from exactshap.readers.additive.sklearn_maps import is_map as is_map
+    from exactshap.readers.additive.sklearn_maps import is_projection as is_projection
+    from exactshap.readers.additive.sklearn_maps import read_basis as read_basis
+    from exactshap.readers.additive.sklearn_maps import read_projection as read_projection
 
 __getattr__ = on_first_use(
     __name__,
     {
         "_term_scores": "TermScores explain_terms",
         "additive_model": "AdditiveModel",
-        "sklearn_basis": "is_basis read_basis",
-        "sklearn_projection": "MapsSideBySide is_affine is_map is_projection read_projection",
+        "sklearn_maps": "MapsSideBySide is_affine is_map is_projection read_basis read_projection",
     },
 )

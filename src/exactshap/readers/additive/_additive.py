@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import cast
 
 import numpy as np
@@ -20,14 +19,16 @@ from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table, check_columns
 from exactshap.games import AdditiveGame, normalised_weights
 from exactshap.readers import (
+    Outputs,
     OwnCall,
     Reader,
     Request,
     Rounding,
     Traits,
+    finite_numbers,
     warn_of_rounding,
 )
-from exactshap.readers.additive.terms import (
+from exactshap.readers.additive._terms import (
     CHUNK_VALUES,
     BoundLinear,
     Reference,
@@ -71,7 +72,7 @@ class AdditiveReader(Reader):
     """Read a sum of small terms; the background is folded in once."""
 
     def __init__(self, model: Model, request: Request, form: AdditiveForm, model_name: str = "") -> None:
-        self.form = form
+        self.form, self._given_names = form, request.feature_names
         request.refuse_options(owner=model_name or type(model).__name__)
         own_rows = form.has_training and request.background is None and request.value_function in ("auto", "interventional")
         if own_rows and request.weights is not None:
@@ -84,8 +85,8 @@ class AdditiveReader(Reader):
             n_columns=form.n_columns,
             value_functions=VALUE_FUNCTIONS,
             default="interventional" if own_rows else None,
-            output_names=form.output_names,
-            single_output=form.single_output,
+            output_names=form.outputs.names,
+            single_output=form.outputs.single,
             unit=form.unit,
             own_call=form.own_call,
             block_rows=BLOCK_ROWS,
@@ -103,7 +104,7 @@ class AdditiveReader(Reader):
         if (background := self.traits.background) is not None:
             weights = normalised_weights(request.weights, background.n_rows)
             self.traits = replace(self.traits, weights=weights)
-            reference = Reference(form.encode(background, "background"), weights)
+            reference = Reference(self.encode(background, "background"), weights)
             self._check_terms(reference)
         self._bind(reference)
         self._streams = all(getattr(bound, "streams", False) for bound in self._bound)
@@ -140,7 +141,10 @@ class AdditiveReader(Reader):
         )
 
     def predict(self, X: Table) -> np.ndarray:
-        return self.form.predict(X)
+        if self.form.predict is not None:
+            return self.form.predict(X)
+        assert self.form.own_call is not None
+        return self.form.own_call.in_double(self.traits.model, X)
 
     def limit(self, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """Return the difference (n_rows,) to predictions that rounding explains."""
@@ -148,15 +152,14 @@ class AdditiveReader(Reader):
         size = np.abs(prediction).max(axis=tuple(range(1, prediction.ndim)), initial=0.0)
         return self.traits.rounding.relative * (scale + size + self.traits.rounding.floor)
 
+    def encode(self, X: Table, what: str = "X") -> np.ndarray:
+        """Return rows as the terms see them, checked."""
+        if self.form.encode is not None:
+            return self.form.encode(X, what)
+        return finite_numbers(X, what, type(self.traits.model).__name__, names=self._given_names)
+
     def _encode(self, X: Table) -> np.ndarray:
-        return self.form.encode(self._named(X), "X")
-
-    def _named(self, X: Table) -> Table:
-        return check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.traits.model_name)
-
-    def _coalition_values(self, rows: np.ndarray) -> list[np.ndarray]:
-        """Return all coalition values, to time them."""
-        return [stack.tables for stack in self._stacks(rows)]
+        return self.encode(check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.traits.model_name))
 
     def _stacks(self, rows: np.ndarray) -> Iterator[Stack | LookedUp | Monomials]:
         for bound in self._bound:
@@ -218,7 +221,7 @@ class AdditiveReader(Reader):
         if self.traits.background is None:
             return None
         bound = self._rebound(row)
-        bound._bind(Reference(self.form.encode(row, "background"), np.ones(1)))
+        bound._bind(Reference(self.encode(row, "background"), np.ones(1)))
         return bound
 
     def _errors(self, X: Table) -> np.ndarray | float:
@@ -252,35 +255,34 @@ class AdditiveReader(Reader):
         if len(many) * sum(map(calls_of_row, self._bound)) > TIMED_CALLS:
             pairs = zip([block for block in self.form.blocks if len(block.columns)], self._bound, strict=True)
             seconds = solving.seconds + n_rows * sum(seconds_of_row(*pair, many) for pair in pairs)
-        else:  # blocks without stored coalition values compute them in the sum
-            evaluate = partial(self._solved, semivalue=semivalue, order=order) if self._streams else self._coalition_values
-            one, each = seconds_by_size(lambda n: evaluate(many[:n]), TIMED_ROWS, patience=PATIENCE)
+        else:
+            one, each = seconds_by_size(lambda n: self._solved(many[:n], semivalue, order), TIMED_ROWS, patience=PATIENCE)
             seconds = n_blocks * one + (n_rows - n_blocks) * each
-            seconds += 0.0 if self._streams else solving.seconds
         return replace(solving, seconds=seconds, bytes=self.memory(block_rows, order))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class AdditiveForm:
     """Hold an additive model's formula and its own prediction."""
 
     blocks: tuple[TermBlock, ...]  # the terms
     intercept: np.ndarray  # (n_outputs,)
-    # ``encode(table, what) -> (n_rows, ...)``: the rows as the terms see them, checked
-    encode: Callable[[Table, str], np.ndarray]
-    # ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``: the model's documented call, in the unit of the terms
-    predict: Callable[[Table], np.ndarray]
+    outputs: Outputs
+    unit: str
     n_columns: int
     fitted_names: tuple[str, ...] | None
-    output_names: tuple[str, ...]
-    unit: str
-    single_output: bool
+    own_call: OwnCall | None = (
+        None  # the model's documented call in the unit of the terms, which a pipeline or a search may have
+    )
+    # ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``; None: by ``own_call``, in double precision
+    predict: Callable[[Table], np.ndarray] | None = None
+    # ``encode(table, what) -> (n_rows, ...)``: the rows as the terms see them, checked; None: as finite numbers
+    encode: Callable[[Table, str], np.ndarray] | None = None
     # ``magnitude(encoded) -> (n_rows,)``: sizes that cancel inside the model's own arithmetic beyond its terms
     magnitude: Callable[[np.ndarray], np.ndarray] | None = None
     floor: float = 0.0  # absolute magnitude of rounding in the prediction (1.0 where a logarithm undoes an exponential)
     precision: DTypeLike = np.float64  # what the model computes its predictions in
     has_training: bool = False  # whether the blocks know a training background of their own
-    own_call: OwnCall | None = None  # ``predict`` as a single documented call, which a pipeline or a search answers as well
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:
         """Return f(x) by the formula, of shape (n_rows, n_outputs)."""

@@ -20,9 +20,9 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table, check_columns
-from exactshap.readers import OwnCall, Request, select_outputs
+from exactshap.readers import Outputs, OwnCall, Request
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms
+from exactshap.readers.additive._functions import FunctionTerm, FunctionTerms
 
 MAX_COLUMNS_OF_TERM = 10  # most columns of an interaction, as all subsets are needed
 _LEVEL = re.compile(
@@ -89,7 +89,6 @@ def read_formula(
         coding.encode(background, "background")[0],
     )
     weights = subset_weights([tuple(used.index(j) for j in columns) for columns in found.values()])
-    select_outputs(("output",), request.output, owner=name)
     form = AdditiveForm(
         blocks=(
             FunctionTerms(tuple(terms.term(columns, weight) for columns, weight in weights.items() if columns and weight)),
@@ -100,9 +99,8 @@ def read_formula(
         own_call=terms.call,
         n_columns=len(names),
         fitted_names=names,
-        output_names=("output",),
+        outputs=Outputs.of(("output",), request.output, owner=name),
         unit=unit,
-        single_output=True,
         floor=floor,
     )
     return AdditiveReader(model, request, form)

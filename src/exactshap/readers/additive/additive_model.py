@@ -1,4 +1,4 @@
-"""Describe your own additive model by columns and functions."""
+"""Describe your own additive model by columns and functions, or by an object that returns its terms."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, InputTypeError
+from exactshap._runtime.types import Model, TableLike
+from exactshap.errors import InputError, InputTypeError, UnsupportedModelError
 from exactshap.frames import Table, as_table, check_columns
-from exactshap.readers import Request, outputs_of, select_outputs
+from exactshap.readers import Outputs, Request
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms
+from exactshap.readers.additive._functions import FunctionTerm, FunctionTerms
 
 
 class AdditiveModel:
@@ -115,26 +115,22 @@ class AdditiveModel:
 def read(model: AdditiveModel, request: Request) -> AdditiveReader:
     """Read the sum with every term as a function, evaluated on hybrids."""
     names = model.output_names or ("target",)
-    chosen, picked = select_outputs(names, request.output, owner="AdditiveModel")
-    single = picked or model.output_names is None
-    terms = tuple(FunctionTerm(term.columns, _chosen(term, chosen), term.label, len(chosen)) for term in model.terms)
+    outputs = Outputs.of(names, request.output, owner="AdditiveModel", multiple=model.output_names is not None)
+    chosen = outputs.numbers
+    terms = tuple(
+        FunctionTerm(term.columns, functools.partial(_pick, term, chosen), term.label, len(chosen)) for term in model.terms
+    )
     form = AdditiveForm(
         blocks=(FunctionTerms(terms),),
         intercept=np.broadcast_to(model.intercept, (len(names),))[chosen],
         encode=_numbers,
-        predict=functools.partial(_predict, model, chosen, single),
+        own_call=outputs.call("predict"),
         n_columns=model.n_features,
         fitted_names=model.feature_names,
-        output_names=tuple(names[k] for k in chosen),
+        outputs=outputs,
         unit="target",
-        single_output=single,
     )
     return AdditiveReader(model, request, form)
-
-
-def _chosen(term: FunctionTerm, chosen: list[int]) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the term's function for some of its outputs."""
-    return term if len(chosen) == term.n_outputs else functools.partial(_pick, term, chosen)
 
 
 def _pick(term: FunctionTerm, chosen: list[int], values: np.ndarray) -> np.ndarray:
@@ -145,5 +141,43 @@ def _numbers(X: Table, what: str) -> np.ndarray:
     return X.numeric(what=what)
 
 
-def _predict(model: AdditiveModel, chosen: list[int], single: bool, X: Table) -> np.ndarray:
-    return outputs_of(chosen, single, model.predict(X))
+# -- models that return their own terms by ``partial(columns)`` and ``get_all_unique_fs()``, as in STAR-SHAP's code ------------
+
+
+class StructuredModel(AdditiveModel):
+    """Sum a model's partial models, and predict by the model's own call."""
+
+    def __init__(self, model: Model, n_features: int) -> None:
+        subsets = [tuple(int(j) for j in subset) for subset in model.get_all_unique_fs()]
+        terms = [(subset, _of_columns(model.partial(list(subset)), subset, n_features)) for subset in subsets if subset]
+        constants = [model.partial([])(np.zeros((1, n_features))) for subset in subsets if not subset]
+        super().__init__(terms, float(np.sum(constants)), n_features=n_features)
+        self.model = model
+
+    def predict(self, X: TableLike) -> np.ndarray:
+        """Return the model's own prediction."""
+        rows = np.asarray(X, float)
+        own = self.model.predict if hasattr(self.model, "predict") else self.model
+        return np.asarray(own(rows), float).reshape(len(rows))
+
+
+def _of_columns(
+    partial: Callable[[np.ndarray], Any], subset: tuple[int, ...], n_features: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a partial model of whole rows as a function of its columns."""
+
+    def term(values: np.ndarray) -> np.ndarray:
+        rows = np.zeros((len(values), n_features))
+        rows[:, subset] = values
+        return np.asarray(partial(rows), float).reshape(len(values))
+
+    return term
+
+
+def read_structured(model: Model, request: Request) -> AdditiveReader:
+    """Read the terms; the number of columns is the model's or the background's."""
+    if request.background is None:
+        do = "Pass reference rows: explain(model, X, background)"
+        raise UnsupportedModelError("The terms of a structured model need a background", "Got none", do)
+    n_features = getattr(model, "n_features_in_", None) or request.background.n_columns
+    return read(StructuredModel(model, int(n_features)), request)

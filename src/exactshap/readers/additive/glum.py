@@ -10,10 +10,10 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, Request, require_fitted, select_outputs
+from exactshap.readers import Outputs, OwnCall, Request, require_fitted
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._terms import ColumnTerms, LinearTerms, TermBlock
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.additive.terms import ColumnTerms, LinearTerms, TermBlock
 from exactshap.readers.responses import Response, no_response
 
 _UNITS = {"IdentityLink": "target", "LogLink": "log of the target", "LogitLink": "log-odds"}
@@ -40,21 +40,18 @@ def read(model: Model, request: Request) -> AdditiveReader:
     if getattr(model, "formula", None) is not None:
         do = "Call it on frames: explain(model.linear_predictor, X, background), exact up to 13 players"
         raise UnsupportedStructureError("Terms of a formula are not columns of the rows", f"Got {model.formula!r}", do)
-    select_outputs(("output",), request.output, owner=type(model).__name__)
     columns = _columns(model)
     names = tuple(column.name for column in columns) if hasattr(model, "categorical_levels_") else None
     link = type(model.link_instance).__name__
-    call = OwnCall("linear_predictor")  # pipelines and searches lack it, so it is no own_call
     form = AdditiveForm(
         blocks=(_block(columns),),
         intercept=np.array([float(model.intercept_)]),
         encode=functools.partial(_encoded, columns),
-        predict=functools.partial(call.of_table, model),
+        predict=functools.partial(OwnCall("linear_predictor").of_table, model),
         n_columns=len(columns),
         fitted_names=names,
-        output_names=("output",),
+        outputs=Outputs.of(("output",), request.output, owner=type(model).__name__),
         unit=_UNITS.get(link, f"{link} of the target"),
-        single_output=True,
     )
     return AdditiveReader(model, request, form)
 

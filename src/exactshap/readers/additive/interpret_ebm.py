@@ -12,10 +12,11 @@ from exactshap._native import Handle
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, Request, outputs_of, require_fitted, select_outputs
+from exactshap.readers import Outputs, OwnCall, Request, require_fitted
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._binned import BinnedTerms, numeric_bins
+from exactshap.readers.additive._terms import slices
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.additive.terms import BinnedTerms, numeric_bins, slices
 from exactshap.readers.responses import Response, no_response, probabilities, probability
 from exactshap.solvers.additive import Bins, fill_cells
 
@@ -97,26 +98,31 @@ def read(model: Model, request: Request) -> AdditiveReader:
     require_fitted(model, "term_scores_", "bins_", "intercept_")
     _refuse_unknown(model)
     names, unit = _outputs(model)
-    chosen, picked = select_outputs(names, request.output, owner=type(model).__name__)
+    outputs = Outputs.of(names, request.output, owner=type(model).__name__)
+    chosen = outputs.numbers
     intercept = np.atleast_1d(np.asarray(model.intercept_, float))
     scores = [np.asarray(table, float) for table in model.term_scores_]
     scores = [table[..., None] if len(names) == 1 else table for table in scores]
-    single = picked or len(names) == 1
     training = _training(model, request)
     cells = _Cells(_twin(model, [table.shape[:-1] for table in scores]))
-    call = _own_call(model, chosen, single)
+    # The model's documented call, in the unit of its link
+    is_classifier = hasattr(model, "classes_")
+    call = (
+        outputs.call("decision_function")
+        if is_classifier
+        else OwnCall("predict", finish=functools.partial(_in_link_space, model))
+    )
     form = AdditiveForm(
         blocks=(BinnedTerms(tuple(map(tuple, model.term_features_)), tuple(t[..., chosen] for t in scores), training),),
         intercept=intercept[chosen],
         encode=cells,
-        predict=functools.partial(_predict, model, call),
+        predict=functools.partial(call.of_table, model),
         own_call=call,
         n_columns=len(model.bins_),
         fitted_names=_fitted_names(model),
-        output_names=tuple(names[k] for k in chosen),
+        outputs=outputs,
         unit=unit,
-        single_output=single,
-        floor=0.0 if hasattr(model, "classes_") or model.link_ == "identity" else 1.0,
+        floor=0.0 if is_classifier or model.link_ == "identity" else 1.0,
         has_training=training is not None,
     )
     return AdditiveReader(model, request, form)
@@ -169,20 +175,9 @@ def _training(model: Model, request: Request) -> tuple[np.ndarray, ...] | None:
     return tuple(np.asarray(weights, float) for weights in model.bin_weights_)
 
 
-def _own_call(model: Model, chosen: list[int], single: bool) -> OwnCall:
-    """Return the model's documented call, in the unit of its link."""
-    if hasattr(model, "classes_"):
-        return OwnCall("decision_function", finish=functools.partial(outputs_of, chosen, single))
-    return OwnCall("predict", finish=functools.partial(_in_link_space, model))
-
-
 def _in_link_space(model: Model, values: np.ndarray) -> np.ndarray:
     if model.link_ == "identity":
         return values
     from interpret.utils import link_func
 
     return np.asarray(link_func(values, model.link_, model.link_param_), float)
-
-
-def _predict(model: Model, call: OwnCall, X: Table) -> np.ndarray:
-    return call(model, X.native)

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
-from exactshap.readers import Request, raise_not_fitted
+from exactshap.readers import Outputs, Request, raise_not_fitted
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._formula import FrameCall, is_of_terms, read_formula
 from exactshap.readers.additive.response import with_response
@@ -43,7 +43,13 @@ def read(model: Model, request: Request) -> AdditiveReader:
     at_zero = call(model, np.zeros((1, len(names))))
     coefficients = np.asarray(_coefficients(model), float)[:, None]
     parts = LinearParts(coefficients, at_zero if link is None else link(at_zero), ("output",), unit, method, link)
-    return read_parts(model, request, parts, names, FrameCall(method, finish=parts.call([0], True).finish, names=names))
+    return read_parts(
+        model,
+        request,
+        parts,
+        names,
+        FrameCall(method, finish=parts.call(Outputs.of(("output",), "all", owner="")).finish, names=names),
+    )
 
 
 def _is_cox(model: Model) -> bool:

@@ -1,4 +1,4 @@
-"""Read linear models of smaller packages: econml, scikit-survival, skglm."""
+"""Read linear models of smaller packages: econml, scikit-survival, skglm, and scorecards of optbinning."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnsupportedStructureError
-from exactshap.readers import OwnCall, Request, fitted_names, outputs_of, raise_not_fitted, require_fitted, select_outputs
-from exactshap.readers.additive._additive import AdditiveReader
+from exactshap.errors import InputError, UnsupportedStructureError
+from exactshap.frames import Table
+from exactshap.readers import Outputs, OwnCall, Request, fitted_names, raise_not_fitted, require_fitted, target_names
+from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._formula import FrameCall
+from exactshap.readers.additive._terms import LinearTerms
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 from exactshap.readers.responses import Response, no_response
@@ -34,8 +37,7 @@ def read_econml(model: Model, request: Request) -> AdditiveReader:
     coefficients = np.atleast_2d(coefficients)
     intercept = np.atleast_1d(model.intercept_) if model.fit_cate_intercept else np.zeros(len(coefficients))
     names = _names(model, len(coefficients))
-    chosen, picked = select_outputs(names, request.output, owner=type(model).__name__)
-    call = OwnCall("const_marginal_effect", finish=functools.partial(outputs_of, chosen, picked or len(names) == 1))
+    call = Outputs.of(names, request.output, owner=type(model).__name__).call("const_marginal_effect")
     columns = model.cate_feature_names()
     numbered = list(columns) == [f"X{j}" for j in range(len(columns))]  # of an array
     parts = LinearParts(coefficients.T, np.asarray(intercept, float), names, "treatment effect")
@@ -125,9 +127,7 @@ def read_skglm(model: Model, request: Request) -> AdditiveReader:
     elif kind == "CoxEstimator":
         parts = LinearParts(coefficients, intercept, ("output",), "log hazard: high is early")
     elif kind in _REGRESSIONS or type(getattr(model, "datafit", None)).__name__ in _SCORES:
-        n_targets = coefficients.shape[1]
-        names = ("target",) if n_targets == 1 else tuple(f"target {k}" for k in range(n_targets))
-        parts = LinearParts(coefficients, intercept, names, "target")
+        parts = LinearParts(coefficients, intercept, target_names(coefficients.shape[1]), "target")
     else:
         _refuse_skglm(model, f"Got datafit={type(getattr(model, 'datafit', None)).__name__}")
     return read_parts(model, request, parts, fitted_names(model))
@@ -140,3 +140,35 @@ def _kind(model: Model) -> str:
 def _refuse_skglm(model: Model, got: str) -> NoReturn:
     do = "Call it: explain(model.predict, X, background), exact up to 13 players"
     raise UnsupportedStructureError(f"{type(model).__name__} can be read only where its prediction is linear", got, do)
+
+
+def read_optbinning(model: Model, request: Request) -> AdditiveReader:
+    """Read a score, a sum of the points of each column's bin; columns that the scorecard left out have no points."""
+    if getattr(model, "binning_process_", None) is None:  # None before the fit
+        raise_not_fitted(model)
+    names = tuple(map(str, model.binning_process_.variable_names))
+    call = FrameCall("score", names=names)
+    form = AdditiveForm(
+        blocks=(LinearTerms(np.ones((len(names), 1))),),
+        intercept=np.array([float(model.intercept_)]),
+        encode=functools.partial(_points, model, FrameCall("transform", names=names)),
+        predict=functools.partial(call.of_table, model),
+        own_call=call,
+        n_columns=len(names),
+        fitted_names=names,
+        outputs=Outputs.of(("score",), request.output, owner="Scorecard"),
+        unit="points of the score",
+    )
+    return AdditiveReader(model, request, form)
+
+
+def _points(model: Model, call: FrameCall, X: Table, what: str) -> np.ndarray:
+    """Return the points (n_rows, n_columns) of each cell."""
+    used = [call.names.index(str(name)) for name in model.binning_process_.get_support(names=True)]
+    points = np.zeros((X.n_rows, len(call.names)))
+    try:
+        points[:, used] = call.of_table(model, X)
+    except (TypeError, ValueError, IndexError) as error:
+        do = "Pass rows like those of the fit"
+        raise InputError(f"The scorecard refuses the rows of {what}", f"{error}", do) from error
+    return points

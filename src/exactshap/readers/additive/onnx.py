@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
 from exactshap._graphs import LinearCore, refused
 from exactshap._runtime.types import Model
 from exactshap.errors import ModelFormatError
-from exactshap.readers import OwnCall, Request, outputs_of, select_outputs
+from exactshap.readers import Outputs, OwnCall, Request, target_names
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
@@ -22,14 +23,14 @@ _UNITS = {"LOGISTIC": "log-odds", "SOFTMAX": "score before the softmax"}
 def _response(model: Model) -> Response:
     """Return the file's transform of its scores."""
     parts, post = _parts(model), model.attributes.text("post_transform", "NONE")
-    n_outputs = len(parts.output_names)
+    n_outputs, call = len(parts.output_names), _call(model, parts, "responses")
     if model.exponential:
-        return Response("exponential", _call("responses", n_outputs), "target")
+        return Response("exponential", call, "target")
     if post == "SOFTMAX" or (post == "LOGISTIC" and n_outputs == 1):
         name = f"probability of class {parts.output_names[0]}" if n_outputs == 1 else "probability"
-        return Response(_LINKS[post], _call("responses", n_outputs), name)
+        return Response(_LINKS[post], call, name)
     if post == "LOGISTIC" and model.normalised:
-        return Response("one-vs-rest", _call("responses", n_outputs), "probability")
+        return Response("one-vs-rest", call, "probability")
     raise no_response(model, f"Its score is a {parts.unit}")
 
 
@@ -40,19 +41,17 @@ def read(model: LinearCore, request: Request) -> AdditiveReader:
     .. math:: f_k(x) = b_k + \sum_j x_j \beta_{jk}
     """
     parts = _parts(model)
-    n_outputs = len(parts.output_names)
-    chosen, picked = select_outputs(parts.output_names, request.output, owner=model.name)
-    finish = functools.partial(_chosen, n_outputs, chosen, picked or n_outputs == 1)
-    return read_parts(model, request, parts, None, OwnCall("scores", finish=finish))
+    return read_parts(model, request, parts, None, _call(model, parts, "scores", request.output))
 
 
-def _call(method: str, n_outputs: int) -> OwnCall:
-    return OwnCall(method, finish=functools.partial(_chosen, n_outputs, list(range(n_outputs)), n_outputs == 1))
+def _call(model: LinearCore, parts: LinearParts, method: str, output: Any = "all") -> OwnCall:
+    outputs = Outputs.of(parts.output_names, output, owner=model.name)
+    return OwnCall(method, finish=functools.partial(_chosen, len(parts.output_names), outputs))
 
 
-def _chosen(n_outputs: int, chosen: list[int], single: bool, answers: np.ndarray) -> np.ndarray:
+def _chosen(n_outputs: int, outputs: Outputs, answers: np.ndarray) -> np.ndarray:
     """Return the chosen outputs, of two classes that of the second."""
-    return outputs_of(chosen, single, answers[:, -n_outputs:])
+    return outputs.pick(answers[:, -n_outputs:])
 
 
 def _parts(model: LinearCore) -> LinearParts:
@@ -86,7 +85,7 @@ def _names(model: LinearCore, n_rows: int) -> tuple[str, ...]:
     if attributes.kind == "LinearRegressor":
         if n_rows != attributes.integer("targets", 1) or model.column is not None:
             raise refused("LinearRegressor has coefficients for another number of targets", f"Got {n_rows}")
-        return ("target",) if n_rows == 1 else tuple(f"target {k}" for k in range(n_rows))
+        return target_names(n_rows)
     labels = attributes.texts("classlabels_strings") or tuple(map(str, attributes.integers("classlabels_ints")))
     if len(labels) < 2 or n_rows != len(labels) or len(set(labels)) < len(labels):
         raise refused("LinearClassifier has no score for each class", f"Got {n_rows} for {len(labels)} classes")

@@ -13,10 +13,10 @@ import numpy as np
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, Request, finite_numbers, raise_not_fitted, select_outputs
+from exactshap.readers import Outputs, OwnCall, Request, finite_numbers, raise_not_fitted
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._functions import ProductTerm, ProductTerms
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.additive.terms import ProductTerm, ProductTerms
 from exactshap.readers.responses import Response, no_response
 
 _UNITS = {"identity": "target", "logit": "log-odds", "log": "log of the target"}
@@ -49,7 +49,6 @@ def read(model: Model, request: Request) -> AdditiveReader:
     """Read the linear predictor: intercept + sum over terms of a coefficient tensor on products of one-column bases."""
     if not hasattr(model, "coef_") or not hasattr(model, "statistics_"):
         raise_not_fitted(model)
-    select_outputs(("target",), request.output, owner=type(model).__name__)
     terms, intercept, start = [], 0.0, 0
     for term in model.terms:
         coefficients = np.asarray(model.coef_[start : start + term.n_coefs], float)
@@ -65,9 +64,8 @@ def read(model: Model, request: Request) -> AdditiveReader:
         predict=functools.partial(_predict, model),
         n_columns=int(model.statistics_["m_features"]),
         fitted_names=None,
-        output_names=("target",),
+        outputs=Outputs.of(("target",), request.output, owner=type(model).__name__),
         unit=_UNITS.get(str(model.link), f"{model.link} of the target"),
-        single_output=True,
     )
     return AdditiveReader(model, request, form)
 

@@ -12,24 +12,12 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
-from exactshap.frames import Table
-from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, select_outputs
+from exactshap.readers import Outputs, OwnCall, Request, fitted_names
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._functions import BoundFunctions, FunctionTerm, FunctionTerms, distinct
+from exactshap.readers.additive._homogeneous import Growth, Interpolant, interpolate
+from exactshap.readers.additive._terms import Bound, Coalitions, Reference, coalitions, weighted_mean
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.additive.terms import (
-    Bound,
-    BoundFunctions,
-    Coalitions,
-    FunctionTerm,
-    FunctionTerms,
-    Growth,
-    Interpolant,
-    Reference,
-    coalitions,
-    distinct,
-    interpolate,
-    weighted_mean,
-)
 from exactshap.readers.responses import Response, probability
 
 # An interpolant is built if its evaluations cost at most as much as explaining this many rows directly.
@@ -49,7 +37,7 @@ def _response(model: Model) -> Response:
 def read(model: Model, request: Request) -> AdditiveReader:
     """Read the functions f_J of a fitted weighting; those of two or three columns are interpolated for mixed coalitions."""
     classes = getattr(model, "classes_", None)
-    select_outputs(("target",) if classes is None else (str(classes[1]),), request.output, owner=type(model).__name__)
+    names = ("target",) if classes is None else (str(classes[1]),)
     n_background = 0 if request.background is None else request.background.n_rows
     smooth: list[SmoothTerm] = []
     direct: list[FunctionTerm] = []
@@ -63,13 +51,11 @@ def read(model: Model, request: Request) -> AdditiveReader:
     form = AdditiveForm(
         blocks=tuple(block for block in blocks if block.terms),
         intercept=np.array([model.intercept_]),
-        encode=functools.partial(finite_numbers, owner=type(model).__name__, names=request.feature_names),
-        predict=functools.partial(_predict, model),
+        own_call=OwnCall("predict" if classes is None else "decision_function"),
         n_columns=model.n_features_in_,
         fitted_names=fitted_names(model),
-        output_names=("target",) if classes is None else (str(classes[1]),),
+        outputs=Outputs.of(names, request.output, owner=type(model).__name__),
         unit="target" if classes is None else "log-odds" if model.loss == "logistic" else "margin",
-        single_output=True,
         magnitude=functools.partial(_magnitude, model.terms_),
     )
     return AdditiveReader(model, request, form)
@@ -124,11 +110,6 @@ class _OneColumn:
         wide = np.zeros((len(X), self.size))
         wide[:, self.place] = X[:, 0]
         return (self.base.expectation(self.parameters, wide) * self.coefficients).sum(axis=1)
-
-
-def _predict(model: Model, X: Table) -> np.ndarray:
-    own = model.decision_function if hasattr(model, "classes_") else model.predict
-    return np.asarray(own(X.native), float)
 
 
 def _magnitude(terms: Sequence[Any], rows: np.ndarray) -> np.ndarray:

@@ -14,28 +14,27 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import (
+    Outputs,
     OwnCall,
     Reader,
     Request,
-    finite_numbers,
     fitted_names,
     known_class,
     nameless,
-    outputs_of,
     replaced,
-    select_outputs,
     sklearn_name,
+    target_names,
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._terms import LinearTerms
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.additive.terms import LinearTerms
 
 if TYPE_CHECKING:
     from exactshap.readers.responses import Response
 
 
 # Steps that predict one product, with or without a link
-_LINEAR = (
+LINEAR = (
     "sklearn.linear_model.",
     "sklearn.svm._classes.LinearSV",
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
@@ -69,12 +68,15 @@ class LinearParts:
         dtypes = self.coefficients.dtype, getattr(centred and centred.native, "dtype", None)
         return np.float32 if np.float32 in dtypes else np.float64
 
-    def call(self, chosen: list[int], single: bool) -> OwnCall:
+    def call(self, outputs: Outputs) -> OwnCall:
         """Return the documented call that predicts the linear parts, which a pipeline also has."""
-        return OwnCall(self.method, finish=functools.partial(self._in_unit, chosen, single))
+        if self.link is None:
+            return outputs.call(self.method)
+        return OwnCall(self.method, finish=functools.partial(_in_link_space, self.link, outputs))
 
-    def _in_unit(self, chosen: list[int], single: bool, values: np.ndarray) -> np.ndarray:
-        return outputs_of(chosen, single, values if self.link is None else self.link(values))
+
+def _in_link_space(link: Callable[[np.ndarray], np.ndarray], outputs: Outputs, values: np.ndarray) -> np.ndarray:
+    return outputs.pick(link(values))
 
 
 def is_logistic(model: Model) -> bool:
@@ -105,25 +107,28 @@ def read(model: Model, request: Request) -> AdditiveReader:
 
 
 def read_parts(
-    model: Model, request: Request, parts: LinearParts, names: tuple[str, ...] | None, call: OwnCall | None = None
+    model: Model,
+    request: Request,
+    parts: LinearParts,
+    names: tuple[str, ...] | None,
+    call: OwnCall | None = None,
+    **facts: Any,
 ) -> AdditiveReader:
-    """Read the parts of a linear model of any library; ``call`` is its documented one, where ``parts.call`` is not."""
-    chosen, picked = select_outputs(parts.output_names, request.output, owner=type(model).__name__)
-    single = picked or len(parts.output_names) == 1
-    call = call or parts.call(chosen, single)
+    """Read the parts of a linear model of any library.
+
+    ``call`` is its documented one, where ``parts.call`` is not; ``facts`` are other fields of the form.
+    """
+    outputs = Outputs.of(parts.output_names, request.output, owner=type(model).__name__)
     form = AdditiveForm(
-        blocks=(LinearTerms(parts.coefficients[:, chosen].astype(float)),),
-        intercept=parts.intercept[chosen],
-        encode=functools.partial(finite_numbers, owner=type(model).__name__, names=request.feature_names),
-        predict=functools.partial(call.in_double, model),
-        own_call=call,
+        blocks=(LinearTerms(parts.coefficients[:, outputs.numbers].astype(float)),),
+        intercept=parts.intercept[outputs.numbers],
+        own_call=call or parts.call(outputs),
         n_columns=len(parts.coefficients),
         fitted_names=names,
-        output_names=tuple(parts.output_names[k] for k in chosen),
+        outputs=outputs,
         unit=parts.unit,
-        single_output=single,
         floor=parts.floor,
-        precision=parts.precision_for(request.background),
+        **{"precision": parts.precision_for(request.background), **facts},
     )
     return AdditiveReader(model, request, form)
 
@@ -135,10 +140,9 @@ def read_side_by_side(
     predict: Callable[[Table], np.ndarray],
     *,
     model_name: str,
-    output_names: tuple[str, ...],
+    outputs: Outputs,
     unit: str,
     fitted_names: tuple[str, ...] | None,
-    single_output: bool,
 ) -> AdditiveReader | None:
     r"""Read several linear models as one's outputs, None if one is not linear.
 
@@ -158,9 +162,8 @@ def read_side_by_side(
         predict=predict,
         own_call=None,
         fitted_names=fitted_names,
-        output_names=output_names,
+        outputs=outputs,
         unit=unit,
-        single_output=single_output,
         floor=max(form.floor for form in forms),
         precision=max((np.dtype(form.precision) for form in forms), key=lambda dtype: np.finfo(dtype).eps),
     )
@@ -173,7 +176,6 @@ def linear_parts(model: Model) -> LinearParts:
     if name == "RANSACRegressor":
         return linear_parts(_linear_inside(model))
     coefficients = np.asarray(model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_)
-    flat = coefficients.ndim == 1
     coefficients = np.atleast_2d(coefficients).T
     if name == "SGDOneClassSVM":
         offset = -np.atleast_1d(np.asarray(model.offset_, float))
@@ -186,7 +188,7 @@ def linear_parts(model: Model) -> LinearParts:
     if hasattr(model, "classes_"):
         names, unit = _classifier_words(model, n_outputs)
         return LinearParts(coefficients, intercept, names, unit, "decision_function")
-    targets = ("target",) if flat or n_outputs == 1 else tuple(f"target {k}" for k in range(n_outputs))
+    targets = target_names(n_outputs)
     if _has_log_link(model):
         return LinearParts(coefficients, intercept, targets, "log of the target", link=np.log)
     unit = f"quantile {model.quantile:g} of the target" if name == "QuantileRegressor" else "target"
@@ -238,7 +240,7 @@ def linear_step(model: Model) -> Any:
     if known is None or replaced(model, known):
         return None
     name = f"{known.__module__}.{known.__qualname__}"
-    if not name.startswith(_LINEAR) and not (name in _MACHINES and _has_one_product(model)):
+    if not name.startswith(LINEAR) and not (name in _MACHINES and _has_one_product(model)):
         return None
     parts = linear_parts(model)
     return parts if parts.link is None else None

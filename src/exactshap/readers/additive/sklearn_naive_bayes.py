@@ -12,10 +12,10 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import OwnCall, Request, finite_numbers, fitted_names, select_outputs, sklearn_name
+from exactshap.readers import Outputs, OwnCall, Request, finite_numbers, fitted_names, score_names, sklearn_name
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._terms import ColumnTerms, LinearTerms, TermBlock
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.additive.terms import ColumnTerms, LinearTerms, TermBlock
 from exactshap.readers.responses import Response, probabilities, probability
 
 Likelihoods = Callable[[np.ndarray], np.ndarray]  # of rows: (n_classes, n_rows, n_columns)
@@ -54,24 +54,18 @@ def read(model: Model, request: Request) -> AdditiveReader:
     """
     name = sklearn_name(model)
     parts = _CLASSES[name](model)
-    classes = tuple(str(c) for c in model.classes_)
-    is_margin = len(classes) == 2
-    names, unit = ((classes[1],), f"log-odds of class {classes[1]}") if is_margin else (classes, "joint log-likelihood")
-    chosen, picked = select_outputs(names, request.output, owner=name)
-    single = picked or len(names) == 1
-    encode = functools.partial(finite_numbers, owner=name, names=request.feature_names)
-    call = OwnCall("predict_joint_log_proba", finish=functools.partial(_in_unit, is_margin, chosen, single))
+    names, is_margin = score_names(model.classes_), len(model.classes_) == 2
+    outputs = Outputs.of(names, request.output, owner=name)
+    chosen = outputs.numbers
     form = AdditiveForm(
         blocks=(parts.terms(is_margin, chosen),),
         intercept=_of_outputs(parts.prior, is_margin, chosen),
-        encode=functools.partial(_categories, model, encode) if name == "CategoricalNB" else encode,
-        predict=functools.partial(call.in_double, model),
-        own_call=call,
+        encode=functools.partial(_categories, model, request.feature_names) if name == "CategoricalNB" else None,
+        own_call=OwnCall("predict_joint_log_proba", finish=functools.partial(_in_unit, is_margin, outputs)),
         n_columns=parts.n_columns,
         fitted_names=fitted_names(model),
-        output_names=tuple(names[k] for k in chosen),
-        unit=unit,
-        single_output=single,
+        outputs=outputs,
+        unit=f"log-odds of class {names[0]}" if is_margin else "joint log-likelihood",
         magnitude=parts.magnitude,
         # Variances of single-precision rows are in single precision.
         precision=getattr(model, "var_", parts.prior).dtype,
@@ -153,9 +147,9 @@ def _look_up(tables: tuple[np.ndarray, ...], rows: np.ndarray) -> np.ndarray:
     return np.stack([table[:, codes[:, j]] for j, table in enumerate(tables)], axis=2)
 
 
-def _categories(model: Model, encode: Callable[[Table, str], np.ndarray], X: Table, what: str) -> np.ndarray:
+def _categories(model: Model, names: tuple[str, ...] | None, X: Table, what: str) -> np.ndarray:
     """Return the rows as numbers; as in scikit-learn, each column must hold one of its categories."""
-    values = encode(X, what)
+    values = finite_numbers(X, what, type(model).__name__, names=names)
     unknown = (values < 0.0) | (values.astype(int) >= np.asarray(model.n_categories_))
     if unknown.any():
         i, j = (int(place) for place in np.argwhere(unknown)[0])
@@ -189,9 +183,8 @@ def _terms(likelihoods: Likelihoods, is_margin: bool, chosen: list[int], rows: n
     return np.moveaxis(_of_outputs(likelihoods(rows), is_margin, chosen), 0, 2)
 
 
-def _in_unit(is_margin: bool, chosen: list[int], single: bool, likelihoods: np.ndarray) -> np.ndarray:
-    values = _of_outputs(likelihoods.T, is_margin, chosen).T
-    return values[:, 0] if single else values
+def _in_unit(is_margin: bool, outputs: Outputs, likelihoods: np.ndarray) -> np.ndarray:
+    return outputs.pick(np.diff(likelihoods, axis=1) if is_margin else likelihoods)
 
 
 def _size(likelihoods: Likelihoods, prior: np.ndarray, rows: np.ndarray) -> np.ndarray:

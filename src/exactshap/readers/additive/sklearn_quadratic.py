@@ -11,18 +11,10 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import (
-    OwnCall,
-    Request,
-    finite_numbers,
-    fitted_names,
-    outputs_of,
-    select_outputs,
-    sklearn_name,
-)
+from exactshap.readers import Outputs, Request, finite_numbers, fitted_names, score_names, sklearn_name
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._monomials import MonomialTerms
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.additive.terms import MonomialTerms
 
 if TYPE_CHECKING:
     from exactshap.readers.responses import Response
@@ -42,8 +34,8 @@ def _response(model: Model) -> Response:
 
     if not hasattr(model, "predict_proba"):  # nearest centroids have it since scikit-learn 1.6
         raise no_response(model, "It has no predict_proba")
-    classes = tuple(map(str, model.classes_))
-    return probability(classes[1]) if len(classes) == 2 else probabilities("softmax")
+    names = score_names(model.classes_)
+    return probability(names[0]) if len(names) == 1 else probabilities("softmax")
 
 
 @with_response(_response)
@@ -59,21 +51,17 @@ def read(model: Model, request: Request) -> AdditiveReader:
         coefficients, constants = coefficients[:, 1:] - coefficients[:, :1], constants[1:] - constants[:1]
     powers = _powers(len(centre))
     used = np.any(coefficients, axis=1)
-    chosen, picked = select_outputs(names, request.output, owner=type(model).__name__)
-    single = picked or len(names) == 1
-    call = OwnCall("decision_function", finish=functools.partial(outputs_of, chosen, single))
+    outputs = Outputs.of(names, request.output, owner=type(model).__name__)
     form = AdditiveForm(
-        blocks=(MonomialTerms(powers[used], coefficients[used][:, chosen]),),
-        intercept=constants[chosen],
+        blocks=(MonomialTerms(powers[used], coefficients[used][:, outputs.numbers]),),
+        intercept=constants[outputs.numbers],
         encode=functools.partial(_encode, type(model).__name__, request.feature_names, centre),
-        predict=functools.partial(call.in_double, model),
         n_columns=len(centre),
         fitted_names=fitted_names(model),
-        output_names=tuple(names[k] for k in chosen),
+        outputs=outputs,
         unit=unit,
-        single_output=single,
         magnitude=functools.partial(_magnitude, forms, centre),
-        own_call=call,
+        own_call=outputs.call("decision_function"),
     )
     return AdditiveReader(model, request, form)
 
@@ -91,10 +79,8 @@ def _discriminant(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
     for mean, rotation, scaling, prior in zip(model.means_, model.rotations_, model.scalings_, model.priors_, strict=True):
         matrix = -0.5 * (rotation / scaling) @ rotation.T
         forms.append(Form(mean, 0.5 * (matrix + matrix.T), float(np.log(prior) - 0.5 * np.log(scaling).sum())))
-    classes = tuple(map(str, model.classes_))
-    if len(classes) == 2:
-        return forms, classes[1:], f"log-odds of class {classes[1]}"
-    return forms, classes, "joint log-likelihood"
+    names = score_names(model.classes_)
+    return forms, names, f"log-odds of class {names[0]}" if len(names) == 1 else "joint log-likelihood"
 
 
 def _centroids(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
@@ -110,10 +96,8 @@ def _centroids(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
         Form(np.asarray(centroid, float), matrix, 2.0 * float(np.log(prior)))
         for centroid, prior in zip(model.centroids_, model.class_prior_, strict=True)
     ]
-    classes = tuple(map(str, model.classes_))
-    if len(classes) == 2:
-        return forms, classes[1:], f"decision function of class {classes[1]}"
-    return forms, classes, "decision function"
+    names = score_names(model.classes_)
+    return forms, names, f"decision function of class {names[0]}" if len(names) == 1 else "decision function"
 
 
 def _expanded(form: Form, centre: np.ndarray) -> tuple[np.ndarray, float]:

@@ -10,18 +10,17 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import (
-    OwnCall,
+    Outputs,
     Request,
-    finite_numbers,
     fitted_names,
     joined_outputs,
     nameless,
-    outputs_of,
-    select_outputs,
     sklearn_name,
+    target_names,
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive.terms import FunctionTerm, FunctionTerms, LinearTerms
+from exactshap.readers.additive._functions import FunctionTerm, FunctionTerms
+from exactshap.readers.additive._terms import LinearTerms
 
 
 def read(model: Model, request: Request) -> AdditiveReader:
@@ -37,24 +36,22 @@ def _constant(model: Model, request: Request) -> AdditiveReader:
         raise UnsupportedStructureError("DummyClassifier draws its predictions at random", "Got strategy='stratified'", do)
     row, method = np.zeros((1, int(model.n_features_in_))), "predict_proba" if is_classifier else "predict"
     answer = joined_outputs(getattr(nameless(model), method)(row)).reshape(-1)
-    names, unit = _class_names(model) if is_classifier else (_targets(answer.size), "target")
+    names, unit = _class_names(model) if is_classifier else (target_names(answer.size), "target")
     wanted = "auto" if is_classifier and request.asks_response else request.output
     if is_classifier and isinstance(wanted, str) and wanted == "auto" and len(names) == 2:
         wanted = 1
-    chosen, picked = select_outputs(names, wanted, owner=sklearn_name(model))
-    single = picked or len(names) == 1
-    call = OwnCall(method, finish=functools.partial(outputs_of, chosen, single))
+    outputs = Outputs.of(names, wanted, owner=sklearn_name(model))
+    call = outputs.call(method)
     form = AdditiveForm(
-        blocks=(LinearTerms(np.zeros((row.shape[1], len(chosen)))),),
-        intercept=answer[chosen],
+        blocks=(LinearTerms(np.zeros((row.shape[1], len(outputs.names)))),),
+        intercept=answer[outputs.numbers],
         encode=_nothing,
         predict=functools.partial(call.of_table, model),
         own_call=call,
         n_columns=row.shape[1],
         fitted_names=fitted_names(model),
-        output_names=tuple(names[k] for k in chosen),
-        unit=f"probability of class {names[chosen[0]]}" if is_classifier and single else unit,
-        single_output=single,
+        outputs=outputs,
+        unit=f"probability of class {outputs.names[0]}" if is_classifier and outputs.single else unit,
     )
     return AdditiveReader(model, request, form)
 
@@ -65,10 +62,6 @@ def _class_names(model: Model) -> tuple[tuple[str, ...], str]:
     return tuple(f"target {k} = {label}" for k, labels in enumerate(model.classes_) for label in labels), "probability"
 
 
-def _targets(n_outputs: int) -> tuple[str, ...]:
-    return ("target",) if n_outputs == 1 else tuple(f"target {k}" for k in range(n_outputs))
-
-
 def _nothing(X: Table, what: str) -> np.ndarray:
     """Return an empty array, as a constant ignores cells of any type."""
     return np.zeros((X.n_rows, X.n_columns))
@@ -76,18 +69,15 @@ def _nothing(X: Table, what: str) -> np.ndarray:
 
 def _isotonic(model: Model, request: Request) -> AdditiveReader:
     """Read a function of the only column."""
-    select_outputs(("target",), request.output, owner="IsotonicRegression")
     term = FunctionTerm((0,), functools.partial(_of_column, model), "IsotonicRegression", 1)
     form = AdditiveForm(
         blocks=(FunctionTerms((term,)),),
         intercept=np.zeros(1),
-        encode=functools.partial(finite_numbers, owner="IsotonicRegression", names=request.feature_names),
         predict=functools.partial(_of_table, model),
         n_columns=1,
         fitted_names=fitted_names(model),
-        output_names=("target",),
+        outputs=Outputs.of(("target",), request.output, owner="IsotonicRegression"),
         unit="target",
-        single_output=True,
     )
     return AdditiveReader(model, request, form)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError, message
-from exactshap.readers import OwnCall, Request, outputs_of, select_outputs
+from exactshap.readers import Outputs, OwnCall, Request
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._formula import FrameCall, is_of_terms, read_formula
 from exactshap.readers.additive.response import with_response
@@ -107,8 +106,8 @@ def read(model: Model, request: Request) -> AdditiveReader:
     of_frames = _frame_call(kind, names)
     own = of_frames if by_formula or kind == "PHReg" else OwnCall("predict", of_frames.settings)
     if kind == "MNLogit":  # the first class is the reference, with zeros
-        chosen, picked = select_outputs(outputs, request.output, owner=kind)
-        own = replace(own, finish=functools.partial(outputs_of, [k + 1 for k in chosen], picked or len(outputs) == 1))
+        chosen = Outputs.of(outputs, request.output, owner=kind)
+        own = replace(own, finish=replace(chosen, numbers=[k + 1 for k in chosen.numbers]).pick)
     reader = read_parts(model, request, parts, names if by_formula or hasattr(fitted.data.orig_exog, "columns") else None, own)
     reader.traits = replace(reader.traits, offset_note=_offset_note(fitted))
     return reader

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from dataclasses import replace
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
-from exactshap.readers import OwnCall, Request, outputs_of, select_outputs
+from exactshap.readers import Outputs, OwnCall, Request, score_names, target_names
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
@@ -42,15 +41,19 @@ def read(model: Model, request: Request) -> AdditiveReader:
     if not hasattr(model, "get_booster"):
         do = "Load it into an XGBRegressor or XGBClassifier: estimator.load_model(path)"
         raise UnsupportedStructureError("A booster of gblinear predicts for a DMatrix only", "Got a Booster", do)
-    booster, names = model.get_booster(), _output_names(model)
+    booster, outputs = model.get_booster(), Outputs.of(_output_names(model), request.output, owner=type(model).__name__)
     saved = json.loads(bytes(booster.save_raw("json")))["learner"]["gradient_booster"]["model"]
     weights = np.asarray(saved["weights"], np.float32).reshape(booster.num_features() + 1, -1)
     call = OwnCall("predict", {"output_margin": True, **_UNCHECKED})
     constant = np.ravel(call(model, np.zeros((1, booster.num_features()), np.float32)))
-    chosen, picked = select_outputs(names, request.output, owner=type(model).__name__)
-    call = replace(call, finish=functools.partial(outputs_of, chosen, picked or len(names) == 1))
     fitted = None if booster.feature_names is None else tuple(booster.feature_names)
-    return read_parts(model, request, LinearParts(weights[:-1], constant, names, _unit(model)), fitted, call)
+    return read_parts(
+        model,
+        request,
+        LinearParts(weights[:-1], constant, _output_names(model), _unit(model)),
+        fitted,
+        replace(call, finish=outputs.pick),
+    )
 
 
 def _unit(model: Model) -> str:
@@ -63,7 +66,5 @@ def _unit(model: Model) -> str:
 
 def _output_names(model: Model) -> tuple[str, ...]:
     if hasattr(model, "classes_"):
-        classes = tuple(map(str, model.classes_))
-        return classes[1:] if len(classes) == 2 else classes
-    n_targets = int(json.loads(model.get_booster().save_config())["learner"]["learner_model_param"]["num_target"])
-    return ("target",) if n_targets == 1 else tuple(f"target {k}" for k in range(n_targets))
+        return score_names(model.classes_)
+    return target_names(int(json.loads(model.get_booster().save_config())["learner"]["learner_model_param"]["num_target"]))

@@ -11,10 +11,22 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnsupportedStructureError
-from exactshap.frames import Table, as_table
+from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import SumGame
-from exactshap.readers import Reader, Request, Rounding, SecondReading, Traits
+from exactshap.readers import (
+    Outputs,
+    OwnCall,
+    Reader,
+    Request,
+    Rounding,
+    SecondReading,
+    Traits,
+    fitted_names,
+    names_of,
+    players_of,
+)
 from exactshap.readers import read as read_any
+from exactshap.readers.wrappers._columns import readable, reads_texts
 from exactshap.readers.wrappers._live_players import read_live
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution
@@ -75,6 +87,32 @@ def total_of(members: Sequence[Member], arrays: Iterable[np.ndarray], constant: 
     if constant is not None:
         total += constant
     return total
+
+
+def own_answers(model: Model, call: OwnCall) -> Callable[[Table], np.ndarray]:
+    """Return the prediction of a sum by its own call."""
+    return functools.partial(_answers, model, call)
+
+
+def _answers(model: Model, call: OwnCall, X: Table) -> np.ndarray:
+    return call(model, readable(model, X))
+
+
+def n_columns_of(model: Model) -> int:
+    """Return the number of columns of the models inside; a column of texts has none."""
+    return 1 if reads_texts(model) else int(model.n_features_in_)
+
+
+def request_of_sum(model: Model, request: Request) -> Request:
+    """Give all models inside the same names and players."""
+    names, n_columns, owner = fitted_names(model), n_columns_of(model), type(model).__name__
+    background = request.background
+    if background is not None:
+        background = check_columns(background, names, n_columns, owner=owner, what="background")
+    all_names = names_of(request, names, n_columns, owner)
+    players, player_names = players_of(request, all_names)
+    named = tuple(zip(player_names, players, strict=True))
+    return replace(request, background=background, groups=None, players=named, feature_names=all_names)
 
 
 def name_of_sum(model: Model, readers: Iterable[Reader]) -> str:
@@ -138,7 +176,8 @@ class SumReader(Reader):
 
     .. math:: f(x) = c + \sum_m f_m(x_{C_m}) W_m
 
-    ``own(table) -> (n_rows,) or (n_rows, n_outputs)`` is the model's own prediction.
+    ``own(table) -> (n_rows,) or (n_rows, n_outputs)`` is the model's own prediction; ``names`` and ``n_columns`` of the fit are those of
+    the model, where it has any.
     """
 
     def __init__(
@@ -148,26 +187,26 @@ class SumReader(Reader):
         members: Sequence[Member],
         own: Callable[[Table], Any],
         *,
-        constant: np.ndarray,
-        output_names: tuple[str, ...],
+        outputs: Outputs,
         unit: str,
-        fitted_names: tuple[str, ...] | None,
-        n_columns: int,
-        single_output: bool,
+        constant: np.ndarray | None = None,
+        names: tuple[str, ...] | None = None,
+        n_columns: int | None = None,
     ) -> None:
-        self.members, self.constant, self._own = tuple(members), constant, own
+        self.members, self._own = tuple(members), own
+        self.constant = np.zeros(len(outputs.names)) if constant is None else constant
         parts = [member.reader.traits for member in self.members]
         name = name_of_sum(model, [member.reader for member in self.members])
         self.traits = Traits.of(
             model,
             request,
             model_name=name,
-            fitted_names=fitted_names,
-            n_columns=n_columns,
+            fitted_names=names or fitted_names(model),
+            n_columns=n_columns or n_columns_of(model),
             value_functions=(self._one_value_function(name),),
             default=parts[0].value_function,
-            output_names=output_names,
-            single_output=single_output,
+            output_names=outputs.names,
+            single_output=outputs.single,
             unit=unit,
             rounding=self._rounding(),
             offset_note=next(filter(None, (part.offset_note for part in parts)), ""),

@@ -1,4 +1,4 @@
-"""Read several models as one: one-vs-rest, one-vs-one and output codes of classifiers, one regressor per target."""
+"""Read several models as one: one-vs-rest, one-vs-one and output codes of classifiers, one regressor per target, chains."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import Reader, Request, fitted_names, nameless, select_outputs, sklearn_name
+from exactshap.readers import Outputs, Reader, Request, fitted_names, nameless, sklearn_name
 from exactshap.readers import read as read_any
-from exactshap.readers.additive import AdditiveReader, is_logistic, read_side_by_side, with_response
+from exactshap.readers.additive import (
+    AdditiveReader,
+    LinearParts,
+    is_logistic,
+    linear_step,
+    read_parts,
+    read_side_by_side,
+    with_response,
+)
 from exactshap.readers.kernel_machines import KernelReader, merge
-from exactshap.readers.wrappers._sum import Member, SumReader, name_of_sum, read_member
-from exactshap.readers.wrappers.sklearn_sums import request_of_sum
+from exactshap.readers.wrappers._sum import Member, SumReader, name_of_sum, read_member, request_of_sum
 
 if TYPE_CHECKING:
     from exactshap.readers.responses import Response
@@ -25,8 +32,6 @@ if TYPE_CHECKING:
 
 def read(model: Model, request: Request) -> Reader:
     """Read the parts, kernel machines as the outputs of one machine, others separately."""
-    if sklearn_name(model) == "OutputCodeClassifier":
-        return _codes(model, request)
     if request.asks_response and _has_probabilities(model):
         return with_response(_probabilities)(_read_additive)(model, request)
     return _read_scores(model, request)
@@ -59,33 +64,42 @@ def _read_additive(model: Model, request: Request) -> AdditiveReader:
 
 def _read_scores(model: Model, request: Request) -> Reader:
     names = _names(model)
-    chosen, single = select_outputs(names, request.output, owner=type(model).__name__)
-    single = single or len(names) == 1
+    outputs = Outputs.of(names, request.output, owner=type(model).__name__)
     inner = replace(request, output="auto")
     if request.background is not None:
         inner = replace(
             inner, background=_bare(model, request.background), feature_names=request.feature_names or request.background.names
         )
-    parts = [read_any(model.estimators_[k], inner) for k in chosen]
-    for k, part in zip(chosen, parts, strict=True):
-        if not part.traits.single_output or not _adds_up_to_output(model.estimators_[k], part):
+    models = [model.estimators_[k] for k in outputs.numbers]
+    parts = [read_any(one, inner) for one in models]
+    for one, part in zip(models, parts, strict=True):
+        if not part.traits.single_output or not _adds_up_to_output(one, part):
             raise UnsupportedStructureError(
                 f"{type(model).__name__} can be read only where each of its parts has one output, which is exact in the unit that it predicts",
                 f"Got {part.traits.model_name} as {part.traits.unit}",
                 "Explain model.estimators_[k] one at a time",
             )
-    if not all(isinstance(part, KernelReader) for part in parts):
-        return _side_by_side(model, request, parts, chosen, single)
-    return KernelReader(
-        model,
-        request,
-        merge([part.expansion for part in parts]),  # type: ignore[attr-defined]
-        functools.partial(_predict, model, chosen, single),
-        feature_names=fitted_names(model) or parts[0].traits.fitted_names,
-        output_names=tuple(names[k] for k in chosen),
-        unit=parts[0].traits.unit.split(" of class ")[0],
-        single_output=single,
-    )
+    own, fitted = functools.partial(_predict, model, outputs), fitted_names(model) or parts[0].traits.fitted_names
+    unit = parts[0].traits.unit.split(" of class ")[0]
+    kernel_machines = [part for part in parts if isinstance(part, KernelReader)]
+    if len(kernel_machines) == len(parts):
+        return KernelReader(
+            model,
+            request,
+            merge([part.expansion for part in kernel_machines]),
+            own,
+            feature_names=fitted,
+            output_names=outputs.names,
+            unit=unit,
+            single_output=outputs.single,
+        )
+    name = name_of_sum(model, parts)
+    linear = read_side_by_side(model, request, parts, own, model_name=name, outputs=outputs, unit=unit, fitted_names=fitted)
+    if linear is not None:
+        return linear
+    members = [Member(part, unit_row[None]) for part, unit_row in zip(parts, np.eye(len(parts)), strict=True)]
+    n_columns = parts[0].traits.n_features
+    return SumReader(model, request, members, own, outputs=outputs, unit=unit, names=fitted, n_columns=n_columns)
 
 
 def _adds_up_to_output(inner: Model, part: Reader) -> bool:
@@ -93,33 +107,16 @@ def _adds_up_to_output(inner: Model, part: Reader) -> bool:
     return hasattr(inner, "decision_function") or (part.traits.unit == "target" and not hasattr(inner, "classes_"))
 
 
-def _side_by_side(model: Model, request: Request, parts: list[Reader], chosen: list[int], single: bool) -> Reader:
-    """Return the reader of parts of any family: output k is part k."""
-    names, predict = _names(model), functools.partial(_predict, model, chosen, single)
-    facts: dict[str, Any] = {
-        "output_names": tuple(names[k] for k in chosen),
-        "unit": parts[0].traits.unit.split(" of class ")[0],
-        "fitted_names": fitted_names(model) or parts[0].traits.fitted_names,
-        "single_output": single,
-    }
-    linear = read_side_by_side(model, request, parts, predict, model_name=name_of_sum(model, parts), **facts)
-    if linear is not None:
-        return linear
-    members = [Member(part, unit_row[None]) for part, unit_row in zip(parts, np.eye(len(parts)), strict=True)]
-    n_columns = parts[0].traits.n_features
-    return SumReader(model, request, members, predict, constant=np.zeros(len(parts)), n_columns=n_columns, **facts)
-
-
-def _codes(model: Model, request: Request) -> Reader:
+def read_codes(model: Model, request: Request) -> Reader:
     r"""Read the closeness of the parts' scores to each class's code.
 
     .. math:: -\tfrac12 \lVert f(x) - c_k \rVert^2 + \tfrac12 \lVert f(x) \rVert^2 = f(x) \cdot c_k - \tfrac12 \lVert c_k \rVert^2
     """
     names, codes = tuple(map(str, model.classes_)), np.asarray(model.code_book_, float)
-    chosen, single = select_outputs(names, request.output, owner=type(model).__name__)
+    outputs = Outputs.of(names, request.output, owner=type(model).__name__, multiple=True)
     if request.background is not None:
         request = replace(request, background=_bare(model, request.background))
-    request = request_of_sum(model, request)
+    request, chosen = request_of_sum(model, request), outputs.numbers
     members, constant = [], -0.5 * np.square(codes[chosen]).sum(axis=1)
     for part, code in zip(model.estimators_, codes.T, strict=True):
         if np.ptp(code) == 0.0:  # the same for all classes, so that the part answers a constant
@@ -131,13 +128,10 @@ def _codes(model: Model, request: Request) -> Reader:
         model,
         request,
         members,
-        functools.partial(_closeness, model, chosen, single),
+        functools.partial(_closeness, model, outputs),
         constant=constant,
-        output_names=tuple(names[k] for k in chosen),
+        outputs=outputs,
         unit="closeness to the code of the class",
-        fitted_names=fitted_names(model),
-        n_columns=int(model.n_features_in_),
-        single_output=single,
     )
 
 
@@ -152,12 +146,11 @@ def _part_of_code(part: Model, request: Request, model: Model) -> Reader:
     raise UnsupportedStructureError(what, f"Got {reader.traits.model_name} as {reader.traits.unit}", do)
 
 
-def _closeness(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+def _closeness(model: Model, outputs: Outputs, X: Table) -> np.ndarray:
     """Return the closeness of the parts' answers to the model's codes. The model has no call that returns it."""
-    rows, codes = _bare(model, X).native, np.asarray(model.code_book_, float)[chosen]
+    rows, codes = _bare(model, X).native, np.asarray(model.code_book_, float)
     answers = np.stack([_answer(part, rows) for part in model.estimators_], axis=1)
-    values = answers @ codes.T - 0.5 * np.square(codes).sum(axis=1)
-    return values[:, 0] if single else values
+    return outputs.pick(answers @ codes.T - 0.5 * np.square(codes).sum(axis=1))
 
 
 def _answer(part: Model, rows: TableLike) -> np.ndarray:
@@ -173,14 +166,13 @@ def _names(model: Model) -> tuple[str, ...]:
     return (classes[1],) if len(model.estimators_) == 1 else tuple(classes)
 
 
-def _predict(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+def _predict(model: Model, outputs: Outputs, X: Table) -> np.ndarray:
     """Return the model's own outputs: its decision function, or predictions; of pairs of classes, those of its parts."""
     rows = _bare(model, X).native
     if sklearn_name(model) == "OneVsOneClassifier":  # its own decision function counts votes
-        values = np.stack([np.ravel(_of_part(model.estimators_[k], rows)) for k in chosen], axis=1)
-    else:
-        values = np.asarray(_of_part(model, rows), float).reshape(X.n_rows, -1)[:, chosen]
-    return values[:, 0] if single else values
+        values = np.stack([np.ravel(_of_part(model.estimators_[k], rows)) for k in outputs.numbers], axis=1)
+        return values[:, 0] if outputs.single else values
+    return outputs.pick(np.asarray(_of_part(model, rows), float))
 
 
 def _of_part(part: Model, rows: TableLike) -> Any:
@@ -192,3 +184,32 @@ def _bare(model: Model, X: Table) -> Table:
     if not X.is_frame or hasattr(model.estimators_[0], "feature_names_in_"):
         return X
     return Table(X.numeric(), None, X.n_rows, X.n_columns)
+
+
+def read_chain(model: Model, request: Request) -> Reader:
+    r"""Read a chain of linear models, which are linear in the rows and in the predictions of earlier models.
+
+    .. math:: y_k = b_k + x \cdot \beta_k + \sum_{m < k} \gamma_{km}\, y_m
+    """
+    method = "predict" if sklearn_name(model) == "RegressorChain" else "decision_function"
+    if method == "decision_function" and model.chain_method_ != method:
+        do = "Fit it with chain_method='decision_function', or call it: explain(model.predict_proba, X, background)"
+        raise _refused_chain(model, f"Got chain_method={model.chain_method!r}, which passes on no sum of terms", do)
+    n_columns, n_targets = int(model.n_features_in_), len(model.estimators_)
+    coefficients, intercept = np.zeros((n_columns, n_targets)), np.zeros(n_targets)
+    for place, step in enumerate(model.estimators_):
+        parts = linear_step(step)
+        if parts is None or parts.method != method or parts.coefficients.shape[1] != 1:
+            do = "Call it: explain(model.predict, X, background), exact up to 13 players"
+            raise _refused_chain(model, f"Got {type(step).__name__}", do)
+        of_rows, of_chain = np.split(np.asarray(parts.coefficients[:, 0], float), [n_columns])
+        before = list(model.order_[:place])
+        coefficients[:, model.order_[place]] = of_rows + coefficients[:, before] @ of_chain
+        intercept[model.order_[place]] = float(parts.intercept[0]) + intercept[before] @ of_chain
+    unit = "target" if method == "predict" else "decision function"
+    names = tuple(f"target {k}" for k in range(n_targets))
+    return read_parts(model, request, LinearParts(coefficients, intercept, names, unit, method), fitted_names(model))
+
+
+def _refused_chain(model: Model, got: str, do: str) -> UnsupportedStructureError:
+    return UnsupportedStructureError(f"{type(model).__name__} can be read only where all of its models are linear", got, do)

@@ -27,7 +27,7 @@ from exactshap.readers import (
     writes_to_rows,
 )
 from exactshap.readers import read as read_any
-from exactshap.readers.additive import MapsSideBySide, is_projection, linear_step, read_projection
+from exactshap.readers.additive import MapsSideBySide, is_projection, linear_step, read_basis, read_projection
 from exactshap.readers.wrappers._columns import TRIED_ROWS, ColumnOwners, require_apart, same_cells, takes_texts, unfrozen
 from exactshap.readers.wrappers._live_players import read_live
 from exactshap.readers.wrappers._side_by_side import BeforeMaps, maps_side_by_side
@@ -90,15 +90,13 @@ def _read_mixing(steps: list[Any], request: Request, model: Model) -> Reader:
         from exactshap.readers.kernel_machines import read_feature_map
 
         return read_feature_map(steps[0], steps[1], linear, request, model)
-    from exactshap.readers.additive import is_basis, read_basis
-
-    if not is_basis(model):
-        raise UnsupportedStructureError(
-            f"{type(steps[0]).__name__} mixes columns and what follows is not linear in its features",
-            f"Got {[type(step).__name__ for step in steps[1:]]}",
-            "Explain after it, or sample with Explainer(pipeline.predict, background)",
-        )
-    return read_basis(model, request)
+    if (of_basis := read_basis(model, request)) is not None:
+        return of_basis
+    raise UnsupportedStructureError(
+        f"{type(steps[0]).__name__} mixes columns and what follows is not linear in its features",
+        f"Got {[type(step).__name__ for step in steps[1:]]}",
+        "Explain after it, or sample with Explainer(pipeline.predict, background)",
+    )
 
 
 def _n_columns(step: Model, request: Request) -> int:

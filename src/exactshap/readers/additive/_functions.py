@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.threads import raise_if_cancelled
 from exactshap.errors import InputError
-from exactshap.readers.additive.terms._blocks import (
+from exactshap.readers.additive._terms import (
     BACKGROUND_CHUNK,
     CHUNK_VALUES,
     Bound,

@@ -1,4 +1,4 @@
-"""Evaluate terms on hybrids: for every coalition of their players and each background row."""
+"""Read responses of additive models: by scores of players, factors of few players, or sampled from hybrids."""
 
 from __future__ import annotations
 
@@ -6,10 +6,86 @@ from functools import partial
 
 import numpy as np
 
+from exactshap.expansions import links
 from exactshap.frames import Table
+from exactshap.readers import Reader, Request
 from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive.terms import BinnedTerms, TermBlock, coalitions
-from exactshap.readers.responses import Factor, RowScores
+from exactshap.readers.additive._binned import BinnedTerms
+from exactshap.readers.additive._terms import TermBlock, coalitions, players_of_term
+from exactshap.readers.responses import (
+    ALL_COALITIONS,
+    MAX_WIDTH,
+    SAMPLING_OPTIONS,
+    Factor,
+    FactorReader,
+    HybridScores,
+    PiecewiseReader,
+    Response,
+    ResponseReader,
+    RowScores,
+    SampledResponse,
+    needs_rows,
+    no_response,
+)
+from exactshap.solvers.product import eliminate
+
+
+def response_of_score(score: AdditiveReader, response: Response, request: Request) -> Reader:
+    """Return the reader of a response, exact if its terms are small."""
+    if score.traits.background is None:
+        raise needs_rows(response.unit)
+    members = _members(score)
+    if response.pieces is not None:
+        if not score.traits.single_output or max(map(len, members), default=0) > 1:
+            raise no_response(
+                score.traits.model, "Its terms join players, and a piecewise linear function of them has no exact form"
+            )
+        return PiecewiseReader(score, _PlayerScores(score, members), response)
+    expands = score.traits.single_output and response.link in links()
+    if expands and max(map(len, members), default=0) <= 1:
+        request.refuse_options(owner=f"The {response.unit} of {score.traits.model_name}")
+        return ResponseReader(score, _PlayerScores(score, members), response)
+    factors, why = TermFactors(score, score.traits.background), f"the {response.link} joins the scores of all classes"
+    if score.traits.single_output:
+        why = f"the {response.link} has no short sum of exponentials"
+    if expands:
+        width, why = eliminate(score.traits.n_players, members).width, "terms join players"
+        if width > MAX_WIDTH:
+            why = f"terms join players in a graph of width {width}, above {MAX_WIDTH}"
+        elif score.traits.n_players > ALL_COALITIONS and not any(name in request.options for name in SAMPLING_OPTIONS):
+            return FactorReader(score, factors, response)
+    return SampledResponse(score, HybridScores(factors.hybrids), response, request, why)
+
+
+class _PlayerScores:
+    """Evaluate an additive model with one player per term."""
+
+    def __init__(self, inner: AdditiveReader, members: list[tuple[int, ...]]) -> None:
+        self._inner, self._form, self._n_players = inner, inner.form, inner.traits.n_players
+        self._player_of_term = [players[0] if players else 0 for players in members]
+        self.intercept = float(inner.form.intercept[0])
+
+    def of(self, X: Table, what: str = "X") -> np.ndarray:
+        """Return s_j(x) of shape (n_rows, n_players), the terms of each player added up."""
+        rows = self._inner.encode(X, what)
+        scores, place = np.zeros((X.n_rows, self._n_players)), 0
+        for block in self._form.blocks:
+            if len(block.columns):
+                terms = block.evaluate(rows)[:, :, 0]
+                for k in range(terms.shape[1]):  # one by one, so that a row has the same bits in every batch
+                    scores[:, self._player_of_term[place + k]] += terms[:, k]
+                place += terms.shape[1]
+        return scores
+
+    def sizes(self, X: Table) -> np.ndarray:
+        """Return the magnitudes (n_rows,) that are added up in the score."""
+        return self._form.scale(self._inner.encode(X))
+
+
+def _members(inner: AdditiveReader) -> list[tuple[int, ...]]:
+    """Return the players of each term."""
+    owners = inner.owners()
+    return [players_of_term(columns, owners) for block in inner.form.blocks for columns in block.columns]
 
 
 class TermFactors:
@@ -18,13 +94,13 @@ class TermFactors:
     def __init__(self, inner: AdditiveReader, background: Table) -> None:
         self._inner, self._form, self._owner = inner, inner.form, inner.owners()
         self._blocks = [block for block in inner.form.blocks if len(block.columns)]
-        self._rows = inner.form.encode(background, "background")
+        self._rows = inner.encode(background, "background")
         self._absent = [block.evaluate(self._rows) for block in self._blocks]
         self.intercept = inner.form.intercept
 
     def row(self, X: Table) -> list[Factor]:
         """Return the factors of one row, added up for the same players, single players first."""
-        row = self._form.encode(X, "X")
+        row = self._inner.encode(X)
         factors: dict[tuple[int, ...], np.ndarray] = {}
         for block, absent in zip(self._blocks, self._absent, strict=True):
             mixed: dict[bytes, np.ndarray] = {}  # values of all terms, by which columns come from the row
@@ -42,7 +118,7 @@ class TermFactors:
 
     def sizes(self, X: Table) -> np.ndarray:
         """Return the magnitudes (n_rows,) that are added up in the score."""
-        return self._form.scale(self._form.encode(X, "X"))
+        return self._form.scale(self._inner.encode(X))
 
     def _term(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._native import Handle
 from exactshap._runtime.cache import copied_state
-from exactshap.readers.additive.terms._blocks import Bound, Reference, by_size, players_of_term, weighted_mean
+from exactshap.readers.additive._terms import Bound, Reference, by_size, players_of_term, weighted_mean
 from exactshap.solvers.additive import Factors, Monomials, Stack
 
 

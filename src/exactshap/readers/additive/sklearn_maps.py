@@ -1,35 +1,60 @@
-"""Read linear models after linear maps, such as principal components, as linear in the input columns."""
+"""Read pipelines of linear maps, scalers, or polynomials of single columns, with a linear model at their end."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from exactshap._runtime.types import Model
+from exactshap.frames import Table
 from exactshap.readers import (
+    Outputs,
     Reader,
     Request,
     finite_numbers,
     fitted_names,
     library_class,
     nameless,
+    replaced,
     require_fitted,
-    select_outputs,
     sklearn_name,
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._monomials import MonomialTerms
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.additive.sklearn_basis import affine_of
-from exactshap.readers.additive.sklearn_linear import linear_parts, response_of
-from exactshap.readers.additive.terms import LinearTerms
+from exactshap.readers.additive.sklearn_linear import LINEAR, linear_parts, read_parts, response_of
 
-_LINEAR = ("sklearn.linear_model.", "sklearn.svm._classes.LinearSV", "sklearn.discriminant_analysis.LinearDiscriminantAnalysis")
 _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
+
+
+def _is_linear(step: Model) -> bool:
+    """Say whether a step is a linear model of scikit-learn's own."""
+    known = library_class(step, "sklearn")
+    return known is not None and f"{known.__module__}.{known.__qualname__}".startswith(LINEAR) and not replaced(step, known)
+
+
+def _is_scaler(step: Model) -> bool:
+    """Say whether a step scales each column without clipping it, which is no affine map."""
+    return sklearn_name(step) in _SCALERS and not getattr(step, "clip", False)
+
+
+def _affine_of(scaler: Model, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return slope and offset (width,) of a fitted scaler: u -> slope u + offset for each column."""
+    name = sklearn_name(scaler)
+    if name == "MinMaxScaler":
+        return np.asarray(scaler.scale_, float), np.asarray(scaler.min_, float)
+    centre = getattr(scaler, "mean_" if name == "StandardScaler" else "center_", None)
+    with_centre = getattr(scaler, "with_mean", True) and getattr(scaler, "with_centering", True)
+    slope = np.ones(width) if scaler.scale_ is None else 1.0 / np.asarray(scaler.scale_, float)
+    return slope, -slope * centre if centre is not None and with_centre else np.zeros(width)
+
+
+# -- linear maps, such as principal components -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +97,12 @@ def is_map(step: Model) -> bool:
 
 def is_affine(step: Model) -> bool:
     """Say whether a step is a linear map or scales each column."""
-    return is_map(step) or (sklearn_name(step) in _SCALERS and not getattr(step, "clip", False))
+    return is_map(step) or _is_scaler(step)
 
 
 def is_projection(steps: Sequence[Any]) -> bool:
     """Say whether steps are linear maps, perhaps scalers, and a linear model."""
-    if len(steps) < 2 or not is_map(steps[0]) or not all(map(is_affine, steps[1:-1])):
-        return False
-    known = library_class(steps[-1], "sklearn")
-    return (
-        known is not None and f"{known.__module__}.{known.__qualname__}".startswith(_LINEAR) and sklearn_name(steps[-1]) != ""
-    )
+    return len(steps) > 1 and is_map(steps[0]) and all(map(is_affine, steps[1:-1])) and _is_linear(steps[-1])
 
 
 def read_projection(steps: Sequence[Any], request: Request, model: Model) -> Reader:
@@ -106,25 +126,14 @@ def _read_score(steps: Sequence[Any], model: Model, request: Request) -> Additiv
         matrix, shift = _map_of(step, len(coefficients))
         intercept, coefficients = intercept + shift @ coefficients, matrix @ coefficients
         offset, sizes = offset + np.abs(shift) @ sizes, np.abs(matrix) @ sizes
-    chosen, picked = select_outputs(parts.output_names, request.output, owner="Pipeline")
-    single = picked or len(parts.output_names) == 1
-    call = parts.call(chosen, single)
-    form = AdditiveForm(
-        blocks=(LinearTerms(coefficients[:, chosen]),),
-        intercept=intercept[chosen],
-        encode=functools.partial(finite_numbers, owner="Pipeline", names=request.feature_names),
-        predict=functools.partial(call.in_double, model),
-        own_call=call,
-        n_columns=len(coefficients),
-        fitted_names=fitted_names(steps[0]),
-        output_names=tuple(parts.output_names[k] for k in chosen),
-        unit=parts.unit,
-        single_output=single,
+    return read_parts(
+        model,
+        request,
+        replace(parts, coefficients=coefficients, intercept=intercept),
+        fitted_names(steps[0]),
         magnitude=functools.partial(_cancelled, sizes.max(axis=1), float(offset.max())),
-        floor=parts.floor,
         precision=parts.precision_for(request.background),
     )
-    return AdditiveReader(model, request, form)
 
 
 def _cancelled(sizes: np.ndarray, offset: float, rows: np.ndarray) -> np.ndarray:
@@ -136,7 +145,7 @@ def _map_of(step: Model, width: int) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(step, MapsSideBySide):
         return step.affine()
     if sklearn_name(step) in _SCALERS:
-        slope, shift = affine_of(step, width)
+        slope, shift = _affine_of(step, width)
         return np.diag(slope), shift
     return _MAPS[sklearn_name(step)](step)
 
@@ -170,3 +179,60 @@ _MAPS: dict[str, Callable[[Any], tuple[np.ndarray, np.ndarray]]] = {
     "SparseRandomProjection": _components,
     "NeighborhoodComponentsAnalysis": _components,
 }
+
+
+# -- polynomials -------------------------------------------------------------------------------------------------------------
+
+
+def read_basis(pipeline: Model, request: Request) -> Reader | None:
+    """Read [scalers] + PolynomialFeatures + [scalers] + a linear model, or its response; None if steps are others."""
+    steps = [step for _, step in pipeline.steps if not (step is None or (isinstance(step, str) and step == "passthrough"))]
+    names = [sklearn_name(step) for step in steps]
+    if names[:-1].count("PolynomialFeatures") != 1 or not _is_linear(steps[-1]):
+        return None
+    place = names.index("PolynomialFeatures")
+    others = {*names[:place], *names[place + 1 : -1]}
+    if not others <= set(_SCALERS) or not all(map(_is_scaler, steps[place + 1 : -1])):
+        return None
+    read = functools.partial(_read_monomials, steps[:place], steps[place:])
+    return with_response(lambda _: response_of(steps[-1]))(read)(pipeline, request)
+
+
+def _read_monomials(before: Sequence[Any], steps: Sequence[Any], pipeline: Model, request: Request) -> AdditiveReader:
+    """Read f as a sum of monomials of the columns that ``before`` scales; ``steps`` begin with the basis."""
+    basis = nameless(steps[0])
+    require_fitted(basis, "n_features_in_")
+    parts = linear_parts(steps[-1])
+    outputs = Outputs.of(parts.output_names, request.output, owner="Pipeline")
+    coefficients, intercept, size = parts.coefficients.astype(float), parts.intercept, 0.0
+    # Scalers after the basis are folded into the coefficients; what they subtract rounds.
+    for scaler in reversed(steps[1:-1]):
+        slope, offset = _affine_of(scaler, len(coefficients))
+        intercept = intercept + offset @ coefficients
+        size += float((np.abs(offset) @ np.abs(coefficients)).max(initial=0.0))
+        coefficients = slope[:, None] * coefficients
+    coefficients, powers = coefficients[:, outputs.numbers], np.asarray(basis.powers_, np.int64)
+    is_constant = ~powers.any(axis=1)
+    used = ~is_constant & coefficients.any(axis=1)
+    form = AdditiveForm(
+        blocks=(MonomialTerms(powers[used], coefficients[used]),),
+        intercept=intercept[outputs.numbers] + coefficients[is_constant].sum(axis=0),
+        encode=functools.partial(_encode, tuple(map(nameless, before)), request.feature_names),
+        n_columns=basis.n_features_in_,
+        fitted_names=fitted_names(pipeline),
+        outputs=outputs,
+        unit=parts.unit,
+        floor=parts.floor + size,
+        precision=parts.precision_for(request.background),
+        own_call=parts.call(outputs),
+    )
+    return AdditiveReader(pipeline, request, form)
+
+
+def _encode(scalers: Sequence[Any], names: tuple[str, ...] | None, X: Table, what: str) -> np.ndarray:
+    """Return the basis' input (n_rows, n_columns): every scaler works on single columns, by its own transform."""
+    values = finite_numbers(X, what, "Pipeline", names=names)
+    for scaler in scalers:
+        result = scaler.transform(values)  # a frame or an array, dense or sparse
+        values = np.asarray(result.toarray() if hasattr(result, "toarray") else result, float)
+    return values

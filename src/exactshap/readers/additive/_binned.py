@@ -13,7 +13,7 @@ from exactshap._native import Handle
 from exactshap._runtime.cache import copied_state
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError
-from exactshap.readers.additive.terms._blocks import Bound, Coalitions, Reference, by_size, coalitions
+from exactshap.readers.additive._terms import Bound, Coalitions, Reference, by_size, coalitions
 from exactshap.solvers.additive import Bins, LookedUp, Lookups, fill_fold
 
 

@@ -1,0 +1,290 @@
+r"""Read ensembles of scikit-learn as weighted sums of fitted models: votes, bags, stacks, several targets, calibrations.
+
+.. math:: f(x) = c + \sum_m f_m(x)\, W_m
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from exactshap._runtime.types import Model
+from exactshap.errors import ExactshapError, UnknownNameError, UnsupportedStructureError
+from exactshap.readers import Outputs, Reader, Request, is_of_target, score_names, select_outputs
+from exactshap.readers.additive import linear_step
+from exactshap.readers.responses import Isotonic, Sigmoid
+from exactshap.readers.wrappers._sum import Member, SumReader, n_columns_of, own_answers, read_member, request_of_sum
+
+# -- regressors ----------------------------------------------------------------------------------------------------------
+
+
+def read_voting(model: Model, request: Request) -> Reader:
+    """Read the weighted mean of its regressors."""
+    request = request_of_sum(model, request)
+    readers = [_regressor(inner, request, model) for inner in model.estimators_]
+    members = [Member(reader, np.array([[share]])) for reader, share in zip(readers, _votes(model), strict=True)]
+    return _sum(model, request, members, _first_output(members))
+
+
+def _votes(model: Model) -> np.ndarray:
+    """Return the shares of the models in a vote that were not dropped."""
+    weights = [1.0] * len(model.estimators) if model.weights is None else model.weights
+    kept = [weight for (_, inner), weight in zip(model.estimators, weights, strict=True) if inner != "drop"]
+    return np.asarray(kept, float) / np.sum(kept)
+
+
+def read_stacking(model: Model, request: Request) -> Reader:
+    """Read a linear model of predictions, and of the rows with ``passthrough``."""
+    final = model.final_estimator_
+    parts = linear_step(final)
+    if parts is None or parts.method != "predict":
+        raise UnsupportedStructureError(
+            f"{type(model).__name__} can be read only where its last step is linear",
+            f"Got {type(final).__name__}",
+            "Sample with Explainer(model.predict, background)",
+        )
+    coefficients, request = np.asarray(parts.coefficients[:, 0], float), request_of_sum(model, request)
+    readers = [_regressor(inner, request, model) for inner in model.estimators_]
+    members = [Member(reader, np.array([[c]])) for reader, c in zip(readers, coefficients, strict=False)]
+    if model.passthrough:
+        columns = tuple(range(n_columns_of(model)))
+        members.append(Member(_rows_themselves(model, coefficients[len(readers) :], request), np.eye(1), columns))
+    return _sum(model, request, members, _first_output(members), np.asarray(parts.intercept, float))
+
+
+def _rows_themselves(model: Model, coefficients: np.ndarray, request: Request) -> Reader:
+    """Read the part of a stack that is linear in the rows."""
+    from sklearn.linear_model import LinearRegression
+
+    linear = LinearRegression()
+    linear.coef_, linear.intercept_, linear.n_features_in_ = coefficients.T, 0.0, len(coefficients)
+    return read_member(linear, request, type(model).__name__, range(len(coefficients)))
+
+
+def read_bagging(model: Model, request: Request) -> Reader:
+    """Read the mean of regressors, each on its own columns."""
+    request = request_of_sum(model, request)
+    chosen = [tuple(int(c) for c in columns) for columns in model.estimators_features_]
+    pairs = list(zip(model.estimators_, chosen, strict=True))
+    readers = [_regressor(inner, replace(request, output="all"), model, columns) for inner, columns in pairs]
+    names, single_model = readers[0].traits.output_names, readers[0].traits.single_output
+    outputs = Outputs.of(names, request.output, owner=type(model).__name__, multiple=not single_model)
+    share = np.eye(len(names))[:, outputs.numbers] / len(readers)
+    members = [Member(reader, share, columns) for reader, columns in zip(readers, chosen, strict=True)]
+    return _sum(model, request, members, outputs)
+
+
+def _regressor(inner: Model, request: Request, model: Model, columns: tuple[int, ...] | None = None) -> Reader:
+    """Read one regressor with values that add up to its prediction."""
+    owner = type(model).__name__
+    reader = read_member(inner, request, owner, columns)
+    if not is_of_target(reader.traits.unit):
+        raise UnsupportedStructureError(
+            f"{owner} adds up predictions, and those of {reader.traits.model_name} are exact only as {reader.traits.unit}",
+            do="Sample with Explainer(model.predict, background)",
+        )
+    return reader
+
+
+def _first_output(members: list[Member]) -> Outputs:
+    return Outputs(members[0].reader.traits.output_names[:1], [0], True)
+
+
+def _sum(model: Model, request: Request, members: list[Member], outputs: Outputs, constant: np.ndarray | None = None) -> Reader:
+    """Return the reader of a sum that predicts by ``model.predict``."""
+    own = own_answers(model, outputs.call("predict"))
+    return SumReader(model, request, members, own, outputs=outputs, unit="target", constant=constant)
+
+
+# -- classifiers that add up probabilities -------------------------------------------------------------------------------
+
+Columns = tuple[int, ...] | None
+Part = tuple[Model, np.ndarray, Columns]  # a classifier, what each of its classes adds to the outputs (n_classes, n_outputs)
+
+
+def read_probabilities(model: Model, request: Request) -> Reader:
+    r"""Read a weighted sum of the probabilities of the classifiers inside.
+
+    .. math:: p_k(x) = \sum_m w_m\, p_{mk}(x)
+    """
+    kind = next(cls.__name__ for cls in type(model).__mro__ if cls.__name__ in _PARTS)
+    names, parts = _PARTS[kind](model)
+    wanted = "auto" if request.asks_response and request.output not in names else request.output
+    if isinstance(wanted, str) and wanted == "auto" and len(names) == 2 and kind != "MultiOutputClassifier":
+        wanted = 1  # the second of two classes, as for forests
+    # Several of two outputs have an axis all the same: they are of two targets.
+    outputs = Outputs.of(names, wanted, owner=type(model).__name__, multiple=True)
+    request = request_of_sum(model, request)
+    constant, members = np.zeros(len(outputs.names)), []
+    for inner, weights, columns in parts:
+        member, added = _member_of_probabilities(inner, weights[:, outputs.numbers], columns, request, model)
+        members.append(member)
+        constant += added
+    return SumReader(
+        model,
+        request,
+        members,
+        own_answers(model, outputs.call("predict_proba")),
+        constant=constant,
+        outputs=outputs,
+        unit=f"probability of class {outputs.names[0]}" if outputs.single else "probability",
+    )
+
+
+def _member_of_probabilities(
+    inner: Model, weights: np.ndarray, columns: Columns, request: Request, model: Model
+) -> tuple[Member, np.ndarray | float]:
+    """Read one classifier with exact probabilities; of two classes the second one only."""
+    owner = type(model).__name__
+    try:
+        reader = read_member(inner, replace(request, output="all"), owner, columns)
+        if reader.traits.unit.startswith("probability") and reader.traits.n_outputs == len(weights):
+            return Member(reader, weights, columns), 0.0
+        if len(weights) == 2:
+            second = read_member(inner, replace(request, output="probability"), owner, columns)
+            return Member(second, weights[1:] - weights[:1], columns), weights[0]
+        why = f"Those of {reader.traits.model_name} are exact only as {reader.traits.unit}"
+    except ExactshapError as error:
+        why = str(error)
+    do = "Call it: explain(model.predict_proba, X, background), exact up to 13 players"
+    raise UnsupportedStructureError(f"{owner} adds up probabilities", why, do)
+
+
+def _soft_votes(model: Model) -> tuple[tuple[str, ...], list[Part]]:
+    if model.voting != "soft":
+        do = "Call one of its models, or fit with voting='soft'"
+        raise UnsupportedStructureError("A vote of labels is not a sum of scores", "Got voting='hard'", do)
+    classes = np.eye(len(model.classes_))
+    parts: list[Part] = [(inner, share * classes, None) for inner, share in zip(model.estimators_, _votes(model), strict=True)]
+    return tuple(map(str, model.classes_)), parts
+
+
+def _bags(model: Model) -> tuple[tuple[str, ...], list[Part]]:
+    """Return classifiers of encoded classes, each on its own columns."""
+    classes, share = np.eye(len(model.classes_)), 1.0 / len(model.estimators_)
+    parts: list[Part] = []
+    for inner, columns in zip(model.estimators_, model.estimators_features_, strict=True):
+        if not hasattr(inner, "predict_proba"):
+            do = "Explain model.estimators_[k], one of its models"
+            raise UnsupportedStructureError("A vote of labels is not a sum of scores", f"Got {type(inner).__name__}", do)
+        parts.append((inner, share * classes[np.asarray(inner.classes_, int)], tuple(int(c) for c in columns)))
+    return tuple(map(str, model.classes_)), parts
+
+
+def _targets(model: Model) -> tuple[tuple[str, ...], list[Part]]:
+    """Return one classifier for each target."""
+    names = tuple(f"target {k} = {label}" for k, labels in enumerate(model.classes_) for label in labels)
+    every, starts = np.eye(len(names)), np.cumsum([0, *map(len, model.classes_)])
+    parts: list[Part] = [(inner, every[starts[k] : starts[k + 1]], None) for k, inner in enumerate(model.estimators_)]
+    return names, parts
+
+
+_PARTS: dict[str, Callable[[Model], tuple[tuple[str, ...], list[Part]]]] = {
+    "VotingClassifier": _soft_votes,
+    "BaggingClassifier": _bags,
+    "MultiOutputClassifier": _targets,
+}
+
+
+# -- stacks of classifiers ---------------------------------------------------------------------------------------------------
+
+
+def read_stack(model: Model, request: Request) -> Reader:
+    r"""Read the last step's decision function of the first models' answers.
+
+    .. math:: g(x) = b + \sum_m f_m(x)\, W_m
+    """
+    parts = linear_step(model.final_estimator_)
+    if parts is None or parts.method != "decision_function" or isinstance(model.classes_, list):
+        raise _refused_stack(model, f"Its last step is {type(model.final_estimator_).__name__}")
+    outputs = Outputs.of(parts.output_names, request.output, owner=type(model).__name__)
+    weights, request = np.asarray(parts.coefficients, float)[:, outputs.numbers], request_of_sum(model, request)
+    members, constant, place = [], np.asarray(parts.intercept, float)[outputs.numbers], 0
+    for inner, method in zip(model.estimators_, model.stack_method_, strict=True):
+        width = 1 if len(model.classes_) == 2 else len(model.classes_)  # of two classes the first is left out
+        member, added = _member_of_stack(model, inner, method, weights[place : place + width], request)
+        members.append(member)
+        constant, place = constant + added, place + width
+    if model.passthrough:
+        columns = tuple(range(n_columns_of(model)))
+        members.append(Member(_rows_themselves(model, weights[place:], request), np.eye(len(outputs.names)), columns))
+    # The last step knows the classes of the stack as numbers.
+    classes = score_names(model.classes_)
+    outputs = replace(outputs, names=tuple(classes[k] for k in outputs.numbers))
+    return SumReader(
+        model,
+        request,
+        members,
+        own_answers(model, outputs.call("decision_function")),
+        constant=constant,
+        outputs=outputs,
+        unit=f"{parts.unit.split(' of class ')[0]}{f' of class {outputs.names[0]}' if outputs.single else ''}",
+    )
+
+
+def _member_of_stack(
+    model: Model, inner: Model, method: str, weights: np.ndarray, request: Request
+) -> tuple[Member, np.ndarray | float]:
+    """Read one classifier by the method that feeds the last step."""
+    if method == "predict_proba":
+        of_classes = np.concatenate([np.zeros_like(weights), weights]) if len(weights) == 1 else weights
+        return _member_of_probabilities(inner, of_classes, None, request, model)
+    if method != "decision_function":
+        raise _refused_stack(model, f"It takes the labels of {type(inner).__name__}")
+    reader = read_member(inner, replace(request, output="auto"), type(model).__name__)
+    classes = tuple(map(str, inner.classes_))[-len(weights) :]
+    if reader.traits.output_names != classes or reader.traits.unit.startswith("probability"):
+        raise _refused_stack(model, f"Got {reader.traits.model_name} as {reader.traits.unit}")
+    return Member(reader, weights), 0.0
+
+
+def _refused_stack(model: Model, got: str) -> UnsupportedStructureError:
+    what = f"{type(model).__name__} can be read only where a linear step adds up probabilities or decision functions"
+    do = "Call it: explain(model.predict_proba, X, background), exact up to 13 players"
+    return UnsupportedStructureError(what, got, do)
+
+
+# -- calibrations --------------------------------------------------------------------------------------------------------
+
+
+def read_calibrated(model: Model, request: Request) -> Reader:
+    r"""Read the mean of sigmoid or isotonic calibrations of two classes, each of a decision function that is a sum over columns.
+
+    .. math:: p(x) = \frac1K \sum_k g_k(f_k(x)), \qquad g_k(t) = \frac{1}{1 + \exp(a_k t + b_k)} \text{ or piecewise linear}
+    """
+    if model.method not in ("sigmoid", "isotonic"):
+        raise _refused_calibration(model, f"Got method={model.method!r}")
+    if len(model.classes_) != 2:
+        raise _refused_calibration(model, f"Got {len(model.classes_)} classes, which are normalised")
+    name = str(model.classes_[1])
+    if not request.asks_response:
+        select_outputs((name,), request.output, owner=type(model).__name__)
+    request, unit = request_of_sum(model, request), f"probability of class {name}"
+    readers = [_calibrated(one, request, model, unit) for one in model.calibrated_classifiers_]
+    share = np.full((1, 1), 1.0 / len(readers))
+    outputs = Outputs((name,), [1], True)
+    own = own_answers(model, outputs.call("predict_proba"))
+    return SumReader(model, request, [Member(reader, share) for reader in readers], own, outputs=outputs, unit=unit)
+
+
+def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader:
+    (calibrator,) = one.calibrators
+    output: Isotonic | Sigmoid
+    if model.method == "isotonic":
+        output = Isotonic(np.asarray(calibrator.X_thresholds_, float), np.asarray(calibrator.y_thresholds_, float), unit)
+    else:
+        output = Sigmoid(float(calibrator.a_), float(calibrator.b_), unit)
+    try:
+        return read_member(one.estimator, replace(request, output=output), type(model).__name__)
+    except (UnknownNameError, UnsupportedStructureError) as error:
+        if request.background is None:
+            raise
+        raise _refused_calibration(model, f"Got {type(one.estimator).__name__}") from error
+
+
+def _refused_calibration(model: Model, got: str) -> UnsupportedStructureError:
+    what = f"{type(model).__name__} can be read only where its calibration is a sigmoid or isotonic, of two classes, and its decision function a sum of terms"
+    do = "Call the model: explain(model.predict_proba, X, background), exact up to 13 players and sampled beyond"
+    return UnsupportedStructureError(what, got, do)
