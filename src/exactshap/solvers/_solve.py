@@ -268,7 +268,7 @@ def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | N
             f"Got {type(game).__name__}",
             "See exactshap.games",
         )
-    set_sizes(order)
+    check_count("order", order)
     if budget is not None:
         check_count("budget", budget)
     if method == "auto":

@@ -18,7 +18,7 @@ MAX_SETS = 4_000_000
 
 def set_sizes(order: int) -> range:
     """Return the sizes 1..order of sets."""
-    return range(1, check_count("order", order) + 1)
+    return range(1, order + 1)
 
 
 def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
@@ -33,18 +33,16 @@ def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
     return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in set_sizes(order)))
 
 
+@functools.lru_cache(maxsize=256)
 def count_sets(n_players: int, order: int) -> int:
     """Return the number of :func:`player_sets` without making them, with the same refusals.
+
+    It is cached, as a request needs it several times: to plan its memory, to allocate and to finish.
 
     >>> count_sets(3, 2)
     6
     """
-    return _counted(n_players, check_count("order", order))
-
-
-@functools.lru_cache(maxsize=256)
-def _counted(n_players: int, order: int) -> int:
-    """Count once, as a request needs them several times: to plan its memory, to allocate and to finish."""
+    check_count("order", order)
     if order > n_players:
         raise InputError(f"The 'order' parameter must be at most the number of players, {n_players}", f"Got {order}")
     n_sets = sum(math.comb(n_players, size) for size in range(1, order + 1))
