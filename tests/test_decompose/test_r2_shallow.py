@@ -87,7 +87,8 @@ def test_covers_and_empty_values_agree_with_the_slow_ones():
     assert np.array_equal(layout.arrays.share, cover_shares(model.trees))
     where = paths(model.trees)
     products = np.array([np.prod(where.ratio[a:b]) for a, b in zip(where.start[:-1], where.start[1:], strict=True)])
-    empty = np.bincount(where.tree, products * model.trees.value[where.leaf, 0], minlength=model.trees.n_trees)
+    tree = np.searchsorted(model.trees.tree_start, where.node, side="right") - 1
+    empty = np.bincount(tree, products * model.trees.value[where.node, 0], minlength=model.trees.n_trees)
     assert_close_r2(layout.empty, empty)
 
 

@@ -105,11 +105,15 @@ Status fill_paths(In<int32_t, 1> leaves, In<int64_t, 1> edge_start, Above above,
 
 /// The paths of all leaves (exactshap.trees.Paths).
 struct Paths {
-  In<int64_t, 1> start, edge_start;
+  In<int32_t, 1> node;
+  In<int64_t, 1> start;
+  In<int32_t, 1> player;
+  In<double, 1> ratio;
+  In<int64_t, 1> edge_start;
   In<int32_t, 1> edge_node;
   In<bool, 1> edge_left;
-  In<int32_t, 1> edge_slot, player;
-  EXACTSHAP_FIELDS(start, edge_start, edge_node, edge_left, edge_slot, player)
+  In<int32_t, 1> edge_slot;
+  EXACTSHAP_FIELDS(node, start, player, ratio, edge_start, edge_node, edge_left, edge_slot)
 };
 
 /// Clear `out (n_rows, n_leaves, n_players)`, full of ones, where a row fails a split on the player on the path.

@@ -287,24 +287,24 @@ def _leaf_game(
     for j, columns in enumerate(players):
         owner[list(columns)] = j
     where = paths(trees, owner)
-    n_players = len(players)
-    _check_size(where.n_leaves, n_players, len(X) + (1 if background is None else len(background)))
+    n_leaves, n_players = len(where.node), len(players)
+    _check_size(n_leaves, n_players, len(X) + (1 if background is None else len(background)))
     if background is None:
-        b = np.ones((1, where.n_leaves, n_players))
-        leaf = np.repeat(np.arange(where.n_leaves), np.diff(where.start))
+        b = np.ones((1, n_leaves, n_players))
+        leaf = np.repeat(np.arange(n_leaves), np.diff(where.start))
         # Players that are not on the path to a leaf keep their factor 1, in a and in b.
         b[0, leaf, where.player] = where.ratio
     else:
-        b = _padded(inside(trees, where, background), n_players)
-    a = _padded(inside(trees, where, X), n_players)
-    value = trees.value[where.leaf]
+        b = inside(trees, where, background, n_players)
+    a = inside(trees, where, X, n_players)
+    value = trees.value[where.node]
     if trees.linear is not None:
         assert background is not None
-        term_leaf, term_column, coefficient = _linear_terms(trees, where.leaf)
+        term_leaf, term_column, coefficient = _linear_terms(trees, where.node)
         value = np.concatenate([value, coefficient])
         _check_size(len(value), n_players, len(X) + len(background))
         a, b = (
-            np.concatenate([passes, _linear_factors(trees, where.leaf, term_leaf, term_column, owner, passes, rows)], axis=1)
+            np.concatenate([passes, _linear_factors(trees, where.node, term_leaf, term_column, owner, passes, rows)], axis=1)
             for passes, rows in ((a, prepared(trees, X)), (b, prepared(trees, background)))
         )
     return ProductGame(value[:, 0] if trees.n_outputs == 1 else value, a, b, weights, trees.constant)
@@ -343,12 +343,6 @@ def _linear_factors(
     columns = term_column[terms]
     factors[:, terms, owner[columns]] *= np.nan_to_num(rows[:, columns], nan=0.0)
     return factors
-
-
-def _padded(a: np.ndarray, n_players: int) -> np.ndarray:
-    """Add factors 1 for players after the last with a column."""
-    missing = n_players - a.shape[2]
-    return a if missing <= 0 else np.concatenate([a, np.ones((*a.shape[:2], missing))], axis=2)
 
 
 def _check_size(n_leaves: int, n_players: int, n_rows: int) -> None:

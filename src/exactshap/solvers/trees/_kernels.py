@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactshap._native import kernel
-from exactshap.trees import FlatTrees
+from exactshap.trees import FlatTrees, Paths
 from exactshap.trees.ensemble import NodeArrays
 
 
@@ -39,19 +39,6 @@ class Structure(NamedTuple):
     def n_path_players(self) -> int:
         """Return the largest number of distinct players on one path."""
         return int(self.distinct.max(initial=0))
-
-
-class Leaves(NamedTuple):
-    """List each leaf's players, ascending, and its edges from the root."""
-
-    node: np.ndarray  # global node number
-    start: np.ndarray  # slots of leaf l are start[l]:start[l + 1]
-    player: np.ndarray
-    ratio: np.ndarray  # product of the cover ratios of the player's splits on the path
-    edge_start: np.ndarray
-    edge_node: np.ndarray
-    edge_left: np.ndarray
-    edge_slot: np.ndarray  # which of the leaf's own slots (bits) the edge belongs to
 
 
 class LeafParts(NamedTuple):
@@ -132,7 +119,7 @@ class Tables(NamedTuple):
     forest: Forest
     groups: Groups
     routes: Routes
-    leaves: Leaves
+    leaves: Paths
     background_start: np.ndarray
     background_table: np.ndarray
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from exactshap.solvers.trees._kernels import (
     Groups,
-    Leaves,
     Routes,
     Structure,
     TableRows,
@@ -57,7 +56,7 @@ class TableForecast:
 class TableLayout:
     """Hold the leaves and groups of an ensemble."""
 
-    leaves: Leaves
+    leaves: Paths
     groups: Groups
 
     @property
@@ -72,19 +71,6 @@ def structure(trees: FlatTrees, player_of_column: np.ndarray) -> Structure:
     counts = tuple(np.empty(trees.n_nodes, np.int32) for _ in range(4))
     count_below(parent, player, *counts)
     return Structure(player_of_column, parent, player, *counts)
-
-
-def sorted_leaves(where: Paths) -> Leaves:
-    """Return the leaves with each one's players in ascending order, as ranks of sets need them."""
-    # Sort slots by leaf, then by player; new_place tells the edges where their slot went
-    leaf_of_slot = np.repeat(np.arange(where.n_leaves), np.diff(where.start))
-    order = np.lexsort((where.player, leaf_of_slot))
-    new_place = np.empty(len(order), np.int64)
-    new_place[order] = np.arange(len(order))
-    first = np.repeat(where.start[:-1], np.diff(where.edge_start))
-    slot = (new_place[first + where.edge_slot] - first).astype(np.int32)
-    players, ratios = where.player[order], where.ratio[order]
-    return Leaves(where.leaf, where.start, players, ratios, where.edge_start, where.edge_node, where.edge_left, slot)
 
 
 def forecast(trees: FlatTrees, shape: Structure) -> TableForecast:
@@ -129,7 +115,7 @@ def sum_by_tree(trees: FlatTrees, of_nodes: np.ndarray) -> np.ndarray:
 
 def lay_out(trees: FlatTrees, shape: Structure) -> TableLayout:
     """Cut trees of finite cost into groups of leaves with one table."""
-    leaves = sorted_leaves(paths(trees, shape.player_of_column))
+    leaves = paths(trees, shape.player_of_column)
     return TableLayout(leaves, cut(trees, shape, np.flatnonzero(forecast(trees, shape).is_root), leaves.node, trees.value))
 
 

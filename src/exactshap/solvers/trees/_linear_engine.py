@@ -25,7 +25,6 @@ from exactshap.solvers.core import Part, set_sizes
 from exactshap.solvers.trees._kernels import (
     Chosen,
     LeafParts,
-    Leaves,
     LinearTables,
     Patterns,
     Structure,
@@ -47,12 +46,11 @@ from exactshap.solvers.trees._layout import (
     runs_of,
     small_groups,
     smallest_first,
-    sorted_leaves,
     structure,
 )
 from exactshap.solvers.trees._sums import whole_weights
 from exactshap.solvers.trees._table_engine import path_weights
-from exactshap.trees import FlatTrees, apply, paths
+from exactshap.trees import FlatTrees, Paths, apply, paths
 from exactshap.trees.ensemble import LinearLeaves, add_leaf_functions, offsets_of, taken
 
 # Players of a leaf: bits of a word.
@@ -77,7 +75,7 @@ PATTERN_STEPS = 3.0
 class FunctionLeaves:
     """Hold the leaves with a function in one output, with its parts by player; ``functions`` are those of all nodes."""
 
-    leaves: Leaves
+    leaves: Paths
     parts: LeafParts
 
     def take(self, chosen: np.ndarray) -> FunctionLeaves:
@@ -204,7 +202,7 @@ class LinearEngine:
     ) -> LinearEngine:
         """Return the engine of an ensemble with linear leaves; ``background`` (n_background, n_features) is rounded already."""
         assert trees.linear is not None
-        leaves = sorted_leaves(paths(trees, player_of_column))
+        leaves = paths(trees, player_of_column)
         # A leaf may have a function in some outputs only: each output drops the leaves that have none there
         some = (trees.linear if trees.n_outputs == 1 else trees.linear.pick(o) for o in range(trees.n_outputs))
         outputs = tuple(_function_leaves(leaves, functions, player_of_column, n_players) for functions in some)
@@ -437,7 +435,7 @@ def check_cells(trees: FlatTrees, X: np.ndarray, what: str) -> None:
         )
 
 
-def _function_leaves(leaves: Leaves, functions: LinearLeaves, player_of_column: np.ndarray, n_players: int) -> FunctionLeaves:
+def _function_leaves(leaves: Paths, functions: LinearLeaves, player_of_column: np.ndarray, n_players: int) -> FunctionLeaves:
     """Return the leaves with a function, with the players of its columns if bits are left."""
     # Zero coefficients do not make a leaf linear, whatever the file lists
     has_terms = np.bincount(functions.node[functions.coefficient[:, 0] != 0.0], minlength=len(functions.offset)) > 0
@@ -478,7 +476,7 @@ def _function_leaves(leaves: Leaves, functions: LinearLeaves, player_of_column: 
     return FunctionLeaves(leaves, parts)
 
 
-def _with_players(leaves: Leaves, keys: np.ndarray, n_players: int) -> Leaves:
+def _with_players(leaves: Paths, keys: np.ndarray, n_players: int) -> Paths:
     """Return the leaves with the players of ``keys`` (leaf * n_players + player, ascending), those of their paths among them."""
     n_edges = np.diff(leaves.edge_start)
     owner = np.repeat(np.arange(len(leaves.node)), n_edges)
@@ -492,11 +490,11 @@ def _with_players(leaves: Leaves, keys: np.ndarray, n_players: int) -> Leaves:
     )
 
 
-def _some_leaves(leaves: Leaves, chosen: np.ndarray) -> Leaves:
+def _some_leaves(leaves: Paths, chosen: np.ndarray) -> Paths:
     """Return some of the leaves; those of a tree stay together."""
     start, slots = taken(leaves.start, chosen)
     edge_start, edges = taken(leaves.edge_start, chosen)
-    return Leaves(
+    return Paths(
         node=leaves.node[chosen],
         start=start,
         player=leaves.player[slots],

@@ -16,7 +16,6 @@ from exactshap.semivalues import Rule, Semivalue
 from exactshap.solvers.core import Part, coarse_bound, enough_nodes, set_sizes
 from exactshap.solvers.trees._kernels import (
     EmptySteps,
-    Leaves,
     SetRule,
     SetWeights,
     Steps,
@@ -32,11 +31,11 @@ from exactshap.solvers.trees._kernels import (
     walk_sets,
     walk_singles,
 )
-from exactshap.solvers.trees._layout import binomials_and_offsets, outputs_of_trees, products_above, sorted_leaves, sum_by_tree
+from exactshap.solvers.trees._layout import binomials_and_offsets, outputs_of_trees, products_above, sum_by_tree
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
 from exactshap.solvers.trees._table_engine import path_weights
-from exactshap.trees import FlatTrees, cover_shares
-from exactshap.trees.ensemble import NodeArrays, paths, sum_leaf_values
+from exactshap.trees import FlatTrees, Paths, cover_shares, paths
+from exactshap.trees.ensemble import NodeArrays, sum_leaf_values
 
 # Products and sums of one sweep: within the second-level cache.
 WORK_BYTES = 2**21
@@ -198,9 +197,7 @@ class PathEngine:
 
     def _sweep_sets(self, columns: np.ndarray, of_size: OfSize, question: PathQuestion, out: np.ndarray) -> None:
         trees, size = self.trees, of_size.size
-        leaves: Leaves = self.cache.get_or_make(
-            ("leaves",), lambda: sorted_leaves(paths(trees, self.shape.player_of_column)), keep=1
-        )
+        leaves: Paths = self.cache.get_or_make(("leaves",), lambda: paths(trees, self.shape.player_of_column), keep=1)
         largest = float(question.binomials[min(self.shape.n_path_players, self.n_players), size])
         n_lanes = int(np.clip(WORK_BYTES // (8 * max(largest, 1.0)), 1, MAX_SWEPT_ROWS))
         sweep_leaf_sets(

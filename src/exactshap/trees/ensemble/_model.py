@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactshap._runtime.types import TableLike
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, no_output
 from exactshap.trees.ensemble._encode import encode
 from exactshap.trees.ensemble._flat import FlatTrees
+from exactshap.trees.ensemble._forest import RawForest, RawTree
 from exactshap.trees.ensemble._routing import margin
 
 if TYPE_CHECKING:
@@ -182,16 +184,30 @@ class TreeModel:
         raise UnknownNameError(no_output(self.name, output, ("auto", "all", *self.output_names)))
 
 
-def take_trees(trees: FlatTrees, chosen: np.ndarray) -> FlatTrees:
-    """Return an ensemble of the chosen trees, by number and in this order, with the same constant.
+def model_of(
+    trees: FlatTrees, raw: Sequence[RawTree] | RawForest, *, tree_stage: Any = None, boosted: bool = True, **facts: Any
+) -> TreeModel:
+    """Describe trees that were built; by default each boosted one is a round."""
+    outputs = raw.output if isinstance(raw, RawForest) else [tree.output for tree in raw]
+    stages = np.arange(trees.n_trees) * boosted if tree_stage is None else tree_stage
+    return TreeModel(
+        trees=trees,
+        single_output=trees.n_outputs == 1,
+        tree_output=np.array(outputs, np.int32),
+        tree_stage=np.asarray(stages, np.int32),
+        boosted=boosted,
+        **facts,
+    )
 
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.ensemble import RandomForestRegressor
-    >>> from exactshap.trees import flatten, take_trees
-    >>> trees = flatten(RandomForestRegressor(3).fit(*load_diabetes(return_X_y=True)))
-    >>> take_trees(trees, [0, 2]).n_trees
-    2
-    """
+
+def fitted_columns(model: Model) -> tuple[str, ...] | None:
+    """Return the columns of a scikit-learn estimator."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(map(str, names))
+
+
+def take_trees(trees: FlatTrees, chosen: np.ndarray) -> FlatTrees:
+    """Return an ensemble of the chosen trees, by number and in this order, with the same constant."""
     chosen = np.asarray(chosen, np.int64)
     if len(chosen) == trees.n_trees and np.array_equal(chosen, np.arange(trees.n_trees)):
         return trees

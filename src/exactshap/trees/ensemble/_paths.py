@@ -2,61 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from exactshap._native import kernel
 from exactshap.trees.ensemble._flat import FlatTrees
-from exactshap.trees.ensemble._kernels import Above, Edges, PathSlots, fill_inside, fill_parents, fill_paths, fill_shares
+from exactshap.trees.ensemble._linear import offsets_of
 from exactshap.trees.ensemble._routing import decisions
 
 
-@dataclass(frozen=True, eq=False)
-class Paths:
+class Paths(NamedTuple):
     """Hold the paths to all leaves in compressed rows: leaf l owns slots ``start[l]:start[l + 1]``."""
 
-    leaf: np.ndarray  # int32 (n_leaves,): global node number of each leaf, ascending
-    tree: np.ndarray  # int32 (n_leaves,): its tree
+    node: np.ndarray  # int32 (n_leaves,): global node number of each leaf, ascending
     start: np.ndarray  # int64 (n_leaves + 1,): slots of the leaves
-    # int32 (n_slots,): the distinct players (columns, or groups of columns) that the path splits on, in order of first
-    # appearance
-    player: np.ndarray
+    player: np.ndarray  # int32 (n_slots,): the distinct players (columns, or groups of columns) of the path's splits, ascending
     # float64 (n_slots,): b_lj, the product of cover(child) / cover(parent) over the splits on that player on the path
     ratio: np.ndarray
     edge_start: np.ndarray  # int64 (n_leaves + 1,): edges of the leaves, from the root down
     edge_node: np.ndarray  # int32 (n_edges,): the internal node that the edge leaves
     edge_left: np.ndarray  # bool (n_edges,): whether the path goes left there
     edge_slot: np.ndarray  # int32 (n_edges,): which of the leaf's own slots (0-based within the leaf) the split's player has
-    n_players: int
 
-    @property
-    def n_leaves(self) -> int:
-        return len(self.leaf)
+
+class Above(NamedTuple):
+    """Bundle arrays over nodes for the way up from a leaf: ``player`` is -1 at leaves, ``share`` is cover(node) / cover(parent)."""
+
+    parent: np.ndarray
+    is_left: np.ndarray
+    player: np.ndarray
+    share: np.ndarray
+
+
+class PathSlots(NamedTuple):
+    """Bundle what ``fill_paths`` writes: the number of distinct players of each leaf, the edges, and the players."""
+
+    counts: np.ndarray
+    edge_node: np.ndarray
+    edge_left: np.ndarray
+    edge_slot: np.ndarray
+    player: np.ndarray
+    ratio: np.ndarray
+
+
+fill_parents = kernel("trees.fill_parents(left, right, parent, is_left)")
+fill_shares = kernel("trees.fill_shares(left, right, cover, out)")
+fill_paths = kernel("trees.fill_paths(leaves, edge_start, above, n_players, found)")
+fill_inside = kernel("trees.fill_inside(decisions, paths, out)")
 
 
 def parents(trees: FlatTrees) -> tuple[np.ndarray, np.ndarray]:
-    """Return each node's parent, -1 at roots, and whether it is left.
-
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> from exactshap.trees import flatten, parents
-    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
-    >>> parents(trees)[0].tolist()
-    [-1, 0, 0, 1, 1]
-    """
+    """Return each node's parent, -1 at roots, and whether it is left."""
     parent, is_left = np.full(trees.n_nodes, -1, np.int32), np.zeros(trees.n_nodes, bool)
     fill_parents(trees.left, trees.right, parent, is_left)
     return parent, is_left
 
 
 def cover_shares(trees: FlatTrees) -> np.ndarray:
-    """Return cover(node) / cover(parent) of each node: 1 at roots, 1/2 for both children of an empty parent.
-
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> from exactshap.trees import cover_shares, flatten
-    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
-    >>> cover_shares(trees).round(3).tolist()
-    [1.0, 0.667, 0.333, 0.5, 0.5]
-    """
+    """Return cover(node) / cover(parent) of each node: 1 at roots, 1/2 for both children of an empty parent."""
     shares = np.ones(trees.n_nodes)
     fill_shares(trees.left, trees.right, trees.cover, shares)
     return shares
@@ -68,22 +72,13 @@ def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths
     .. math:: b_{lj} = \prod_{q \to c \text{ on the path},\, j_q = j} \mathrm{cover}(c) / \mathrm{cover}(q)
 
     The memory is the sum of the depths of all leaves: linear in the depth, never exponential.
-
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> from exactshap.trees import flatten
-    >>> tree = DecisionTreeRegressor().fit([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]], [0.0, 1.0, 5.0, 5.0])
-    >>> where = paths(flatten(tree))
-    >>> [where.player[where.start[l] : where.start[l + 1]].tolist() for l in range(where.n_leaves)]
-    [[0], [0, 1], [0, 1]]
-    >>> where.ratio.tolist()
-    [0.5, 0.5, 0.5, 0.5, 0.5]
     """
     columns = np.arange(trees.n_features) if player_of_column is None else np.asarray(player_of_column)
     columns = columns.astype(np.int32)
     parent, is_left = parents(trees)
     depth = _depths(trees, parent)
     leaf = np.flatnonzero(trees.feature < 0).astype(np.int32)
-    edge_start = np.concatenate([[0], np.cumsum(depth[leaf])]).astype(np.int64)
+    edge_start = offsets_of(depth[leaf])
     # A path has at most as many distinct players as edges; ``keep`` cuts the surplus
     n_edges = int(edge_start[-1])
     node, slot, player = (np.empty(n_edges, np.int32) for _ in range(3))
@@ -93,10 +88,14 @@ def paths(trees: FlatTrees, player_of_column: np.ndarray | None = None) -> Paths
     fill_paths(leaf, edge_start, Above(parent, is_left, player_of_node, cover_shares(trees)), n_players, slots)
     # The first ``counts`` slots of each leaf are in use
     keep = np.arange(n_edges) - np.repeat(edge_start[:-1], np.diff(edge_start)) < np.repeat(slots.counts, np.diff(edge_start))
-    start = np.concatenate([[0], np.cumsum(slots.counts)]).astype(np.int64)
-    tree = (np.searchsorted(trees.tree_start, leaf, side="right") - 1).astype(np.int32)
-    players, ratio = player[keep], slots.ratio[keep]
-    return Paths(leaf, tree, start, players, ratio, edge_start, node, slots.edge_left, slot, n_players)
+    start, player, ratio = offsets_of(slots.counts), player[keep], slots.ratio[keep]
+    # Players ascending, as ranks of sets need them; ``place`` tells the edges where their slot went
+    order = np.lexsort((player, np.repeat(np.arange(len(leaf)), slots.counts)))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    first = np.repeat(start[:-1], np.diff(edge_start))
+    slot = (place[first + slot] - first).astype(np.int32)
+    return Paths(leaf, start, player[order], ratio[order], edge_start, node, slots.edge_left, slot)
 
 
 def _depths(trees: FlatTrees, parent: np.ndarray) -> np.ndarray:
@@ -111,18 +110,11 @@ def _depths(trees: FlatTrees, parent: np.ndarray) -> np.ndarray:
     return depth
 
 
-def inside(trees: FlatTrees, where: Paths, X: np.ndarray) -> np.ndarray:
+def inside(trees: FlatTrees, where: Paths, X: np.ndarray, n_players: int) -> np.ndarray:
     """Return a_lj (n_rows, n_leaves, n_players): 1.0 where a row satisfies every split on j on the path to l, else 0.0.
 
     It is 1.0 for players without a split there.
-
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> from exactshap.trees import flatten, inside, paths
-    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
-    >>> inside(trees, paths(trees), [[0.2]])[0, :, 0].tolist()
-    [0.0, 1.0, 0.0]
     """
-    out = np.ones((len(X), where.n_leaves, where.n_players))
-    edges = Edges(where.start, where.edge_start, where.edge_node, where.edge_left, where.edge_slot, where.player)
-    fill_inside(decisions(trees, X), edges, out)
+    out = np.ones((len(X), len(where.node), n_players))
+    fill_inside(decisions(trees, X), where, out)
     return out

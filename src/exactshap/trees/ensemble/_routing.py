@@ -1,4 +1,7 @@
-"""Send rows and hybrids of rows through trees: drivers of the compiled routing."""
+"""Send rows and hybrids of rows through trees, by compiled routing.
+
+Kernels take ``FlatTrees.nodes``, or a ``Handle`` of it, and compare float64 with float64: rows must have been rounded (:func:`prepared`).
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,42 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactshap._native import Handle
+from exactshap._native import Handle, kernel
 from exactshap.trees.ensemble._flat import FlatTrees
-from exactshap.trees.ensemble._kernels import (
-    HybridCells,
-    HybridTrees,
-    add_leaf_functions,
-    fill_decisions,
-    fill_leaves,
-    sum_all_hybrids,
-    sum_along_orders,
-    sum_hybrids,
-    sum_leaf_values,
-)
 from exactshap.trees.ensemble._linear import LeafTerms
 
 
-def prepared(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    """Return rows as they are compared with thresholds: float64, rounded to float32 if the library does so.
+class HybridTrees(NamedTuple):
+    """Bundle what ``sum_hybrids`` reads of an ensemble: the player of each node, and the output of each tree (-1: all)."""
 
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> from exactshap.trees import flatten, prepared
-    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
-    >>> prepared(trees, [[0.1]]) == np.float32(0.1)
-    array([[ True]])
-    """
+    tree_start: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    player: np.ndarray
+    value: np.ndarray
+    tree_output: np.ndarray
+
+
+class HybridCells(NamedTuple):
+    """Bundle what ``sum_hybrids`` reads of linear leaves: their terms, the players of these, and the cells of both rows."""
+
+    terms: LeafTerms
+    player: np.ndarray
+    row: np.ndarray
+    background: np.ndarray
+
+
+fill_decisions = kernel("trees.fill_decisions(columns, nodes, out)")
+fill_leaves = kernel("trees.fill_leaves(X, tree_start, nodes, out)")
+sum_leaf_values = kernel("trees.sum_leaf_values(X, trees, out)")
+add_leaf_functions = kernel("trees.add_leaf_functions(X, leaves, terms, out, sizes)")
+sum_hybrids = kernel("trees.sum_hybrids(trees, row, background, members, cells, out)")
+sum_all_hybrids = kernel("trees.sum_all_hybrids(trees, row, background, bit, out)")
+sum_along_orders = kernel("trees.sum_along_orders(trees, row, background, place, out)")
+
+
+def prepared(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
+    """Return rows as they are compared with thresholds: float64, rounded to float32 if the library does so."""
     X = np.asarray(X, np.float64)
     if trees.single_precision:
         with np.errstate(over="ignore"):
@@ -40,14 +54,7 @@ def prepared(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
 
 def decisions(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    """Return which way each row goes at each node: (n_nodes, n_rows), 1 where left, 0 where right and at leaves.
-
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> from exactshap.trees import decisions, flatten
-    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
-    >>> decisions(trees, [[0.2], [3.0]])[0]
-    array([1, 0], dtype=uint8)
-    """
+    """Return which way each row goes at each node: (n_nodes, n_rows), 1 where left, 0 where right and at leaves."""
     # By node, as solvers read the decisions of all rows at a node together
     out = np.zeros((trees.n_nodes, len(X)), np.uint8)
     fill_decisions(np.ascontiguousarray(prepared(trees, X).T), trees.nodes, out)
@@ -58,12 +65,6 @@ def apply(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     """Return the leaf that each row reaches in each tree.
 
     They are global numbers of nodes, (n_rows, n_trees).
-
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> from exactshap.trees import apply, flatten
-    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
-    >>> trees.value[apply(trees, [[0.2], [3.0]])[:, 0], 0]
-    array([0., 5.])
     """
     out = np.empty((len(X), trees.n_trees), np.int32)
     fill_leaves(prepared(trees, X), trees.tree_start, trees.nodes, out)
@@ -76,13 +77,6 @@ def margin(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     Linear functions of leaves are included, in float64.
 
     .. math:: f(x) = c + \sum_k v_{\mathrm{leaf}_k(x)}
-
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> from exactshap.trees import flatten, margin
-    >>> trees = flatten(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
-    >>> margin(trees, [[0.2], [3.0]])
-    array([[0.],
-           [5.]])
     """
     out = np.empty((len(X), trees.n_outputs))
     out[...] = trees.constant

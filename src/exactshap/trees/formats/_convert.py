@@ -94,12 +94,5 @@ def flatten(model: Model, output: Any = "auto") -> FlatTrees:
     """Return the flat trees of a fitted model (the positive class of a binary probability forest).
 
     ``output`` is one of several by number or name; "auto" keeps all of them.
-
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> trees = flatten(DecisionTreeRegressor(max_depth=1).fit(X, y))
-    >>> trees.n_nodes, trees.feature.tolist(), trees.cover.tolist()
-    (3, [8, -1, -1], [442.0, 218.0, 224.0])
     """
     return convert(model).pick(output).trees

@@ -14,7 +14,7 @@ import numpy as np
 
 from exactshap._runtime.types import Json, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
-from exactshap.trees.ensemble import MAX_DEPTH, RawTree, TreeModel, build
+from exactshap.trees.ensemble import MAX_DEPTH, RawTree, TreeModel, build, model_of
 from exactshap.trees.formats._catboost_features import Features, Split, read_features
 from exactshap.trees.formats._document import (
     CHARACTERS_OF_NUMBERS,
@@ -120,9 +120,8 @@ def from_document(
         raise ModelFormatError(f"bias holds {len(bias)} numbers", f"The model has {n_outputs} outputs")
     raw = _raw_trees(blocks, _oblivious if oblivious else _nested, features, scale, n_outputs)
     n_columns = len(names) + (len(hashed.statistics) if hashed is not None else 0)
-    trees = build(
-        raw, n_features=n_columns, constant=np.broadcast_to(bias, (n_outputs,)), less_equal=True, single_precision=True
-    )
+    constant = np.broadcast_to(bias, (n_outputs,))
+    trees = build(raw, n_features=n_columns, constant=constant, less_equal=True, single_precision=True)
     objective, level = _objective(document)
     if objective in _SEVERAL_TARGETS and features.has_target_statistics:
         raise UnsupportedStructureError(
@@ -132,16 +131,14 @@ def from_document(
         )
     known = _class_names(document, n_outputs)
     classes = known if classes is None else classes
-    return TreeModel(
-        trees=trees,
+    return model_of(
+        trees,
+        raw,
         library="catboost",
         name=name,
         unit=_UNITS.get(objective, "raw score"),
         output_names=_output_names(n_outputs, classes, objective, level),
-        single_output=n_outputs == 1,
         feature_names=names if all(names) and names != tuple(map(str, range(len(names)))) else None,
-        tree_output=np.full(len(raw), -1, np.int32),
-        tree_stage=np.arange(len(raw), dtype=np.int32),
         objective=objective,
         categories=() if hashed is None else tuple(() if j in hashed.values else None for j in range(len(names))),
         hashed=hashed,

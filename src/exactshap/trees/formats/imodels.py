@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedStructureError
-from exactshap.trees.ensemble import LeafFunction, RawTree, TreeModel, build
+from exactshap.trees.ensemble import LeafFunction, RawTree, TreeModel, build, fitted_columns, model_of
 from exactshap.trees.formats._document import names_of_outputs
 from exactshap.trees.formats.sklearn import convert as convert_sklearn
 
@@ -36,15 +36,14 @@ def convert(model: Model) -> TreeModel:
 def _model_of(model: Model, raw: list[RawTree], constant: np.ndarray, *, less_equal: bool = True, **facts: Any) -> TreeModel:
     """Return a model of trees that compare in double precision."""
     n_features = int(model.n_features_in_)
-    names = getattr(model, "feature_names_in_", None)
-    return TreeModel(
-        trees=build(raw, n_features=n_features, constant=constant, less_equal=less_equal, single_precision=False),
+    trees = build(raw, n_features=n_features, constant=constant, less_equal=less_equal, single_precision=False)
+    return model_of(
+        trees,
+        raw,
         library="imodels",
         name=type(model).__name__,
-        single_output=len(constant) == 1,
-        feature_names=None if names is None else tuple(map(str, names)),
-        tree_output=np.full(len(raw), -1, np.int32),
-        tree_stage=np.zeros(len(raw), np.int32),
+        feature_names=fitted_columns(model),
+        tree_stage=np.zeros(len(raw)),
         **facts,
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import ModelFormatError
-from exactshap.trees.ensemble import MISSING_NEVER, LeafFunction, RawTree, TreeModel, build
+from exactshap.trees.ensemble import MISSING_NEVER, LeafFunction, RawTree, TreeModel, build, model_of
 from exactshap.trees.formats._document import (
     CHARACTERS_OF_NUMBERS,
     MAX_COLUMNS,
@@ -83,16 +83,15 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
     if len(names) != n_features:
         raise ModelFormatError(f"feature_names must hold {n_features} names", f"Got {len(names)}")
     objective = header.get("objective", "").split(" ")
-    return TreeModel(
-        trees=trees,
+    return model_of(
+        trees,
+        raw,
         library="lightgbm",
         name=name,
         unit=_unit(objective),
         output_names=_output_names(n_outputs, classes, objective[0], tail),
-        single_output=n_outputs == 1,
         feature_names=None if names == tuple(f"Column_{j}" for j in range(n_features)) else names,
-        tree_output=np.array([tree.output for tree in raw], np.int32),
-        tree_stage=(np.arange(keep) // n_outputs).astype(np.int32),
+        tree_stage=np.arange(keep) // n_outputs,
         boosted="average_output" not in header,
         objective=objective[0],
         frame_categories=_frame_categories(tail),

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
-from exactshap.trees.ensemble import TreeModel, build
+from exactshap.trees.ensemble import TreeModel, build, model_of
 from exactshap.trees.formats.sklearn import raw_tree
 
 # Parameters of a distribution before the exponential function
@@ -49,16 +49,15 @@ def convert(model: Model) -> TreeModel:
             stages.append(stage)
     constant = np.ravel(np.asarray(model.init_params, float))
     names = _parameter_names(model, len(constant))
-    single = len(names) == 1
-    return TreeModel(
-        trees=build(raw, n_features=model.n_features, constant=constant, less_equal=True, single_precision=True),
+    trees = build(raw, n_features=model.n_features, constant=constant, less_equal=True, single_precision=True)
+    return model_of(
+        trees,
+        raw,
         library="ngboost",
         name=type(model).__name__,
         unit=_unit(_kind(model), names),
         output_names=names,
-        single_output=single,
-        tree_output=np.array([tree.output for tree in raw], np.int32),
-        tree_stage=np.array(stages, np.int32),
+        tree_stage=stages,
         objective=_kind(model),
     )
 

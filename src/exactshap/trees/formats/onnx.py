@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._graphs import Attributes, OnnxFile, TreeCore, refused
 from exactshap.errors import ModelFormatError
-from exactshap.trees.ensemble import MAX_CELLS, MAX_NODES, RawForest, TreeModel, build, largest_sum
+from exactshap.trees.ensemble import MAX_CELLS, MAX_NODES, RawForest, TreeModel, build, largest_sum, model_of
 from exactshap.trees.formats._document import MAX_OUTPUTS, guarded, names_of_outputs
 
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
@@ -78,8 +78,6 @@ def _model(
     threshold, turned, less_equal = _comparisons(nodes, single=core.dtype is np.float32)
     left, right = np.where(turned, nodes.false, nodes.true), np.where(turned, nodes.true, nodes.false)
     offset = np.cumsum(nodes.sizes) - nodes.sizes
-    outputs = _tree_outputs(value, nodes.sizes)
-    n_outputs = value.shape[1]
     raw = RawForest(
         sizes=nodes.sizes,
         feature=np.where(left >= 0, nodes.feature, -1),
@@ -87,17 +85,12 @@ def _model(
         left=_places_within(left, nodes.sizes, offset),
         right=_places_within(right, nodes.sizes, offset),
         value=value,
-        output=outputs,
+        output=_tree_outputs(value, nodes.sizes),
         root=np.zeros(len(nodes.sizes), np.int64),
         missing=(nodes.missing_true ^ turned).astype(np.int8),
     )
-    trees = build(
-        raw,
-        n_features=core.n_columns,
-        constant=constant,
-        less_equal=less_equal,
-        single_precision=core.dtype is np.float32,
-    )
+    single = core.dtype is np.float32
+    trees = build(raw, n_features=core.n_columns, constant=constant, less_equal=less_equal, single_precision=single)
     if trees.n_nodes < len(nodes.mode):
         raise ModelFormatError(f"{len(nodes.mode) - trees.n_nodes} nodes belong to no tree")
     unit = "log of the target" if core.exponential else _UNITS.get(post, "score")
@@ -105,18 +98,16 @@ def _model(
     if is_classifier and post == "NONE":
         shares = not np.any(constant) and value.min() >= 0.0 and largest_sum(trees) <= 1.001
         unit = "probability" if shares else "score"
-    return TreeModel(
-        trees=trees,
+    return model_of(
+        trees,
+        raw,
         library="onnx",
         name=core.name,
         unit=unit,
         output_names=names,
-        single_output=n_outputs == 1,
-        tree_output=outputs.astype(np.int32),
-        tree_stage=np.zeros(len(nodes.sizes), np.int32),
         boosted=False,
         objective="exponential" if core.exponential else post,
-        default_output=1 if is_classifier and n_outputs == 2 else None,
+        default_output=1 if is_classifier and value.shape[1] == 2 else None,
         epsilon=float(np.finfo(np.float32).eps),
     )
 

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
-from exactshap.trees.ensemble import RawTree, TreeModel, build
+from exactshap.trees.ensemble import RawTree, TreeModel, build, model_of
 
 _UNITS = {"SquaredLoss": "target", "QuantileLoss": "target", "HuberLoss": "target", "LogLoss": "log-odds"}
 _DO = "Sample it: explain(lambda rows: model.{}(rows), X, background)"
@@ -30,22 +30,16 @@ def convert(model: Model) -> TreeModel:
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     numbered = names == [str(j) for j in range(len(names))]  # arrays have no names
     classes: Any = getattr(model, "classes_", ())
-    return TreeModel(
-        trees=build(
-            raw,
-            n_features=int(model.n_features_),
-            constant=np.array([model.base_score]),
-            less_equal=False,
-            single_precision=False,
-        ),
+    constant = model.base_score
+    trees = build(raw, n_features=int(model.n_features_), constant=constant, less_equal=False, single_precision=False)
+    return model_of(
+        trees,
+        raw,
         library="perpetual",
         name=type(model).__name__,
         unit=_UNITS[objective],
         output_names=(str(classes[1]) if objective == "LogLoss" else "output",),
-        single_output=True,
         feature_names=None if numbered or not names else tuple(names),
-        tree_output=np.full(len(raw), -1, np.int32),
-        tree_stage=np.arange(len(raw), dtype=np.int32),
         objective=objective,
     )
 

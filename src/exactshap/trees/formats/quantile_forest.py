@@ -9,7 +9,7 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees.ensemble import TreeModel
 from exactshap.trees.formats._document import names_of_outputs
-from exactshap.trees.formats.sklearn import model_of, raw_tree
+from exactshap.trees.formats.sklearn import of_estimator, raw_tree
 
 
 def convert(model: Model) -> TreeModel:
@@ -22,15 +22,13 @@ def convert(model: Model) -> TreeModel:
     means = _leaf_means(model.forest_) / len(model.estimators_)
     raw = [raw_tree(tree.tree_, value[: tree.tree_.node_count]) for tree, value in zip(model.estimators_, means, strict=True)]
     n_outputs = means.shape[2]
-    return model_of(
+    return of_estimator(
         model,
         raw,
         np.zeros(n_outputs),
         library="quantile-forest",
         unit="target",
         output_names=names_of_outputs(n_outputs, "target"),
-        single_output=n_outputs == 1,
-        tree_stage=np.zeros(len(raw), np.int32),
         boosted=False,
         objective=str(model.criterion),
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedStructureError
-from exactshap.trees.ensemble import RawTree, TreeModel, build
+from exactshap.trees.ensemble import RawTree, TreeModel, build, fitted_columns, model_of
 from exactshap.trees.formats._document import names_of_outputs
 
 _LOG_LINK = ("poisson", "gamma")
@@ -53,18 +53,19 @@ def raw_tree(tree: Foreign, value: np.ndarray, columns: np.ndarray | None = None
     )
 
 
-def model_of(model: Model, raw: list[RawTree], constant: Any, *, library: str = "scikit-learn", **facts: Any) -> TreeModel:
-    """Return a model of trees in single precision, with the columns of a scikit-learn estimator."""
-    trees = build(raw, n_features=model.n_features_in_, constant=constant, less_equal=True, single_precision=True)
-    names = getattr(model, "feature_names_in_", None)
-    return TreeModel(
-        trees=trees,
-        library=library,
-        name=type(model).__name__,
-        feature_names=None if names is None else tuple(map(str, names)),
-        tree_output=np.array([tree.output for tree in raw], np.int32),
-        **facts,
-    )
+def of_estimator(
+    model: Model,
+    raw: list[RawTree],
+    constant: Any,
+    *,
+    library: str = "scikit-learn",
+    single_precision: bool = True,
+    **facts: Any,
+) -> TreeModel:
+    """Return a model of trees with the columns of a scikit-learn estimator."""
+    n_features, names = model.n_features_in_, fitted_columns(model)
+    trees = build(raw, n_features=n_features, constant=constant, less_equal=True, single_precision=single_precision)
+    return model_of(trees, raw, library=library, name=type(model).__name__, feature_names=names, **facts)
 
 
 def _average(model: Model, estimators: list[Any]) -> TreeModel:
@@ -76,14 +77,12 @@ def _average(model: Model, estimators: list[Any]) -> TreeModel:
     raw = [raw_tree(estimator.tree_, share * _leaf_shares(estimator.tree_.value, n_classes)) for estimator in estimators]
     n_outputs = raw[0].value.shape[1]
     names = names_of_outputs(n_outputs, "target") if classes is None else _class_names(model, classes)
-    return model_of(
+    return of_estimator(
         model,
         raw,
         np.zeros(n_outputs),
         unit="probability" if classes is not None else "target",
         output_names=names,
-        single_output=n_outputs == 1,
-        tree_stage=np.zeros(len(raw), np.int32),
         boosted=False,
         objective=str(model.criterion),
         default_output=1 if classes is not None and n_outputs == 2 else None,
@@ -117,14 +116,13 @@ def _gradient_boosting(model: Model) -> TreeModel:
     names: tuple[str, ...] = (f"quantile {model.alpha:g}",) if model.loss == "quantile" else ("output",)
     if classes is not None:
         names = (str(classes[-1]),) if n_outputs == 1 else tuple(map(str, classes))
-    return model_of(
+    return of_estimator(
         model,
         raw,
         _initial_margin(model, n_outputs),
         unit="target" if classes is None else "log-odds" if n_outputs == 1 else "score before the softmax",
         output_names=names,
-        single_output=n_outputs == 1,
-        tree_stage=np.repeat(np.arange(n_stages, dtype=np.int32), n_outputs),
+        tree_stage=np.repeat(np.arange(n_stages), n_outputs),
         objective=str(model.loss),
     )
 
@@ -151,16 +149,8 @@ def _ada_boost(model: Model) -> TreeModel:
         winner = np.searchsorted(classes, member.classes_[np.argmax(member.tree_.value[:, 0, :], axis=1)])
         raw.append(raw_tree(member.tree_, share * votes[winner]))
     names = (str(classes[1]),) if n_classes == 2 else tuple(map(str, classes))
-    return model_of(
-        model,
-        raw,
-        np.zeros(len(names)),
-        unit="decision function of class " + names[0] if n_classes == 2 else "decision function",
-        output_names=names,
-        single_output=n_classes == 2,
-        tree_stage=np.arange(len(raw), dtype=np.int32),
-        objective="votes",
-    )
+    unit = "decision function of class " + names[0] if n_classes == 2 else "decision function"
+    return of_estimator(model, raw, np.zeros(len(names)), unit=unit, output_names=names, objective="votes")
 
 
 def _initial_margin(model: Model, n_outputs: int) -> np.ndarray:
@@ -196,14 +186,12 @@ def _isolation_forest(model: Model) -> TreeModel:
         # A leaf of n points stands for the subtree that would separate them, of mean depth c(n)
         length = _node_depths(tree) + average_path_length(tree.n_node_samples)
         raw.append(raw_tree(tree, length / len(model.estimators_), columns))
-    return model_of(
+    return of_estimator(
         model,
         raw,
         np.zeros(1),
         unit="average path length",
         output_names=("path length",),
-        single_output=True,
-        tree_stage=np.zeros(len(raw), np.int32),
         boosted=False,
         objective="isolation",
     )
@@ -237,15 +225,7 @@ def _histogram_boosting(model: Model) -> TreeModel:
     raw = [
         _histogram_tree(stage[o], columns, o if n_outputs > 1 else -1) for stage in model._predictors for o in range(n_outputs)
     ]
-    trees = build(
-        raw,
-        n_features=model.n_features_in_,
-        constant=np.ravel(model._baseline_prediction),
-        less_equal=True,
-        single_precision=False,
-    )
     classes = getattr(model, "classes_", None)
-    names = getattr(model, "feature_names_in_", None)
     if classes is None:
         output_names: tuple[str, ...] = (f"quantile {model.quantile:g}",) if model.loss == "quantile" else ("output",)
         unit = "log of the target" if model.loss in _LOG_LINK else "target"
@@ -253,16 +233,14 @@ def _histogram_boosting(model: Model) -> TreeModel:
         output_names, unit = tuple(map(str, classes)), "score before the softmax"
     else:
         output_names, unit = (str(classes[-1]),), "log-odds"
-    return TreeModel(
-        trees=trees,
-        library="scikit-learn",
-        name=type(model).__name__,
+    return of_estimator(
+        model,
+        raw,
+        np.ravel(model._baseline_prediction),
+        single_precision=False,
         unit=unit,
         output_names=output_names,
-        single_output=n_outputs == 1,
-        feature_names=None if names is None else tuple(map(str, names)),
-        tree_output=np.array([tree.output for tree in raw], np.int32),
-        tree_stage=(np.arange(len(raw)) // n_outputs).astype(np.int32),
+        tree_stage=np.arange(len(raw)) // n_outputs,
         objective=str(model.loss),
         categories=categories,
     )

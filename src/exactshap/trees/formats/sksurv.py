@@ -8,8 +8,8 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
-from exactshap.trees.ensemble import TreeModel
-from exactshap.trees.formats.sklearn import model_of, raw_tree
+from exactshap.trees.ensemble import RawTree, TreeModel
+from exactshap.trees.formats.sklearn import of_estimator, raw_tree
 
 CURVES = {"cumulative hazard": 0, "survival": 1}  # its position in the values of a node
 
@@ -20,7 +20,7 @@ def convert(model: Model) -> TreeModel:
         return _boosted(model)
     at_events = np.asarray((model if hasattr(model, "is_event_time_") else model.estimators_[0]).is_event_time_, bool)
     raw = [raw_tree(tree, share * _risk(tree.value, at_events)) for tree, share in _trees(model)]
-    return model_of(model, raw, np.zeros(1), unit="sum of cumulative hazards: high is early", **_facts(("output",), len(raw)))
+    return _survival(model, raw, ("output",), "sum of cumulative hazards: high is early")
 
 
 def of_curve(model: Model, curve: str, columns: np.ndarray) -> TreeModel:
@@ -34,7 +34,7 @@ def of_curve(model: Model, curve: str, columns: np.ndarray) -> TreeModel:
         raw.append(raw_tree(tree, share * tree.value[:, columns, kind]))
     unit = "probability of survival" if curve == "survival" else "cumulative hazard"
     names = tuple(f"t = {time:.10g}" for time in np.asarray(model.unique_times_)[columns])
-    return model_of(model, raw, np.zeros(len(columns)), unit=unit, **_facts(names, len(raw)))
+    return _survival(model, raw, names, unit)
 
 
 def curve_columns(model: Model, times: Any) -> np.ndarray:
@@ -59,15 +59,9 @@ def _risk(value: np.ndarray, at_events: np.ndarray) -> np.ndarray:
     return value[:, 0, :1] if value.shape[1] == 1 < len(at_events) else value[:, at_events, 0].sum(axis=1, keepdims=True)
 
 
-def _facts(names: tuple[str, ...], n_trees: int) -> dict[str, Any]:
-    return {
-        "library": "scikit-survival",
-        "output_names": names,
-        "single_output": len(names) == 1,
-        "tree_stage": np.zeros(n_trees, np.int32),
-        "boosted": False,
-        "objective": "survival",
-    }
+def _survival(model: Model, raw: list[RawTree], names: tuple[str, ...], unit: str, *, boosted: bool = False) -> TreeModel:
+    facts = dict[str, Any](library="scikit-survival", objective="survival", boosted=boosted)
+    return of_estimator(model, raw, np.zeros(len(names)), unit=unit, output_names=names, **facts)
 
 
 def _boosted(model: Model) -> TreeModel:
@@ -79,5 +73,4 @@ def _boosted(model: Model) -> TreeModel:
     members = [stage[0].tree_ for stage in model.estimators_]
     raw = [raw_tree(tree, model.learning_rate * tree.value[:, 0, :1]) for tree in members]
     unit = "log hazard: high is early" if model.loss == "coxph" else "log of the survival time"
-    facts = {**_facts(("output",), len(raw)), "tree_stage": np.arange(len(raw), dtype=np.int32), "boosted": True}
-    return model_of(model, raw, np.zeros(1), unit=unit, **facts)
+    return _survival(model, raw, ("output",), unit, boosted=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
-from exactshap.trees.ensemble import RawTree, TreeModel, build
+from exactshap.trees.ensemble import RawTree, TreeModel, build, model_of
 
 _UNITS = {  # unit of the margin, by treelite's postprocessor
     "exponential": "log of the target",
@@ -33,31 +33,22 @@ def convert(model: Model) -> TreeModel:
     classes = [int(n) for n in dump["num_class"]]
     # Among cells of (target, class)
     places = np.array([t * max(classes) + c for t, n in enumerate(classes) for c in range(n)])
-    share = 1.0 / len(dump["trees"]) if dump["average_tree_output"] else 1.0
+    averaged, single = dump["average_tree_output"], dump["threshold_type"] == "float32"
+    share = 1.0 / len(dump["trees"]) if averaged else 1.0
     raw = [
         _raw_tree(tree, share, _output(dump, k, classes, len(places)), dump["leaf_vector_shape"], places)
         for k, tree in enumerate(dump["trees"])
     ]
-    single = dump["threshold_type"] == "float32"
     constant = np.resize(np.asarray(dump["base_scores"], float), len(classes) * max(classes))[places]
-    trees = build(
+    n_features, less_equal = int(dump["num_feature"]), _operator(dump["trees"]) != "<"
+    trees = build(raw, n_features=n_features, constant=constant, less_equal=less_equal, single_precision=single)
+    return model_of(
+        trees,
         raw,
-        n_features=int(dump["num_feature"]),
-        constant=constant,
-        less_equal=_operator(dump["trees"]) != "<",
-        single_precision=single,
-    )
-    names = _names(classes)
-    averaged = dump["average_tree_output"]
-    return TreeModel(
-        trees=trees,
         library="treelite",
         name="treelite model",
         unit=_UNITS.get(dump["postprocessor"], "raw score"),
-        output_names=names,
-        single_output=len(names) == 1,
-        tree_output=np.array([tree.output for tree in raw], np.int32),
-        tree_stage=np.zeros(len(raw), np.int32) if averaged else np.arange(len(raw), dtype=np.int32),
+        output_names=_names(classes),
         boosted=not averaged,
         objective=dump["task_type"],
         default_output=1 if averaged and classes == [2] else None,

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.types import Json, Model
 from exactshap.errors import ModelFormatError, message
-from exactshap.trees.ensemble import RawForest, TreeModel, build
+from exactshap.trees.ensemble import RawForest, TreeModel, build, model_of
 from exactshap.trees.formats._document import (
     MAX_COLUMNS,
     MAX_OUTPUTS,
@@ -119,16 +119,15 @@ def from_document(
     trees = build(forest, n_features=n_features, constant=constant, less_equal=False, single_precision=True)
     _check_coded_columns(forest, categories, typed=bool(learner.get("feature_types")))
     names = tuple(map(str, learner.get("feature_names") or ()))
-    return TreeModel(
-        trees=trees,
+    return model_of(
+        trees,
+        forest,
         library="xgboost",
         name=name,
         unit=unit_of(objective, n_outputs),
         output_names=output_names_of(learner, objective, n_outputs, classes),
-        single_output=n_outputs == 1,
         feature_names=names if len(names) == n_features and names else None,
-        tree_output=forest.output.astype(np.int32),
-        tree_stage=stage.astype(np.int32),
+        tree_stage=stage,
         objective=objective,
         epsilon=float(np.finfo(np.float32).eps),
         categories=categories,

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
-from exactshap.trees.ensemble import RawTree, TreeModel, build
+from exactshap.trees.ensemble import RawTree, TreeModel, build, model_of
 
 _DO = "Sample it: explain(lambda rows: model.predict(rows), X, background), with rows as a frame"
 _UNITS = {
@@ -36,16 +36,16 @@ def convert(model: Model) -> TreeModel:
         for k, tree in enumerate(trees)
     ]
     names = ("output",) if not classifies else labels[1:] if len(constant) == 1 else labels
-    return TreeModel(
-        trees=build(raw, n_features=len(features), constant=constant, less_equal=False, single_precision=True),
+    trees = build(raw, n_features=len(features), constant=constant, less_equal=False, single_precision=True)
+    return model_of(
+        trees,
+        raw,
         library="ydf",
         name=type(model).__name__,
         unit=_UNITS.get(model.activation().name, "score") if boosted else "probability" if classifies else "target",
         output_names=names,
-        single_output=len(names) == 1,
         feature_names=tuple(str(feature.name) for feature in features),
-        tree_output=np.array([tree.output for tree in raw], np.int32),
-        tree_stage=(np.arange(len(raw)) // len(constant) if boosted else np.zeros(len(raw))).astype(np.int32),
+        tree_stage=np.arange(len(raw)) // len(constant) * boosted,
         boosted=boosted,
         default_output=1 if classifies and not boosted and len(labels) == 2 else None,
         epsilon=float(np.finfo(np.float32).eps),
