@@ -28,9 +28,17 @@ MOST_PLAYERS = 20  # bits of a coalition's number in the kernel
 Describe = Callable[[TreeModel], tuple[str, OwnCall, float] | None]
 
 
-def of_log_odds(ensemble: TreeModel, call: OwnCall | None = None) -> tuple[str, OwnCall, float] | None:
-    """Return the probability of log-odds, None for other units."""
-    return ("logistic", call or OwnCall("predict_proba"), 1.0) if ensemble.unit == "log-odds" else None
+# What makes a response of a score in each unit
+LINKS = {
+    "log-odds": "logistic",
+    "score before the softmax": "softmax",
+    **dict.fromkeys(("log hazard", "log of the survival time", "log of the target"), "exponential"),
+}
+
+
+def by_unit(ensemble: TreeModel, call: OwnCall | None = None, slope: float = 1.0) -> tuple[str, OwnCall, float] | None:
+    """Return the link of the score's unit with the documented call of the response; None for other units."""
+    return (LINKS[ensemble.unit], call or OwnCall("predict_proba"), slope) if ensemble.unit in LINKS else None
 
 
 def read_trees(
@@ -38,7 +46,7 @@ def read_trees(
     request: Request,
     ensemble: TreeModel,
     own_call: OwnCall,
-    describe: Describe = of_log_odds,
+    describe: Describe = by_unit,
     refuse: Callable[[Table], None] | None = None,
     offset: Offset | None = None,
 ) -> Reader:

@@ -11,15 +11,8 @@ import inspect
 
 from exactshap._runtime.types import Model
 from exactshap.readers import OwnCall, Reader, Request
-from exactshap.readers.trees._response import read_trees
+from exactshap.readers.trees._response import LINKS, by_unit, read_trees
 from exactshap.trees import TreeModel, convert
-
-_LINKS = {
-    **dict.fromkeys(("CrossEntropy", "Focal", "Logloss"), "logistic"),
-    **dict.fromkeys(("MultiClassOneVsAll", "MultiCrossEntropy", "MultiLogloss"), "logistic"),
-    **dict.fromkeys(("Cox", "Poisson", "Tweedie"), "exponential"),
-    "MultiClass": "softmax",
-}
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -32,8 +25,5 @@ def read(model: Model, request: Request) -> Reader:
 
 
 def _response(typed: bool, ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
-    """Return the link, the documented call of the response, and its slope."""
-    link = _LINKS.get(ensemble.objective)
-    if link is None or not typed:
-        return None
-    return link, OwnCall("predict", {"prediction_type": "Exponent" if link == "exponential" else "Probability"}), 1.0
+    kind = "Exponent" if LINKS.get(ensemble.unit) == "exponential" else "Probability"
+    return by_unit(ensemble, OwnCall("predict", {"prediction_type": kind})) if typed else None

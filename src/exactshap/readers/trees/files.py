@@ -11,7 +11,7 @@ from exactshap._graphs import TreeCore
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.readers import Offset, OwnCall, Reader, Request
-from exactshap.readers.trees._response import read_trees
+from exactshap.readers.trees._response import by_unit, read_trees
 from exactshap.trees import TreeModel, convert
 
 
@@ -31,22 +31,12 @@ def _no_response(ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
     raise UnsupportedStructureError(what, f"Its predict gives the {ensemble.unit}", do)
 
 
-_LINKS = {"exponential": "exponential", "LOGISTIC": "logistic", "SOFTMAX": "softmax"}
-
-
 def read_onnx(model: TreeCore, request: Request) -> Reader:
     """Read f(x) = base values + sum of trees. The file's own transform of the scores is left out."""
     ensemble = convert(model)
-    return read_trees(model, request, ensemble, _call("scores", ensemble), _response)
-
-
-def _response(ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
-    link = _LINKS.get(ensemble.objective)
-    return None if link is None else (link, _call("responses", ensemble), 1.0)
-
-
-def _call(method: str, ensemble: TreeModel) -> OwnCall:
-    return OwnCall(method, finish=functools.partial(_outputs, len(ensemble.output_names)))
+    finish = functools.partial(_outputs, len(ensemble.output_names))
+    response = functools.partial(by_unit, call=OwnCall("responses", finish=finish))
+    return read_trees(model, request, ensemble, OwnCall("scores", finish=finish), response)
 
 
 def _outputs(n_outputs: int, answers: np.ndarray) -> np.ndarray:

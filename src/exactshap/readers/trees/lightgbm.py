@@ -10,14 +10,8 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.readers import OwnCall, Reader, Request
-from exactshap.readers.trees._response import read_trees
+from exactshap.readers.trees._response import LINKS, by_unit, read_trees
 from exactshap.trees import TreeModel, convert
-
-_LINKS = {
-    **dict.fromkeys(("binary", "cross_entropy", "multiclassova"), "logistic"),
-    **dict.fromkeys(("gamma", "poisson", "tweedie"), "exponential"),
-    "multiclass": "softmax",
-}
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -31,14 +25,13 @@ def read(model: Model, request: Request) -> Reader:
 
 
 def _response(model: Model, ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
-    """Return the link, the documented call of the response, and its slope: LightGBM's parameter ``sigmoid``."""
-    link = _LINKS.get(ensemble.objective)
-    if link is None:
+    """Return the response with its slope, LightGBM's parameter ``sigmoid``."""
+    if ensemble.unit not in LINKS:
         return None
     booster: Any = getattr(model, "booster_", model)
     slope = re.search(r"sigmoid:([0-9.eE+-]+)", booster.dump_model(num_iteration=1)["objective"])
     call = OwnCall("predict_proba" if hasattr(model, "predict_proba") else "predict")
-    return link, call, float(slope[1]) if slope else 1.0
+    return by_unit(ensemble, call, float(slope[1]) if slope else 1.0)
 
 
 def _mean_of_rounds(n_rounds: int, scores: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnknownNameError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Reader, Request, finite_numbers, require_fitted
-from exactshap.readers.trees._response import of_log_odds, read_trees
+from exactshap.readers.trees._response import by_unit, read_trees
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import convert
 
@@ -39,7 +39,7 @@ def _log_ratios(shares: np.ndarray) -> np.ndarray:
 def read_ngboost(model: Model, request: Request) -> Reader:
     """Read the parameters; those of a Normal are its mean and the logarithm of its standard deviation."""
     ensemble = convert(model)
-    response = functools.partial(of_log_odds, call=ArrayCall("predict_proba"))
+    response = functools.partial(by_unit, call=ArrayCall("predict_proba"))
     return read_trees(model, request, ensemble, ArrayCall("pred_param", finish=_squeezed), response)
 
 

@@ -15,7 +15,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import InputError
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, Reader, Request
-from exactshap.readers.trees._response import read_trees
+from exactshap.readers.trees._response import by_unit, read_trees
 from exactshap.trees import TreeModel, convert
 from exactshap.trees.formats import average_path_length
 
@@ -30,15 +30,10 @@ def read(model: Model, request: Request) -> Reader:
 
 def _response(model: Model, ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
     """Return the link, the documented call of the response, and its slope."""
-    if ensemble.unit == "log of the target":
-        return "exponential", OwnCall("predict"), 1.0
-    if not (ensemble.boosted and hasattr(model, "predict_proba")):
-        return None
-    link = "logistic" if ensemble.single_output else "softmax"
-    slope = 2.0 if ensemble.objective == "exponential" else 1.0
+    call = OwnCall("predict_proba" if hasattr(model, "predict_proba") else "predict")
     if ensemble.objective == "votes":  # of AdaBoost
-        slope = 1.0 / (len(model.classes_) - 1)
-    return link, OwnCall("predict_proba"), slope
+        return "logistic" if ensemble.single_output else "softmax", call, 1.0 / (len(model.classes_) - 1)
+    return by_unit(ensemble, call, 2.0 if ensemble.objective == "exponential" else 1.0)
 
 
 def _own_call(model: Model, ensemble: TreeModel) -> OwnCall:

@@ -10,14 +10,9 @@ import json
 
 from exactshap._runtime.types import Model
 from exactshap.readers import Offset, OwnCall, Reader, Request, raise_not_fitted
-from exactshap.readers.trees._response import read_trees
+from exactshap.readers.trees._response import by_unit, read_trees
 from exactshap.trees import TreeModel, convert
 
-_LINKS = {
-    **dict.fromkeys(("binary:logistic", "reg:logistic"), "logistic"),
-    **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie", "survival:aft", "survival:cox"), "exponential"),
-    **dict.fromkeys(("multi:softmax", "multi:softprob"), "softmax"),
-}
 # Names were compared here: XGBoost refuses any if it was fitted without
 _UNCHECKED = {"validate_features": False}
 
@@ -55,11 +50,9 @@ def read(model: Model, request: Request) -> Reader:
 
 
 def _response(model: Model, ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
-    """Return the link, the documented call of the response, and its slope."""
-    link = _LINKS.get(ensemble.objective)
     if hasattr(model, "predict_proba"):
-        return None if link is None else (link, OwnCall("predict_proba", _UNCHECKED), 1.0)
+        return by_unit(ensemble, OwnCall("predict_proba", _UNCHECKED))
     # Such a model predicts the class itself.
-    if link is None or ensemble.objective == "multi:softmax":
+    if ensemble.objective == "multi:softmax":
         return None
-    return link, OwnCall("predict" if hasattr(model, "get_booster") else "inplace_predict", _UNCHECKED), 1.0
+    return by_unit(ensemble, OwnCall("predict" if hasattr(model, "get_booster") else "inplace_predict", _UNCHECKED))

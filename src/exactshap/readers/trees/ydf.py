@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -9,23 +10,17 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.frames import as_table
 from exactshap.readers import OwnCall, Reader, Request
-from exactshap.readers.trees._response import read_trees
+from exactshap.readers.trees._response import LINKS, by_unit, read_trees
 from exactshap.trees import TreeModel, convert
-
-_LINKS = {"log-odds": "logistic", "score before the softmax": "softmax", "log of the target": "exponential"}
 
 
 def read(model: Model, request: Request) -> Reader:
     """Read f(x) = initial prediction + sum of trees, or the mean of the trees of a forest."""
     ensemble = convert(model)
     served = Served(model.serialize(), ensemble.feature_names or ())
-    call = "scores" if ensemble.unit in _LINKS else "predict"
-    return read_trees(served, request, ensemble, OwnCall(call, finish=_all_classes(ensemble)), _response)
-
-
-def _response(ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
-    link = _LINKS.get(ensemble.unit)
-    return None if link is None else (link, OwnCall("predict"), 1.0)
+    call = "scores" if ensemble.unit in LINKS else "predict"
+    response = functools.partial(by_unit, call=OwnCall("predict"))
+    return read_trees(served, request, ensemble, OwnCall(call, finish=_all_classes(ensemble)), response)
 
 
 def _all_classes(ensemble: TreeModel) -> Any:
