@@ -37,54 +37,27 @@ _LEVELS = {
 _OBJECTIVES = frozenset(
     f"{family}:{name}"
     for family, names in {
-        "binary": ("hinge", "logistic", "logitraw"),
-        "count": ("poisson",),
-        "multi": ("softmax", "softprob"),
-        "rank": ("map", "ndcg", "pairwise"),
-        "reg": (
-            "absoluteerror",
-            "expectileerror",
-            "gamma",
-            "linear",
-            "logistic",
-            "pseudohubererror",
-            "quantileerror",
-            "squarederror",
-            "squaredlogerror",
-            "tweedie",
-        ),
-        "survival": ("aft", "cox"),
+        "binary": "hinge logistic logitraw",
+        "count": "poisson",
+        "multi": "softmax softprob",
+        "rank": "map ndcg pairwise",
+        "reg": "absoluteerror expectileerror gamma linear logistic pseudohubererror quantileerror squarederror squaredlogerror tweedie",
+        "survival": "aft cox",
     }.items()
-    for name in names
+    for name in names.split()
 )
 _FIELDS = {  # known entries of each object that takes part in a prediction
-    "": ("learner", "version"),
-    "learner": ("attributes", "feature_names", "feature_types", "gradient_booster", "learner_model_param", "objective"),
-    "learner_model_param": ("base_score", "boost_from_average", "num_class", "num_feature", "num_target"),
-    "gradient_booster": ("gbtree", "model", "name", "weight_drop"),
-    "model": ("cats", "gbtree_model_param", "iteration_indptr", "tree_info", "trees", "weight_drop"),
-    "gbtree_model_param": ("num_parallel_tree", "num_trees"),
-    "cats": ("enc", "feature_segments", "sorted_idx"),
-    "trees": (
-        "base_weights",
-        "categories",
-        "categories_nodes",
-        "categories_segments",
-        "categories_sizes",
-        "default_left",
-        "id",
-        "leaf_weights",
-        "left_children",
-        "loss_changes",
-        "parents",
-        "right_children",
-        "split_conditions",
-        "split_indices",
-        "split_type",
-        "sum_hessian",
-        "tree_param",
-    ),
-    "tree_param": ("num_deleted", "num_feature", "num_nodes", "size_leaf_vector"),
+    "": "learner version",
+    "learner": "attributes feature_names feature_types gradient_booster learner_model_param objective",
+    "learner_model_param": "base_score boost_from_average num_class num_feature num_target",
+    "gradient_booster": "gbtree model name weight_drop",
+    "gbtree": "model name",
+    "model": "cats gbtree_model_param iteration_indptr tree_info trees weight_drop",
+    "gbtree_model_param": "num_parallel_tree num_trees",
+    "cats": "enc feature_segments sorted_idx",
+    "trees": "base_weights categories categories_nodes categories_segments categories_sizes default_left id leaf_weights "
+    "left_children loss_changes parents right_children split_conditions split_indices split_type sum_hessian tree_param",
+    "tree_param": "num_deleted num_feature num_nodes size_leaf_vector",
 }
 
 
@@ -142,8 +115,8 @@ def _unknown_entry(document: dict) -> str | None:
         found |= {"trees": blocks.names(), "tree_param": set() if inner is None else inner.names()}
     if booster.get("name") == "dart":
         found["gbtree"] = set(field(booster, "gbtree"))
-    known = {**_FIELDS, "gbtree": ("model", "name")}
-    return next((f"{name}.{key}".lstrip(".") for name, keys in found.items() for key in sorted(keys - {*known[name]})), None)
+    unknown = ((name, key) for name, keys in found.items() for key in sorted(keys - set(_FIELDS[name].split())))
+    return next((f"{name}.{key}".lstrip(".") for name, key in unknown), None)
 
 
 def check_objective(objective: str) -> None:

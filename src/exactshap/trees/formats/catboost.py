@@ -31,45 +31,20 @@ from exactshap.trees.formats._document import (
     words_budget,
 )
 
-_TARGETS = [
-    "RMSE",
-    "MAE",
-    "Quantile",
-    "MultiQuantile",
-    "Lq",
-    "Huber",
-    "Expectile",
-    "MAPE",
-    "LogCosh",
-    "MultiRMSE",
-    "MultiRMSEWithMissingValues",
-]
 # Each target has tables of target statistics of its own.
 _SEVERAL_TARGETS = ("MultiRMSE", "MultiRMSEWithMissingValues", "MultiLogloss", "MultiCrossEntropy")
-_RANKS = [
-    "YetiRank",
-    "YetiRankPairwise",
-    "PairLogit",
-    "PairLogitPairwise",
-    "QueryRMSE",
-    "QuerySoftMax",
-    "QueryCrossEntropy",
-    "StochasticRank",
-    "StochasticFilter",
-    "LambdaMart",
-    "GroupQuantile",
-]
-_UNITS = {  # unit of the raw formula values, by loss; "raw score" for other losses
-    **dict.fromkeys(("", *_TARGETS), "target"),
-    **dict.fromkeys(("Poisson", "Tweedie", "LogLinQuantile"), "log of the target"),
-    **dict.fromkeys(("Logloss", "CrossEntropy", "Focal"), "log-odds"),
-    **dict.fromkeys(("MultiClassOneVsAll", "MultiLogloss", "MultiCrossEntropy"), "log-odds"),
-    **dict.fromkeys(_RANKS, "score"),
-    "Cox": "log hazard",
-    "MultiClass": "score before the softmax",
-    "RMSEWithUncertainty": "mean of the target and log of its standard deviation",
-    "SurvivalAft": "log of the survival time",
+_LOSSES = {  # by the unit of the raw formula values; "raw score" of other losses
+    "target": "RMSE MAE Quantile MultiQuantile Lq Huber Expectile MAPE LogCosh MultiRMSE MultiRMSEWithMissingValues",
+    "log of the target": "Poisson Tweedie LogLinQuantile",
+    "log-odds": "Logloss CrossEntropy Focal MultiClassOneVsAll MultiLogloss MultiCrossEntropy",
+    "score": "YetiRank YetiRankPairwise PairLogit PairLogitPairwise QueryRMSE QuerySoftMax QueryCrossEntropy StochasticRank "
+    "StochasticFilter LambdaMart GroupQuantile",
+    "log hazard": "Cox",
+    "score before the softmax": "MultiClass",
+    "mean of the target and log of its standard deviation": "RMSEWithUncertainty",
+    "log of the survival time": "SurvivalAft",
 }
+_UNITS = {"": "target"} | {loss: unit for unit, losses in _LOSSES.items() for loss in losses.split()}
 _LEVELS = {"Quantile": "quantile", "MultiQuantile": "quantile", "LogLinQuantile": "quantile", "Expectile": "expectile"}
 
 
@@ -307,5 +282,5 @@ def _output_names(n_outputs: int, classes: Any, objective: str, level: str) -> t
         return "mean", "log standard deviation"
     levels = level.split(",") if level and objective in _LEVELS and set(level) <= CHARACTERS_OF_NUMBERS | {","} else []
     named = [f"{_LEVELS[objective]} {float(one):g}" for one in levels] if len(levels) == n_outputs else []
-    word = "target" if objective in _TARGETS else "label" if objective.startswith("MultiL") else "class"
+    word = "target" if objective in _LOSSES["target"].split() else "label" if objective.startswith("MultiL") else "class"
     return names_of_outputs(n_outputs, word, classes if isinstance(classes, list) else None, named)
