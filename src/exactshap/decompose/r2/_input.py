@@ -25,7 +25,7 @@ from exactshap.errors import (
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.readers import Request, known_class, names_of, players_of, require_own_prediction
 from exactshap.trees import TreeModel, apply, convert, margin
-from exactshap.trees.ensemble import encode, largest_sum, readable
+from exactshap.trees.ensemble import encode, largest_sum, owners, readable
 
 TREE_MODULES = (
     "sklearn.tree",
@@ -83,12 +83,9 @@ class R2Problem:
 
     @functools.cached_property
     def layout(self) -> EnsembleLayout:
-        players = self.ensemble.tree_players(self.players)
-        owner = [0] * self.ensemble.trees.n_features
-        for player, columns in enumerate(players):
-            for j in columns:
-                owner[j] = player
-        return lay_out(self.ensemble.trees, self.numbers, np.array(owner, np.int32), len(self.players), self.n_jobs)
+        trees = self.ensemble.trees
+        owner = owners(self.ensemble.tree_players(self.players), trees.n_features)
+        return lay_out(trees, self.numbers, owner, len(self.players), self.n_jobs)
 
     def predict(self) -> np.ndarray:
         """Predict each row by our own routing."""
@@ -173,7 +170,7 @@ def problem_of(
     ensemble.require_constant_leaves(f"game of {statistic}", do)
     ensemble.require_covers(f"game of {statistic}", "Save the model with its node statistics")
     # First, as our message names what the library would refuse in its own words.
-    numbers = encode_rows(ensemble, table)
+    numbers = encode(ensemble, table)
     return R2Problem(ensemble, table, numbers, target, weights, players, player_names)
 
 
@@ -207,14 +204,6 @@ def _single_output(ensemble: TreeModel) -> TreeModel:
             "Fit one model for each output (for a class: a binary target)",
         )
     return one
-
-
-def encode_rows(ensemble: TreeModel, table: Table) -> np.ndarray:
-    """Return the rows as the trees compare them; plain arrays are not copied."""
-    plain = not any(known is not None for known in ensemble.categories) and np.isnan(ensemble.missing_value)
-    # LightGBM's frames have categories of their own, and it reads tiny numbers as zero.
-    plain &= ensemble.library != "lightgbm"
-    return table.numeric() if plain else encode(ensemble, table)
 
 
 def _own_prediction(model: Model, table: Table, ensemble: TreeModel) -> np.ndarray:

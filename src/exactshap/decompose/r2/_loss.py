@@ -32,7 +32,7 @@ from exactshap.readers import require_own_prediction
 from exactshap.results.decomposition import Decomposition, check_residual, frame_kind
 from exactshap.semivalues import find
 from exactshap.solvers.core import set_values
-from exactshap.trees import TreeModel, convert, cover_shares
+from exactshap.trees import TreeModel, apply, convert
 from exactshap.trees.ensemble import largest_sum
 
 TABLE_VALUES = 2**21  # values of a table of some rows and all coalitions
@@ -42,24 +42,15 @@ FLAT = 1e-10  # curvature of a parabola at least, relative to its slope over the
 class TreeGame:
     """Evaluate one tree on some rows and all coalitions of its players."""
 
-    def __init__(self, layout: EnsembleLayout, tree: int, owner: np.ndarray, shares: np.ndarray) -> None:
-        trees = layout.trees
+    def __init__(self, layout: EnsembleLayout, tree: int) -> None:
+        trees, arrays = layout.trees, layout.arrays
         self.nodes = slice(int(trees.tree_start[tree]), int(trees.tree_start[tree + 1]))
-        self.trees, self.tree, self.layout, self.shares = trees, tree, layout, shares[self.nodes]
-        feature = trees.feature[self.nodes]
-        self.player_of_node = np.where(feature >= 0, owner[feature], -1)
-        self.players = np.unique(self.player_of_node[feature >= 0])
-        leaves = trees.value[self.nodes][feature < 0, 0]
+        self.trees, self.tree, self.layout, self.shares = trees, tree, layout, arrays.share[self.nodes]
+        is_leaf = trees.feature[self.nodes] < 0
+        self.player_of_node = arrays.player_of_node[self.nodes]
+        self.players = np.unique(self.player_of_node[~is_leaf])
+        leaves = arrays.value[self.nodes][is_leaf]
         self.low, self.high = float(leaves.min()), float(leaves.max())
-
-    def reached(self) -> np.ndarray:
-        """Return the global number (n_rows,) of the leaf of each row."""
-        decided, trees = tree_decisions(self.layout, self.tree), self.trees
-        at = np.full(len(decided), self.nodes.start)
-        while (moving := np.flatnonzero(trees.feature[at] >= 0)).size:
-            here = at[moving]
-            at[moving] = np.where(decided[moving, here - self.nodes.start], trees.left[here], trees.right[here])
-        return at
 
     def values(self, went_left: np.ndarray) -> np.ndarray:
         """Return f_S (n_rows, 2^n_players) from decisions (n_rows, n_nodes of the tree)."""
@@ -246,14 +237,11 @@ def _solve(problem: R2Problem, form: Loss, method: str) -> tuple[np.ndarray, tup
     """Return values (n_players,), losses with no and all players, a bound on the error of v(S), and margins (n_rows,)."""
     layout, weights, y = problem.layout, problem.weights, problem.y
     trees = problem.ensemble.trees
-    owner = np.zeros(trees.n_features, np.int64)
-    for player, columns in enumerate(problem.ensemble.tree_players(problem.players)):
-        owner[list(columns)] = player
-    met, covers = np.full(len(y), float(trees.constant[0])), cover_shares(trees)
+    met, leaves = np.full(len(y), float(trees.constant[0])), apply(trees, problem.numbers)
     shares, ends, error = np.zeros(len(problem.players)), np.zeros(2), 0.0
     for k in range(trees.n_trees):
-        game = TreeGame(layout, k, owner, covers)
-        empty, full = layout.empty[k], trees.value[game.reached(), 0]
+        game = TreeGame(layout, k)
+        empty, full = layout.empty[k], trees.value[leaves[:, k], 0]
         # Shares of a tree must add up to its loss with all players less that with none.
         ends += [np.sum(weights * form.value(y, met + f)) for f in (empty, full)]
         if method == "tables" or (method == "auto" and len(game.players) <= MAX_TABLE_PLAYERS):

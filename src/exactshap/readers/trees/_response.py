@@ -20,7 +20,7 @@ from exactshap.readers import Offset, OwnCall, Reader, Request, choose_value_fun
 from exactshap.readers.responses import HybridScores, Response, ResponseReader, RowScores, SampledResponse, no_response
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import FlatTrees, TreeModel, apply
-from exactshap.trees.ensemble import HybridRow, Hybrids, encode, readable
+from exactshap.trees.ensemble import HybridRow, Hybrids, encode, owners, readable
 
 CHEAP_PLAYERS = 10  # as of ``HybridScores`` (benchmarks/bench_probabilities.py)
 MOST_PLAYERS = 20  # bits of a coalition's number in the kernel
@@ -119,16 +119,10 @@ def _owners(margin: TreeReader) -> np.ndarray | None:
     return owners
 
 
-def _player_of_column(margin: TreeReader) -> np.ndarray:
-    owner = np.zeros(margin.ensemble.trees.n_features, np.int32)
-    for player, columns in enumerate(margin.tree_players):
-        owner[list(columns)] = player
-    return owner
-
-
 def _player_of_node(margin: TreeReader) -> np.ndarray:
     """Return the player that each node splits on, 0 at leaves."""
-    trees, owner = margin.ensemble.trees, _player_of_column(margin)
+    trees = margin.ensemble.trees
+    owner = owners(margin.tree_players, trees.n_features)
     return np.ascontiguousarray(np.where(trees.feature >= 0, owner[trees.feature], 0), dtype=np.int32)
 
 
@@ -163,7 +157,8 @@ class _TreeHybrids:
         self.has_paths = ensemble.trees.linear is None  # leaves are numbers, so that a walk knows all margins on its way
         background = encode(ensemble, margin.traits.reference)
         players = _player_of_node(margin), margin.traits.n_players
-        self._hybrids = Hybrids(ensemble.trees, *players, background, ensemble.tree_output, _player_of_column(margin))
+        owner = owners(margin.tree_players, ensemble.trees.n_features)
+        self._hybrids = Hybrids(ensemble.trees, *players, background, ensemble.tree_output, owner)
 
     def row(self, X: Table) -> _TreeRow:
         """Return the margins of one row's hybrids; players matter that send it another way than some background row."""

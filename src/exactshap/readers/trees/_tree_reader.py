@@ -31,7 +31,7 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, count_sets
 from exactshap.solvers.trees import check_cells, no_path_dependent, prepare_trees, solve_trees
 from exactshap.trees import FlatTrees, TreeModel, inside, margin, paths, prepared
-from exactshap.trees.ensemble import encode, function_sizes, largest_sum, readable
+from exactshap.trees.ensemble import encode, function_sizes, largest_sum, owners, readable
 
 # Bytes of the game written out; beyond, ``game`` refuses.
 MAX_GAME_BYTES = 2.0**32
@@ -283,9 +283,7 @@ def _leaf_game(
     has the column itself as another factor, x in a and z in b.
     """
     # From here on the game counts players, not columns: a player's splits on all of its columns are one factor.
-    owner = np.zeros(trees.n_features, np.int32)
-    for j, columns in enumerate(players):
-        owner[list(columns)] = j
+    owner = owners(players, trees.n_features)
     where = paths(trees, owner)
     n_leaves, n_players = len(where.node), len(players)
     _check_size(n_leaves, n_players, len(X) + (1 if background is None else len(background)))

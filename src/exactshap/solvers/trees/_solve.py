@@ -33,7 +33,7 @@ from exactshap.solvers.trees._sums import weighted_mean, whole_weights
 from exactshap.solvers.trees._table_engine import TableEngine, tabulate_background
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
-from exactshap.trees.ensemble import LinearLeaves, complete_forest
+from exactshap.trees.ensemble import LinearLeaves, complete_forest, owners
 
 # How many rows are expected to share a filling of tables for pairs, which else go by quadrature.
 PAIR_ROWS = 400.0
@@ -290,7 +290,6 @@ def solve_trees(
 
 
 def _check_players(trees: FlatTrees, players: Sequence[Sequence[int]]) -> np.ndarray:
-    player_of_column = np.full(trees.n_features, -1, np.int32)
     members = [int(j) for columns in players for j in columns]
     if sorted(members) != list(range(trees.n_features)):
         raise InputError(
@@ -298,9 +297,7 @@ def _check_players(trees: FlatTrees, players: Sequence[Sequence[int]]) -> np.nda
             f"Got {list(map(list, players))!r:.200}",
             "Give each remaining column a player of its own",
         )
-    for player, columns in enumerate(players):
-        player_of_column[list(columns)] = player
-    return player_of_column
+    return owners(players, trees.n_features)
 
 
 def _check_rows(trees: FlatTrees, X: np.ndarray, what: str) -> np.ndarray:
