@@ -350,7 +350,7 @@ class BlackBox(Reader):
         if self.options.get("estimator") == POOLED:
             together = float(min(self.traits.block_rows, max(n_rows, 1)))
             pool = self._pooled_calls(together, coalitions)
-            seconds += seconds_pooled(pool, together, self.traits.n_players) / together
+            seconds += self.traits.n_outputs * seconds_pooled(pool, together, self.traits.n_players) / together
         else:
             seconds += seconds_besides_calls(coalitions, method, self.traits.n_players, order)
         seconds += seconds_per_unit("function, row", _row)

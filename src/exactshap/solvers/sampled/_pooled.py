@@ -5,7 +5,7 @@ one row shows of a column, others with a similar cell know. The kernel is a prod
 
 .. math:: k = \exp\Bigl(-\sum_j \theta_j [S_j \ne S'_j] - \sum_c \alpha_c (z_c - z'_c)^2\Bigr),
 
-with a white part :math:`\tau`; the relevances of players and columns are found by their likelihood. So the mean on a row is a product game,
+with a white part :math:`\tau`; the relevances of players and columns are found by their likelihood, for each output its own. So the mean on a row is a product game,
 with exact values by quadrature, and the game of one row is a process of :mod:`exactshap.solvers.sampled.process` with
 relevances :math:`\theta_j + \sum_c \alpha_c z_c^2`. Posterior variances have the scale of the residuals of calls that are left out.
 """
@@ -23,7 +23,7 @@ from exactshap.errors import BudgetError
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, player_sets
 from exactshap.solvers.sampled._estimators import ROUNDING
-from exactshap.solvers.sampled._polynomial import TINIEST
+from exactshap.solvers.sampled._polynomial import ALIKE_DIGITS, TINIEST
 from exactshap.solvers.sampled._problem import warn_alike
 from exactshap.solvers.sampled._sampling import draw, strata
 from exactshap.solvers.sampled.process import Prior, Question, white_functionals
@@ -76,6 +76,10 @@ class Pool:
         if inverse is None:
             raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
         return cls(points, theta, alpha, float(white[0]) + JITTER, inverse, inverse.T @ (inverse @ answers))
+
+    @classmethod
+    def fitted(cls, points: Points, answers: np.ndarray) -> Pool:
+        return cls.at(points, answers, find_logs(points, answers))
 
     def scale(self) -> np.ndarray:
         """Return the variance (n_outputs,) of the process, by the residuals of points that are left out."""
@@ -156,24 +160,38 @@ def solve_pooled(
     unit, magnitude = _positive(unit), np.abs(found).max(axis=0)
     distances = np.where(masks[:, owners], rows[numbers], 0.0)
     points = Points(masks, distances)
+    values, errors = np.zeros((2, len(rows), n_players, len(empty)))
+    # The empty coalition belongs to all rows; the full one is a row's last
+    owned = [np.append(0, np.flatnonzero(numbers[1:] == i) + 1) for i in range(len(rows))]
+    full = found[[own[-1] for own in owned]]
     with single_threaded_blas():  # the bits of sums would depend on the number of threads
-        pool = Pool.at(points, targets / unit, find_logs(points, targets / unit))
-        scale = pool.scale()
-        parts = []
-        for i, row in enumerate(rows):
-            own = np.append(0, np.flatnonzero(numbers[1:] == i) + 1)  # the empty coalition belongs to all
-            values, errors, full = *np.zeros((2, n_players, len(empty))), found[own[-1]]
-            if players := list(moving[i]):
+        for some in _alike(targets / unit):
+            pool = Pool.fitted(points, targets[:, some] / unit[some])
+            least = ROUNDING * np.finfo(float).eps * magnitude[some] / unit[some]
+            for i, (row, own, players) in enumerate(zip(rows, owned, map(list, moving), strict=True)):
+                if not players:
+                    continue
                 mean, variance, rounding = pool.values(row, own, np.array(players), owners, semivalue)
                 if semivalue.is_efficient(1):
-                    mean = mean + ((full - empty) / unit - mean.sum(axis=0)) / len(players)
-                values[players] = unit * mean
-                least = np.maximum(unit * rounding, ROUNDING * np.finfo(float).eps * magnitude)
-                errors[players] = np.maximum(unit * np.sqrt(variance[:, None] * scale), least)
-            method = f"regression (Gaussian process over coalitions of {len(rows)} rows, {len(masks)} calls)"
-            part = Part(values, empty, full, method, std_error=errors, scale=float(magnitude.max()))
-            parts.append((part, len(own) - (i > 0)))  # the empty coalition is called once
-    return parts
+                    mean = mean + ((full[i] - empty)[some] / unit[some] - mean.sum(axis=0)) / len(players)
+                values[np.ix_([i], players, some)] = unit[some] * mean
+                error = np.maximum(np.sqrt(variance[:, None] * pool.scale()), np.maximum(rounding, least))
+                errors[np.ix_([i], players, some)] = unit[some] * error
+    method = f"regression (Gaussian process over coalitions of {len(rows)} rows, {len(masks)} calls)"
+    scale = float(magnitude.max())
+    return [  # the empty coalition is called once
+        (Part(values[i], empty, full[i], method, std_error=errors[i], scale=scale), len(own) - (i > 0))
+        for i, own in enumerate(owned)
+    ]
+
+
+def _alike(targets: np.ndarray) -> list[list[int]]:
+    """Return groups of outputs of ``targets`` (n, n_outputs) that are the same but for their sign, as the two classes of one model."""
+    groups: dict[bytes, list[int]] = {}
+    for k, column in enumerate(np.round(targets, ALIKE_DIGITS).T):
+        name = min((column + 0.0).tobytes(), (0.0 - column).tobytes())  # 0 and not -0
+        groups.setdefault(name, []).append(k)
+    return list(groups.values())
 
 
 def pooled_work(n_calls: float, n_rows: float, n_players: int) -> float:
