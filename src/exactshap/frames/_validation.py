@@ -55,10 +55,10 @@ def _brief(value: object) -> str:
 
 
 def _frame_table(data: TableLike, what: str) -> Table:
-    if (
-        type(data).__module__.partition(".")[0] == "pandas" and type(data).__name__ == "DataFrame"
-    ):  # the usual case, without narwhals
-        names, n_rows = _pandas_names(data, what), len(data)
+    # The usual case, without narwhals
+    if type(data).__module__.partition(".")[0] == "pandas" and type(data).__name__ == "DataFrame":
+        names, n_rows = tuple(_as_text(data.columns.tolist())), len(data)
+        _refuse_repeated(list(names), what)
     else:
         _refuse_repeated(list(data.column_names if hasattr(data, "column_names") else data.columns), what)
         listed, n_rows = _columns_and_rows(data, what)
@@ -87,23 +87,6 @@ def _warn_of_byte_order(what: str, do: str) -> None:
     """Warn that a library such as XGBoost may misread numbers in the other byte order."""
     text = f"Numbers of `{what}` have their bytes in the other order, and were converted"
     warn(message(text, "XGBoost predicts from such bytes as they are", f"Predict and explain {do}"), ExplanationWarning)
-
-
-# Labels of the latest pandas frame -> its checked names
-_latest: tuple[Any, tuple[str, ...]] = None, ()
-
-
-def _pandas_names(data: TableLike, what: str) -> tuple[str, ...]:
-    """Return checked names as text; labels shared by several frames are checked once."""
-    global _latest
-    labels, names = _latest
-    # ``is_`` compares identities, so views of one index are recognised without comparing names
-    if labels is not None and data.columns.is_(labels):
-        return names
-    listed = _as_text(data.columns.tolist())
-    _refuse_repeated(listed, what)
-    _latest = data.columns, tuple(listed)
-    return tuple(listed)
 
 
 def _as_text(labels: list[Any]) -> list[str]:
@@ -174,9 +157,8 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
         raise InputError(f"`{what}` must be a rectangular table", "Got rows of different lengths")
     if array.ndim == 1 and len(array) and all(isinstance(row, dict) for row in array):
         return _frame_table(_frame_of_records(list(array), what), what)
-    if (
-        array.ndim == 1 and len(array) and all(isinstance(cell, str) for cell in array)
-    ):  # a list or Series of texts is one column
+    # A list or Series of texts is one column
+    if array.ndim == 1 and len(array) and all(isinstance(cell, str) for cell in array):
         table = as_table(data.to_frame(data.name or "text") if hasattr(data, "to_frame") else array.reshape(-1, 1), what=what)
         return replace(table, was_column=True)
     if array.ndim == 0:
