@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from exactshap import Explanation, explain
 from exactshap.errors import InputError, UnknownNameError
-from exactshap.results.plots import draw_interactions, prepare_interactions
+from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from explanation_factory import bilinear, linear
 
 matplotlib = pytest.importorskip("matplotlib")

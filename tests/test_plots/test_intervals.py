@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from exactshap.errors import InputError
-from exactshap.results.plots import draw_intervals, prepare_intervals
+from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
 from explanation_factory import linear
 
 RNG = np.random.default_rng(0)

@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 
 from exactshap.results.explanation import Explanation
-from exactshap.results.plots import (
-    draw_scatter,
-    draw_waterfall,
-    prepare_heatmap,
-    prepare_scatter,
-    prepare_violin,
-    prepare_waterfall,
-)
+from exactshap.results.plots.overview import prepare_heatmap, prepare_violin
+from exactshap.results.plots.scatter import draw_scatter, prepare_scatter
+from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
 from explanation_factory import linear
 from tolerances import roundings
 

@@ -7,7 +7,10 @@ import pandas
 import pytest
 
 from exactshap.errors import InputError, UnknownNameError
-from exactshap.results.plots import palette, prepare_bars, prepare_paths, prepare_scatter, prepare_swarm
+from exactshap.results.plots import palette
+from exactshap.results.plots.overview import prepare_paths
+from exactshap.results.plots.scatter import prepare_scatter
+from exactshap.results.plots.summary import prepare_bars, prepare_swarm
 from explanation_factory import bilinear, linear
 from tolerances import assert_close
 

@@ -40,7 +40,6 @@ from exactshap.results.data._validation import place_of as place_of
 if TYPE_CHECKING:
     from exactshap.results.data._concat import concat as concat
     from exactshap.results.data._conversion import of_solution as of_solution
-    from exactshap.results.data._conversion import shap_of_columns as shap_of_columns
     from exactshap.results.data._conversion import to_frame as to_frame
     from exactshap.results.data._conversion import to_shap as to_shap
     from exactshap.results.data._conversion import to_shapiq as to_shapiq
@@ -65,7 +64,7 @@ __getattr__ = on_first_use(
     __name__,
     {
         "_concat": "concat",
-        "_conversion": "of_solution shap_of_columns to_frame to_shap to_shapiq",
+        "_conversion": "of_solution to_frame to_shap to_shapiq",
         "_filter": "filter_grammar filtered_rows",
         "_frames": "frame_kind frame_of write_parquet",
         "_importance": "Importance bootstrap_deviations checked_background_values importance interval_around normal_reach",

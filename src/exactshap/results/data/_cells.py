@@ -141,9 +141,8 @@ def cell_text(value: object) -> str:
     >>> cell_text("NY"), cell_text(None), cell_text(float("nan")), cell_text(3)
     ('NY', '', '', '3')
     """
-    if (
-        isinstance(value, (list, tuple, dict, set)) or getattr(value, "ndim", 0) > 0
-    ):  # a vector in a cell, which compares cell by cell
+    # A vector in a cell compares cell by cell
+    if isinstance(value, (list, tuple, dict, set)) or getattr(value, "ndim", 0) > 0:
         return str(value)
     return "" if is_missing(value) else str(value)
 

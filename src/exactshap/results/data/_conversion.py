@@ -72,21 +72,8 @@ def to_shap(explanation: ExplanationData) -> Any:
     if explanation.order > 2:
         got = f"This explanation has sets of up to {explanation.order}"
         raise InputError("shap knows single columns and pairs", got, "Use to_shapiq(i), or explain with order=2")
-    if explanation.order == 1:
-        return shap_of_columns(explanation)
-    return _shap_explanation(explanation, _halved_pairs(explanation.interactions), None)
-
-
-def shap_of_columns(explanation: ExplanationData) -> Any:
-    """Return an explanation's order-1 values as a ``shap.Explanation``.
-
-    The explanation may be of any order; shap draws these values.
-    """
-    error = None if explanation.std_error is None else explanation.std_error.copy()
-    return _shap_explanation(explanation, explanation.values.copy(), error)
-
-
-def _shap_explanation(explanation: ExplanationData, values: np.ndarray, error: np.ndarray | None) -> Any:
+    values = explanation.values.copy() if explanation.order == 1 else _halved_pairs(explanation.interactions)
+    error = None if explanation.std_error is None or explanation.order > 1 else explanation.std_error.copy()
     shap = require("shap", "plots", purpose="Converting to shap")
     content = cells(explanation)
     kind = frame_kind(explanation.data)
