@@ -3,6 +3,7 @@
 Every value takes at least one byte and every container counts its entries against the bytes that are left.
 """
 
+import json
 import struct
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from exactshap.errors import ModelFormatError, message
 
-__all__ = ["read_ubj"]
+__all__ = ["document_of", "read_ubj"]
 
 MAX_NESTING = 64
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
@@ -21,6 +22,17 @@ _NATIVE = {marker: dtype.newbyteorder("=") for marker, dtype in _DTYPE.items()}
 _LENGTH = {ord(marker): _WIDTH[marker] for marker in (b"i", b"U", b"I", b"l", b"L")}
 _UNSIGNED = ord("U")
 _CONSTANTS = {b"T": True, b"F": False, b"Z": None}
+
+
+def document_of(path) -> Any:
+    """Return the parsed JSON or UBJSON of a file as plain data."""
+    return _plain(read_ubj(path.read_bytes())) if path.suffix == ".ubj" else json.loads(path.read_bytes())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, (list, np.ndarray)) else getattr(value, "item", lambda: value)()
 
 
 def read_ubj(data: bytes) -> Any:

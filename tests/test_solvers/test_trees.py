@@ -19,7 +19,7 @@ from exactshap.solvers.trees._solve import choose_trees
 from exactshap.solvers.trees._table_engine import TableEngine
 from exactshap.trees import RawTree, build, margin
 from exactshap.trees.ensemble import complete_forest
-from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees
+from test_solvers.trees_by_hand import assert_same_bits, game_by_hand, random_rows, random_tree, random_trees
 from tolerances import assert_close
 from trees_by_rule import chain
 
@@ -184,10 +184,7 @@ def test_blocking_changes_no_bit(background, engine):
     n = 1500 if engine == "tables" else 200
     whole = solve_trees(prepared, MANY_ROWS[:n], SHAPLEY, 1)
     for start, stop in ((0, 1), (1, 14), (100, 141), (n - 1, n)):
-        part = solve_trees(prepared, MANY_ROWS[start:stop], SHAPLEY, 1)
-        assert np.array_equal(part.values, whole.values[start:stop])
-        assert np.array_equal(part.scale, whole.scale[start:stop])
-        assert np.array_equal(part.full, whole.full[start:stop])
+        assert_same_bits(solve_trees(prepared, MANY_ROWS[start:stop], SHAPLEY, 1), whole, slice(start, stop))
 
 
 @pytest.mark.parametrize("index", [*available(), beta(4, 1)], ids=str)
@@ -201,8 +198,7 @@ def test_few_rows_go_without_tables_and_have_the_same_bits(index, background, n_
     assert not any(key[0] == "tables" for key in engine.cache)
     many = engine.solve(columns, find(index), 1)  # more than 16 rows by now
     assert any(key[0] == "tables" for key in engine.cache)
-    for name in ("values", "full", "scale"):
-        assert np.array_equal(getattr(few, name), getattr(many, name)), name
+    assert_same_bits(few, many)
 
 
 @pytest.mark.parametrize("background", [None, MANY_ROWS[:5]], ids=["covers", "background"])

@@ -14,7 +14,7 @@ from exactshap.solvers.trees._leaf_engine import LeafEngine
 from exactshap.solvers.trees._path_engine import make_steps, steps_bytes
 from exactshap.trees import margin
 from exactshap.trees.ensemble import complete_forest
-from test_solvers.trees_by_hand import random_rows, random_trees
+from test_solvers.trees_by_hand import assert_same_bits, random_rows, random_trees
 from tolerances import assert_close
 
 SHAPLEY = find("shapley")
@@ -52,8 +52,7 @@ def test_a_row_has_the_bits_that_it_has_among_many(engine_of, index, n_outputs):
     many = deep.solve(columns_of(ROWS), find(index), 1)
     for n in (1, 5, 12):
         few = deep.solve(columns_of(ROWS[:n]), find(index), 1)
-        for name in ("values", "full", "scale"):
-            assert np.array_equal(getattr(few, name), getattr(many, name)[:n]), name
+        assert_same_bits(few, many, slice(n))
 
 
 QUESTIONS = [
@@ -80,8 +79,7 @@ def test_tables_answer_a_row_with_the_bits_that_it_has_among_many(setting, index
     assert len(rows) > engine.one_by_one_rows(order) >= 12
     one_by_one = [engine.solve(columns_of(rows[:n]), find(index), order) for n in (1, 3, 4, 5)]
     for few in [*cell_by_cell, *one_by_one]:
-        for name in ("values", "full", "scale"):
-            assert np.array_equal(getattr(few, name), getattr(many, name)[: len(few.full)]), name
+        assert_same_bits(few, many, slice(len(few.full)))
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -160,14 +158,9 @@ def test_tables_beyond_any_cache_give_the_bits_of_a_row_however_rows_are_cut():
     engine.answered[0] = 10**6  # tables, however few the rows
     assert 8 * engine.of_order(1).rows.table_start[-1] > 2**25  # see CACHED_CELLS in tables.cpp
     every = engine.solve(columns_of(rows), SHAPLEY, 1)
-    for n in (1, 4, 5, 24, 25):
-        few = engine.solve(columns_of(rows[:n]), SHAPLEY, 1)
-        for name in ("values", "full", "scale"):
-            assert np.array_equal(getattr(few, name), getattr(every, name)[:n]), (name, n)
-    for part in (slice(0, 319), slice(0, 321), slice(319, 700), slice(600, 700)):  # see PARTS in sweep.cpp
-        some = engine.solve(columns_of(rows[part]), SHAPLEY, 1)
-        for name in ("values", "full", "scale"):
-            assert np.array_equal(getattr(some, name), getattr(every, name)[part]), (name, part)
+    around_parts = slice(0, 319), slice(0, 321), slice(319, 700), slice(600, 700)  # see PARTS in sweep.cpp
+    for part in (*map(slice, (1, 4, 5, 24, 25)), *around_parts):
+        assert_same_bits(engine.solve(columns_of(rows[part]), SHAPLEY, 1), every, part)
     deep = prepare_trees(trees, [(j,) for j in range(20)]).deep.solve(columns_of(rows[:24]), SHAPLEY, 1)
     assert_close(every.values[:24], deep.values, every.scale[:24], n_terms=25 * 2**8)
 
@@ -189,9 +182,8 @@ def test_splits_side_by_side_lead_a_row_where_splits_one_by_one_do(depth, n_tree
     many = engine.solve(columns_of(rows), SHAPLEY, 1)
     for i in range(len(rows)):
         one, other = engine.solve(columns_of(rows[[i]]), SHAPLEY, 1), twin.solve(columns_of(rows[[i]]), SHAPLEY, 1)
-        for name in ("values", "full", "scale"):
-            assert np.array_equal(getattr(one, name), getattr(other, name)), name
-            assert np.array_equal(getattr(one, name)[0], getattr(many, name)[i]), name
+        assert_same_bits(one, other)
+        assert_same_bits(one, many, [i])
 
 
 def test_rows_are_rounded_as_they_are_compared():

@@ -63,6 +63,12 @@ def random_rows(seed, n_rows, n_features, missing=0.1):
     return X
 
 
+def assert_same_bits(some, every, rows=slice(None)):
+    """Compare a solution of some rows with those rows of another."""
+    for name in ("values", "full", "scale"):
+        assert np.array_equal(getattr(some, name), getattr(every, name)[rows]), (name, rows)
+
+
 def game_by_hand(trees, players, x, background=None, weights=None):
     """The game of one row by the definition: no paths, no products, no bits."""
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees import loads
 from mutants import WORDS, mutant
-from reference_ubj import read_ubj
+from reference_ubj import document_of
 
 FOLDER = Path(__file__).parents[1] / "data" / "trees"
 FILES = sorted(path.name.removesuffix(".expected.json") for path in FOLDER.glob("*.expected.json"))
@@ -79,18 +79,7 @@ def replaced(document, path, value):
     return copy
 
 
-def plain(value):
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    return [plain(v) for v in value] if isinstance(value, (list, np.ndarray)) else getattr(value, "item", lambda: value)()
-
-
-def parsed(name):
-    data = (FOLDER / name).read_bytes()
-    return plain(read_ubj(data)) if name.endswith("ubj") else json.loads(data)
-
-
-PARSED = {name: parsed(name) for name in FILES if not name.endswith("txt")}
+PARSED = {name: document_of(FOLDER / name) for name in FILES if not name.endswith("txt")}
 PLACES = {name: list(leaves_of(document)) for name, document in PARSED.items()}
 VALUES = st.one_of(
     st.sampled_from(

@@ -13,7 +13,7 @@ from exactshap.testing import check_reader
 from exactshap.trees import load, loads
 from exactshap.trees.formats import xgboost as from_xgboost
 from exactshap.trees.formats.xgboost import from_document
-from reference_ubj import read_ubj
+from reference_ubj import document_of
 from tolerances import FLOAT32_MARGIN, assert_close, roundings
 
 FOLDER = Path(__file__).parents[1] / "data" / "trees"
@@ -30,16 +30,8 @@ def expected(name):
 GROUPS = {"catboost_combined.json": {"together": [0, 1, 2]}}  # columns that target statistics combine
 
 
-def plain(value):
-    """A parsed UBJSON document as plain JSON data."""
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    return [plain(v) for v in value] if isinstance(value, (list, np.ndarray)) else getattr(value, "item", lambda: value)()
-
-
 def document(name):
-    data = (FOLDER / name).read_bytes()
-    return plain(read_ubj(data)) if name.endswith("ubj") else json.loads(data)
+    return document_of(FOLDER / name)
 
 
 def loaded(document):
@@ -389,6 +381,8 @@ def test_lightgbm_line_ends_do_not_matter():
     np.testing.assert_array_equal(loads(data.replace(b"\n", b"\r\n")).predict(X), loads(data).predict(X))
 
 
+SPLIT = ("oblivious_trees", 1, "splits", 0)
+FLOATS, CATEGORIES = ("features_info", "float_features"), ("features_info", "categorical_features")
 CATBOOST_FAULTS = [
     (edit(("oblivious_trees", 1, "leaf_values"), [1.0]), r"tree 1: 3 splits need 1 x 2\^3 leaf values. Got 1"),
     (edit(("oblivious_trees", 1, "leaf_values", 0), float("inf")), r"tree 1: a leaf value is not finite"),
@@ -396,39 +390,24 @@ CATBOOST_FAULTS = [
     (edit(("oblivious_trees", 1, "leaf_values", 0), -(2**53) - 1), r"tree 1: leaf_values holds whole numbers beyond 2\^53"),
     (edit(("scale_and_bias", 0), 2**53 + 2), r"scale holds whole numbers beyond 2\^53"),
     (edit(("scale_and_bias", 0), "1"), r"scale must be a flat list of numbers"),
-    (edit(("oblivious_trees", 1, "splits", 0, "split_index"), 7.5), r"tree 1: split_index must be a whole number. Got '7.5'"),
-    (edit(("oblivious_trees", 1, "splits", 0, "float_feature_index"), True), r"float_feature_index must be a whole number"),
-    (
-        edit(("oblivious_trees", 1, "splits", 0, "float_feature_index"), 9),
-        r"tree 1: float_feature_index must be within \[0, 3\]",
-    ),
-    (edit(("oblivious_trees", 1, "splits", 0, "border"), "x"), r"Entry 'border' must be a int or float. Got str"),
-    (
-        edit(("oblivious_trees", 1, "splits", 0, "border"), 0.125),
-        r"tree 1: split_index \d+ is not that of FloatFeature \d with 0.125",
-    ),
-    (edit(("oblivious_trees", 1, "splits", 0, "split_index"), 77), r"tree 1: split_index 77 is not that of FloatFeature"),
-    (
-        edit(("features_info", "float_features", 0, "borders", 0), 9e9),
-        r"The borders of a feature must increase. Got \[8999999488.0",
-    ),
-    (
-        edit(("features_info", "float_features", 1, "feature_index"), None),
-        r"must be in the order of feature_index. Got \[0, None",
-    ),
-    (edit(("features_info", "float_features", 1, "feature_index"), True), r"in the order of feature_index. Got \[0, True"),
+    (edit((*SPLIT, "split_index"), 7.5), r"tree 1: split_index must be a whole number. Got '7.5'"),
+    (edit((*SPLIT, "float_feature_index"), True), r"float_feature_index must be a whole number"),
+    (edit((*SPLIT, "float_feature_index"), 9), r"tree 1: float_feature_index must be within \[0, 3\]"),
+    (edit((*SPLIT, "border"), "x"), r"Entry 'border' must be a int or float. Got str"),
+    (edit((*SPLIT, "border"), 0.125), r"tree 1: split_index \d+ is not that of FloatFeature \d with 0.125"),
+    (edit((*SPLIT, "split_index"), 77), r"tree 1: split_index 77 is not that of FloatFeature"),
+    (edit((*FLOATS, 0, "borders", 0), 9e9), r"The borders of a feature must increase. Got \[8999999488.0"),
+    (edit((*FLOATS, 1, "feature_index"), None), r"must be in the order of feature_index. Got \[0, None"),
+    (edit((*FLOATS, 1, "feature_index"), True), r"in the order of feature_index. Got \[0, True"),
     (edit(("oblivious_trees", 0, "splits"), [{}] * 100), r"has no entry 'split_type'"),
     (edit(("oblivious_trees", 1, "leaf_weights"), [1, 2]), r"tree 1: leaf_weights must hold 8 numbers"),
-    (
-        edit(("oblivious_trees", 1, "splits", 0, "split_index"), "8"),
-        r"tree 1: split_index must be a whole number. Got the text '8'",
-    ),
-    (edit(("features_info", "float_features", 1, "flat_feature_index"), "1"), r"flat_feature_index must be .* the text '1'"),
+    (edit((*SPLIT, "split_index"), "8"), r"tree 1: split_index must be a whole number. Got the text '8'"),
+    (edit((*FLOATS, 1, "flat_feature_index"), "1"), r"flat_feature_index must be .* the text '1'"),
     (edit(("scale_and_bias", 1), 1.5), r"bias must be a list of numbers. Got float"),
     (edit(("scale_and_bias",), [1]), r"scale_and_bias must be"),
     (edit(("scale_and_bias",), [1, [1, 2, 3]]), r"bias holds 3 numbers. The model has 1 outputs"),
-    (edit(("features_info", "float_features", 0, "flat_feature_index"), 9), r"must number the columns from 0 without gaps"),
-    (edit(("features_info", "float_features", 0, "nan_value_treatment"), "Perhaps"), r"Unknown nan_value_treatment"),
+    (edit((*FLOATS, 0, "flat_feature_index"), 9), r"must number the columns from 0 without gaps"),
+    (edit((*FLOATS, 0, "nan_value_treatment"), "Perhaps"), r"Unknown nan_value_treatment"),
 ]
 
 
@@ -444,21 +423,16 @@ def table_edit(change):
     return apply
 
 
+def cell_edit(place, value):
+    return table_edit(lambda table: table["hash_map"].__setitem__(place, value))
+
+
 CATEGORY_FAULTS = [
-    (
-        edit(("features_info", "categorical_features", 0, "flat_feature_index"), 0),
-        "must number the columns from 0 without gaps",
-    ),
-    (
-        edit(("features_info", "categorical_features", 1, "values"), ["x"]),
-        "one-hot values must be a flat list of whole numbers",
-    ),
-    (
-        edit(("features_info", "categorical_features", 1, "values"), [1]),
-        "compares with a category that its column does not list",
-    ),
-    (edit(("features_info", "categorical_features", 1, "values"), [1] * 9), "A one-hot value of a column occurs twice"),
-    (edit(("features_info", "categorical_features", 1, "feature_index"), 0), "must be in the order of feature_index. Got"),
+    (edit((*CATEGORIES, 0, "flat_feature_index"), 0), "must number the columns from 0 without gaps"),
+    (edit((*CATEGORIES, 1, "values"), ["x"]), "one-hot values must be a flat list of whole numbers"),
+    (edit((*CATEGORIES, 1, "values"), [1]), "compares with a category that its column does not list"),
+    (edit((*CATEGORIES, 1, "values"), [1] * 9), "A one-hot value of a column occurs twice"),
+    (edit((*CATEGORIES, 1, "feature_index"), 0), "must be in the order of feature_index. Got"),
     (
         edit(("oblivious_trees", 1, "splits", 1, "split_index"), 4),
         "tree 1: split_index 4 is not that of OneHotFeature 1 with -725272813",
@@ -481,13 +455,13 @@ CATEGORY_FAULTS = [
     (edit(("ctr_data",), {}), "ctr_data holds no table of the target statistic"),
     (table_edit(lambda table: table.update(hash_stride=1)), r"hash_stride must be within \[2, 65536\]"),
     (table_edit(lambda table: table["hash_map"].pop()), "hash_map must hold rows of 3 entries"),
-    (table_edit(lambda table: table["hash_map"].__setitem__(0, "-1")), r"hash must be within \[0, 18446744073709551615\]"),
+    (cell_edit(0, "-1"), r"hash must be within \[0, 18446744073709551615\]"),
     (table_edit(lambda table: table["hash_map"].extend(table["hash_map"][-3:])), "hash_map holds a hash twice"),
-    (table_edit(lambda table: table["hash_map"].__setitem__(1, 2**63)), r"hash_map holds whole numbers beyond 2\^53"),
-    (table_edit(lambda table: table["hash_map"].__setitem__(1, 12.9)), r"must count in whole numbers below 2\^31"),
-    (table_edit(lambda table: table["hash_map"].__setitem__(1, 2**31 - 1)), r"must count in whole numbers below 2\^31"),
-    (table_edit(lambda table: table["hash_map"].__setitem__(1, -1)), r"must count in whole numbers below 2\^31"),
-    (table_edit(lambda table: table["hash_map"].__setitem__(1, "x")), "hash_map must be a flat list of numbers"),
+    (cell_edit(1, 2**63), r"hash_map holds whole numbers beyond 2\^53"),
+    (cell_edit(1, 12.9), r"must count in whole numbers below 2\^31"),
+    (cell_edit(1, 2**31 - 1), r"must count in whole numbers below 2\^31"),
+    (cell_edit(1, -1), r"must count in whole numbers below 2\^31"),
+    (cell_edit(1, "x"), "hash_map must be a flat list of numbers"),
 ]
 
 
