@@ -114,6 +114,17 @@ def test_values_and_rows_by_enumeration(case, game):
 
 
 @pytest.mark.parametrize("game", ["residual", "ensemble"])
+def test_cells_that_sparse_rows_do_not_store_are_missing_to_xgboost(game):
+    sparse = pytest.importorskip("scipy.sparse")
+    model, X, y = booster_model("xgboost missing")
+    stored = sparse.csr_array(np.nan_to_num(X))
+    np.testing.assert_array_equal(
+        decompose_r2(model, stored, y, game=game).values,
+        decompose_r2(model, np.where(stored.toarray(), X, np.nan), y, game=game).values,
+    )
+
+
+@pytest.mark.parametrize("game", ["residual", "ensemble"])
 def test_weights_held_out_rows_and_groups_by_enumeration(case, game):
     model, X, y = case
     rng = np.random.default_rng(1)

@@ -159,8 +159,10 @@ def test_rates_are_those_of_brute_force(name):
     assert explanation.unit == unit
 
 
-def test_rates_of_catboost_are_exponents():
-    model = catboost("CatBoostRegressor", loss_function="Poisson").fit(X, COUNTS)
+@pytest.mark.parametrize("loss", ["Poisson", "LogLinQuantile:alpha=0.4", "SurvivalAft:dist=Normal;scale=1.0"])
+def test_rates_of_catboost_are_exponents(loss):
+    target = np.c_[COUNTS, COUNTS] + 1 if loss.startswith("Survival") else COUNTS
+    model = catboost("CatBoostRegressor", loss_function=loss).fit(X, target)
     explanation = explain(model, ROWS, BACKGROUND, output="response")
     check(explanation, lambda rows: model.predict(rows, prediction_type="Exponent"), "catboost")
 
