@@ -8,6 +8,7 @@ from exactshap.solvers import solve
 from exactshap.solvers.trees import _leaf_engine as _tree_leaves
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.solvers.trees._leaf_engine import LeafEngine
+from exactshap.solvers.trees._path_engine import WalkEngine
 from exactshap.trees import build
 from exactshap.trees.ensemble import complete_forest
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees
@@ -57,7 +58,7 @@ def assert_same(part, twin, n_terms=4000):
 def test_leaves_agree_with_walks(most_dense, weights, n_outputs):
     deep = engine(wide_trees(n_outputs), 14, BACKGROUND, weights)
     columns = np.ascontiguousarray(ROWS[:40].T)
-    assert_same(deep.solve(columns, SHAPLEY, 1), deep.walk.solve(columns, SHAPLEY, 1))
+    assert_same(deep.solve(columns, SHAPLEY, 1), WalkEngine.solve(deep, columns, SHAPLEY, 1))
 
 
 @pytest.mark.parametrize("index", [*available(), beta(4, 1)], ids=str)
@@ -106,7 +107,7 @@ def test_leaves_of_over_32_players_are_walked(most_dense):
     trees = build([others[0], long, others[1]], n_features=45, constant=[1.0], less_equal=True, single_precision=False)
     deep = engine(trees, 45, np.maximum(random_rows(1, 30, 45), -0.6))
     columns = np.ascontiguousarray(np.maximum(random_rows(2, 20, 45), -0.6).T)
-    assert_same(deep.solve(columns, SHAPLEY, 1), deep.walk.solve(columns, SHAPLEY, 1))
+    assert_same(deep.solve(columns, SHAPLEY, 1), WalkEngine.solve(deep, columns, SHAPLEY, 1))
 
 
 def test_more_background_makes_more_leaves_dense():

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from exactshap._native import Handle
-from exactshap._runtime.cache import BoundedCache
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part
 from exactshap.solvers.trees._kernels import Background, Structure, sweep_leaf_rows, sweep_leaves
@@ -25,7 +24,6 @@ from exactshap.solvers.trees._path_engine import (
     VISIT_COST,
     WalkEngine,
     leaf_sums,
-    make_steps,
     single_leaves,
     steps_bytes,
     visit_shares,
@@ -54,31 +52,12 @@ PATTERN_BITS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class LeafEngine:
+class LeafEngine(WalkEngine):
     """Solve by patterns, leaf by leaf, in linear memory; orders above 1 and paths of over 32 players are walked."""
 
-    trees: FlatTrees
-    shape: Structure
-    n_players: int
-    background: np.ndarray  # (n_features, n_background)
-    weights: np.ndarray  # in units of ``unit``: 1.0 each where they are equal
-    unit: float
-    cache: BoundedCache = field(default_factory=BoundedCache)
-
-    @property
-    def walk(self) -> WalkEngine:
-        """Return an engine that walks the same trees pair by pair."""
-        return WalkEngine(self.trees, self.shape, self.n_players, self.background, self.weights, self.unit)
-
-    @property
-    def steps(self) -> Handle:
-        """Return the splits in depth-first order."""
-        return self.cache.get_or_make(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)  # type: ignore[no-any-return]
-
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
-        """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         if order > 1:
-            return self.walk.solve(columns, semivalue, order)
+            return super().solve(columns, semivalue, order)
         # The kernel adds background rows one after the other, so that longer backgrounds are cut up
         if len(self.weights) > ROWS_IN_TURN:
             return self._in_blocks(columns, semivalue)
@@ -94,7 +73,7 @@ class LeafEngine:
         values, scale = np.ascontiguousarray(out.transpose(2, 1, 0)) * self.unit, scale * self.unit
         # Patterns have no room for these leaves: pairs of rows are walked for them alone
         if self.shape.n_path_players > PATTERN_BITS:
-            walked = _wide_leaves_only(self.walk).solve(columns, semivalue, 1)
+            walked = _wide_leaves_only(self).solve(columns, semivalue, 1)
             values, scale = values + walked.values, scale + walked.scale
         full = leaf_sums(self.trees, columns)
         return Part(values, np.zeros_like(full), full, self._method, scale=scale)
@@ -126,15 +105,14 @@ class LeafEngine:
         return steps_bytes(self.trees) + patterns
 
     def work(self, order: int) -> float:
-        """Return about what one row costs, in table look-ups."""
         if order > 1:
-            return self.walk.work(order)
+            return super().work(order)
         return float(leaf_costs(self.trees, self.shape, len(self.weights)).sum())
 
     def block_work(self, n_rows: int, order: int) -> float:
         """Return about what a block of rows costs, in table look-ups: :meth:`work` has the patterns of ``NOMINAL_ROWS`` rows in it."""
         if order > 1:
-            return n_rows * self.walk.work(order)
+            return n_rows * super().work(order)
         if n_rows <= self.one_by_one_rows:
             return n_rows * self._row_work
         # Patterns are made again for each block: the share for a nominal call goes out, one filling per block comes in
@@ -215,9 +193,9 @@ def leaf_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndar
     return sum_by_tree(trees, np.where(trees.feature < 0, costs, 0.0))
 
 
-def _wide_leaves_only(walk: WalkEngine) -> WalkEngine:
+def _wide_leaves_only(engine: LeafEngine) -> WalkEngine:
     """Return walks of the leaves with more than ``PATTERN_BITS`` players only; others get value 0."""
-    trees, shape = walk.trees, walk.shape
+    trees, shape = engine.trees, engine.shape
     needed = (trees.feature < 0) & (shape.distinct > PATTERN_BITS)
     value = np.where(needed[:, None], trees.value, 0.0)
     # From the bottom up: what is above a needed node is needed
@@ -226,4 +204,5 @@ def _wide_leaves_only(walk: WalkEngine) -> WalkEngine:
         needed[shape.parent[level]] = True
     # Player -1 reads as a leaf, so that walks stop there and add its value, 0
     player = np.where(needed, shape.player, -1).astype(shape.player.dtype)
-    return dataclasses.replace(walk, trees=dataclasses.replace(trees, value=value), shape=shape._replace(player=player))
+    trees, shape = dataclasses.replace(trees, value=value), shape._replace(player=player)
+    return WalkEngine(trees, shape, engine.n_players, engine.background, engine.weights, engine.unit)

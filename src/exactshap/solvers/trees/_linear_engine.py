@@ -210,7 +210,6 @@ class LinearEngine:
         return cls(trees, outputs, shape, n_players, np.ascontiguousarray(background.T), weights, limit)
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
-        """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         self._refuse_gaps(columns)
         n_rows, n_outputs = columns.shape[1], self.trees.n_outputs
         _, offsets = binomials_and_offsets(self.n_players, order)

@@ -80,16 +80,32 @@ class PathQuestion(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PathEngine:
-    """Integrate along the paths by quadrature: cover ratios, any depth, O(n_splits n_nodes) per row."""
+class DeepEngine:
+    """Solve trees without tables.
+
+    ``solve`` takes rows as columns (n_features, n_rows); ``memory`` is in bytes besides the rows, ``work`` is what one row costs, in table
+    look-ups.
+    """
 
     trees: FlatTrees
     shape: Structure
     n_players: int
-    cache: BoundedCache = field(default_factory=BoundedCache)
+    cache: BoundedCache = field(default_factory=BoundedCache, kw_only=True)
+
+    @property
+    def steps(self) -> Handle:
+        """Return the splits in depth-first order, kept."""
+        return self.cache.get(("steps",)) or self.cache.get_or_make(("steps",), self._make_steps, keep=1)  # type: ignore[no-any-return]
+
+    def _make_steps(self) -> Handle:
+        return Handle(make_steps(self.trees, self.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class PathEngine(DeepEngine):
+    """Integrate along the paths by quadrature: cover ratios, any depth, O(n_splits n_nodes) per row."""
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
-        """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         question = self.question(semivalue, order)
         out = np.zeros((question.offsets[order + 1], self.trees.n_outputs, columns.shape[1]))
         scale = np.zeros(columns.shape[1])
@@ -147,7 +163,6 @@ class PathEngine:
         return float(self.shape.depth[self.trees.feature < 0].sum())
 
     def work(self, order: int) -> float:
-        """Return about what one row costs, in table look-ups."""
         singles = float(path_costs(self.trees, self.shape, order).sum()) * self.trees.n_outputs
         sets = sum(math.comb(self.shape.n_path_players, size) for size in range(1, order + 1))
         return singles * (1.0 if order == 1 else PAIR_COST if order == 2 else SET_COST * sets)
@@ -187,14 +202,6 @@ class PathEngine:
         n_levels = int(self.shape.depth.max(initial=1))
         return int(np.clip(WORK_BYTES // (24 * n_levels * (nodes.shape[1] + 1) + 8 * n_sums), 4, MAX_SWEPT_ROWS))
 
-    @property
-    def steps(self) -> Handle:
-        """Return the splits in depth-first order, kept."""
-        return self.cache.get(("steps",)) or self.cache.get_or_make(("steps",), self._make_steps, keep=1)  # type: ignore[no-any-return]
-
-    def _make_steps(self) -> Handle:
-        return Handle(make_steps(self.trees, self.shape))
-
     def _sweep_sets(self, columns: np.ndarray, of_size: OfSize, question: PathQuestion, out: np.ndarray) -> None:
         trees, size = self.trees, of_size.size
         leaves: Paths = self.cache.get_or_make(("leaves",), lambda: paths(trees, self.shape.player_of_column), keep=1)
@@ -206,18 +213,14 @@ class PathEngine:
 
 
 @dataclass(frozen=True, eq=False)
-class WalkEngine:
+class WalkEngine(DeepEngine):
     """Walk each row with each background row: any depth, any order, O(nodes that hybrids of the two reach) per pair."""
 
-    trees: FlatTrees
-    shape: Structure
-    n_players: int
     background: np.ndarray  # (n_features, n_background)
     weights: np.ndarray  # in units of ``unit``: 1.0 each where they are equal
     unit: float
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
-        """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         trees, n_rows = self.trees, columns.shape[1]
         binomials, offsets = binomials_and_offsets(self.n_players, order)
         weights = path_weights(semivalue, order, self.shape.n_path_players)
@@ -242,7 +245,6 @@ class WalkEngine:
         return (8.0 * self.trees.n_features + largest) * len(self.weights)
 
     def work(self, order: int) -> float:
-        """Return about what one row costs, in table look-ups."""
         sets = sum(math.comb(self.shape.n_path_players, size) for size in range(2, order + 1))
         return float(walk_costs(self.trees, self.shape, len(self.weights)).sum()) * self.trees.n_outputs * (1.0 + sets)
 

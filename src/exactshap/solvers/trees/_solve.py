@@ -76,7 +76,6 @@ class EachOutput:
         return tuple(engines)
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
-        """Return the values of the rows in ``columns`` (n_features, n_rows)."""
         parts = [engine.solve(columns, semivalue, order) for engine in self.engines]
         scale, bound = (sum(np.asarray(getattr(part, name)) for part in parts) for name in ("scale", "error_bound"))
         values = np.concatenate([part.values for part in parts], axis=2)
@@ -84,11 +83,9 @@ class EachOutput:
         return Part(values, np.zeros_like(full), full, parts[0].method, error_bound=bound, scale=scale)
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes besides the rows."""
         return sum(engine.memory(n_rows, order) for engine in self.engines)
 
     def work(self, order: int) -> float:
-        """Return about what one row costs, in table look-ups."""
         return sum(engine.work(order) for engine in self.engines)
 
 

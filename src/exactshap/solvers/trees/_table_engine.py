@@ -196,7 +196,6 @@ class TableEngine:
         return replace(tables.unsolved, values=sums[:, :-1], empty=np.zeros(full.shape), full=full, scale=out[:, -1])
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes besides the rows."""
         return self.of_order(order).memory
 
     def work(self, order: int) -> tuple[float, float, float]:
