@@ -28,17 +28,7 @@ from exactshap.errors import BudgetError, InputError, InputTypeError, Unsupporte
 from exactshap.expansions import expand
 from exactshap.frames import Table, as_table
 from exactshap.games import AdditiveGame, Game, ProductGame, normalised_weights
-from exactshap.readers import (
-    OwnCall,
-    Reader,
-    Request,
-    Rounding,
-    RowReader,
-    Traits,
-    finite_numbers,
-    outputs_of,
-    select_outputs,
-)
+from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, RowReader, Traits, finite_numbers
 from exactshap.readers.responses import RowScores
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, solve
@@ -200,21 +190,11 @@ def read(model: OneLayerNetwork, request: Request) -> Reader:
     multiple = model.out_weights.ndim == 2
     out = model.out_weights if multiple else model.out_weights[:, None]
     names = tuple(f"output {k}" for k in range(out.shape[1])) if multiple else ("output",)
-    chosen, single = select_outputs(names, request.output, owner="OneLayerNetwork")
-    single = single or not multiple
-    bias = np.broadcast_to(model.out_bias, (out.shape[1],))
+    outputs = Outputs.of(names, request.output, owner="OneLayerNetwork", multiple=multiple)
+    bias, chosen = np.broadcast_to(model.out_bias, (out.shape[1],)), outputs.numbers
     layer = Layer(model.weights, model.bias, out[:, chosen], bias[chosen], model.activation)
-    call = OwnCall("predict", finish=functools.partial(outputs_of, chosen, single))
-    return NetworkReader(
-        model,
-        request,
-        layer,
-        call,
-        output_names=tuple(names[k] for k in chosen),
-        single_output=single,
-        unit="output",
-        precision=model.precision,
-    )
+    call = outputs.call("predict")
+    return NetworkReader(model, request, layer, call, outputs=outputs, unit="output", precision=model.precision)
 
 
 class NetworkReader(RowReader[np.ndarray]):
@@ -231,8 +211,7 @@ class NetworkReader(RowReader[np.ndarray]):
         own_call: OwnCall,
         *,
         fitted_names: tuple[str, ...] | None = None,
-        output_names: tuple[str, ...],
-        single_output: bool,
+        outputs: Outputs,
         unit: str,
         precision: Any,
         odds_rounding: float = 0.0,
@@ -244,8 +223,8 @@ class NetworkReader(RowReader[np.ndarray]):
             fitted_names=fitted_names,
             n_columns=len(layer.weights),
             value_functions=("interventional", "baseline"),
-            output_names=output_names,
-            single_output=single_output,
+            output_names=outputs.names,
+            single_output=outputs.single,
             unit=unit,
             own_call=own_call,
         )

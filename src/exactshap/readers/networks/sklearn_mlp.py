@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +9,13 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.readers import (
+    Outputs,
     OwnCall,
     Reader,
     Request,
     fitted_names,
-    outputs_of,
     select_outputs,
+    target_names,
 )
 from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkReader, unknown_activation
 from exactshap.readers.responses import HybridScores, Response, SampledResponse, of_score, probability
@@ -33,19 +33,16 @@ def _regressor(model: Model, request: Request) -> Reader:
     if model.out_activation_ != "identity":
         got, do = f"Got {model.out_activation_!r}", "Explain its predict method: explain(model.predict, X, background)"
         raise UnsupportedStructureError(f"The outputs of {name} are not sums of its units", got, do)
-    names = ("target",) if model.n_outputs_ == 1 else tuple(f"target {k}" for k in range(model.n_outputs_))
     outer: Response | None = request.outer_response
     own = request if outer is None else of_score(request)
-    chosen, single = select_outputs(names, own.output, owner=name)
-    single = single or model.n_outputs_ == 1
+    outputs = Outputs.of(target_names(model.n_outputs_), own.output, owner=name)
     target = NetworkReader(
         model,
         own,
-        replace(layer, out_weights=layer.out_weights[:, chosen], out_bias=layer.out_bias[chosen]),
-        OwnCall("predict", finish=functools.partial(outputs_of, chosen, single)),
+        replace(layer, out_weights=layer.out_weights[:, outputs.numbers], out_bias=layer.out_bias[outputs.numbers]),
+        outputs.call("predict"),
         fitted_names=fitted_names(model),
-        output_names=tuple(names[k] for k in chosen),
-        single_output=single,
+        outputs=outputs,
         unit="target",
         precision=model.coefs_[0].dtype,
     )
@@ -75,8 +72,7 @@ def _classifier(model: Model, request: Request) -> Reader:
         layer,
         OwnCall("predict_proba", finish=_log_odds),
         fitted_names=fitted_names(model),
-        output_names=(label,),
-        single_output=True,
+        outputs=Outputs((label,), [0], True),
         unit="log-odds",
         precision=precision.dtype,
         odds_rounding=8.0 * float(precision.eps),
