@@ -31,6 +31,7 @@ from exactshap.readers import (
 from exactshap.readers.additive._terms import (
     CHUNK_VALUES,
     BoundLinear,
+    Interpolated,
     Reference,
     TermBlock,
     calls_of_row,
@@ -115,6 +116,7 @@ class AdditiveReader(Reader):
         """Fold the background into the terms."""
         owner = self.owners()
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
+        self._interpolated = [bound for bound in self._bound if isinstance(bound, Interpolated)]
         alone = self._bound[0] if len(self._bound) == 1 else None
         self._linear: Handle | None = alone.linear if isinstance(alone, BoundLinear) else None
 
@@ -192,18 +194,18 @@ class AdditiveReader(Reader):
         return replace(solution, approximation_error=error)
 
     def _part(self, X: Table, semivalue: Semivalue, order: int) -> Part:
-        rows, step = self._encode(X), self._piece_rows(X.n_rows)
+        rows, step = self._encode(X), X.n_rows if self._streams else self._piece_rows()
         if step >= X.n_rows:
             part = self._solved(rows, semivalue, order)
         else:
             part = Part.join((self._solved(rows[piece], semivalue, order) for piece in slices(X.n_rows, step)), X.n_rows)
-        # A set of k players adds up 2^k coalition values, each with that error.
-        return replace(part, error_bound=2.0**order * self._errors(X))
+        if not self._interpolated:
+            return part
+        # A set of k players adds up 2^k coalition values, each with that error besides rounding.
+        return replace(part, error_bound=2.0**order * sum(bound.errors(rows) for bound in self._interpolated))
 
-    def _piece_rows(self, n_rows: int) -> int:
+    def _piece_rows(self) -> int:
         """Return the number of rows with coalition values that fit a core's caches."""
-        if self._streams or not self._widths:
-            return n_rows
         return max(MIN_PIECE_ROWS, int(CACHED_VALUES / (self.traits.n_outputs * sum(2.0**width for width in self._widths))))
 
     def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Part:
@@ -223,14 +225,6 @@ class AdditiveReader(Reader):
         bound = self._rebound(row)
         bound._bind(Reference(self.encode(row, "background"), np.ones(1)))
         return bound
-
-    def _errors(self, X: Table) -> np.ndarray | float:
-        """Bound errors (n_rows,) of coalition values besides rounding, 0 unless a block interpolates its terms."""
-        interpolated = [bound for bound in self._bound if hasattr(bound, "errors")]
-        if not interpolated:
-            return 0.0
-        rows = self._encode(X)
-        return np.sum([bound.errors(rows) for bound in interpolated], axis=0)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of a block: coalition values, copied once, the result, and one chunk of hybrid rows."""
