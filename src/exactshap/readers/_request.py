@@ -58,7 +58,7 @@ class Request:
     @property
     def outer_response(self) -> Any:
         """Return the response that a wrapper asks for, or None."""
-        return getattr(self.output, "response", None)
+        return self.output if hasattr(self.output, "link") else None
 
     def refuse_options(self, known: tuple[str, ...] = (), *, owner: str) -> None:
         """Raise for settings that the reader does not know."""

@@ -20,61 +20,16 @@ def _same(table: Table) -> Table:
     return table
 
 
-@dataclass(frozen=True, repr=False)
-class Sigmoid:
-    r"""Ask a reader for :math:`\sigma(-(a f + b))` of its decision function f, as ``output=``: Platt's calibration."""
-
-    a: float
-    b: float
-    unit: str
-
-    def __repr__(self) -> str:
-        return f"calibrated {self.unit}"  # for messages: it is what a wrapper asks for, not the user
-
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
-        """Return the probabilities of decision functions."""
-        return np.asarray(expit(-(self.a * scores + self.b)))
-
-    @property
-    def response(self) -> Response:
-        """What a model answers so."""
-        return Response("logistic", OwnCall("decision_function", finish=self), self.unit, -self.a, shift=-self.b)
-
-
-@dataclass(frozen=True, repr=False)
-class Exponential:
-    r"""Ask a reader for :math:`e^{a f}` of its prediction f, as ``output=``: a target of which a logarithm was fitted."""
-
-    rate: float
-    unit: str
-
-    def __repr__(self) -> str:
-        return f"{self.unit} of its logarithm"  # for messages, as of ``Sigmoid``
-
-    def __call__(self, logarithms: np.ndarray) -> np.ndarray:
-        """Return the exponentials of predictions."""
-        return np.asarray(np.exp(self.rate * logarithms))
-
-    @property
-    def response(self) -> Response:
-        """What a model answers so."""
-        return Response("exponential", OwnCall("predict", finish=self), self.unit, self.rate)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Isotonic:
-    """Ask a reader for a piecewise linear function of its decision function, as ``output=``: constant outside its knots."""
+    """Describe a piecewise linear function of a score, constant outside its knots."""
 
     # knots, heights: (n_knots,): strictly ascending places, and the values there
     knots: np.ndarray
     heights: np.ndarray
-    unit: str
-
-    def __repr__(self) -> str:
-        return f"calibrated {self.unit}"
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
-        """Return the probabilities of decision functions."""
+        """Return the function of scores."""
         return np.asarray(np.interp(scores, self.knots, self.heights))
 
     @property
@@ -82,15 +37,10 @@ class Isotonic:
         """Return the slopes between the knots (n_knots - 1,)."""
         return np.asarray(np.diff(self.heights) / np.diff(self.knots))
 
-    @property
-    def response(self) -> Response:
-        """What a model answers so."""
-        return Response("piecewise linear", OwnCall("decision_function", finish=self), self.unit, pieces=self)
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Response:
-    """Describe the response of a model, such as a probability."""
+    """Describe the response of a model, such as a probability; as ``output=``, what a wrapper makes of a model's score."""
 
     link: str | None  # a name of :func:`link_of`; None where the score is the response
     call: OwnCall  # the documented call that gives it
@@ -100,6 +50,33 @@ class Response:
     rows: Callable[[Table], Table] = field(default=_same)  # ``rows(table) -> table``, of the kind that the call takes
     shift: float = 0.0
     pieces: Isotonic | None = None  # the inverse link where it is piecewise linear
+
+    def __repr__(self) -> str:
+        return f"{self.unit} by a wrapper"  # for messages: it is what a wrapper asks for, not the user
+
+
+def sigmoid(a: float, b: float, unit: str) -> Response:
+    r"""Return :math:`\sigma(-(a f + b))` of a decision function f: Platt's calibration."""
+    return Response("logistic", OwnCall("decision_function", finish=partial(_sigmoid, a, b)), unit, -a, shift=-b)
+
+
+def _sigmoid(a: float, b: float, scores: np.ndarray) -> np.ndarray:
+    return np.asarray(expit(-(a * scores + b)))
+
+
+def isotonic(knots: np.ndarray, heights: np.ndarray, unit: str) -> Response:
+    """Return a piecewise linear function of a decision function."""
+    pieces = Isotonic(knots, heights)
+    return Response("piecewise linear", OwnCall("decision_function", finish=pieces), unit, pieces=pieces)
+
+
+def exponential(rate: float, unit: str) -> Response:
+    r"""Return :math:`e^{a f}` of a prediction f: a target of which a logarithm was fitted."""
+    return Response("exponential", OwnCall("predict", finish=partial(_exponential, rate)), unit, rate)
+
+
+def _exponential(rate: float, logarithms: np.ndarray) -> np.ndarray:
+    return np.asarray(np.exp(rate * logarithms))
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:

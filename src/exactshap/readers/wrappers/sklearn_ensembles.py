@@ -14,7 +14,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnknownNameError, UnsupportedStructureError
 from exactshap.readers import Outputs, Reader, Request, is_of_target, score_names, select_outputs
 from exactshap.readers.additive import linear_step
-from exactshap.readers.responses import Isotonic, Sigmoid
+from exactshap.readers.responses import isotonic, sigmoid
 from exactshap.readers.wrappers._sum import Member, SumReader, n_columns_of, own_answers, read_member, request_of_sum
 
 # -- regressors ----------------------------------------------------------------------------------------------------------
@@ -271,11 +271,10 @@ def read_calibrated(model: Model, request: Request) -> Reader:
 
 def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader:
     (calibrator,) = one.calibrators
-    output: Isotonic | Sigmoid
     if model.method == "isotonic":
-        output = Isotonic(np.asarray(calibrator.X_thresholds_, float), np.asarray(calibrator.y_thresholds_, float), unit)
+        output = isotonic(np.asarray(calibrator.X_thresholds_, float), np.asarray(calibrator.y_thresholds_, float), unit)
     else:
-        output = Sigmoid(float(calibrator.a_), float(calibrator.b_), unit)
+        output = sigmoid(float(calibrator.a_), float(calibrator.b_), unit)
     try:
         return read_member(one.estimator, replace(request, output=output), type(model).__name__)
     except (UnknownNameError, UnsupportedStructureError) as error:

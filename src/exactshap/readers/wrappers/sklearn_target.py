@@ -27,7 +27,7 @@ from exactshap.readers import (
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import with_equal_shares
-from exactshap.readers.responses import Exponential, LinkedReader, needs_rows
+from exactshap.readers.responses import LinkedReader, exponential, needs_rows
 from exactshap.readers.wrappers._columns import readable
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
@@ -77,7 +77,7 @@ def read(model: Model, request: Request) -> Reader:
 
 def _exponential(model: Model, request: Request, rate: float, logarithm: Reader) -> Reader:
     """Read the exponential of predictions that are sums of terms, of trees or of units."""
-    output = Exponential(rate, "target")
+    output = exponential(rate, "target")
     if request.background is None:
         raise needs_rows(output.unit)
     do = 'Pass output="auto" for its logarithm, or sample with explain(model.predict, X, background)'
