@@ -134,7 +134,9 @@ _REGISTRY: dict[str, str] = {
     "exactshap.readers.networks.one_layer.OneLayerNetwork": "exactshap.readers.networks.one_layer",
     "lifelines.fitters.RegressionFitter": "exactshap.readers.additive.lifelines",
     "exactshap.readers.additive.additive_model.AdditiveModel": "exactshap.readers.additive.additive_model",
-    "exactshap.estimators.*": "exactshap.readers.wrappers.own_estimators",
+    "exactshap.estimators.fanova_process.FanovaGaussianProcess": "exactshap.readers.wrappers.own_estimators:read_fanova",
+    "exactshap.estimators.rkhs_weighting.*": "exactshap.readers.additive.rkhs_weighting",
+    "exactshap.estimators.shapley_ridge.*": "exactshap.readers.wrappers.own_estimators:read_shapley_ridge",
 }
 _WAYS = (
     "predict_proba",
