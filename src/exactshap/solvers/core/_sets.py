@@ -33,7 +33,7 @@ def player_sets(n_players: int, order: int) -> tuple[tuple[int, ...], ...]:
     return tuple(itertools.chain.from_iterable(itertools.combinations(range(n_players), size) for size in set_sizes(order)))
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256, typed=True)
 def count_sets(n_players: int, order: int) -> int:
     """Return the number of :func:`player_sets` without making them, with the same refusals.
 
