@@ -170,7 +170,12 @@ def test_intervals_of_reasons_are_of_the_bootstrap():
     spread = by_row[:, i, reasons.players[i, r]].std() / np.sqrt(len(by_row))
     width = np.ptp(reasons.intervals[i, r])
     assert 0.8 < width / (2 * 1.96 * spread) < 1.2
-    assert np.all((reasons.kept[there] > 0) & (reasons.kept[there] <= 1))
+    m = len(by_row)
+    counts = np.random.default_rng(0).multinomial(m, np.full(m, 1 / m), size=4000) / m
+    for i, r in np.argwhere(there):
+        drawn, j = counts @ by_row[:, i], reasons.players[i, r]
+        place = np.argsort(np.argsort(-drawn, axis=1), axis=1)[:, j]
+        assert reasons.kept[i, r] == np.mean((place < 2) & (drawn[:, j] > 0))
     assert np.isnan(reasons.kept[~there]).all()
     repeated = explanation.reasons(2, adverse="positive", background_values=by_row, n_bootstrap=4000)
     assert np.array_equal(repeated.intervals, reasons.intervals, equal_nan=True)

@@ -87,9 +87,10 @@ def test_zeros_have_no_bar_and_arrows_point_where_they_go():
         low, high = sorted([prepared.starts[k], tip])
         assert (corners[:, 0] >= low).all()
         assert (corners[:, 0] <= high).all()  # no head is longer than its bar
-    texts = [text.get_text() for text in ax.texts]
+    texts = {text.get_text(): text.get_ha() for text in ax.texts}
     assert "0" in texts
     assert "+0" not in texts
+    assert (texts["+1"], texts["\N{MINUS SIGN}0.5"]) == ("left", "right")
 
 
 def table(n=80):

@@ -92,6 +92,8 @@ def test_processes_give_the_same_bits_and_unpack_once():
     one, two = (pickle.loads(pickle.dumps(part)) for _ in range(2))
     assert one.explainer is two.explainer
     assert pickle.dumps(one) == pickle.dumps(part)
+    typed = part.with_types({"id": "int64"})  # pickled anew, not with the types of before
+    assert pickle.loads(pickle.dumps(typed)).types == {"id": "int64"}
 
 
 def test_local_functions_travel():
