@@ -14,7 +14,7 @@ import scale_cases as cases
 from exactshap import Explainer, decompose_hsic
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.frames.stored import find_files, inspect, read_rows
-from exactshap.scale import GlobalImportance, Partition, StoredTable, explain_dataset
+from exactshap.scale import GlobalImportance, Partition, StoredTable, explain_dataset, output_columns
 from tolerances import roundings
 
 pa = pytest.importorskip("pyarrow")
@@ -242,6 +242,7 @@ def test_pairs_have_columns():
     assert np.array_equal(values, expected.set_values)
     assert list(out.columns) == part.schema.names
     assert out["exact"].all()
+    pd.testing.assert_frame_equal(output_columns(expected, kind="pandas"), out.drop(columns="id"))
 
 
 @pytest.mark.parametrize("make", [cases.svr, cases.outputs, cases.black_box])

@@ -191,7 +191,6 @@ def output_columns(
     Parameters
     ----------
     explanation : Explanation
-        Of order 1.
     before : mapping of name to array of shape (n_rows,), default={}
         Columns before these, such as identifiers.
     kind : {"pandas", "polars", "pyarrow"} or None, default=None
@@ -200,7 +199,8 @@ def output_columns(
     Returns
     -------
     table : frame
-        ``phi_<feature>``, ``baseline``, ``prediction``, ``residual``, ``exact`` and, of sampled values, ``se_<feature>``.
+        ``phi_<feature>``, ``baseline``, ``prediction``, ``residual``, ``exact`` and, of sampled values, ``se_<feature>``; above
+        order 1 sets of players follow, as ``phi_<feature> & <feature>``.
 
     Raises
     ------
@@ -222,5 +222,6 @@ def output_columns(
         output_names=explanation.output_names or (),
         player_names=explanation.feature_names,
     )
-    layout = layout_of(names, tuple(before), sampled=explanation.std_error is not None)  # type: ignore[arg-type]
+    sampled, order = explanation.std_error is not None, explanation.order
+    layout = layout_of(names, tuple(before), sampled=sampled, order=order)  # type: ignore[arg-type]
     return frame_of(None, {**before, **layout.columns(explanation)}, kind or frame_kind(explanation.data))
