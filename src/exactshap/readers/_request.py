@@ -221,7 +221,7 @@ def _numbered(n_columns: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(n_columns))
 
 
-def select_outputs(names: tuple[str, ...], output: Any, *, owner: str) -> tuple[list[int], bool]:
+def select_outputs(names: tuple[str, ...], output: object, *, owner: str) -> tuple[list[int], bool]:
     """Return the numbers of the selected outputs, and whether one was picked.
 
     Parameters

@@ -92,7 +92,7 @@ class Outputs:
     single: bool  # whether values have no axis of outputs
 
     @classmethod
-    def of(cls, names: tuple[str, ...], output: Any, *, owner: str, multiple: bool | None = None) -> Outputs:
+    def of(cls, names: tuple[str, ...], output: object, *, owner: str, multiple: bool | None = None) -> Outputs:
         """Return the outputs of ``names`` that ``output=`` means.
 
         ``multiple`` says whether the model's answers have an axis of outputs, by default where there are several.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def read(model: LinearCore, request: Request) -> AdditiveReader:
     return read_parts(model, request, parts, None, _call(model, parts, "scores", request.output))
 
 
-def _call(model: LinearCore, parts: LinearParts, method: str, output: Any = "all") -> OwnCall:
+def _call(model: LinearCore, parts: LinearParts, method: str, output: object = "all") -> OwnCall:
     outputs = Outputs.of(parts.output_names, output, owner=model.name)
     return OwnCall(method, finish=functools.partial(_chosen, len(parts.output_names), outputs))
 

@@ -145,7 +145,7 @@ class BlackBox(Reader):
         self.traits = self.traits.with_rounding(relative=BATCH_ROUNDINGS * self.traits.relative_rounding)
         self.traits = replace(self.traits, calls=self._forecast())
 
-    def _of_first_call(self, traits: Traits, output: Any) -> tuple[Traits, list[int] | None]:
+    def _of_first_call(self, traits: Traits, output: object) -> tuple[Traits, list[int] | None]:
         """Call a few background rows twice, for the number of outputs, the precision and whether other batches change answers."""
         function, name, unit = traits.model, traits.model_name, traits.unit
         rows = traits.reference.take(slice(0, CHECKED_ROWS))

@@ -97,11 +97,9 @@ class ResponseReader(PlayerReader):
 
     def _sizes(self, X: Table, scores: np.ndarray) -> np.ndarray:
         """Return what is added up in the score (n_rows,), times the steepest place of g: rounding of the score, in the response."""
-        of_rows, of_background = (
-            sizes * self._steepness(scores)
-            for sizes, scores in ((self.scores.sizes(X), scores), (self._absent_sizes, self._absent))
-        )
         # Hybrids add up terms of both.
+        of_rows = self.scores.sizes(X) * self._steepness(scores)
+        of_background = self._absent_sizes * self._steepness(self._absent)
         return np.asarray(abs(self._slope) * (of_rows + of_background.max()))
 
     def _steepness(self, scores: np.ndarray) -> np.ndarray | float:

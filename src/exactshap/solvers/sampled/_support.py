@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap._runtime.linear_algebra import factorise_lower, solve_factored
-from exactshap.solvers.sampled._frontier import Sets
+from exactshap.solvers.sampled._frontier import Sets, character_columns
 from exactshap.solvers.sampled._polynomial import TINIEST
 
 # Players that may interact, the most relevant ones: a transform of 2^19 values takes 8 ms
@@ -21,13 +21,13 @@ MAX_TRANSFORMED = 20
 LEFT_OUT = 5  # one of so many pairs
 AXES = 2**7  # values that one product of a transform mixes
 # Characters that join at once, for each one known: fewer are more exact and slower
-STEP, LEAST_STEP = 0.2, 4
+STEP, MIN_STEP = 0.2, 4
 # Characters for each fitted pair, beyond which many supports fit; left-out residuals over fitted ones, as soon as some are only fitted
 MOST_CHARACTERS, OVERFITTED = 0.35, 2.0
 
 
 def find_support(masks: np.ndarray, target: np.ndarray, relevances: np.ndarray, tolerance: float) -> Sets | None:
-    """Return sets whose characters are all of the odd half ``target`` (n_pairs, n_outputs) of a game, single players first, or None.
+    """Return the sets that make up the odd half ``target`` (n_pairs, n_outputs) of a game, single players first, or None.
 
     ``tolerance`` is the residual, in units of the largest value, that counts as rounding.
     """
@@ -39,31 +39,27 @@ def find_support(masks: np.ndarray, target: np.ndarray, relevances: np.ndarray, 
     # A pair is named by its half with the first player, so that characters of the others tell all odd ones apart
     side = np.where(masks[:, first], 1.0, -1.0)
     names = (masks[:, others] != masks[:, [first]]) @ (1 << np.arange(len(others)))
-    members = np.eye(n_players)
-    columns = _characters(masks, members)
-    while len(members) <= MOST_CHARACTERS * len(masks):
+    sets: Sets = tuple((j,) for j in range(n_players))
+    columns = character_columns(masks, sets)
+    while len(sets) <= MOST_CHARACTERS * len(masks):
         coefficients = _coefficients(columns[~left_out], answers[~left_out])
         if coefficients is None:
             return None
         residual = answers - columns @ coefficients
         missed, fitted = np.abs(residual[left_out]), residual[~left_out]
         if missed.max() <= tolerance * np.abs(answers).max():
-            return tuple(sorted((tuple(np.flatnonzero(row).tolist()) for row in members), key=len))
+            return tuple(sorted(sets, key=len))
         if np.mean(missed**2) > OVERFITTED**2 * np.mean(fitted**2):
             return None
         sums = np.bincount(names[~left_out], side[~left_out] * fitted, 2 ** len(others))
-        n_more = min(max(round(STEP * len(members)), LEAST_STEP), len(sums))
+        n_more = min(max(round(STEP * len(sets)), MIN_STEP), len(sums))
         strongest = np.argpartition(-np.abs(_transformed(sums)), n_more - 1)[:n_more]
-        more = np.zeros((len(strongest), n_players))
-        more[:, others] = strongest[:, None] >> np.arange(len(others)) & 1
-        more[:, first] = more.sum(axis=1) % 2 == 0
-        members, columns = np.concatenate([members, more]), np.concatenate([columns, _characters(masks, more)], axis=1)
+        members = np.zeros((len(strongest), n_players), bool)
+        members[:, others] = strongest[:, None] >> np.arange(len(others)) & 1
+        members[:, first] = members.sum(axis=1) % 2 == 0
+        more = tuple(tuple(np.flatnonzero(row).tolist()) for row in members)
+        sets, columns = sets + more, np.concatenate([columns, character_columns(masks, more)], axis=1)
     return None
-
-
-def _characters(masks: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Return the product of -1 (outside) and 1 (inside) over the ``members`` (n_sets, n_players), (n_masks, n_sets)."""
-    return 1.0 - 2.0 * ((~masks).astype(float) @ members.T % 2.0)
 
 
 def _coefficients(columns: np.ndarray, answers: np.ndarray) -> np.ndarray | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, no_output
@@ -185,7 +186,12 @@ class TreeModel:
 
 
 def model_of(
-    trees: FlatTrees, raw: Sequence[RawTree] | RawForest, *, tree_stage: Any = None, boosted: bool = True, **facts: Any
+    trees: FlatTrees,
+    raw: Sequence[RawTree] | RawForest,
+    *,
+    tree_stage: ArrayLike | None = None,
+    boosted: bool = True,
+    **facts: Any,
 ) -> TreeModel:
     """Describe trees that were built; by default each boosted one is a round."""
     outputs = raw.output if isinstance(raw, RawForest) else [tree.output for tree in raw]

@@ -56,7 +56,7 @@ def raw_tree(tree: Foreign, value: np.ndarray, columns: np.ndarray | None = None
 def of_estimator(
     model: Model,
     raw: list[RawTree],
-    constant: Any,
+    constant: np.ndarray,
     *,
     library: str = "scikit-learn",
     single_precision: bool = True,
