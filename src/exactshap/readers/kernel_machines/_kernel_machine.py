@@ -15,6 +15,7 @@ from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.games import Game, normalised_weights
 from exactshap.readers import (
+    Outputs,
     OwnCall,
     Reader,
     Request,
@@ -48,13 +49,12 @@ class KernelReader(Reader):
         model: Model,
         request: Request,
         expansion: Expansion,
-        predict: Callable[[Table], np.ndarray] | None = None,
+        outputs: Outputs,
         *,
+        unit: str,
         own_call: OwnCall | None = None,
-        feature_names: tuple[str, ...] | None = None,
-        output_names: tuple[str, ...] = ("output",),
-        unit: str = "target",
-        single_output: bool = True,
+        predict: Callable[[Table], np.ndarray] | None = None,
+        fitted_names: tuple[str, ...] | None = None,
         posterior: GaussianPosterior | None = None,
         epsilon: float = float(np.finfo(np.float64).eps),
     ) -> None:
@@ -65,12 +65,12 @@ class KernelReader(Reader):
         traits = Traits.of(
             model,
             request,
-            fitted_names=feature_names,
+            fitted_names=fitted_names,
             n_columns=expansion.n_columns,
             value_functions=VALUE_FUNCTIONS,
             default="functional",
-            output_names=output_names,
-            single_output=single_output,
+            output_names=outputs.names,
+            single_output=outputs.single,
             unit=unit,
             own_call=own_call,
             rounding=Rounding(precision=epsilon, cancels=True),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.kernels import RBF, from_pairwise, takes_differences
-from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
+from exactshap.readers import Outputs, OwnCall, Reader, Request, fitted_names, require_fitted, target_names
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand
 
@@ -19,19 +17,16 @@ def read_kernel_ridge(model: Model, request: Request) -> Reader:
     """Read f(x) = sum_i dual_coef_i k(x, X_i), without intercept."""
     dual = np.asarray(model.dual_coef_, float)
     dual = dual[:, None] if dual.ndim == 1 else dual
-    names = ("target",) if model.dual_coef_.ndim == 1 else tuple(f"target {k}" for k in range(dual.shape[1]))
-    chosen, single = select_outputs(names, request.output, owner="KernelRidge")
-    single = single or model.dual_coef_.ndim == 1
-    call = OwnCall("predict", finish=functools.partial(outputs_of, chosen, single))
+    names, multiple = target_names(dual.shape[1]), model.dual_coef_.ndim == 2
+    outputs = Outputs.of(names, request.output, owner="KernelRidge", multiple=multiple)
     return KernelReader(
         model,
         request,
-        _expanded(model, model.X_fit_, dual[:, chosen]),
-        own_call=call,
-        feature_names=fitted_names(model),
-        output_names=tuple(names[k] for k in chosen),
+        _expanded(model, model.X_fit_, dual[:, outputs.numbers]),
+        outputs,
         unit="target",
-        single_output=single,
+        own_call=outputs.call("predict"),
+        fitted_names=fitted_names(model),
         epsilon=float(np.finfo(np.float32 if model.X_fit_.dtype == np.float32 else float).eps),  # float32 rows meet in float32
     )
 
@@ -39,20 +34,18 @@ def read_kernel_ridge(model: Model, request: Request) -> Reader:
 def read_survival(model: Model, request: Request) -> Reader:
     """Read a score of ranks, or the log of a time. Ranks have -sum_i coef_i k(x, X_i)."""
     require_fitted(model, "coef_", "n_features_in_")
-    select_outputs(("output",), request.output, owner=type(model).__name__)
     timed = getattr(model, "rank_ratio", 1) < 1
     sign = 1.0 if timed else -1.0
     points = np.asarray(model.fit_X_ if hasattr(model, "fit_X_") else model.X_fit_, float)
     intercept = sign * np.ravel(np.asarray(getattr(model, "intercept_", 0.0), float))
-    call = OwnCall("predict", finish=np.log if timed else np.ravel)
     return KernelReader(
         model,
         request,
         _expanded(model, points, sign * np.ravel(model.coef_)[:, None], intercept),
-        own_call=call,
-        feature_names=fitted_names(model),
-        output_names=("output",),
+        Outputs.of(("output",), request.output, owner=type(model).__name__),
         unit="log of the survival time" if timed else "risk score: high is early",
+        own_call=OwnCall("predict", finish=np.log if timed else np.ravel),
+        fitted_names=fitted_names(model),
     )
 
 
@@ -76,19 +69,18 @@ def read_density(model: Model, request: Request) -> Reader:
         do = "Explain its logarithm as a function: explain(model.score_samples, X, background), exact up to 13 players"
         what = "KernelDensity can be read only where its kernel is a product and nothing is cut off"
         raise UnsupportedStructureError(what, f"Got {name}={settings[name]!r}", do)
-    select_outputs(("density",), request.output, owner="KernelDensity")
+    outputs = Outputs.of(("density",), request.output, owner="KernelDensity")
     rows, bandwidth = np.asarray(model.tree_.data, float), float(model.bandwidth_)
     weights = np.ones(len(rows)) if model.tree_.sample_weight is None else np.asarray(model.tree_.sample_weight, float)
     height = (2.0 * np.pi * bandwidth**2) ** (-0.5 * rows.shape[1])
-    call = OwnCall("score_samples", finish=np.exp)
     return KernelReader(
         model,
         request,
         expand(RBF(bandwidth=bandwidth), rows, (weights / weights.sum() * height)[:, None]),
-        own_call=call,
-        feature_names=fitted_names(model),
-        output_names=("density",),
+        outputs,
         unit="density",
+        own_call=OwnCall("score_samples", finish=np.exp),
+        fitted_names=fitted_names(model),
     )
 
 

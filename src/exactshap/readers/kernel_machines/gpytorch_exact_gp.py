@@ -14,7 +14,7 @@ from exactshap._runtime.types import Foreign, Model, TableLike
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.kernels import RBF, Component, Constant, Kernel, Linear, Matern, Product, RationalQuadratic, ScaledMixture, Sum
-from exactshap.readers import Reader, Request, select_outputs
+from exactshap.readers import Outputs, Reader, Request
 from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, Monomials, expand
@@ -26,7 +26,7 @@ def read(model: Model, request: Request) -> Reader:
         raise UnsupportedStructureError(
             "An ExactGP with one training input is needed", f"Got {model.train_inputs and len(model.train_inputs)}"
         )
-    select_outputs(("posterior mean",), request.output, owner=type(model).__name__)
+    outputs = Outputs.of(("posterior mean",), request.output, owner=type(model).__name__)
     points = model.train_inputs[0].detach().cpu().numpy()
     if points.ndim != 2 or model.train_targets.ndim != 1:
         raise UnsupportedStructureError(
@@ -44,10 +44,10 @@ def read(model: Model, request: Request) -> Reader:
         model,
         request,
         _with_mean(expand(kernel, points, alpha[:, None], constant, cancels=True), slopes),
-        functools.partial(_predict, model),
-        posterior=posterior,
+        outputs,
         unit="posterior mean",
-        output_names=("posterior mean",),
+        predict=functools.partial(_predict, model),
+        posterior=posterior,
         epsilon=float(np.finfo(points.dtype).eps),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import Table, as_table
 from exactshap.kernels import Kernel, from_sklearn
-from exactshap.readers import Reader, Request, select_outputs
+from exactshap.readers import Outputs, Reader, Request
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
@@ -101,36 +102,23 @@ def read(model: KernelMachine, request: Request) -> Reader:
     multiple = model.dual_coef.ndim == 2
     dual = model.dual_coef if multiple else model.dual_coef[:, None]
     names = tuple(f"output {k}" for k in range(dual.shape[1])) if multiple else ("output",)
-    chosen, single = select_outputs(names, request.output, owner="KernelMachine")
-    single = single or not multiple
-    intercept = np.broadcast_to(model.intercept, (dual.shape[1],))[chosen]
-
+    outputs = Outputs.of(names, request.output, owner="KernelMachine", multiple=multiple)
+    intercept = np.broadcast_to(model.intercept, (dual.shape[1],))[outputs.numbers]
     return KernelReader(
         model,
         request,
-        expand(model.kernel, model.X_train, dual[:, chosen], intercept),
-        _Predict(model, chosen, single),
-        feature_names=model.feature_names,
-        output_names=tuple(names[k] for k in chosen),
+        expand(model.kernel, model.X_train, dual[:, outputs.numbers], intercept),
+        outputs,
         unit="output",
-        single_output=single,
+        predict=functools.partial(_predict, model, outputs),
+        fitted_names=model.feature_names,
     )
 
 
-class _Predict:
-    """Predict some outputs of a machine; a class, so that readers pickle."""
-
-    def __init__(self, model: KernelMachine, chosen: list[int], single: bool) -> None:
-        self.model, self.chosen, self.single = model, chosen, single
-
-    def __call__(self, X: Table) -> np.ndarray:
-        rows = X.native if self.model.own_predict is not None else X.numeric()
-        values = np.asarray(self.model.predict(rows), float)
-        n_outputs = self.model.dual_coef[0].size
-        if values.size != X.n_rows * n_outputs:
-            raise InputError(
-                f"`predict` must return one number for each row and output, {X.n_rows} x {n_outputs}",
-                f"Got shape {values.shape}",
-            )
-        values = values.reshape(X.n_rows, -1)[:, self.chosen]
-        return values[:, 0] if self.single else values
+def _predict(model: KernelMachine, outputs: Outputs, X: Table) -> np.ndarray:
+    values = np.asarray(model.predict(X.native if model.own_predict is not None else X.numeric()), float)
+    n_outputs = model.dual_coef[0].size
+    if values.size != X.n_rows * n_outputs:
+        what = f"`predict` must return one number for each row and output, {X.n_rows} x {n_outputs}"
+        raise InputError(what, f"Got shape {values.shape}")
+    return outputs.pick(values.reshape(X.n_rows, n_outputs))

@@ -7,7 +7,7 @@ import numpy as np
 from exactshap._graphs import Attributes, SupportCore, refused
 from exactshap.errors import ModelFormatError
 from exactshap.kernels import from_pairwise
-from exactshap.readers import OwnCall, Reader, Request, select_outputs
+from exactshap.readers import Outputs, Reader, Request
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
@@ -25,29 +25,24 @@ def read(model: SupportCore, request: Request) -> Reader:
     if kind not in _KERNELS:
         raise refused("The kernel of a support vector machine has no product form", f"Got {kind}")
     sign, name = _sign(attributes)
-    select_outputs((name,), request.output, owner=model.name)
+    outputs = Outputs.of((name,), request.output, owner=model.name)
     points, dual, rho = _arrays(attributes, model.n_columns)
     gamma, coef0, degree = _kernel_parameters(attributes)
     if gamma <= 0.0 or degree != round(degree) or not 1 <= degree <= MAX_DEGREE:
         raise refused("The parameters of a kernel are out of range", f"Got gamma {gamma}, degree {degree}")
     kernel = from_pairwise(_KERNELS[kind], model.n_columns, gamma=gamma, coef0=coef0, degree=degree)
-    call = OwnCall("scores", finish=_first)
     scale = sign * model.scale
     unit = "target" if name == "output" else f"decision function of class {name}"
     return KernelReader(
         model,
         request,
         expand(kernel, points, scale * dual[:, None], np.array([scale * rho + model.shift])),
-        own_call=call,
-        output_names=(name,),
+        outputs,
         unit=unit,
+        # Of two classes, libsvm's first score is above 0 where the label is the second
+        own_call=outputs.call("scores"),
         epsilon=float(np.finfo(np.float32).eps),
     )
-
-
-def _first(answers: np.ndarray) -> np.ndarray:
-    # Of two classes, libsvm's first score is above 0 where the label is the second
-    return np.asarray(answers[:, 0])
 
 
 def _sign(attributes: Attributes) -> tuple[float, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,7 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.frames import Table
 from exactshap.games import ProductGame
 from exactshap.kernels import from_pairwise
-from exactshap.readers import (
-    OwnCall,
-    Reader,
-    Request,
-    Rounding,
-    Traits,
-    fitted_names,
-    outputs_of,
-    select_outputs,
-    sklearn_name,
-)
+from exactshap.readers import Outputs, Reader, Request, Rounding, Traits, fitted_names, sklearn_name
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
 
@@ -35,39 +24,38 @@ def read(feature_map: Model, linear: Model, parts: Any, request: Request, model:
     ``parts`` are those of the linear model: coefficients (n_components, n_outputs), intercept, output names, unit and method;
     ``model`` is the pipeline of both, which predicts.
     """
-    chosen, single = select_outputs(parts.output_names, request.output, owner=type(linear).__name__)
-    single = single or len(parts.output_names) == 1
-    coefficients, intercept = np.asarray(parts.coefficients, float).T[chosen], parts.intercept[chosen]
-    call = OwnCall(parts.method, finish=functools.partial(outputs_of, chosen, single))
-    predict = functools.partial(call.in_double, model)
-    names = tuple(parts.output_names[k] for k in chosen)
-    common: dict[str, Any] = {"own_call": call, "output_names": names, "unit": parts.unit, "single_output": single}
-    if sklearn_name(feature_map) == "Nystroem":
-        kernel = from_pairwise(
-            feature_map.kernel,
-            feature_map.components_.shape[1],
-            **{k: v for k, v in _nystroem_parameters(feature_map).items() if v is not None},
-        )
-        whitener = np.asarray(feature_map.normalization_, float)
-        # landmarks that nearly span each other have huge whiteners: their products with the coefficients cancel. Each component of
-        # the map is rounded on its own, so that their errors add up in squares
-        dual, height = (coefficients @ whitener).T, np.sqrt(coefficients**2 @ whitener**2).T
-        expansion = expand(kernel, feature_map.components_, dual, intercept, magnitudes=height, cancels=True)
-        epsilon = _epsilon(feature_map.components_)
-        return KernelReader(
-            feature_map, request, expansion, predict, feature_names=fitted_names(feature_map), epsilon=epsilon, **common
-        )
-    return FourierReader(feature_map, request, coefficients, intercept, predict, **common)
+    outputs = Outputs.of(parts.output_names, request.output, owner=type(linear).__name__)
+    coefficients, intercept = (
+        np.asarray(array, float)[outputs.numbers] for array in (np.transpose(parts.coefficients), parts.intercept)
+    )
+    if sklearn_name(feature_map) != "Nystroem":
+        return FourierReader(feature_map, request, parts, outputs, coefficients, intercept, model)
+    named = {"gamma": feature_map.gamma, "coef0": feature_map.coef0, "degree": feature_map.degree}
+    parameters = named | (feature_map.kernel_params or {})
+    kernel = from_pairwise(
+        feature_map.kernel, feature_map.components_.shape[1], **{k: v for k, v in parameters.items() if v is not None}
+    )
+    whitener = np.asarray(feature_map.normalization_, float)
+    # landmarks that nearly span each other have huge whiteners: their products with the coefficients cancel. Each component of
+    # the map is rounded on its own, so that their errors add up in squares
+    dual, height = (coefficients @ whitener).T, np.sqrt(coefficients**2 @ whitener**2).T
+    call = outputs.call(parts.method)
+    return KernelReader(
+        feature_map,
+        request,
+        expand(kernel, feature_map.components_, dual, intercept, magnitudes=height, cancels=True),
+        outputs,
+        unit=parts.unit,
+        own_call=call,
+        predict=functools.partial(call.in_double, model),
+        fitted_names=fitted_names(feature_map),
+        epsilon=_epsilon(feature_map.components_),
+    )
 
 
 def _epsilon(fitted: Foreign) -> float:
     """Return the rounding unit of a map: one fitted on single-precision rows computes in that precision in a pipeline."""
     return float(np.finfo(np.float32 if fitted.dtype == np.float32 else np.float64).eps)
-
-
-def _nystroem_parameters(feature_map: Model) -> dict[str, Any]:
-    named = {"gamma": feature_map.gamma, "coef0": feature_map.coef0, "degree": feature_map.degree}
-    return named | (feature_map.kernel_params or {})
 
 
 class FourierReader(Reader):
@@ -82,27 +70,25 @@ class FourierReader(Reader):
         self,
         feature_map: Model,
         request: Request,
+        parts: Any,
+        outputs: Outputs,
         coefficients: np.ndarray,
         intercept: np.ndarray,
-        predict: Callable[[Table], np.ndarray],
-        *,
-        own_call: OwnCall,
-        output_names: tuple[str, ...],
-        unit: str,
-        single_output: bool,
+        pipeline: Model,
     ) -> None:
         request.refuse_options(owner=type(feature_map).__name__)
-        self.frequencies, self._own_predict = np.asarray(feature_map.random_weights_, float), predict
+        self.frequencies, self._pipeline = np.asarray(feature_map.random_weights_, float), pipeline
+        self._call = outputs.call(parts.method)
         self.traits = Traits.of(
             feature_map,
             request,
             fitted_names=fitted_names(feature_map),
             n_columns=len(self.frequencies),
             value_functions=("interventional", "baseline"),
-            output_names=output_names,
-            single_output=single_output,
-            unit=unit,
-            own_call=own_call,
+            output_names=outputs.names,
+            single_output=outputs.single,
+            unit=parts.unit,
+            own_call=self._call,
             rounding=Rounding(float(self.frequencies.shape[1]), _epsilon(feature_map.random_weights_)),
         )
         amplitude = np.sqrt(2.0 / self.frequencies.shape[1])
@@ -120,7 +106,7 @@ class FourierReader(Reader):
         return np.exp(1j * phases)
 
     def predict(self, X: Table) -> np.ndarray:
-        return self._own_predict(X)
+        return self._call.in_double(self._pipeline, X)
 
     def bind(self, row: Table) -> FourierReader:
         bound = self._rebound(row)

@@ -15,7 +15,7 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.kernels import Component, Kernel, Matern, Product, Sum, from_sklearn
-from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, require_fitted, select_outputs
+from exactshap.readers import Outputs, Reader, Request, fitted_names, require_fitted, target_names
 from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand, merge
@@ -38,21 +38,20 @@ def _regressor(model: Model, request: Request) -> Reader:
     alpha = alpha if multiple else alpha[:, None]
     # what normalize_y=True took off the targets has no public name
     scale, shift = np.broadcast_to(model._y_train_std, alpha.shape[1:]), np.broadcast_to(model._y_train_mean, alpha.shape[1:])
-    names = tuple(f"target {k}" for k in range(alpha.shape[1])) if multiple else ("target",)
-    chosen, single = select_outputs(names, request.output, owner="GaussianProcessRegressor")
+    names = target_names(alpha.shape[1])
+    outputs = Outputs.of(names, request.output, owner="GaussianProcessRegressor", multiple=multiple)
     kernel = from_sklearn(model.kernel_, points.shape[1])
+    chosen, call = outputs.numbers, outputs.call("predict")
     posterior, request = attach(request, [Process.of(kernel, points, model.L_, scale[chosen] ** 2)])
-    call = OwnCall("predict", finish=functools.partial(outputs_of, chosen, single or not multiple))
     return KernelReader(
         model,
         request,
         expand(_as_predicted(kernel), points, (alpha * scale)[:, chosen], shift[chosen]),
-        functools.partial(call.in_double, model),
-        own_call=call,
-        feature_names=fitted_names(model),
-        output_names=tuple(names[k] for k in chosen),
+        outputs,
         unit="target",
-        single_output=single or not multiple,
+        own_call=call,
+        predict=functools.partial(call.in_double, model),
+        fitted_names=fitted_names(model),
         posterior=posterior,
     )
 
@@ -66,18 +65,16 @@ def _classifier(model: Model, request: Request) -> Reader:
             "This GaussianProcessClassifier has an unknown layout", f"Got {len(parts)} binary problems"
         )
     expansion = merge([_latent_expansion(part) for part in parts])
-    chosen, single = select_outputs(names, request.output, owner="GaussianProcessClassifier")
-    single = single or len(names) == 1
-    posterior, request = attach(request, [_latent_process(parts[k]) for k in chosen])
+    outputs = Outputs.of(names, request.output, owner="GaussianProcessClassifier")
+    posterior, request = attach(request, [_latent_process(parts[k]) for k in outputs.numbers])
     return KernelReader(
         model,
         request,
-        expansion.outputs(chosen),
-        functools.partial(_latent, model, chosen, single),
-        feature_names=fitted_names(model),
-        output_names=tuple(names[k] for k in chosen),
+        expansion.outputs(outputs.numbers),
+        outputs,
         unit="latent mean (before the link and the averaging over the posterior)",
-        single_output=single,
+        predict=functools.partial(_latent, model, outputs),
+        fitted_names=fitted_names(model),
         posterior=posterior,
     )
 
@@ -149,9 +146,9 @@ def _latent_process(part: Foreign) -> Process:
     return Process.of(from_sklearn(part.kernel_, points.shape[1]), points, part.L_ / roots[:, None])
 
 
-def _latent(model: Model, chosen: list[int], single: bool, X: Table) -> np.ndarray:
+def _latent(model: Model, outputs: Outputs, X: Table) -> np.ndarray:
     """Return the latent mean from the model's kernels and modes. scikit-learn has no call for it."""
     values, parts = X.numeric(), _binary_problems(model)
-    modes = (parts[k] for k in chosen)
+    modes = (parts[k] for k in outputs.numbers)
     columns = [part.kernel_(values, part.X_train_) @ (part.y_train_ - part.pi_) for part in modes]
-    return columns[0] if single else np.stack(columns, axis=1)
+    return columns[0] if outputs.single else np.stack(columns, axis=1)

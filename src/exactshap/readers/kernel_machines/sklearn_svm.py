@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.frames import Table
 from exactshap.kernels import from_pairwise
-from exactshap.readers import OwnCall, Reader, Request, fitted_names, outputs_of, select_outputs, sklearn_name
+from exactshap.readers import Outputs, OwnCall, Reader, Request, fitted_names, sklearn_name
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand
@@ -23,62 +23,41 @@ def read(model: Model, request: Request) -> Reader:
     """Read a support vector machine: f(x) = b + sum over support vectors of dual coefficient times kernel."""
     name = sklearn_name(model)
     if name in ("SVR", "NuSVR"):
-        return _single(model, request, "predict", "target")
+        return _single(model, request, "predict", "target", "target")
     if name == "OneClassSVM":
-        return _single(model, request, "decision_function", "decision function")
+        return _single(model, request, "decision_function", "decision function", "decision function")
     return _classifier(model, request)
 
 
-def _single(model: Model, request: Request, method: str, unit: str) -> Reader:
-    select_outputs((unit,), request.output, owner=type(model).__name__)
+def _single(model: Model, request: Request, method: str, name: str, unit: str) -> Reader:
+    outputs = Outputs.of((name,), request.output, owner=type(model).__name__)
     expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
-    call = OwnCall(method, finish=np.ravel)
-    return KernelReader(
-        model,
-        request,
-        expansion,
-        own_call=call,
-        feature_names=fitted_names(model),
-        output_names=(unit,),
-        unit=unit,
-    )
+    call = outputs.call(method)
+    return KernelReader(model, request, expansion, outputs, unit=unit, own_call=call, fitted_names=fitted_names(model))
 
 
 def _classifier(model: Model, request: Request) -> Reader:
     """Read the decision function: one margin for two classes, all one-vs-one margins for more."""
     classes = [str(c) for c in model.classes_]
+    by_class = isinstance(request.output, str) and request.output == "ovr"
     if len(classes) == 2:
-        if request.output != "ovr":  # which is this very margin, for two classes
-            select_outputs(tuple(classes[1:]), request.output, owner=type(model).__name__)
-        expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
-        call = OwnCall("decision_function", finish=np.ravel)
-        unit = f"decision function of class {classes[1]}"
-        return KernelReader(
-            model,
-            request,
-            expansion,
-            own_call=call,
-            feature_names=fitted_names(model),
-            output_names=(classes[1],),
-            unit=unit,
-        )
-    if isinstance(request.output, str) and request.output == "ovr":
+        # By class it is this very margin
+        asked = replace(request, output="auto") if by_class else request
+        return _single(model, asked, "decision_function", classes[1], f"decision function of class {classes[1]}")
+    if by_class:
         return _one_versus_rest(model, request)
     names = tuple(f"{first} vs {second}" for first, second in itertools.combinations(classes, 2))
-    chosen, single = select_outputs(names, request.output, owner=type(model).__name__)
-    call = OwnCall("decision_function", finish=functools.partial(outputs_of, chosen, single))
-    predict = functools.partial(_predict_shaped, call, model, "ovo")
-    expansion = _expansion(model, _pairwise_coefficients(model), model.intercept_).outputs(chosen)
+    outputs = Outputs.of(names, request.output, owner=type(model).__name__)
+    call = outputs.call("decision_function")
     return KernelReader(
         model,
         request,
-        expansion,
-        predict,
-        own_call=call if model.decision_function_shape == "ovo" else None,
-        feature_names=fitted_names(model),
-        output_names=tuple(names[k] for k in chosen),
+        _expansion(model, _pairwise_coefficients(model), model.intercept_).outputs(outputs.numbers),
+        outputs,
         unit="one-vs-one decision function",
-        single_output=single,
+        own_call=call if model.decision_function_shape == "ovo" else None,
+        predict=functools.partial(_predict_shaped, call, model, "ovo"),
+        fitted_names=fitted_names(model),
     )
 
 

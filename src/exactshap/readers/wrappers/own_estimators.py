@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +16,7 @@ from exactshap.readers import (
     Rounding,
     Traits,
     fitted_names,
+    target_names,
 )
 from exactshap.readers.kernel_machines import KernelReader, expand
 from exactshap.semivalues import Semivalue
@@ -27,7 +27,7 @@ def read_shapley_ridge(model: Model, request: Request) -> Reader:
     """Read f(x) = sum_i a_i k(X_i, x): the target, the log-odds of the second class, or one score before the softmax for each class."""
     multiple = model.dual_coef_.ndim == 2
     if not hasattr(model, "classes_"):
-        names = tuple(f"target {k}" for k in range(model.dual_coef_.shape[1])) if multiple else ("target",)
+        names = target_names(model.dual_coef_.shape[1] if multiple else 1)
         return _machine(model, request, names, "target", "predict")
     classes = tuple(map(str, model.classes_))
     if multiple:
@@ -43,11 +43,10 @@ def _machine(model: Model, request: Request, names: tuple[str, ...], unit: str, 
         model,
         request,
         expand(model.kernel_, model.X_fit_, dual[:, outputs.numbers], getattr(model, "intercept_", 0.0)),
-        functools.partial(outputs.call(method).of_table, model),
-        feature_names=fitted_names(model),
-        output_names=outputs.names,
+        outputs,
         unit=unit,
-        single_output=outputs.single,
+        own_call=outputs.call(method),
+        fitted_names=fitted_names(model),
     )
 
 

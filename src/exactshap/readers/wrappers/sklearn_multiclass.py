@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import Outputs, Reader, Request, fitted_names, nameless, sklearn_name
+from exactshap.readers import Outputs, Reader, Request, fitted_names, nameless, sklearn_name, target_names
 from exactshap.readers import read as read_any
 from exactshap.readers.additive import (
     AdditiveReader,
@@ -87,11 +87,10 @@ def _read_scores(model: Model, request: Request) -> Reader:
             model,
             request,
             merge([part.expansion for part in kernel_machines]),
-            own,
-            feature_names=fitted,
-            output_names=outputs.names,
+            outputs,
             unit=unit,
-            single_output=outputs.single,
+            predict=own,
+            fitted_names=fitted,
         )
     name = name_of_sum(model, parts)
     linear = read_side_by_side(model, request, parts, own, model_name=name, outputs=outputs, unit=unit, fitted_names=fitted)
@@ -159,7 +158,7 @@ def _answer(part: Model, rows: TableLike) -> np.ndarray:
 
 def _names(model: Model) -> tuple[str, ...]:
     if not hasattr(model, "classes_"):
-        return tuple(f"target {k}" for k in range(len(model.estimators_)))
+        return target_names(len(model.estimators_))
     classes = [str(c) for c in model.classes_]
     if sklearn_name(model) == "OneVsOneClassifier":
         return tuple(f"{second} vs {first}" for first, second in itertools.combinations(classes, 2))
@@ -207,7 +206,7 @@ def read_chain(model: Model, request: Request) -> Reader:
         coefficients[:, model.order_[place]] = of_rows + coefficients[:, before] @ of_chain
         intercept[model.order_[place]] = float(parts.intercept[0]) + intercept[before] @ of_chain
     unit = "target" if method == "predict" else "decision function"
-    names = tuple(f"target {k}" for k in range(n_targets))
+    names = target_names(n_targets)
     return read_parts(model, request, LinearParts(coefficients, intercept, names, unit, method), fitted_names(model))
 
 
