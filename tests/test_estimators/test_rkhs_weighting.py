@@ -195,8 +195,8 @@ def test_subsets_are_drawn_with_the_probability_they_claim(distribution):
     for subset, p in zip(support, probabilities, strict=True):
         assert abs(drawn.count(subset) - 4000 * p) <= 5.0 * math.sqrt(4000 * p * (1 - p)) + 1e-9
     assert distribution.masses(5) == pytest.approx(SubsetDistribution.masses(distribution, 5), rel=roundings(5_000))
-    masses = SubsetDistribution.squared_masses(distribution, 5)
-    assert distribution.squared_masses(5) == pytest.approx(masses, rel=roundings(5_000))
+    masses = SubsetDistribution.masses(distribution, 5, 2)
+    assert distribution.masses(5, 2) == pytest.approx(masses, rel=roundings(5_000))
 
 
 def test_sequences_are_adjacent():

@@ -9,7 +9,6 @@ from exactshap import Explainer
 from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingCV, RKHSWeightingRegressor
 from exactshap.estimators.rkhs_weighting._problem import NormalEquations, WeightingProblem, least_squares
-from exactshap.estimators.rkhs_weighting._subsets import subset_distribution
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 4))
@@ -53,14 +52,10 @@ def test_weights_count_in_fits_and_scores(n_terms, fit_intercept):
 
 
 def problem(subsets, n_terms, weights=None, alpha=1e-4, ridge=1e-10):
-    model = RKHSWeightingRegressor(subsets=subsets, n_terms=n_terms)
+    model = RKHSWeightingRegressor(subsets=subsets, n_terms=n_terms, random_state=0)
     model.n_features_in_ = X.shape[1]
-    from exactshap.estimators.rkhs_weighting._instantiations import Relu
-
-    groups = model._draw(Relu(), subset_distribution(subsets, False), np.random.default_rng(0))
-    return WeightingProblem(
-        groups, X, Y, np.ones(len(X)) if weights is None else weights, alpha, ridge, np.random.default_rng(0)
-    )
+    drawn = model._draw()
+    return WeightingProblem(drawn.groups, X, Y, np.ones(len(X)) if weights is None else weights, alpha, ridge, drawn.rng)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])

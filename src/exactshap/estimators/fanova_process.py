@@ -27,7 +27,7 @@ from exactshap._runtime.types import Column, TableLike
 from exactshap.errors import InputError
 from exactshap.kernels import Custom, Kernel
 from exactshap.semivalues import find
-from exactshap.solvers.product import set_sums
+from exactshap.solvers.product import gauss_rule, set_sums
 
 
 def squared_shares(h: np.ndarray) -> np.ndarray:
@@ -51,19 +51,9 @@ def log_rule(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     Lanczos' recursion (Gragg and Harrod 1984) reduces it to ``n_nodes`` nodes.
     """
     t, w = find("shapley").rule(degree=2 * n_nodes - 1)
-    nodes, mass = np.outer(t, t).ravel(), np.outer(w, w).ravel()
-    basis = [np.sqrt(mass)]
-    diagonal, off_diagonal = [], []
-    for _ in range(n_nodes):
-        following = nodes * basis[-1]
-        diagonal.append(float(following @ basis[-1]))
-        for one in (*basis, *basis):  # twice, to be orthogonal up to rounding
-            following = following - (following @ one) * one
-        off_diagonal.append(float(np.linalg.norm(following)))
-        basis.append(following / off_diagonal[-1] if off_diagonal[-1] > 0 else following)
-    matrix = np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1)
-    rule_nodes, vectors = np.linalg.eigh(matrix)
-    return rule_nodes, vectors[0] ** 2
+    # Nodes of rules ascend, so that the last product is the largest
+    nodes, weights, _ = gauss_rule(np.outer(t, t).ravel(), np.outer(w, w).ravel(), n_nodes)
+    return nodes, weights
 
 
 @dataclass(frozen=True, eq=False)

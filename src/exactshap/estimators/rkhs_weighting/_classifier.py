@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -15,10 +14,8 @@ from exactshap._runtime.checks import check_parameters, sample_weights
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.errors import InputError
 from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
-from exactshap.estimators.rkhs_weighting._instantiations import instantiation
-from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, sum_of_terms
+from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, kept_terms, pieces_of, sum_of_terms
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
-from exactshap.estimators.rkhs_weighting._subsets import subset_distribution
 
 LOSSES = ("logistic", "hinge")
 
@@ -116,9 +113,8 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, labels = self._labels(y, weights)
         kept = weights > 0
         X, labels, weights = X[kept], labels[kept], weights[kept]
-        score = RKHSWeightingRegressor(
-            **{name: getattr(self, name) for name in _SHARED}, fit_intercept=bool(self.fit_intercept)
-        )
+        shared = {name: getattr(self, name) for name in _SHARED}
+        score = RKHSWeightingRegressor(**shared, fit_intercept=bool(self.fit_intercept))
         score.n_features_in_ = X.shape[1]
         check_parameters(score, score._checks())
         if self.loss not in LOSSES:
@@ -127,16 +123,10 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
             raise InputError("The hinge loss is fitted with an intercept", "Got fit_intercept=False", "Use loss='logistic'")
         if not self.alpha + self.ridge > 0:
             raise InputError("A classifier needs a penalty", "Got alpha=0 and ridge=0", "Pass alpha=1e-8")
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        base = instantiation(self.base, sigma=self.sigma, gamma=self.gamma, max_theta=self.max_theta)
-        distribution = subset_distribution(self.subsets, self.sequence)
-        distribution.check(X.shape[1])
-        groups = score._draw(base, distribution, rng)
-        problem = WeightingProblem(groups, X, labels, np.ones(len(X)), self.alpha, self.ridge, rng)
-        coefficients, score.intercept_ = self._solve(problem, weights)
-        score._keep(groups, coefficients)
-        self.terms_, self.coef_, self.rkhs_norm_ = score.terms_, score.coef_, score.rkhs_norm_
-        self.intercept_ = score.intercept_
+        drawn = score._draw()
+        problem = WeightingProblem(drawn.groups, X, labels, np.ones(len(X)), self.alpha, self.ridge, drawn.rng)
+        coefficients, self.intercept_ = self._solve(problem, weights)
+        self.terms_, self.coef_, self.rkhs_norm_ = kept_terms(pieces_of(drawn.groups, coefficients))
         return self
 
     def _labels(self, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -144,6 +144,7 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
     """
 
     solver = "least_squares"
+    alpha = 0.0  # until one is chosen
 
     def __init__(
         self,
@@ -176,12 +177,9 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
         self.penalty_width = penalty_width
         self.random_state = random_state
 
-    def _first_alpha(self) -> float:
-        return float(self.alphas[0])
-
     def _checks(self) -> list[tuple[str, bool, str]]:
         fine = np.ndim(self.alphas) == 1 and len(self.alphas) > 0 and all(is_number(alpha) for alpha in self.alphas)
-        return [("alphas", fine, "a sequence of floats >= 0"), *self._common_checks()]
+        return [("alphas", fine, "a sequence of floats >= 0"), *super()._checks()]
 
     def _coefficients(self, problem: WeightingProblem) -> np.ndarray:
         """Choose alpha by the folds and solve with it on all rows."""

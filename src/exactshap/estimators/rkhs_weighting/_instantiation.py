@@ -174,17 +174,17 @@ class MonteCarlo(Instantiation):
     def kernel(self, U: np.ndarray, W: np.ndarray, size: int) -> np.ndarray:
         return checked(self, "similarity", np.asarray(self.similarity(U, W), float), (len(U), len(W)))
 
-    def _average(self, W: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _average(self, W: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         draws = self.sample(np.random.default_rng(self.seed), X.shape[1], self.n_draws)
-        return self.predictor(draws, X), self.kernel(W, draws, X.shape[1]), draws
+        return self.predictor(draws, X), self.kernel(W, draws, X.shape[1])
 
     def expectation(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
-        phi, kernel, _ = self._average(W, X)
+        phi, kernel = self._average(W, X)
         return phi @ kernel.T / self.n_draws
 
     def error(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:
         """Return the standard error of every expectation, of shape (n_rows, n_terms)."""
-        phi, kernel, _ = self._average(W, X)
+        phi, kernel = self._average(W, X)
         mean = phi @ kernel.T / self.n_draws
         squares = phi**2 @ (kernel**2).T / self.n_draws
         return np.sqrt(np.maximum(squares - mean**2, 0.0) / (self.n_draws - 1))
@@ -194,7 +194,7 @@ class MonteCarlo(Instantiation):
 
         It is :math:`\phi(w, x) \sum_t c_t K(w_t, w)` for the draw w; f is the mean.
         """
-        phi, kernel, _ = self._average(W, X)
+        phi, kernel = self._average(W, X)
         return phi * (coefficients @ kernel)
 
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:

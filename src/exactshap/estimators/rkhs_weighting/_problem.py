@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -36,6 +38,20 @@ class Group:
         size = len(self.subset) if self.penalty_size is None else self.penalty_size
         values = np.asarray(self.base.kernel(self.parameters, self.parameters, size), float)
         return checked(self.base, "kernel", values, (len(self.parameters), len(self.parameters)))
+
+
+Terms = TypeVar("Terms", "Group", "WeightingTerm")
+
+
+def places_of(groups: Sequence[Terms]) -> list[slice]:
+    """Return the places of each group's terms among all terms."""
+    ends = itertools.accumulate((len(group.parameters) for group in groups), initial=0)
+    return [slice(*pair) for pair in itertools.pairwise(ends)]
+
+
+def pieces_of(groups: Sequence[Terms], coefficients: np.ndarray) -> Iterator[tuple[Terms, np.ndarray]]:
+    """Yield each group with the coefficients of its terms."""
+    return ((group, coefficients[place]) for group, place in zip(groups, places_of(groups), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +85,10 @@ class WeightingProblem:
 
     def features(self, rows: slice) -> np.ndarray:
         """Return the features (n, T) of some rows."""
-        X, start = self.X[rows], 0
+        X = self.X[rows]
         features = np.empty((len(X), self.n_terms))
-        for group in self.groups:
-            stop = start + len(group.parameters)
-            features[:, start:stop] = group.features(X)
-            start = stop
+        for group, place in zip(self.groups, places_of(self.groups), strict=True):
+            features[:, place] = group.features(X)
         return features
 
     def with_alpha(self, alpha: float) -> WeightingProblem:
@@ -94,11 +108,8 @@ class WeightingProblem:
 
     def penalties(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield the block alpha G + ridge I and place of every group."""
-        start = 0
-        for group in self.groups:
-            stop = start + len(group.parameters)
-            yield slice(start, stop), self.alpha * group.gram + self.ridge * np.eye(stop - start)
-            start = stop
+        for group, place in zip(self.groups, places_of(self.groups), strict=True):
+            yield place, self.alpha * group.gram + self.ridge * np.eye(len(group.parameters))
 
     def solve(self, left: np.ndarray, right: np.ndarray, total: float) -> np.ndarray:
         """Solve (left + total (alpha G + ridge I)) a = right for a."""
@@ -273,15 +284,14 @@ def _descent(problem: WeightingProblem, *, greedy_steps: bool) -> np.ndarray:
     features = np.concatenate([block[0] for block in problem.blocks()])
     weights = problem.weights / problem.total
     # Terms are stored by group; the steps visit them in random order.
-    order = problem.rng.permutation(problem.n_terms)
-    starts = np.concatenate([[0], np.cumsum([len(group.parameters) for group in problem.groups])])
-    owner = np.repeat(np.arange(len(problem.groups)), np.diff(starts))
+    order, places = problem.rng.permutation(problem.n_terms), places_of(problem.groups)
+    owner = np.repeat(np.arange(len(places)), [len(group.parameters) for group in problem.groups])
     a, average, h = np.zeros(problem.n_terms), np.zeros(problem.n_terms), np.zeros(len(features))
     gram, squared_norm = [group.gram for group in problem.groups], 0.0
     scatter, ball, step = (features, math.inf, 0.0) if greedy_steps else _gradient_constants(problem, features)
     for number, t in enumerate(order):
-        g, local = owner[t], t - starts[owner[t]]
-        rows = slice(starts[g], starts[g + 1])
+        g, rows = owner[t], places[owner[t]]
+        local = t - rows.start
         column, alpha_at = features[:, t], float(gram[g][local] @ a[rows])
         if greedy_steps:
             shrink = problem.alpha
@@ -345,6 +355,19 @@ class WeightingTerm:
             for i in range(0, len(X), step)
         ]
         return np.concatenate(blocks) if blocks else np.zeros(0)
+
+
+def kept_terms(pieces: Iterable[tuple[Group, np.ndarray]]) -> tuple[list[WeightingTerm], np.ndarray, float]:
+    """Return the functions with nonzero terms, their coefficients a, and the norm of the weight function."""
+    terms, kept, squared = [], [np.zeros(0)], 0.0
+    for group, a in pieces:
+        used = a != 0
+        if used.any():
+            parameters = np.ascontiguousarray(group.parameters[used])
+            terms.append(WeightingTerm(group.subset, parameters, group.probability * a[used], group.base))
+            kept.append(a[used])
+            squared += float(a[used] @ group.base.kernel(parameters, parameters, len(group.subset)) @ a[used])
+    return terms, np.concatenate(kept), math.sqrt(max(squared, 0.0))
 
 
 def sum_of_terms(model: Model, X: np.ndarray) -> np.ndarray:

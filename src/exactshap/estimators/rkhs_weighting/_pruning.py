@@ -6,30 +6,15 @@ import copy
 import math
 import warnings
 from collections.abc import Iterator
-from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from exactshap._runtime.types import Column, TableLike
+from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.errors import InputError
+from exactshap.estimators.rkhs_weighting._problem import Group, kept_terms, pieces_of
 
 
-class Weighting(Protocol):
-    """Describe a fitted weighting, such as :class:`RKHSWeightingRegressor`."""
-
-    terms_: list[Any]
-    coef_: np.ndarray
-    rkhs_norm_: float
-    theta_: float
-
-    def predict(self, X: TableLike) -> np.ndarray:
-        """Return f(x), of shape (n_rows,)."""
-
-
-Fitted = TypeVar("Fitted", bound=Weighting)
-
-
-def prune(model: Fitted, penalty: float | str, X: TableLike, y: Column, tolerance: float) -> Fitted:
+def prune(model: Model, penalty: float | str, X: TableLike, y: Column, tolerance: float) -> Model:
     """Return a pruned copy of a fitted weighting; see :meth:`RKHSWeightingRegressor.prune`."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -56,7 +41,7 @@ def targets_of(X: TableLike, y: Column) -> np.ndarray:
     return np.asarray(y)
 
 
-def _safe(model: Fitted, tolerance: float, penalty: str) -> Fitted:
+def _safe(model: Model, tolerance: float, penalty: str) -> Model:
     r"""Prune while |f'(x) - f(x)| <= theta |alpha' - alpha| stays within tolerance.
 
     "sure" computes a penalty in advance: at a minimum the objective is at most its value without any change, so that
@@ -81,7 +66,7 @@ def _safe(model: Fitted, tolerance: float, penalty: str) -> Fitted:
     return copy.deepcopy(model)
 
 
-def _smart(model: Fitted, X: TableLike, y: Column, tolerance: float) -> Fitted:
+def _smart(model: Model, X: TableLike, y: Column, tolerance: float) -> Model:
     if X is None or y is None:
         raise InputError("penalty='smart' needs the training sample", "Got X=None or y=None", "Pass X= and y=")
     y = targets_of(X, y)
@@ -95,38 +80,31 @@ def _smart(model: Fitted, X: TableLike, y: Column, tolerance: float) -> Fitted:
     return best
 
 
-def _pruned(model: Fitted, penalty: float) -> Fitted:
-    """Solve the Lasso in the RKHS norm; groups do not interact, because G is block-diagonal."""
-    from sklearn.linear_model import Lasso
-
-    n_terms = len(model.coef_)
+def _pruned(model: Model, penalty: float) -> Model:
     result = copy.deepcopy(model)
-    result.terms_, kept, squared, start = [], [], 0.0, 0
-    for term in model.terms_:
-        a = model.coef_[start : start + len(term.coefficients)]
-        start += len(a)
-        gram = term.base.kernel(term.parameters, term.parameters, len(term.subset))
-        root = np.linalg.cholesky(gram + 1e-8 * np.eye(len(a))).T
-        # The Lasso of scikit-learn divides by its own number of rows
-        scale = n_terms / len(a)
-        lasso_fit = Lasso(alpha=max(penalty * scale, 1e-15), fit_intercept=False, max_iter=10_000, tol=1e-8)
-        new = lasso_fit.fit(root, root @ a).coef_
-        used = new != 0
-        if used.any():
-            probability = term.coefficients[0] / a[0]
-            result.terms_.append(type(term)(term.subset, term.parameters[used], probability * new[used], term.base))
-            kept.append(new[used])
-            squared += float(new[used] @ gram[np.ix_(used, used)] @ new[used])
-    result.coef_ = np.concatenate(kept) if kept else np.zeros(0)
-    result.rkhs_norm_ = math.sqrt(max(squared, 0.0))
+    result.terms_, result.coef_, result.rkhs_norm_ = kept_terms(_of_lasso(model, penalty))
     return result
 
 
-def _distance(model: Weighting, other: Weighting) -> float:
+def _of_lasso(model: Model, penalty: float) -> Iterator[tuple[Group, np.ndarray]]:
+    """Solve the Lasso in the RKHS norm; groups do not interact, because G is block-diagonal."""
+    from sklearn.linear_model import Lasso
+
+    for term, a in pieces_of(model.terms_, model.coef_):
+        gram = term.base.kernel(term.parameters, term.parameters, len(term.subset))
+        root = np.linalg.cholesky(gram + 1e-8 * np.eye(len(a))).T
+        # The Lasso of scikit-learn divides by its own number of rows
+        scale = len(model.coef_) / len(a)
+        lasso_fit = Lasso(alpha=max(penalty * scale, 1e-15), fit_intercept=False, max_iter=10_000, tol=1e-8)
+        probability = term.coefficients[0] / a[0]
+        yield Group(term.subset, term.parameters, probability, term.base), lasso_fit.fit(root, root @ a).coef_
+
+
+def _distance(model: Model, other: Model) -> float:
     """Return the RKHS distance of two weight functions; ``other`` has a subset of the terms."""
-    remaining = {term.subset: (term, np.asarray(values)) for term, values in _coefficients(other)}
+    remaining = {term.subset: (term, np.asarray(values)) for term, values in pieces_of(other.terms_, other.coef_)}
     squared = 0.0
-    for term, a in _coefficients(model):
+    for term, a in pieces_of(model.terms_, model.coef_):
         difference = a.copy()
         if term.subset in remaining:
             kept, values = remaining[term.subset]
@@ -135,10 +113,3 @@ def _distance(model: Weighting, other: Weighting) -> float:
                 difference[places[tuple(row)]] -= value
         squared += float(difference @ term.base.kernel(term.parameters, term.parameters, len(term.subset)) @ difference)
     return math.sqrt(max(squared, 0.0))
-
-
-def _coefficients(model: Weighting) -> Iterator[tuple[Any, np.ndarray]]:
-    start = 0
-    for term in model.terms_:
-        yield term, model.coef_[start : start + len(term.coefficients)]
-        start += len(term.coefficients)

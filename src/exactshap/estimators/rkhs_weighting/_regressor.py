@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections import Counter
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -28,11 +30,21 @@ from exactshap.estimators.rkhs_weighting._problem import (
     Group,
     NormalEquations,
     WeightingProblem,
-    WeightingTerm,
+    kept_terms,
+    pieces_of,
     sum_of_terms,
 )
 from exactshap.estimators.rkhs_weighting._pruning import prune, targets_of
 from exactshap.estimators.rkhs_weighting._subsets import SubsetDistribution, subset_distribution
+
+
+class _Drawn(NamedTuple):
+    """Hold what is drawn before a fit, and the generator."""
+
+    base: Instantiation
+    distribution: SubsetDistribution
+    groups: list[Group]
+    rng: np.random.Generator
 
 
 def _adds_up(model: Model) -> bool:
@@ -42,43 +54,7 @@ def _adds_up(model: Model) -> bool:
     raise AttributeError("partial_fit is for solver='least_squares' and a penalty that is given: its normal equations add up")
 
 
-class PartialFit:
-    """Give a weighting ``partial_fit``."""
-
-    @available_if(_adds_up)
-    def partial_fit(self: Any, X: TableLike, y: Column, sample_weight: Column = None) -> Any:
-        """Add rows to those of earlier calls, and fit to all. ``fit`` starts anew.
-
-        The first call draws parameters and subsets as ``fit`` does with the same ``random_state``. The model is that of ``fit`` on all
-        rows up to rounding, however they are split. T^2 numbers are kept, but no rows.
-
-        Parameters
-        ----------
-        X : array of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
-        sample_weight : array of shape (n_rows,), default=None
-        """
-        begins = not hasattr(self, "_equations")
-        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64, reset=begins)
-        weights = sample_weights(sample_weight, len(X))
-        if begins:
-            check_parameters(self, self._checks())
-            self._drawn = self._drawn_anew()
-        base, distribution, groups, rng = self._drawn
-        problem = WeightingProblem(groups, X, y, weights, self._first_alpha(), self.ridge, rng)
-        part, norms = NormalEquations.of(problem), largest_norms(X)
-        self._equations = part if begins else self._equations + part
-        self._largest = norms if begins else np.maximum(self._largest, norms)
-        # The sums replace the rows; only the penalty of the problem is used.
-        coefficients, self.intercept_ = self._equations.solve(replace(problem, X=X[:0]), centred=self.fit_intercept)
-        self._keep(groups, coefficients)
-        largest, d = self._largest, self.n_features_in_
-        self.theta_ = evaluation_constant(base.theta, distribution.squared_masses(d), largest)
-        self.kappa_ = evaluation_constant(base.kappa, distribution.masses(d), largest)
-        return self
-
-
-class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
+class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
     r"""Fit base predictors weighted by a function of an RKHS.
 
     .. math:: f(x) = b + \sum_t a_t\, p(I_t)\, E_{w \sim p_k}\bigl[K(w_t, w)\, \phi(w, x_{I_t})\bigr]
@@ -200,76 +176,78 @@ class RKHSWeightingRegressor(PartialFit, RegressorMixin, BaseEstimator):
         # ``fit`` forgets the rows of earlier calls of ``partial_fit``.
         for name in ("_drawn", "_equations", "_largest"):
             self.__dict__.pop(name, None)
-        base, distribution, groups, rng = self._drawn_anew()
+        drawn = self._draw()
         center = float(np.average(y, weights=weights)) if self.fit_intercept else 0.0
-        problem = WeightingProblem(groups, X, y - center, weights, self._first_alpha(), self.ridge, rng)
+        problem = WeightingProblem(drawn.groups, X, y - center, weights, self.alpha, self.ridge, drawn.rng)
         coefficients = self._coefficients(problem)
         self.intercept_ = center + (problem.mean_residual(coefficients) if self.fit_intercept else 0.0)
-        self._keep(groups, coefficients)
-        largest = largest_norms(X)
-        self.theta_ = evaluation_constant(base.theta, distribution.squared_masses(self.n_features_in_), largest)
-        self.kappa_ = evaluation_constant(base.kappa, distribution.masses(self.n_features_in_), largest)
-        return self
+        return self._keep(drawn, coefficients, largest_norms(X))
 
-    def _drawn_anew(self) -> tuple[Instantiation, SubsetDistribution, list[Group], np.random.Generator]:
-        # Accepts scikit-learn's seeds and generators, and draws with NumPy's newer ones.
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        base = instantiation(self.base, sigma=self.sigma, gamma=self.gamma, max_theta=self.max_theta)
-        distribution = subset_distribution(self.subsets, self.sequence)
-        distribution.check(self.n_features_in_)
-        return base, distribution, self._draw(base, distribution, rng), rng
+    @available_if(_adds_up)
+    def partial_fit(self, X: TableLike, y: Column, sample_weight: Column = None) -> RKHSWeightingRegressor:
+        """Add rows to those of earlier calls, and fit to all. ``fit`` starts anew.
 
-    def _first_alpha(self) -> float:
-        return self.alpha
+        The first call draws parameters and subsets as ``fit`` does with the same ``random_state``. The model is that of ``fit`` on all
+        rows up to rounding, however they are split. T^2 numbers are kept, but no rows.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+        sample_weight : array of shape (n_rows,), default=None
+        """
+        begins = not hasattr(self, "_equations")
+        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64, reset=begins)
+        weights = sample_weights(sample_weight, len(X))
+        if begins:
+            check_parameters(self, self._checks())
+            self._drawn = self._draw()
+        problem = WeightingProblem(self._drawn.groups, X, y, weights, self.alpha, self.ridge, self._drawn.rng)
+        part, norms = NormalEquations.of(problem), largest_norms(X)
+        self._equations = part if begins else self._equations + part
+        self._largest = norms if begins else np.maximum(self._largest, norms)
+        # The sums replace the rows; only the penalty of the problem is used.
+        coefficients, self.intercept_ = self._equations.solve(replace(problem, X=X[:0]), centred=self.fit_intercept)
+        return self._keep(self._drawn, coefficients, self._largest)
 
     def _coefficients(self, problem: WeightingProblem) -> np.ndarray:
         return SOLVERS[self.solver](problem)
 
     def _checks(self) -> list[tuple[str, bool, str]]:
         """Return the conditions on the parameters: name, whether it holds, and as text."""
-        return [("alpha", is_number(self.alpha), "a float >= 0"), *self._common_checks()]
-
-    def _common_checks(self) -> list[tuple[str, bool, str]]:
+        width = self.penalty_width == "subset" or (self.penalty_width == "input" and self.solver == "least_squares")
         return [
+            ("alpha", is_number(self.alpha), "a float >= 0"),
             ("n_terms", is_number(self.n_terms, 1, whole=True) and self.n_terms < 2**31, "an int >= 1"),
             ("ridge", is_number(self.ridge), "a float >= 0"),
             ("sequence", isinstance(self.sequence, (bool, np.bool_)), "a bool"),
             ("fit_intercept", isinstance(self.fit_intercept, (bool, np.bool_)), "a bool"),
             ("solver", isinstance(self.solver, str) and self.solver in SOLVERS, f"one of {list(SOLVERS)}"),
-            self._penalty_width_check(),
+            ("penalty_width", width, "'subset', or 'input' with solver='least_squares'"),
         ]
 
-    def _penalty_width_check(self) -> tuple[str, bool, str]:
-        fine = self.penalty_width == "subset" or (self.penalty_width == "input" and self.solver == "least_squares")
-        return "penalty_width", fine, "'subset', or 'input' with solver='least_squares'"
-
-    def _draw(self, base: Instantiation, distribution: SubsetDistribution, rng: np.random.Generator) -> list[Group]:
+    def _draw(self) -> _Drawn:
         """Draw n_terms subsets and their parameters; terms with the same subset form one group."""
-        drawn: dict[tuple[int, ...], int] = {}
-        for subset in distribution.draw(rng, self.n_features_in_, int(self.n_terms)):
-            drawn[subset] = drawn.get(subset, 0) + 1
+        # Accepts scikit-learn's seeds and generators, and draws with NumPy's newer ones.
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        base = instantiation(self.base, sigma=self.sigma, gamma=self.gamma, max_theta=self.max_theta)
+        distribution = subset_distribution(self.subsets, self.sequence)
+        distribution.check(self.n_features_in_)
         groups, penalty_size = [], self.n_features_in_ if self.penalty_width == "input" else None
-        for subset, count in drawn.items():
+        for subset, count in Counter(distribution.draw(rng, self.n_features_in_, int(self.n_terms))).items():
             probability = distribution.mass_of(subset, self.n_features_in_)
             parameters = np.asarray(base.sample(rng, len(subset), count), float)
             parameters = checked(base, "sample", parameters, (count, parameters.shape[1] if parameters.ndim == 2 else None))
             groups.append(Group(subset, parameters, probability, base, penalty_size))
-        return groups
+        return _Drawn(base, distribution, groups, rng)
 
-    def _keep(self, groups: list[Group], coefficients: np.ndarray) -> None:
-        """Store the functions with nonzero terms and the norm of the weight function."""
-        self.terms_, kept, squared, start = [], [], 0.0, 0
-        for group in groups:
-            a = coefficients[start : start + len(group.parameters)]
-            start += len(group.parameters)
-            used = a != 0
-            if used.any():
-                parameters = np.ascontiguousarray(group.parameters[used])
-                self.terms_.append(WeightingTerm(group.subset, parameters, group.probability * a[used], group.base))
-                kept.append(a[used])
-                squared += float(a[used] @ group.base.kernel(parameters, parameters, len(group.subset)) @ a[used])
-        self.coef_ = np.concatenate(kept) if kept else np.zeros(0)
-        self.rkhs_norm_ = math.sqrt(max(squared, 0.0))
+    def _keep(self, drawn: _Drawn, coefficients: np.ndarray, largest: np.ndarray) -> Self:
+        """Store the functions with nonzero terms, and the constants for rows of the ``largest`` norms."""
+        self.terms_, self.coef_, self.rkhs_norm_ = kept_terms(pieces_of(drawn.groups, coefficients))
+        base, masses = drawn.base, functools.partial(drawn.distribution.masses, self.n_features_in_)
+        self.theta_ = evaluation_constant(base.theta, masses(power=2), largest)
+        self.kappa_ = evaluation_constant(base.kappa, masses(), largest)
+        return self
 
     def predict(self, X: TableLike) -> np.ndarray:
         """Return f(x), of shape (n_rows,)."""

@@ -33,18 +33,11 @@ class SubsetDistribution(ABC):
     def support(self, n_features: int) -> Iterator[tuple[int, ...]]:
         """Yield every subset of positive probability."""
 
-    def masses(self, n_features: int) -> dict[int, float]:
-        """Return the probability of each size."""
+    def masses(self, n_features: int, power: int = 1) -> dict[int, float]:
+        """Return the sum of the probabilities, or of powers of them, over the subsets of each size."""
         masses: dict[int, float] = {}
         for subset in self.support(n_features):
-            masses[len(subset)] = masses.get(len(subset), 0.0) + self.probability(subset, n_features)
-        return masses
-
-    def squared_masses(self, n_features: int) -> dict[int, float]:
-        """Return the sum of squared probabilities of the subsets of each size."""
-        masses: dict[int, float] = {}
-        for subset in self.support(n_features):
-            masses[len(subset)] = masses.get(len(subset), 0.0) + self.probability(subset, n_features) ** 2
+            masses[len(subset)] = masses.get(len(subset), 0.0) + self.probability(subset, n_features) ** power
         return masses
 
     def check(self, n_features: int) -> None:
@@ -127,13 +120,9 @@ class UniformSubsets(SubsetDistribution):
             else:
                 yield from itertools.combinations(range(n_features), k)
 
-    def masses(self, n_features: int) -> dict[int, float]:
-        """Return 1 / s for each of the s sizes."""
-        return dict.fromkeys(self.sizes, 1.0 / len(self.sizes))
-
-    def squared_masses(self, n_features: int) -> dict[int, float]:
-        """Return 1 / (s^2 c) for each size of c subsets, which have equal probability 1 / (s c)."""
-        return {k: 1.0 / (len(self.sizes) ** 2 * self._count(k, n_features)) for k in self.sizes}
+    def masses(self, n_features: int, power: int = 1) -> dict[int, float]:
+        """Return c / (s c)^power for each of the s sizes of c subsets, which have equal probability 1 / (s c)."""
+        return {k: 1.0 / (len(self.sizes) ** power * self._count(k, n_features) ** (power - 1)) for k in self.sizes}
 
 
 @dataclass(frozen=True)

@@ -70,15 +70,9 @@ def _column(item: Any, n_features: int, names: Sequence[str] | None) -> int:
     return int(item)
 
 
-@dataclass(frozen=True, eq=False)
-class Functionals:
-    """Hold Gamma (n_chosen, n, n): Gamma[a, i, q] is the value of column a at x_q for the kernel section of X_i.
-
-    ``relative_error`` is the relative standard error of a sampled Gamma in Frobenius norm; None where it is exact.
-    """
-
-    values: np.ndarray
-    relative_error: float | None
+# Gamma (n_chosen, n, n): Gamma[a, i, q] is the value of column a at x_q for the kernel section of X_i; and the relative
+# standard error of a sampled one in Frobenius norm, None where it is exact
+Functionals = tuple[np.ndarray, float | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +101,14 @@ def penalised_basis(model: Model, X: np.ndarray, weights: np.ndarray) -> tuple[K
     shares = weights / weights.sum()
     parts = kernel.expand(d)
     if model.value_function == "interventional":
-        functionals = Functionals(_interventional(parts, X, shares, columns), None)
+        functionals: Functionals = _interventional(parts, X, shares, columns), None
     else:
         functionals = _observational(parts, X, shares, columns, model.eta, model.n_coalitions, random_state)
     gram = np.zeros((len(roots), len(roots)))
-    for gamma in functionals.values:
+    for gamma in functionals[0]:
         coordinates = to_dual.T @ gamma
         gram += (coordinates * shares) @ coordinates.T
-    return kernel, Basis(vectors[:, keep] * roots, to_dual, (gram + gram.T) / 2.0, functionals.relative_error)
+    return kernel, Basis(vectors[:, keep] * roots, to_dual, (gram + gram.T) / 2.0, functionals[1])
 
 
 def _refuse_too_large(n: int, d: int, n_columns: int) -> None:
@@ -178,7 +172,7 @@ def _observational(
         return total
 
     if 2 ** (X.shape[1] - 1) <= n_coalitions:
-        return Functionals(_enumerated(embedded, X.shape, columns), None)
+        return _enumerated(embedded, X.shape, columns), None
     return _sampled(embedded, X.shape, columns, n_coalitions, random_state)
 
 
@@ -216,4 +210,4 @@ def _sampled(
             squares += difference**2 / n_coalitions
         variance += float((squares - values[row] ** 2).sum()) / max(1, n_coalitions - 1)
     norm = float((values**2).sum())
-    return Functionals(values, float(np.sqrt(variance / norm)) if norm > 0 else 0.0)
+    return values, float(np.sqrt(variance / norm)) if norm > 0 else 0.0

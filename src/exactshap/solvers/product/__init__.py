@@ -20,6 +20,7 @@ from exactshap.solvers.product._functional import solve_functional as solve_func
 from exactshap.solvers.product._hinges import MAX_HINGE_PLAYERS as MAX_HINGE_PLAYERS
 from exactshap.solvers.product._hinges import solve_hinges as solve_hinges
 from exactshap.solvers.product._mixture import PreparedMixture as PreparedMixture
+from exactshap.solvers.product._mixture import gauss_rule as gauss_rule
 from exactshap.solvers.product._mixture import mixture_rules as mixture_rules
 from exactshap.solvers.product._mixture import prepare_mixture as prepare_mixture
 from exactshap.solvers.product._mixture import shorten_mixture as shorten_mixture

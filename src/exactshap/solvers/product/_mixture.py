@@ -87,7 +87,7 @@ def prepare_mixture(rates: np.ndarray, weights: np.ndarray) -> PreparedMixture:
         if count <= n:
             low_rates[count, :count], low_weights[count, :count] = rates[:count], weights[:count]
             continue
-        low_rates[count], low_weights[count], reaches[count] = _gauss(rates[:count], weights[:count], n)
+        low_rates[count], low_weights[count], reaches[count] = gauss_rule(rates[:count], weights[:count], n)
     tails = np.cumsum(weights[::-1])[::-1].copy()
     arrays = _MixtureArrays(rates, weights, tails, np.minimum(reaches, 1e300), low_rates, low_weights, math.log(_ALLOWED))
     return PreparedMixture(Handle(arrays), (1.0625 * n_rates + 2.0) * _ALLOWED)  # a 16th for the end of the integral over t
@@ -102,8 +102,11 @@ def shorten_mixture(rates: np.ndarray, weights: np.ndarray, reach: float) -> tup
     return np.append(few[0], arrays.rates[covered:]), np.append(few[1], arrays.weights[covered:]), _ALLOWED
 
 
-def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the Gauss rule of n nodes of a discrete measure, by Lanczos with full orthogonalisation, and how far it reaches."""
+def gauss_rule(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the Gauss rule of n nodes of a discrete measure, by Lanczos with full orthogonalisation, and how far it reaches.
+
+    The last of the ``rates`` is the largest.
+    """
     # Rates may be as large as 1e292 (``matern``): in units of the largest no square overflows
     x, largest = rates / rates[-1], float(rates[-1])
     mass = float(weights.sum())
@@ -128,9 +131,10 @@ def _gauss(rates: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, 
     nodes, vectors = np.linalg.eigh(matrix)
     found_rates, found_weights = np.zeros(n), np.zeros(n)
     found_rates[:size], found_weights[:size] = largest * np.clip(nodes, 0.0, 1.0), mass * vectors[0] ** 2
-    # The product of all norms squared is the integral of pi_n^2; the error, solved for s
-    square = mass * float(np.prod(np.square(off_diagonal)))
-    return found_rates, found_weights, (_ALLOWED * math.factorial(2 * size) / square) ** (0.5 / size) / largest
+    # The product of all norms squared is the integral of pi_n^2; the logarithm of the error, solved for s
+    square = math.log(mass) + 2.0 * float(np.sum(np.log(off_diagonal)))
+    reach = math.exp((math.log(_ALLOWED) + math.lgamma(2 * size + 1) - square) / (2 * size))
+    return found_rates, found_weights, reach / largest
 
 
 @functools.lru_cache(maxsize=64)
