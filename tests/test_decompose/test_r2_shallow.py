@@ -89,7 +89,7 @@ def test_covers_and_empty_values_agree_with_the_slow_ones():
     products = np.array([np.prod(where.ratio[a:b]) for a, b in zip(where.start[:-1], where.start[1:], strict=True)])
     tree = np.searchsorted(model.trees.tree_start, where.node, side="right") - 1
     empty = np.bincount(tree, products * model.trees.value[where.node, 0], minlength=model.trees.n_trees)
-    assert_close_r2(layout.empty, empty)
+    assert_close_r2(layout.arrays.empty, empty)
 
 
 @pytest.mark.parametrize("rows", [7, 8192])

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._fixed import fixed_shares
-from exactshap.decompose.r2._input import is_trees, prepare_problem, prepare_rows
+from exactshap.decompose.r2._input import is_trees, prepare_rows
 from exactshap.decompose.r2._refit import Resampling, refit_shares
 from exactshap.decompose.r2._result import R2Decomposition, R2Sums, require_variation
-from exactshap.decompose.r2._solving import check_game, forecast, solve, solve_sums, sums
+from exactshap.decompose.r2._solving import check_game, solve_sums
 from exactshap.errors import InputError, InputTypeError, refused_beyond_memory
 from exactshap.frames import Table
 from exactshap.frames.stored import StoredTable, as_rows
@@ -69,7 +69,7 @@ class PartialR2:
         check_game(game)
         problem = prepare_rows(model, X, y, sample_weight, groups, n_jobs)
         self._backend = frame_kind(problem.table.native)
-        self._sums: R2Sums = solve_sums(problem, game, n_jobs, memory_limit)
+        self._sums: R2Sums = solve_sums(problem, game, n_jobs, memory_limit)[0]
 
     def __add__(self, other: PartialR2) -> PartialR2:
         whole = PartialR2.__new__(PartialR2)
@@ -231,12 +231,10 @@ def decompose_r2(
         got = "Got a background" if background is not None else f"Got value_function={value_function!r}"
         do = "Leave background= and value_function= out"
         raise InputError("The R2 of trees has one value function: means over their covers", got, do)
-    problem = prepare_problem(model, X, y, sample_weight, groups, n_jobs)
-    seconds = forecast(problem, game, per_row, memory_limit)
-    solved = solve(problem, game, per_row, n_jobs)
-    problem.check_prediction(solved.prediction)
-    backend = frame_kind(problem.table.native)
-    return sums(problem, game, solved, seconds).result(solved.rows, backend)
+    problem = prepare_rows(model, X, y, sample_weight, groups, n_jobs)
+    problem.require_variation()
+    sums, rows = solve_sums(problem, game, n_jobs, memory_limit, per_row=per_row)
+    return sums.result(rows, frame_kind(problem.table.native))
 
 
 def _refuse_other_settings(game: Any, per_row: bool, n_orders: int | None, n_bootstrap: int, setting: tuple[Any, str]) -> None:

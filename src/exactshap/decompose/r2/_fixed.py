@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Column, Model, TableLike
-from exactshap.decompose.r2._input import target_of, weights_of
-from exactshap.decompose.r2._result import R2Decomposition, R2Sums, check_seconds, require_variation
+from exactshap.decompose.r2._input import Target, target_of, weights_of
+from exactshap.decompose.r2._result import R2Decomposition, R2Sums, check_seconds
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import as_table
 from exactshap.games import AdditiveGame, ProductGame
@@ -60,21 +60,16 @@ def fixed_shares(
     if reader.traits.value_function == "path_dependent":
         convert(model)  # raises for trees inside other models, and says which part to pass
     _require_target(reader)
-    target, weights = target_of(model, y, table.n_rows), weights_of(sample_weight, table.n_rows)
-    weight = float(weights.sum())
-    mean = float(weights @ target) / weight
-    variation = float(weights @ (target - mean) ** 2)
-    require_variation(variation, mean, weight)
+    target = Target(target_of(model, y, table.n_rows), weights_of(sample_weight, table.n_rows))
+    target.require_variation()
     blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, table.n_rows, BLOCK_ROWS)]
     parts = [
-        _solve(reader.game(table.take(rows)), target[rows], weights[rows], reader.traits.model_name, table.n_rows)
+        _solve(reader.game(table.take(rows)), target.y[rows], target.weights[rows], reader.traits.model_name, table.n_rows)
         for rows in blocks
     ]
-    prediction = np.asarray(reader.predict(table), float).reshape(-1)
-    squared_error = float(weights @ (target - prediction) ** 2)
+    squared_error = target.squared_error(np.asarray(reader.predict(table), float).reshape(-1))
     empty, sizes = (np.concatenate([getattr(part, name) for part in parts]) for name in ("empty", "sizes"))
-    expected = float(weights @ (target - empty) ** 2) - squared_error
-    traits = reader.traits
+    traits, magnitudes = reader.traits, np.abs(target.y) + sizes + reader.traits.rounding.floor
     sums = R2Sums(
         facts={"model": traits.model_name, "checked_against_model": True},
         statistic="R2",
@@ -82,12 +77,12 @@ def fixed_shares(
         game="ensemble",
         value_function=traits.value_function,
         shares=np.sum([part.shares for part in parts], axis=0),
-        expected=expected,
-        rounding=16.0 * traits.relative_rounding * float(weights @ (np.abs(target) + sizes + traits.rounding.floor) ** 2),
+        expected=target.squared_error(empty) - squared_error,
+        rounding=16.0 * traits.relative_rounding * float(target.weights @ magnitudes**2),
         squared_error=squared_error,
-        weight=weight,
-        mean=mean,
-        variation=variation,
+        weight=target.weight,
+        mean=target.mean,
+        variation=target.sst,
         n_rows=table.n_rows,
     )
     return sums.result(None, frame_kind(table.native))

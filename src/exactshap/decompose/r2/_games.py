@@ -240,13 +240,22 @@ def residual_rows(
     """
     arrays, units = layout.handles
     rules, chosen = _rules(layout.units), chosen or (0, layout.trees.n_trees)
+
+    def add(rows: slice, block: np.ndarray) -> None:
+        met = Rows(_decisions(layout, *chosen, rows), weights[rows], averaged)
+        add_tree_rows(*chosen, arrays, units, met, fallback_rows, rules, residual[rows].copy(), block)
+
+    return _by_rows(layout, add, n_jobs)
+
+
+def _by_rows(layout: EnsembleLayout, add: Callable[[slice, np.ndarray], None], n_jobs: int | None) -> np.ndarray:
+    """Return what ``add(rows, block)`` adds to a block (n_players, n_some) for each row, (n_rows, n_players)."""
     out = np.zeros((layout.n_rows, layout.n_players))
 
     def run(start: int) -> None:
         rows = slice(start, min(start + BLOCK_ROWS, layout.n_rows))
         block = np.zeros((layout.n_players, rows.stop - start))
-        met = Rows(_decisions(layout, *chosen, rows), weights[rows], averaged)
-        add_tree_rows(*chosen, arrays, units, met, fallback_rows, rules, residual[rows].copy(), block)
+        add(rows, block)
         # Each task writes its own rows: no thread waits, and the bits do not depend on their number.
         out[rows] = block.T
 
@@ -284,20 +293,14 @@ def ensemble_rows(
     """
     units, n_units = layout.handles[1], len(layout.units.node) - 1
     rules, player_of_node = _rules(layout.units), layout.arrays.player_of_node
-    out = np.zeros((layout.n_rows, layout.n_players))
 
-    def run(start: int) -> None:
-        rows = slice(start, min(start + BLOCK_ROWS, layout.n_rows))
-        n = rows.stop - start
-        alphas, block = np.empty((n_units, layout.units.player.shape[1], n)), np.zeros((layout.n_players, n))
+    def add(rows: slice, block: np.ndarray) -> None:
+        alphas = np.empty((n_units, layout.units.player.shape[1], block.shape[1]))
         fill_alphas(0, n_units, units, _decisions(layout, 0, layout.trees.n_trees, rows), 0, alphas)
         linear = -2.0 * target[rows] * weights[rows]
         add_ensemble_rows(alphas, weights[rows], linear, units, player_of_node, fallback_rows, rules, block)
-        out[rows] = block.T
 
-    for _ in map_in_threads(run, range(0, layout.n_rows, BLOCK_ROWS), n_jobs):
-        pass
-    return out
+    return _by_rows(layout, add, n_jobs)
 
 
 def _codes(layout: EnsembleLayout) -> np.ndarray:

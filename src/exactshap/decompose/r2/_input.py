@@ -40,27 +40,11 @@ TREE_MODULES = (
 
 
 @dataclass(frozen=True, eq=False)
-class R2Problem:
-    """Hold a checked request: single-output trees, numeric rows, target, weights, players."""
+class Target:
+    """Hold what is to be predicted, with the weights of the rows."""
 
-    ensemble: TreeModel  # with one output
-    table: Table  # X, its columns in the order of the model
-    numbers: np.ndarray  # float64 (n_rows, n_features)
-    # y, weights: float64 (n_rows,)
-    y: np.ndarray
+    y: np.ndarray  # float64 (n_rows,), as the weights
     weights: np.ndarray
-    players: tuple[tuple[int, ...], ...]  # columns of each player
-    player_names: tuple[str, ...]
-    # float64 (n_rows,): the model's own prediction; None for a ``TreeModel``, which has none of its own
-    own_prediction: np.ndarray | None = None
-    n_jobs: int | None = None
-
-    @property
-    def boosted(self) -> bool:
-        """Say whether the trees have an order: those of one stage are averaged."""
-        stage = self.ensemble.tree_stage
-        # Random forests of boosting libraries hold all their trees in one stage.
-        return self.ensemble.boosted and not (len(stage) > 1 and stage[0] == stage[-1])
 
     @functools.cached_property
     def weight(self) -> float:
@@ -80,6 +64,31 @@ class R2Problem:
     def squared_error(self, prediction: np.ndarray | float) -> float:
         """Return the weighted sum of (y - prediction)^2."""
         return float(np.sum(self.weights * (self.y - prediction) ** 2))
+
+    def require_variation(self) -> None:
+        """Refuse a constant y: its sum of squares about the mean is rounding."""
+        require_variation(self.sst, self.mean, self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class R2Problem(Target):
+    """Hold a checked request: target, single-output trees, numeric rows, players."""
+
+    ensemble: TreeModel  # with one output
+    table: Table  # X, its columns in the order of the model
+    numbers: np.ndarray  # float64 (n_rows, n_features)
+    players: tuple[tuple[int, ...], ...]  # columns of each player
+    player_names: tuple[str, ...]
+    # float64 (n_rows,): the model's own prediction; None for a ``TreeModel``, which has none of its own
+    own_prediction: np.ndarray | None = None
+    n_jobs: int | None = None
+
+    @property
+    def boosted(self) -> bool:
+        """Say whether the trees have an order: those of one stage are averaged."""
+        stage = self.ensemble.tree_stage
+        # Random forests of boosting libraries hold all their trees in one stage.
+        return self.ensemble.boosted and not (len(stage) > 1 and stage[0] == stage[-1])
 
     @functools.cached_property
     def layout(self) -> EnsembleLayout:
@@ -112,34 +121,29 @@ class R2Problem:
 
     def check_prediction(self, prediction: np.ndarray) -> None:
         """Compare our prediction of each row with the model's own."""
-        if self.own_prediction is None:
-            return
-        trees = self.ensemble.trees
-        allowed = 64.0 * self.ensemble.epsilon * (np.sqrt(trees.n_trees) + 1.0) * largest_sum(trees)
-        error = np.abs(prediction - self.own_prediction)
-        i = int(np.argmax(error))
-        # ``not <=``, so that NaN is refused as well.
-        if not error[i] <= allowed:
-            raise ExactnessError(
-                f"The trees of {self.ensemble.name} do not add up to its own prediction",
-                f"Row {i}: {prediction[i]:.17g} against {self.own_prediction[i]:.17g}, tolerance {allowed:.3g}",
-                "Please report this with exactshap.show_versions()",
-            )
+        if self.own_prediction is not None:
+            compare_with_own(self.ensemble, prediction, self.own_prediction, np.ones(len(prediction)))
 
 
-def prepare_problem(
-    model: Model, X: TableLike, y: Column, sample_weight: Column, groups: Mapping[str, Any] | None, n_jobs: int | None = None
-) -> R2Problem:
-    """Check everything that the caller passed and return it as a :class:`R2Problem`."""
-    problem = prepare_rows(model, X, y, sample_weight, groups, n_jobs)
-    require_variation(problem.sst, problem.mean, problem.weight)
-    return problem
+def compare_with_own(ensemble: TreeModel, ours: np.ndarray, own: np.ndarray, sizes: np.ndarray) -> None:
+    """Compare a prediction of each row with the model's own; ``sizes`` multiply the rounding of its trees."""
+    trees = ensemble.trees
+    allowed = 64.0 * ensemble.epsilon * (np.sqrt(trees.n_trees) + 1.0) * largest_sum(trees) * sizes
+    # ``~ <=``, so that NaN is refused as well.
+    bad = np.flatnonzero(~(np.abs(ours - own) <= allowed))
+    if bad.size:
+        i = bad[0]
+        raise ExactnessError(
+            f"The trees of {ensemble.name} do not add up to its own prediction",
+            f"Row {i}: {ours[i]:.17g} against {own[i]:.17g}, tolerance {allowed[i]:.3g}",
+            "Please report this with exactshap.show_versions()",
+        )
 
 
 def prepare_rows(
     model: Model, X: TableLike, y: Column, sample_weight: Column, groups: Mapping[str, Any] | None, n_jobs: int | None = None
 ) -> R2Problem:
-    """Prepare a part of a table, in which y may be constant."""
+    """Check everything that the caller passed; y may be constant, as in a part of a table."""
     without_lost_threads()
     require_own_prediction(model)
     ensemble = _single_output(convert(model))
@@ -171,7 +175,7 @@ def problem_of(
     ensemble.require_covers(f"game of {statistic}", "Save the model with its node statistics")
     # First, as our message names what the library would refuse in its own words.
     numbers = encode(ensemble, table)
-    return R2Problem(ensemble, table, numbers, target, weights, players, player_names)
+    return R2Problem(target, weights, ensemble, table, numbers, players, player_names)
 
 
 def is_trees(model: Model) -> bool:

@@ -129,11 +129,6 @@ class EnsembleLayout:
         return Handle(self.arrays), Handle(self.units)
 
     @property
-    def empty(self) -> np.ndarray:
-        """Return the value (n_trees,) of each tree when no player is known."""
-        return self.arrays.empty
-
-    @property
     def shallow(self) -> bool:
         """Say whether the tree-by-tree game is solved by :func:`add_shallow_trees`."""
         return self.depth <= DEEPEST

@@ -34,44 +34,21 @@ class R2Decomposition(Decomposition):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class R2Sums:
-    """Hold sums over rows, in the squared unit of y.
+    """Hold sums over rows, in the squared unit of y."""
 
-    Attributes
-    ----------
-    facts : mapping
-        What is known about the model; parts of different models do not add up.
-    statistic, feature_names, game
-        As in the result.
-    shares : array of shape (n_players,)
-        Shapley(Q) by player.
-    expected : float
-        What the shares must add up to, with the sign of R2.
-    rounding : float
-        Bound on the rounding error of that sum.
-    squared_error : float
-        Squared error of the model's predictions.
-    weight, mean, variation : float
-        Sum of the weights, weighted mean of y, and the weighted sum of (y - mean)^2.
-    n_rows : int
-    seconds : float or None
-        Forecast seconds of the work; None where there was no forecast.
-    value_function : str
-        As in the result.
-    """
-
-    facts: Mapping[str, Any]
+    facts: Mapping[str, Any]  # what is known of the model: parts of different models do not add up
     statistic: str
     feature_names: tuple[str, ...]
     game: str
-    shares: np.ndarray
-    expected: float
-    rounding: float
-    squared_error: float
-    weight: float
-    mean: float
-    variation: float
+    shares: np.ndarray  # (n_players,): Shapley(Q)
+    expected: float  # what the shares must add up to, with the sign of R2
+    rounding: float  # bound on the rounding error of that sum
+    squared_error: float  # of the model's predictions
+    weight: float  # sum of the weights
+    mean: float  # weighted mean of y
+    variation: float  # weighted sum of (y - mean)^2
     n_rows: int
-    seconds: float | None = None
+    seconds: float | None = None  # forecast of the work
     value_function: str = "path_dependent"
 
     def __add__(self, other: R2Sums) -> R2Sums:

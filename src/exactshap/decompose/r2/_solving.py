@@ -51,7 +51,7 @@ class Solved:
     expected: float
 
 
-def solve(problem: R2Problem, game: str, per_row: bool, n_jobs: int | None) -> Solved:
+def _solve(problem: R2Problem, game: str, per_row: bool, n_jobs: int | None) -> Solved:
     """Solve the residual or the ensemble game."""
     if game == "ensemble":
         return _solve_ensemble(problem, per_row, n_jobs)
@@ -64,14 +64,14 @@ def _solve_ensemble(problem: R2Problem, per_row: bool, n_jobs: int | None) -> So
     prediction = problem.predict()
     rows = games.ensemble_rows(layout, target, weights, n_jobs) if per_row else None
     shares = games.ensemble_shares(layout, target, weights, n_jobs) if rows is None else rows.sum(axis=0)
-    empty, squared_error = np.sum(weights * (target - layout.empty.sum()) ** 2), problem.squared_error(prediction)
+    empty, squared_error = np.sum(weights * (target - layout.arrays.empty.sum()) ** 2), problem.squared_error(prediction)
     return Solved(shares, rows, prediction, squared_error, empty - squared_error)
 
 
 def _solve_averaged(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Solved:
     """Solve averaged trees: each tree's residual is y less half of the others, all centred (see decompose_r2)."""
     layout, weights = problem.layout, problem.weights
-    prediction, empty = problem.predict(), problem.ensemble.trees.constant[0] + layout.empty.sum()
+    prediction, empty = problem.predict(), problem.ensemble.trees.constant[0] + layout.arrays.empty.sum()
     base = problem.y - empty - 0.5 * (prediction - empty)
     rows = games.residual_rows(layout, base, weights, True, n_jobs) if per_row else None
     shares = games.residual_shares(layout, base, weights, True, n_jobs)[0] if rows is None else rows.sum(axis=0)
@@ -92,14 +92,19 @@ def _solve_boosted(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Sol
         rows = None
         shares, met = games.residual_shares(layout, residual, weights, False, n_jobs)
         prediction = problem.y - residual
-    squared_error = problem.squared_error(prediction)
-    drift = np.sum(layout.empty**2) * problem.weight - 2.0 * np.sum(layout.empty * met)
+    squared_error, empty = problem.squared_error(prediction), layout.arrays.empty
+    drift = np.sum(empty**2) * problem.weight - 2.0 * np.sum(empty * met)
     return Solved(shares, rows, prediction, squared_error, np.sum(weights * start**2) - squared_error + drift)
 
 
-def sums(problem: R2Problem, game: str, solved: Solved, seconds: float) -> R2Sums:
-    """Return what some rows add to the sums of R2 and shares."""
-    return R2Sums(
+def solve_sums(
+    problem: R2Problem, game: str, n_jobs: int | None, memory_limit: float | None, *, per_row: bool = False
+) -> tuple[R2Sums, np.ndarray | None]:
+    """Return what some rows add to the sums, checked against the model's own predictions, and each row's part of them."""
+    seconds = forecast(problem, game, per_row, memory_limit)
+    solved = _solve(problem, game, per_row, n_jobs)
+    problem.check_prediction(solved.prediction)
+    sums = R2Sums(
         facts={
             "model": problem.ensemble.name,
             "n_trees": problem.ensemble.trees.n_trees,
@@ -119,14 +124,7 @@ def sums(problem: R2Problem, game: str, solved: Solved, seconds: float) -> R2Sum
         n_rows=len(problem.y),
         seconds=seconds,
     )
-
-
-def solve_sums(problem: R2Problem, game: str, n_jobs: int | None, memory_limit: float | None) -> R2Sums:
-    """Return the sums of a problem, checked against the model's own predictions."""
-    seconds = forecast(problem, game, False, memory_limit)
-    solved = solve(problem, game, False, n_jobs)
-    problem.check_prediction(solved.prediction)
-    return sums(problem, game, solved, seconds)
+    return sums, solved.rows
 
 
 def check_game(game: Any) -> None:
