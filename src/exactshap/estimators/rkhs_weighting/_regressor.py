@@ -129,6 +129,10 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
     True
     """
 
+    # Of earlier calls of ``partial_fit``
+    _equations: NormalEquations
+    _largest: np.ndarray
+
     def __init__(
         self,
         base: str | Instantiation = "relu",
