@@ -42,8 +42,8 @@ def _classifier(model: Model, request: Request) -> Reader:
     by_class = isinstance(request.output, str) and request.output == "ovr"
     if len(classes) == 2:
         # By class it is this very margin
-        asked = replace(request, output="auto") if by_class else request
-        return _single(model, asked, "decision_function", classes[1], f"decision function of class {classes[1]}")
+        margin = replace(request, output="auto") if by_class else request
+        return _single(model, margin, "decision_function", classes[1], f"decision function of class {classes[1]}")
     if by_class:
         return _one_versus_rest(model, request)
     names = tuple(f"{first} vs {second}" for first, second in itertools.combinations(classes, 2))
