@@ -1,0 +1,661 @@
+"""Trees of every library in one table: margins value by value, games by brute force, ties, extremes, stages, refusals."""
+
+import functools
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import ensemble, tree
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import LinearRegression
+
+from exactshap import Explainer, decompose_r2, explain, trees
+from exactshap.errors import (
+    BudgetError,
+    ExactnessError,
+    ExplanationWarning,
+    InputError,
+    UnknownNameError,
+    UnsupportedStructureError,
+)
+from exactshap.frames import as_table
+from exactshap.testing import check_reader
+from exactshap.trees import convert, flatten
+from tolerances import CHAIN, FLOAT32_MARGIN, assert_close, exact, roundings
+from tree_models import check_path_dependent, data
+
+X, HOLES, Y = data()
+BINARY, TERNARY, BOTH = (Y > 0.5).astype(int), np.digitize(Y, [0.0, 1.0]), np.c_[Y, Y**2]
+WORDS = np.array(["low", "mid", "top"])[TERNARY]
+SPARSE = np.where(np.random.default_rng(1).random(X.shape) < 0.3, 0.0, HOLES)
+CODED = np.c_[HOLES, np.tile([3.0, 5.0, 9.0, np.nan], 40)]
+CODES = np.c_[HOLES, np.tile([0.0, 1.0, 5.0, np.nan, 40.0], 32)]
+OF_CODES = Y + 2.0 * np.isin(CODES[:, 5], [1.0, 40.0])
+DEEP, FEW = {"max_depth": 4, "random_state": 0}, {"n_estimators": 5, "random_state": 0}
+DEFAULTS = {
+    "xgboost": {"n_estimators": 4, "max_depth": 3, "n_jobs": 1},
+    "lightgbm": {"n_estimators": 4, "num_leaves": 6, "min_child_samples": 5, "verbose": -1, "n_jobs": 1},
+    "catboost": {"iterations": 4, "depth": 3, "verbose": 0, "allow_writing_files": False, "thread_count": 1, "random_seed": 0},
+    "ensemble": {},
+    "tree": {},
+}
+
+
+def of(library, rows, kind, y=Y, fit=None, **settings):
+    """Return what makes a fitted model of a library, and its rows."""
+
+    def make():
+        module = {"ensemble": ensemble, "tree": tree}.get(library) or pytest.importorskip(library)
+        return getattr(module, kind)(**{**DEFAULTS[library], **settings}).fit(rows, y, **(fit or {}))
+
+    return make, rows
+
+
+DECISION, FOREST, BOOSTING = (
+    functools.partial(of, *first) for first in (("tree", HOLES), ("ensemble", HOLES), ("ensemble", X))
+)
+HIST = functools.partial(FOREST, max_iter=4, max_leaf_nodes=7, min_samples_leaf=5)
+XGB, CAT = functools.partial(of, "xgboost", HOLES), functools.partial(of, "catboost", HOLES)
+LGB = functools.partial(of, "lightgbm", SPARSE)
+LINEAR = functools.partial(of, "lightgbm", HOLES, min_child_samples=8, linear_tree=True)
+HALVES = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}
+CATEGORICAL = {"min_data_per_group": 1, "cat_smooth": 1, "max_cat_to_onehot": 1, "fit": {"categorical_feature": [5]}}
+
+MODELS = {
+    "tree": DECISION("DecisionTreeRegressor", **DEEP),
+    "tree of one leaf": DECISION("DecisionTreeRegressor", max_depth=1, min_samples_leaf=100),
+    "tree, best first": DECISION("DecisionTreeRegressor", max_leaf_nodes=6, random_state=0),
+    "tree, random": DECISION("ExtraTreeRegressor", **DEEP),
+    "tree, weighted": DECISION("DecisionTreeRegressor", fit={"sample_weight": np.arange(len(Y)) % 4}, **DEEP),
+    "tree of two classes": DECISION("DecisionTreeClassifier", BINARY, **DEEP),
+    "forest": FOREST("RandomForestRegressor", n_estimators=4, **DEEP),
+    "forest of two targets": FOREST("RandomForestRegressor", BOTH, n_estimators=3, **DEEP),
+    "extra trees": FOREST("ExtraTreesRegressor", n_estimators=4, **DEEP),
+    "forest of two classes": FOREST("RandomForestClassifier", BINARY, n_estimators=4, **DEEP),
+    "forest, weighted": FOREST("RandomForestClassifier", BINARY, n_estimators=4, class_weight="balanced", **DEEP),
+    "forest of two labels": FOREST("RandomForestClassifier", np.c_[BINARY, TERNARY], n_estimators=3, **DEEP),
+    "extra trees of classes": FOREST("ExtraTreesClassifier", WORDS, n_estimators=4, **DEEP),
+    "boosting": BOOSTING("GradientBoostingRegressor", **FEW),
+    "boosting from zero": BOOSTING("GradientBoostingRegressor", init="zero", subsample=0.5, **FEW),
+    "boosting of medians": BOOSTING("GradientBoostingRegressor", loss="absolute_error", learning_rate=0.3, **FEW),
+    "boosting, huber": BOOSTING("GradientBoostingRegressor", loss="huber", **FEW),
+    "boosting from a median": BOOSTING("GradientBoostingRegressor", init=DummyRegressor(strategy="median"), **FEW),
+    "boosting of two classes": BOOSTING("GradientBoostingClassifier", BINARY, **FEW),
+    "boosting of three classes": BOOSTING("GradientBoostingClassifier", TERNARY, **FEW),
+    "isolation forest": BOOSTING("IsolationForest", **FEW),
+    "isolation forest of few columns": BOOSTING("IsolationForest", max_features=0.6, max_samples=20, **FEW),
+    "hist": HIST("HistGradientBoostingRegressor"),
+    "hist, no missing in training": (BOOSTING("HistGradientBoostingRegressor", max_iter=4)[0], HOLES),
+    "hist, categories": of(
+        "ensemble", CODED, "HistGradientBoostingRegressor", Y + 2.0 * (CODED[:, 5] == 5.0), max_iter=4, categorical_features=[5]
+    ),
+    "hist, all categorical": of(
+        "ensemble", CODED[:, [5, 5]], "HistGradientBoostingRegressor", max_iter=4, categorical_features=[0, 1]
+    ),
+    "hist, poisson": HIST("HistGradientBoostingRegressor", np.abs(Y), loss="poisson"),
+    "hist, gamma": HIST("HistGradientBoostingRegressor", np.abs(Y) + 0.1, loss="gamma"),
+    "hist, quantile": HIST("HistGradientBoostingRegressor", loss="quantile", quantile=0.8),
+    "hist of two classes": HIST("HistGradientBoostingClassifier", Y > 0),
+    "hist of three classes": HIST("HistGradientBoostingClassifier", TERNARY),
+    "xgboost": XGB("XGBRegressor"),
+    "xgboost, exact": XGB("XGBRegressor", tree_method="exact"),
+    "xgboost, approx": XGB("XGBRegressor", tree_method="approx"),
+    "xgboost, pruned": XGB("XGBRegressor", tree_method="exact", gamma=30.0),
+    "xgboost, leaf-wise": XGB("XGBRegressor", grow_policy="lossguide", max_leaves=6, max_depth=0),
+    "xgboost, no trees": XGB("XGBRegressor", n_estimators=0),
+    "xgboost, stumps": XGB("XGBRegressor", max_depth=1),
+    "xgboost, one leaf": XGB("XGBRegressor", gamma=1e9),
+    "xgboost, base score": XGB("XGBRegressor", base_score=0.25),
+    "xgboost, margins in training": XGB("XGBRegressor", fit={"base_margin": np.sin(Y)}),
+    "xgboost, dart": XGB("XGBRegressor", booster="dart", rate_drop=0.5, seed=0),
+    "xgboost, parallel trees": XGB("XGBRegressor", num_parallel_tree=2, subsample=0.5),
+    "xgboost forest of classes": XGB("XGBRFClassifier", Y > 0),
+    "xgboost forest": XGB("XGBRFRegressor"),
+    "xgboost of two classes": XGB("XGBClassifier", Y > 0),
+    "xgboost of three classes": XGB("XGBClassifier", TERNARY),
+    "xgboost of two targets": XGB("XGBRegressor", BOTH),
+    "xgboost, vector leaf": XGB("XGBRegressor", BOTH, multi_strategy="multi_output_tree"),
+    "xgboost of ranks": XGB("XGBRanker", TERNARY, fit={"qid": np.repeat(np.arange(8), 20)}),
+    "xgboost, missing": of("xgboost", np.nan_to_num(HOLES, nan=-999.0), "XGBRegressor", missing=-999.0),
+    "xgboost, codes": of(
+        "xgboost", CODES, "XGBRegressor", OF_CODES, enable_categorical=True, max_cat_to_onehot=1, feature_types=[*"qqqqq", "c"]
+    ),
+    "lightgbm": LGB("LGBMRegressor"),
+    "lightgbm, zero is missing": LGB("LGBMRegressor", zero_as_missing=True),
+    "lightgbm, missing unused": LGB("LGBMRegressor", use_missing=False),
+    "lightgbm, no missing in training": (of("lightgbm", X, "LGBMRegressor")[0], SPARSE),
+    "lightgbm forest": LGB("LGBMRegressor", **HALVES),
+    "lightgbm, dart": LGB("LGBMRegressor", boosting_type="dart", drop_rate=0.5),
+    "lightgbm, goss": LGB("LGBMRegressor", data_sample_strategy="goss"),
+    "lightgbm, extra trees": LGB("LGBMRegressor", extra_trees=True),
+    "lightgbm, one leaf": LGB("LGBMRegressor", min_child_samples=1000),
+    "lightgbm, poisson": LGB("LGBMRegressor", np.abs(Y), objective="poisson"),
+    "lightgbm, square root": LGB("LGBMRegressor", reg_sqrt=True),
+    "lightgbm, weighted": LGB("LGBMRegressor", fit={"sample_weight": 1.0 + np.arange(len(Y)) % 3}),
+    "lightgbm of two classes": LGB("LGBMClassifier", Y > 0),
+    "lightgbm of three classes": LGB("LGBMClassifier", TERNARY),
+    "lightgbm, one against all": LGB("LGBMClassifier", TERNARY, objective="multiclassova"),
+    "lightgbm of ranks": LGB("LGBMRanker", TERNARY, fit={"group": [80, 80]}),
+    "lightgbm, codes": of("lightgbm", CODES, "LGBMRegressor", OF_CODES, **CATEGORICAL),
+    "linear": LINEAR("LGBMRegressor"),
+    "linear, complete": of("lightgbm", X, "LGBMRegressor", linear_tree=True),
+    "linear, ridge": LINEAR("LGBMRegressor", linear_lambda=5.0),
+    "linear forest": LINEAR("LGBMRegressor", **HALVES),
+    "linear, dart": LINEAR("LGBMRegressor", boosting_type="dart", drop_rate=0.5),
+    "linear, poisson": LINEAR("LGBMRegressor", np.abs(Y), objective="poisson"),
+    "linear of two classes": LINEAR("LGBMClassifier", Y > 0),
+    "linear of three classes": LINEAR("LGBMClassifier", TERNARY),
+    "linear, codes": of("lightgbm", CODES, "LGBMRegressor", OF_CODES, linear_tree=True, **CATEGORICAL),
+    "linear, one leaf": LINEAR("LGBMRegressor", min_child_samples=1000),
+    "catboost": CAT("CatBoostRegressor"),
+    "catboost, repeated splits": CAT("CatBoostRegressor", depth=6, border_count=6),
+    "catboost, few borders": CAT("CatBoostRegressor", border_count=2),
+    "catboost, missing are largest": CAT("CatBoostRegressor", nan_mode="Max"),
+    "catboost, stumps": CAT("CatBoostRegressor", depth=1),
+    "catboost, depth-wise": CAT("CatBoostRegressor", grow_policy="Depthwise"),
+    "catboost, leaf-wise": CAT("CatBoostRegressor", grow_policy="Lossguide", max_leaves=6),
+    "catboost, one leaf": CAT("CatBoostRegressor", grow_policy="Depthwise", min_data_in_leaf=200),
+    "catboost, poisson": CAT("CatBoostRegressor", np.abs(Y), loss_function="Poisson"),
+    "catboost of two targets": CAT("CatBoostRegressor", BOTH, loss_function="MultiRMSE"),
+    "catboost of two classes": CAT("CatBoostClassifier", np.where(Y > 0, "yes", "no")),
+    "catboost of three classes": CAT("CatBoostClassifier", TERNARY),
+    "catboost of classes, depth-wise": CAT("CatBoostClassifier", TERNARY, grow_policy="Depthwise"),
+}
+NAMES = [name for name in MODELS if not name.startswith("isolation")]
+RELEASE = functools.partial(lambda: tuple(map(int, pytest.importorskip("xgboost").__version__.split(".")[:2])))
+
+
+@functools.cache
+def fitted(name):
+    return MODELS[name][0]()
+
+
+def own(model, rows):
+    """The margin by the documented call of its library."""
+    library = type(model).__module__.partition(".")[0]
+    if library == "xgboost":
+        return model.predict(rows, output_margin=True)
+    if library == "lightgbm":
+        return model.predict(rows, raw_score=getattr(model, "boosting_type", "") != "rf")  # a forest predicts the mean
+    if library == "catboost":
+        return model.predict(rows, prediction_type="RawFormulaVal")
+    if hasattr(model, "decision_function"):
+        return model.decision_function(rows)
+    if not hasattr(model, "predict_proba"):
+        return np.log(model.predict(rows)) if getattr(model, "loss", "") in ("poisson", "gamma") else model.predict(rows)
+    shares = model.predict_proba(rows)
+    return np.concatenate(shares, axis=1) if isinstance(shares, list) else shares
+
+
+def check_margin(model, rows, margin, ensemble=None):
+    got = (ensemble or convert(model)).predict(rows)
+    assert got.shape == margin.shape
+    single = type(model).__module__.startswith("xgboost")
+    limit = FLOAT32_MARGIN * max(1.0, np.abs(margin).max()) if single else exact(np.abs(margin).max() + 1.0, 100)
+    assert np.abs(got - margin).max() <= limit
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_margins_and_predictions_are_the_documented_call(name):
+    model, rows = fitted(name), MODELS[name][1]
+    check_margin(model, rows, own(model, rows))
+    for booster in ("get_booster", "booster_"):
+        if hasattr(model, booster) and name != "xgboost, missing":  # what is missing is known to the estimator alone
+            inner = getattr(model, booster)
+            check_margin(model, rows, own(model, rows), convert(inner() if callable(inner) else inner))
+    reader = Explainer(model, rows[:3] if name.startswith("linear") else None, output="all").reader
+    layouts = [rows, rows[:1], rows.astype(np.float32), np.asfortranarray(rows)[::-2]]
+    for some in layouts if "catboost" in name else [*layouts, np.where(np.isnan(rows), -999.0, rows)]:
+        np.testing.assert_array_equal(reader.predict(as_table(some)), own(model, some))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_games_and_values(name):
+    model, rows = fitted(name), MODELS[name][1]
+    check_reader(model, rows[:5], rows[20:30])
+    if name.startswith("linear"):
+        check_reader(model, X[:3] if rows is HOLES else rows[:3], rows[20:27], groups={"pair": [0, 3]})
+    elif name != "xgboost, vector leaf" or flatten(model).cover.any():
+        check_reader(model, rows[:5], n_masks=2)
+    else:
+        assert RELEASE() < (3, 2)  # XGBoost 2 wrote no covers of them
+        with pytest.raises(UnsupportedStructureError, match="keeps no training weights in its nodes"):
+            explain(model, rows[:5])
+
+
+BRUTE = ["tree", "tree, weighted", "extra trees", "boosting", "isolation forest", "hist", "hist of two classes", "xgboost"]
+BRUTE += ["xgboost, dart", "xgboost of two classes", "xgboost, parallel trees", "lightgbm", "lightgbm, zero is missing"]
+BRUTE += ["lightgbm, codes", "catboost", "catboost, few borders", "catboost, depth-wise", "catboost of two classes"]
+
+
+@pytest.mark.parametrize("name", BRUTE)
+def test_path_dependent_values_by_brute_force(name):
+    check_path_dependent(fitted(name), MODELS[name][1][:2])
+
+
+def test_path_dependent_values_of_categories_by_brute_force():
+    coded = CODED[:2].copy()
+    coded[:, 5] = np.select([CODED[:2, 5] == v for v in (3.0, 5.0, 9.0)], [0.0, 1.0, 2.0], np.nan)
+    check_path_dependent(fitted("hist, categories"), CODED[:2], coded)
+
+
+EXTREMES = [np.nan, np.inf, -np.inf, 1e300, -1e300, 1e-300, 1e-45, 1e-35, -1e-35, 1.1e-35, 0.0, -0.0]
+
+
+TRIED = ["hist", "xgboost", "lightgbm", "lightgbm, zero is missing", "lightgbm, missing unused", "catboost"]
+TRIED += ["lightgbm, no missing in training", "catboost, missing are largest", "catboost, depth-wise"]
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_margins_of_extremes(name):
+    model, converted = fitted(name), convert(fitted(name))
+    for value in EXTREMES:
+        for column in range(4 if "catboost" in name else 5):
+            rows = np.where(np.arange(5) == column, value, MODELS[name][1])
+            check_margin(model, rows, own(model, rows), converted)
+
+
+@pytest.mark.parametrize("name", ["xgboost, codes", "lightgbm, codes"])
+def test_codes_outside_the_sets(name):
+    """Negative, fractional, unknown and huge codes take the branch that the library gives them."""
+    model, converted = fitted(name), convert(fitted(name))
+    assert (converted.trees.category_start >= 0).any()
+    huge = [2.0**24, 1e9] if name.startswith("xgboost") else [1e9, 1e10]
+    for value in (-0.5, -1.0, -3.0, 0.0, 0.7, 2.0, 41.0, np.inf, -np.inf, np.nan, *huge):
+        rows = np.where(np.arange(6) == 5, value, CODES)
+        check_margin(model, rows, own(model, rows), converted)
+
+
+@pytest.mark.parametrize("value", [4.0, -1.0, 2.5, 1e9, np.nan])
+def test_unseen_categories_of_histograms_are_missing(value):
+    rows, model = np.where(np.arange(6) == 5, value, CODED), fitted("hist, categories")
+    if np.isnan(value):
+        check_margin(model, rows, own(model, rows))
+        return
+    with pytest.warns(ExplanationWarning, match=r"column 5 holds categories that the model has not seen. Got"):
+        check_margin(model, rows, own(model, rows))
+
+
+@pytest.mark.parametrize("name", ["tree", "xgboost", "lightgbm", "catboost"])
+def test_ties_and_precision_of_thresholds(name):
+    """Cells at a threshold and next to it, in single and double precision, go where the library sends them."""
+    model, flat = fitted(name), flatten(fitted(name))
+    nodes = np.flatnonzero((flat.feature >= 0) & np.isfinite(flat.threshold))  # a split on missingness alone has none
+    rows = np.resize(np.nan_to_num(HOLES), (7 * len(nodes), 5))
+    for k, node in enumerate(nodes):
+        theta = flat.threshold[node]
+        single = [np.nextafter(np.float32(theta), np.float32(end)) for end in (-np.inf, np.inf)]
+        double = [np.nextafter(theta, end) for end in (-np.inf, np.inf)]
+        rows[7 * k : 7 * k + 7, flat.feature[node]] = [theta, *single, *double, theta * (1 - 1e-12), theta * (1 + 1e-12)]
+    check_margin(model, rows, own(model, rows))
+
+
+def contributions(model, rows):
+    if hasattr(model, "get_booster"):
+        return model.get_booster().predict(pytest.importorskip("xgboost").DMatrix(rows), pred_contribs=True)
+    if hasattr(model, "booster_"):
+        return model.predict(rows, pred_contrib=True)
+    pool = pytest.importorskip("catboost").Pool(rows)
+    return model.get_feature_importance(pool, type="ShapValues", thread_count=1)
+
+
+COMPARED = ["xgboost", "xgboost, dart", "xgboost, parallel trees", "xgboost of two classes", "lightgbm", "lightgbm, codes"]
+COMPARED += [
+    "lightgbm of two classes",
+    "catboost",
+    "catboost, stumps",
+    "catboost, missing are largest",
+    "catboost of two classes",
+]
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", COMPARED)
+def test_agrees_with_contributions_of_the_library(name):
+    """XGBoost's are in float32; CatBoost's differ from the definition on other trees than symmetric ones."""
+    rows = MODELS[name][1][:20]
+    ours, theirs = explain(fitted(name), rows), contributions(fitted(name), rows)
+    atol = 10 * FLOAT32_MARGIN if name.startswith("xgboost") else roundings(500)
+    np.testing.assert_allclose(np.c_[ours.values, ours.baseline], theirs, rtol=0, atol=atol)
+
+
+def stopped(library):
+    held = {"eval_set": [(HOLES[80:], Y[80:])]}
+    if library == "xgboost":
+        settings = {"n_estimators": 60, "learning_rate": 0.9, "early_stopping_rounds": 2}
+        model = of(library, HOLES[:80], "XGBRegressor", Y[:80], fit=held | {"verbose": False}, **settings)[0]()
+        return model, model.best_iteration + 1, model.get_booster()
+    if library == "lightgbm":
+        held["callbacks"] = [pytest.importorskip(library).early_stopping(2, verbose=False)]
+        model = of(library, HOLES[:80], "LGBMRegressor", Y[:80], fit=held, n_estimators=60, learning_rate=0.9)[0]()
+        return model, model.best_iteration_, model.booster_
+    model = of(library, HOLES[:80], "CatBoostRegressor", Y[:80], fit=held, iterations=60, learning_rate=0.9)[0]()
+    return model, model.tree_count_, model
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
+def test_the_best_iteration_is_honoured(library):
+    model, best, booster = stopped(library)
+    assert convert(model).trees.n_trees == best < 60
+    check_margin(model, HOLES, own(model, HOLES))
+    for one in (model, booster):
+        assert explain(one, HOLES[:9], HOLES[20:30]).certificate().passed
+    if library == "xgboost":  # whose booster predicts with all rounds
+        assert convert(booster).trees.n_trees == booster.num_boosted_rounds() > best
+        check_margin(model, HOLES, booster.inplace_predict(HOLES, predict_type="margin"), convert(booster))
+
+
+STAGES = {  # (outputs of the trees, their stages)
+    "boosting of three classes": ([0, 1, 2] * 5, np.repeat(np.arange(5), 3)),
+    "hist of three classes": ([0, 1, 2] * 4, np.repeat(np.arange(4), 3)),
+    "xgboost of three classes": ([0, 1, 2] * 4, np.repeat(np.arange(4), 3)),
+    "xgboost, parallel trees": ([-1] * 8, np.repeat(np.arange(4), 2)),
+    "xgboost forest": ([-1] * 4, [0] * 4),
+    "lightgbm of three classes": ([0, 1, 2] * 4, np.repeat(np.arange(4), 3)),
+}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_stages(name):
+    converted = convert(fitted(name))
+    assert converted.tree_output.tolist() == STAGES[name][0]
+    assert converted.tree_stage.tolist() == list(STAGES[name][1])
+
+
+def test_starts_and_means():
+    assert not convert(fitted("forest")).boosted
+    assert not convert(fitted("lightgbm forest")).boosted
+    np.testing.assert_allclose(convert(fitted("boosting")).trees.constant, [Y.mean()], rtol=roundings(50))
+    np.testing.assert_allclose(convert(fitted("boosting from a median")).trees.constant, [np.median(Y)])
+    assert convert(fitted("boosting from zero")).trees.constant.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("name", ["isolation forest", "isolation forest of few columns"])
+def test_isolation_forests_give_the_path_length(name):
+    """The mean depth is counted from the decision paths; the score follows from it by the published formula."""
+    model, length = fitted(name), np.zeros(len(X))
+    for part, columns in zip(model.estimators_, model.estimators_features_, strict=True):
+        path = part.tree_.decision_path(X[:, columns].astype(np.float32))
+        reached = part.tree_.n_node_samples[part.tree_.apply(X[:, columns].astype(np.float32))]
+        unseen = [0.0 if n == 1 else 1.0 if n == 2 else 2 * (np.log(n - 1) + np.euler_gamma) - 2 * (n - 1) / n for n in reached]
+        length += (np.asarray(path.sum(axis=1)).ravel() - 1.0 + unseen) / len(model.estimators_)
+    assert_close(convert(model).predict(X), length, 20.0, 10)
+    n = model.max_samples_
+    normal = 2 * (np.log(n - 1) + np.euler_gamma) - 2 * (n - 1) / n
+    np.testing.assert_allclose(model.score_samples(X), -(2.0 ** (-length / normal)), rtol=roundings(500))
+
+
+def test_outputs_of_classifiers():
+    model = fitted("forest of two classes")
+    auto, both = Explainer(model)(HOLES[:4]), Explainer(model, output="all")(HOLES[:4])
+    assert (auto.values.shape, both.values.shape) == ((4, 5), (4, 5, 2))
+    np.testing.assert_array_equal(both.values[..., 1], auto.values)
+    np.testing.assert_array_equal(Explainer(model, output=1)(HOLES[:4]).values, auto.values)
+    assert_close(Explainer(model, output="0")(HOLES[:4]).values, -auto.values, 1.0, 10, 5)
+    assert (auto.unit, both.unit) == ("probability of class 1", "probability")
+    for name, last in (("extra trees of classes", "top"), ("lightgbm of three classes", "2")):
+        model, rows = fitted(name), MODELS[name][1][:4]
+        np.testing.assert_array_equal(Explainer(model, output=last)(rows).values, Explainer(model)(rows).values[..., 2])
+        with pytest.raises(InputError, match=rf"{type(model).__name__} has 3 outputs. Got output=4"):
+            Explainer(model, output=4)
+    with pytest.raises(UnknownNameError, match=r"has no output 'tip'. Did you mean 'top'\?"):
+        Explainer(fitted("extra trees of classes"), output="tip")
+
+
+def test_deep_chains():
+    """A tree of depth 99: sums hold to 1e-12 where recursive algorithms lose every digit."""
+    x = np.arange(100.0)
+    rows = np.c_[x, -x, x % 7]
+    model = tree.DecisionTreeRegressor(max_features=1, splitter="random", random_state=0).fit(rows, x + np.sin(x))
+    chained = tree.DecisionTreeRegressor(criterion="squared_error").fit(rows, 4.0 ** np.minimum(x, 500))
+    assert chained.get_depth() > 40
+    for one in (model, chained):
+        explanation = explain(one, rows)
+        total = explanation.baseline + explanation.values.sum(axis=1)
+        assert np.abs(total - one.predict(rows)).max() <= CHAIN * np.abs(one.tree_.value).max()
+
+
+# -- names of columns ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["XGB", "LGBM", "CatBoost"])
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_columns_are_known_by_their_names(library):
+    """LightGBM stores 'mean radius' as 'mean_radius': both are the same column, another order is not."""
+    frame = pd.DataFrame(HOLES, columns=["mean radius", "b", "c", "d", "e"])
+    module = {"XGB": "xgboost", "LGBM": "lightgbm", "CatBoost": "catboost"}[library]
+    model = of(module, frame, f"{library}Regressor")[0]()
+    check_reader(model, frame[:5], frame[20:30])
+    for wrong in (frame[["b", "mean radius", "c", "d", "e"]], frame.rename(columns={"d": "x"})):
+        with pytest.raises(UnknownNameError, match=r"same order|Missing"):
+            explain(model, wrong)
+    np.testing.assert_array_equal(explain(model, HOLES[:5]).values, explain(model, frame[:5]).values)
+    np.testing.assert_array_equal(explain(fitted(module), frame[:5]).values, explain(fitted(module), HOLES[:5]).values)
+    mixed = frame.assign(b=np.arange(len(Y)) + 2**25, c=frame["c"] > 0, d=frame["d"].astype(np.float32))
+    model = of(module, mixed, f"{library}Regressor")[0]()
+    np.testing.assert_array_equal(Explainer(model).reader.predict(as_table(mixed)), own(model, mixed))
+
+
+# -- peculiarities of XGBoost --------------------------------------------------------------------------------------------
+
+SQUARED = [
+    "squarederror",
+    "squaredlogerror",
+    "logistic",
+    "pseudohubererror",
+    "absoluteerror",
+    "quantileerror",
+    "gamma",
+    "tweedie",
+]
+OBJECTIVES = [f"reg:{name}" for name in SQUARED]
+OBJECTIVES += ["binary:logistic", "binary:logitraw", "binary:hinge", "count:poisson", "survival:cox", "rank:pairwise"]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_base_score_of_every_objective(objective):
+    xgboost = pytest.importorskip("xgboost")
+    if objective == "binary:logitraw" and RELEASE() < (3, 1):
+        pytest.skip("refused: the meaning of its base_score was another one")
+    target = (Y > 0).astype(float) if objective.startswith(("binary", "rank")) else 0.9 * np.abs(Y) / np.abs(Y).max() + 0.01
+    settings = {"objective": objective, "max_depth": 2, "nthread": 1}
+    settings |= {"quantile_alpha": 0.4} if objective == "reg:quantileerror" else {}
+    groups = {"group": [len(Y)]} if objective.startswith("rank") else {}
+    for given in ({}, {"base_score": 0.3}):
+        booster = xgboost.train(settings | given, xgboost.DMatrix(HOLES, target, **groups), 2)
+        check_margin(booster, HOLES, booster.predict(xgboost.DMatrix(HOLES), output_margin=True))
+
+
+@pytest.mark.parametrize("method", ["exact", "hist"])
+def test_columns_of_whole_numbers_are_held_against_the_dump(method):
+    """The dump of XGBoost rounds their thresholds up, and writes none for truth values."""
+    frame = pd.DataFrame({"count": np.round(3.0 * X[:, 0]).astype(int), "is": X[:, 1] > 0, "size": X[:, 2]})
+    model = of("xgboost", frame, "XGBRegressor", tree_method=method)[0]()
+    types = model.get_booster().feature_types
+    verification = Explainer(model, frame[:3]).verify(frame[:3])
+    assert verification.passed, str(verification)
+    assert verification.reading_difference <= FLOAT32_MARGIN
+    assert model.get_booster().feature_types == types
+
+
+@pytest.mark.parametrize("names", [["a", "b", "é"], ["éa", "éb", "c"], ["ßü", "b", "cc"]])
+def test_names_that_are_not_ascii_keep_their_codes_in_the_order_of_the_fit(names, tmp_path):
+    if RELEASE() < (3, 1):
+        pytest.skip("XGBoost remembers the names of categories from 3.1 on")
+    # XGBoost 3.2 cuts their bytes at lengths of characters, as it would here.
+    column = lambda order: pd.Categorical(names * 10, categories=order)  # noqa: E731
+    frame = pd.DataFrame({"c": column(names), "x": np.arange(30.0)})
+    model = of("xgboost", frame, "XGBRegressor", frame.c.cat.codes + 0.01 * frame.x, enable_categorical=True)[0]()
+    model.save_model(tmp_path / "model.ubj")
+    loaded = trees.load(tmp_path / "model.ubj")
+    check_reader(model, frame[:3], frame[3:6])
+    np.testing.assert_array_equal(explain(loaded, frame[:3], frame[3:6]).values, explain(model, frame[:3], frame[3:6]).values)
+    if convert(model).categories[0] != tuple(names):
+        for one in (model, loaded):
+            with pytest.raises(InputError, match="beyond ASCII"):
+                explain(one, frame.assign(c=column(names[::-1])))
+
+
+def test_the_model_is_left_alone():
+    before = fitted("xgboost").get_booster().save_raw("json")
+    Explainer(fitted("xgboost"), HOLES[:20])(HOLES[:9])
+    assert fitted("xgboost").get_booster().save_raw("json") == before
+
+
+# -- peculiarities of LightGBM -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("background", [None, slice(100, 110)])
+def test_splits_of_missing_values_alone(background):
+    """Their threshold is infinite in the model's text and 1e300 in the dump that checks read."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 2))
+    rows[rng.random(200) < 0.4, 0] = np.nan
+    settings = {"n_estimators": 2, "num_leaves": 3, "min_child_samples": 20}
+    model = of("lightgbm", rows, "LGBMRegressor", np.isnan(rows[:, 0]) + 0.01 * rows[:, 1], **settings)[0]()
+    assert np.isinf(convert(model).trees.threshold).any()
+    check_reader(model, rows[:20], None if background is None else rows[background])
+
+
+def test_early_stops_of_predictions_are_seen():
+    settings = {"pred_early_stop": True, "pred_early_stop_margin": 0.01, "pred_early_stop_freq": 1, "n_estimators": 6}
+    model = of("lightgbm", HOLES, "LGBMClassifier", Y > 0, **settings)[0]()
+    np.testing.assert_array_equal(Explainer(model).reader.predict(as_table(HOLES)), own(model, HOLES))
+    with pytest.raises(ExactnessError, match="do not add up"):
+        Explainer(model)(HOLES)
+
+
+# -- refusals ------------------------------------------------------------------------------------------------------------
+
+
+def texts():
+    cells = np.c_[X.astype(object), np.resize(["a word", "two words", "three more words"], len(X))]
+    return of("catboost", cells, "CatBoostClassifier", Y > 0, text_features=[5])[0]()
+
+
+REFUSED = {  # (model, background, words)
+    "embedding": (
+        lambda: ensemble.RandomTreesEmbedding(n_estimators=2).fit(X),
+        X[:3],
+        "RandomTreesEmbedding has no prediction",
+    ),
+    "initial model": (
+        lambda: ensemble.GradientBoostingRegressor(n_estimators=2, init=LinearRegression()).fit(X, Y),
+        X[:3],
+        "starts from another model, init=LinearRegression",
+    ),
+    "isolation of one row": (lambda: ensemble.IsolationForest(n_estimators=2, max_samples=1).fit(X), X[:3], "max_samples_=1"),
+    "linear leaves": (lambda: fitted("linear"), None, r"linear functions in leaves: cover ratios do not.*background=X_ref"),
+    "texts": (texts, None, r"does not export this model as JSON. .*text features"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name):
+    make, background, words = REFUSED[name]
+    with pytest.raises(UnsupportedStructureError, match=words):
+        Explainer(make(), background)
+
+
+def test_what_the_model_refuses_is_refused():
+    for bad, words in (
+        (HOLES[:9], "contains NaN"),
+        (np.full((1, 5), np.inf), "infinity"),
+        (X[:4, :3], "X has 3 features, but"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Explainer(fitted("boosting"))(bad)
+    with pytest.raises(ValueError, match="contains NaN"):
+        Explainer(fitted("boosting"), HOLES[:9])
+    with pytest.raises(UnknownNameError, match="has no setting 'eta'"):
+        Explainer(fitted("forest"), eta=1.0)
+    with pytest.raises(UnknownNameError, match="has no value function 'functional'"):
+        Explainer(fitted("forest"), value_function="functional")
+    reader, rows = Explainer(fitted("forest"), HOLES[:20]).reader, as_table(np.tile(HOLES[:2], (2_000_000, 1)))
+    with pytest.raises(BudgetError, match=r"\d+ leaves x 5 players x 4000020 rows would need .* GiB. Use fewer rows"):
+        reader.game(rows)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e39])
+def test_cells_that_the_model_refuses_are_named_on_any_number_of_threads(value):
+    rows, messages = X.copy(), set()
+    rows[150, 2] = value
+    for n_jobs in (1, 2):
+        with pytest.raises(InputError, match="row 150, column 2") as raised:
+            Explainer(fitted("boosting"), n_jobs=n_jobs)(rows)
+        messages.add(str(raised.value))
+    assert len(messages) == 1
+
+
+# -- models that change --------------------------------------------------------------------------------------------------
+
+
+def test_a_class_that_predicts_otherwise_is_noticed(monkeypatch):
+    predict = ensemble.RandomForestRegressor.predict
+    monkeypatch.setattr(ensemble.RandomForestRegressor, "predict", lambda self, rows: 2.0 * predict(self, rows))
+    model = ensemble.RandomForestRegressor(3, **DEEP).fit(X, Y)
+    with pytest.raises(ArithmeticError, match=r"were not read as the library reads them.*Background row"):
+        Explainer(model, X[:5])
+    with pytest.raises(ArithmeticError, match="Values do not add up"):
+        Explainer(model)(X[:5])
+
+
+@pytest.mark.parametrize("name", ["xgboost", "lightgbm", "boosting"])
+def test_a_method_that_was_replaced_is_called(name):
+    model = MODELS[name][0]()
+    explainer, predict = Explainer(model), model.predict
+    explainer(X[:1])
+    model.predict = lambda rows, **settings: predict(rows, **settings) + 1.0
+    with pytest.raises(ExactnessError, match="has changed since it was read"):
+        explainer(X[:1])
+
+
+def test_a_model_that_goes_on_learning_is_called_as_it_is():
+    model = MODELS["xgboost"][0]()
+    explainer = Explainer(model)
+    explainer(HOLES[:2])
+    model.get_booster().update(pytest.importorskip("xgboost").DMatrix(HOLES, Y), 4)
+    with pytest.raises(ExactnessError, match="has changed since it was read"):
+        explainer(HOLES[:2])
+    np.testing.assert_array_equal(explainer.reader.predict(as_table(HOLES[:2])), own(model, HOLES[:2]))
+
+
+# -- linear leaves -------------------------------------------------------------------------------------------------------
+
+
+def test_linear_leaves_under_weights_groups_and_one_background_row():
+    model, background, weights = fitted("linear"), HOLES[:6], np.arange(6.0)
+    explanation = explain(model, X[9:10], background, background_weights=weights)
+    parts = [explain(model, X[9:10], background[[m]], value_function="baseline").values for m in range(6)]
+    assert_close(explanation.values, np.average(parts, axis=0, weights=weights), 20.0, 100, 5)
+    joined = explain(model, X[9:10], background, groups={"all": list(range(5))})
+    assert_close(joined.values[:, 0], joined.prediction - joined.baseline, 20.0, 100)
+
+
+def test_linear_leaves_of_files_and_batches():
+    model = fitted("linear")
+    explainer = Explainer(model, HOLES[:40])
+    batch = explainer(HOLES)
+    assert "linear leaves" in batch.method
+    np.testing.assert_array_equal(explainer(HOLES[50:51]).values, batch.values[50:51])
+    np.testing.assert_array_equal(explain(model.booster_, HOLES[:5], HOLES[:40]).values, batch.values[:5])
+    loaded = trees.loads(model.booster_.model_to_string().encode())
+    assert_close(explain(loaded, HOLES, HOLES[:40]).values, batch.values, 20.0, 100, 5)
+    verification = Explainer(fitted("linear of three classes"), HOLES[:9]).verify(HOLES[20:24])
+    assert verification.passed
+    assert "of nodes to the library's dump" in str(verification)
+
+
+def test_what_linear_leaves_do_not_take():
+    model, infinite = fitted("linear"), X[:2].copy()
+    infinite[1] = np.inf
+    with pytest.raises(InputError, match=r"`X` holds an infinite value that leaves multiply \(row 1"):
+        explain(model, infinite, X[:9])
+    with pytest.raises(InputError, match="`background` holds an infinite value that leaves multiply"):
+        explain(model, X[:2], infinite)
+    with pytest.raises(UnsupportedStructureError, match="cover ratios do not say what an absent column's value is there"):
+        explain(model, X[:2], X[:9], value_function="path_dependent")
+    with pytest.raises(UnknownNameError, match="functional"):
+        explain(model, X[:2], X[:9], value_function="functional")
+    with pytest.raises(UnsupportedStructureError, match="The game of R2 is made of constant ones"):
+        decompose_r2(model, X, Y)
