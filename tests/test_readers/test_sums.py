@@ -1,152 +1,433 @@
-"""Weighted sums of read models: votes, bags, stacks, one model for each output, of one family or several."""
+"""Weighted sums of models: votes, bags, stacks, one model for each output or class, by their own predictions as they are now."""
+
+import functools
+import pickle
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from lightgbm import LGBMRegressor
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.datasets import load_diabetes
-from sklearn.ensemble import (
-    BaggingRegressor,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    RandomForestRegressor,
-    StackingRegressor,
-    VotingRegressor,
-)
+from sklearn import ensemble, linear_model, multioutput
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, QuantileRegressor, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
-from sklearn.multioutput import MultiOutputRegressor
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVR, LinearSVC
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.svm import SVC, SVR, LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from xgboost import XGBRegressor
 
 from exactshap import Explainer, explain
-from exactshap.errors import UnsupportedModelError, UnsupportedStructureError
+from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError
+from exactshap.explainer._certify import tolerance_of
+from exactshap.frames import as_table
+from exactshap.readers.wrappers._sum import Member, total_of
+from exactshap.semivalues import find
 from exactshap.testing import check_reader
-from oracles import interventional_values
-from tolerances import FLOAT32_MARGIN, assert_close
+from reader_checks import check_answers
+from tolerances import FLOAT32_MARGIN, assert_close, roundings
 
-X, Y = load_diabetes(return_X_y=True, as_frame=True)
-X, Y = X.iloc[:120, :5], Y.to_numpy()[:120]
-ARRAY, BOTH, CLASSES = X.to_numpy(), np.column_stack([Y, -(Y**1.5)]), np.digitize(Y, [100.0, 200.0])
-BACKGROUND, ROWS = X.iloc[:7], X.iloc[50:53]
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.normal(size=(3500, 5)) * [1.0, 10.0, 0.1, 3.0, 1.0]
+Y = X[:, 0] * X[:, 4] + X[:, 1] + np.sin(X[:, 3])
+BOTH, TERNARY, FEW = np.c_[Y, -(Y**2)], np.digitize(Y, [-3.0, 3.0]), slice(0, 300)
+BINARY = np.where(Y > 0, "yes", "no")
+TWO_LABELS = np.c_[TERNARY, BINARY == "yes"].astype(int)
+FRAME = pd.DataFrame(X, columns=list("abcde"))
+BACKGROUND, ROWS = X[:9], X[50:53]
+Vote, Bag, Stack = ensemble.VotingRegressor, ensemble.BaggingRegressor, ensemble.StackingRegressor
+Targets, BagOfClasses = multioutput.MultiOutputRegressor, ensemble.BaggingClassifier
+Forest = functools.partial(ensemble.RandomForestRegressor, 3, max_depth=3, random_state=0)
+Soft = functools.partial(ensemble.VotingClassifier, voting="soft")
+CHANGED = "has changed since it was read"
 
-MIXED = [("l", Ridge()), ("k", make_pipeline(StandardScaler(), SVR())), ("t", RandomForestRegressor(3, random_state=0))]
-REGRESSORS = {
-    "vote of several families": VotingRegressor(
-        [*MIXED, ("b", LGBMRegressor(n_estimators=4, verbose=-1)), ("d", "drop")], weights=[1, 2, 3, 1, 5]
+
+def boosting(**settings):
+    return ensemble.GradientBoostingRegressor(n_estimators=6, random_state=0, **settings)
+
+
+TREE, LINES = DecisionTreeRegressor(max_depth=3), [("r", Ridge()), ("l", LinearRegression())]
+MEMBERS = [("l", Ridge()), ("b", boosting())]
+MIXED = [("l", Ridge()), ("k", make_pipeline(StandardScaler(), SVR())), ("t", Forest())]
+FORESTS = [
+    ("forest", ensemble.RandomForestClassifier(4, max_depth=3, random_state=0)),
+    ("extra", ensemble.ExtraTreesClassifier(3, max_depth=3, random_state=0)),
+]
+LOGIT = ("logit", make_pipeline(StandardScaler(), LogisticRegression()))
+MODELS = {  # (model, target, method)
+    "vote": (Vote([*MEMBERS, ("d", "drop")], weights=[1.0, 2.0, 3.0]), Y, "predict"),
+    "vote of linear models": (Vote(LINES, weights=[3.0, 1.0]), Y, "predict"),
+    "vote of several families": (Vote([*MIXED, ("b", LGBMRegressor(n_estimators=4, verbose=-1))]), Y, "predict"),
+    "vote of a vote": (Vote([("v", Vote(MEMBERS)), ("s", make_pipeline(StandardScaler(), boosting()))]), Y, "predict"),
+    "vote of a bag": (Vote([("b", Bag(Ridge(), 2, random_state=0)), ("v", Vote(MIXED[:2]))]), Y, "predict"),
+    "vote of quantiles": (
+        Vote([("t", boosting(loss="quantile")), ("l", linear_model.QuantileRegressor(quantile=0.9, alpha=0.0))]),
+        Y,
+        "predict",
     ),
-    "bag of column subsets": BaggingRegressor(SVR(), 4, max_features=0.6, random_state=0),
-    "bag of repeated columns": BaggingRegressor(Ridge(), 4, bootstrap_features=True, random_state=0),
-    "bag of trees": BaggingRegressor(DecisionTreeRegressor(max_depth=3), 4, random_state=0),
-    "stack": StackingRegressor([("l", Ridge()), ("k", KernelRidge(kernel="rbf", gamma=5.0))]),
-    "stack with the rows": StackingRegressor(MIXED, LinearRegression(), passthrough=True, cv=3),
-    "vote of quantiles": VotingRegressor(
-        [("t", GradientBoostingRegressor(loss="quantile", n_estimators=4)), ("l", QuantileRegressor(quantile=0.9, alpha=0.0))]
+    "vote in single precision": (Vote([("x", XGBRegressor(n_estimators=4)), ("l", Ridge())]), Y, "predict"),
+    "stack": (Stack(MEMBERS, Ridge(), cv=2), Y, "predict"),
+    "stack of kernels": (Stack([("l", Ridge()), ("k", KernelRidge(kernel="rbf", gamma=0.1))], cv=2), Y, "predict"),
+    "stack of linear models": (Stack(LINES, Ridge(), cv=2), Y, "predict"),
+    "stack with the rows": (Stack(MIXED, LinearRegression(), passthrough=True, cv=2), Y, "predict"),
+    "stack of linear models with the rows": (Stack(LINES, LinearRegression(), passthrough=True, cv=2), Y, "predict"),
+    "bag": (Bag(Ridge(), 4, random_state=0), Y, "predict"),
+    "bag of some columns": (Bag(Ridge(), 4, max_features=0.6, bootstrap_features=True, random_state=0), Y, "predict"),
+    "bag of kernels": (Bag(SVR(), 4, max_features=0.6, random_state=0), Y, "predict"),
+    "bag of boosting": (Bag(boosting(), 3, random_state=0), Y, "predict"),
+    "bag of scaled targets": (
+        Bag(TransformedTargetRegressor(linear_model.QuantileRegressor(alpha=0.0), transformer=StandardScaler()), 2),
+        Y,
+        "predict",
     ),
-    "quantiles of a scaled target": BaggingRegressor(
-        TransformedTargetRegressor(QuantileRegressor(alpha=0.0), transformer=StandardScaler()), 2, random_state=0
-    ),
-    "vote of a bag and a vote": VotingRegressor([("b", BaggingRegressor(Ridge(), 2)), ("v", VotingRegressor(MIXED[:2]))]),
-}
-OF_SEVERAL_OUTPUTS = {
-    "one Ridge for each target": (MultiOutputRegressor(Ridge()), BOTH, "predict"),
-    "one forest for each target": (MultiOutputRegressor(RandomForestRegressor(3, random_state=0)), BOTH, "predict"),
-    "bag of two targets": (BaggingRegressor(DecisionTreeRegressor(max_depth=3), 3, random_state=0), BOTH, "predict"),
-    "linear SVMs against the rest": (OneVsRestClassifier(LinearSVC()), CLASSES, "decision_function"),
+    "bag of two targets": (Bag(Ridge(), 3, random_state=0), BOTH, "predict"),
+    "bag of trees of two targets": (Bag(TREE, 3, random_state=0), BOTH, "predict"),
+    "targets": (Targets(Ridge()), BOTH, "predict"),
+    "targets of lassos": (Targets(linear_model.LassoCV(cv=2)), BOTH, "predict"),
+    "targets of forests": (Targets(Forest()), BOTH, "predict"),
+    "targets of boosting": (Targets(boosting()), BOTH, "predict"),
+    "machines against the rest": (OneVsRestClassifier(LinearSVC()), TERNARY, "decision_function"),
+    "logits against the rest": (OneVsRestClassifier(LogisticRegression()), TERNARY > 0, "decision_function"),
+    "logits against each other": (OneVsOneClassifier(LogisticRegression()), TERNARY, None),  # whose own scores are votes
     "boosting against the rest": (
-        OneVsRestClassifier(GradientBoostingClassifier(n_estimators=4)),
-        CLASSES,
+        OneVsRestClassifier(ensemble.GradientBoostingClassifier(n_estimators=4)),
+        TERNARY,
         "decision_function",
     ),
+    "votes of boosted trees": (
+        ensemble.AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=6, random_state=0),
+        TERNARY,
+        "decision_function",
+    ),
+    "votes of two classes": (
+        ensemble.AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=6, random_state=0),
+        BINARY,
+        "decision_function",
+    ),
+    "forests": (Soft(FORESTS), BINARY, "predict_proba"),
+    "weighted forests": (Soft([*FORESTS, LOGIT], weights=[1, 2, 5]), BINARY, "predict_proba"),
+    "forests of three": (Soft(FORESTS), TERNARY, "predict_proba"),
+    "forests behind a scaler": (make_pipeline(StandardScaler(), Soft(FORESTS)), TERNARY, "predict_proba"),
+    "bag of trees of classes": (BagOfClasses(DecisionTreeClassifier(max_depth=3), 4, random_state=0), TERNARY, "predict_proba"),
+    "bag of logits": (BagOfClasses(LogisticRegression(), 4, max_features=0.5, random_state=0), BINARY, "predict_proba"),
+    "labels": (multioutput.MultiOutputClassifier(FORESTS[0][1]), TWO_LABELS, "predict_proba"),
+    "labels of logits": (multioutput.MultiOutputClassifier(LogisticRegression()), TWO_LABELS > 0, "predict_proba"),
 }
+LINEAR = ["targets", "targets of lassos", "machines against the rest", "logits against the rest", "logits against each other"]
+ADDED_UP = ["vote of linear models", "stack of linear models", "stack of linear models with the rows", "bag"]
+ADDED_UP += ["bag of some columns", "bag of two targets"]
+EDITED = ["vote", "vote of a vote", "stack", "stack with the rows", "bag", "bag of boosting", "bag of some columns"]
 
 
-@pytest.mark.parametrize("name", REGRESSORS)
-def test_regressors_on_frames(name):
-    check_reader(REGRESSORS[name].fit(X, Y), ROWS, BACKGROUND)
+@functools.cache
+def fitted(name):
+    model, target, _ = MODELS[name]
+    return pickle.loads(pickle.dumps(model)).fit(X[FEW], target[FEW])
 
 
-@pytest.mark.parametrize("name", OF_SEVERAL_OUTPUTS)
-def test_several_outputs(name):
-    model, y, method = OF_SEVERAL_OUTPUTS[name]
-    model.fit(X, y)
-    check_reader(model, ROWS, BACKGROUND)
-    explanation = explain(model, ROWS, BACKGROUND)
-    assert explanation.values.shape == (3, 5, getattr(model, method)(ROWS).shape[1])
-    expected = interventional_values(getattr(model, method), ROWS, BACKGROUND)
-    assert_close(explanation.values, expected, np.abs(y).max(), n_terms=120, n_players=5)
-    one = explain(model, ROWS, BACKGROUND, output=1)
-    np.testing.assert_array_equal(one.values, explanation.values[:, :, 1])
+def own_of(model, method):
+    def own(rows):
+        answers = getattr(model, method)(rows)
+        return np.concatenate(answers, axis=1) if isinstance(answers, list) else answers
+
+    return own
 
 
-def test_two_classes_have_one_output():
-    model = OneVsRestClassifier(LinearSVC()).fit(X, CLASSES > 0)
-    assert explain(model, ROWS, BACKGROUND).values.shape == (3, 5)
-    check_reader(OneVsOneClassifier(LogisticRegression()).fit(X, CLASSES), ROWS, BACKGROUND)
+@pytest.mark.parametrize("name", MODELS)
+def test_values_are_those_of_the_own_answers(name):
+    model, method = fitted(name), MODELS[name][2]
+    if method is None:
+        check_reader(model, ROWS, BACKGROUND)
+        return
+    settings = {"output": "all"} if method == "predict_proba" else {}
+    atol = FLOAT32_MARGIN if "single" in name else roundings(2_000)
+    covers = name.startswith("votes of")
+    found = check_answers(model, own_of(model, method), ROWS, BACKGROUND, atol, covers=covers, **settings)
+    if method == "predict_proba":
+        assert found.unit == "probability"
+        sampled = explain(model.predict_proba, ROWS, BACKGROUND, exact_owner=False)
+        assert found.output_names == sampled.output_names
+    elif found.values.ndim == 3:
+        one = explain(model, ROWS, BACKGROUND, output=1)
+        np.testing.assert_array_equal(one.values, found.values[:, :, 1])
 
 
-@pytest.mark.parametrize("name", ["vote of several families", "bag of column subsets"])
-def test_groups_and_weights(name):
-    model, weights = REGRESSORS[name].fit(X, Y), np.arange(1.0, 8.0)
-    reader = Explainer(model, BACKGROUND, groups={"g": ["age", "bp"]}, background_weights=weights)
-    assert reader.verify(ROWS).passed
-    explanation = reader(ROWS, "k-sii", 2)
-    assert explanation.feature_names == ("g", "sex", "bmi", "s1")
-    np.testing.assert_allclose(explanation.baseline, np.average(model.predict(BACKGROUND), weights=weights))
+@pytest.mark.parametrize("name", ["forests", "weighted forests"])
+def test_two_classes_are_explained_by_the_second(name):
+    explanation = explain(fitted(name), ROWS, BACKGROUND)
+    assert explanation.unit == "probability of class yes"
+    np.testing.assert_array_equal(explanation.values, explain(fitted(name), ROWS, BACKGROUND, output="probability").values)
+    no = explain(fitted(name), ROWS, BACKGROUND, output="no")
+    np.testing.assert_allclose(explanation.values, -no.values, rtol=0, atol=roundings(100))
 
 
-def test_single_precision_is_allowed_for():
-    model = VotingRegressor([("x", XGBRegressor(n_estimators=4)), ("l", Ridge())]).fit(X, Y)
-    explanation = explain(model, ROWS, BACKGROUND)
-    assert np.abs(explanation.residual).max() <= FLOAT32_MARGIN * np.abs(Y).max()
+@pytest.mark.parametrize(
+    "name", ["vote of several families", "bag of kernels", "targets of lassos", "machines against the rest"]
+)
+@pytest.mark.parametrize("frames", [False, True])
+def test_frames_groups_and_weights(name, frames):
+    model, rows = MODELS[name][0], FRAME if frames else X
+    model = pickle.loads(pickle.dumps(model)).fit(rows[FEW], MODELS[name][1][FEW])
+    groups, weights = {"g": ["a", "d"] if frames else [0, 3]}, np.arange(1.0, 10.0)
+    explainer = Explainer(model, rows[:9], groups=groups, background_weights=weights)
+    assert explainer.verify(rows[50:53]).passed
+    explanation = explainer(rows[50:53], "k-sii", 2)
+    assert explanation.feature_names == (("g", "b", "c", "e") if frames else ("g", "x1", "x2", "x4"))
+    assert explanation.certificate().passed
+    if frames:
+        check_reader(model, rows[50:53], rows[:9])
 
 
 def test_games_without_a_background():
-    forests = VotingRegressor([("a", RandomForestRegressor(2, random_state=0)), ("b", DecisionTreeRegressor(max_depth=2))])
-    explanation = explain(forests.fit(X, Y), ROWS)
+    forests = Vote([("a", ensemble.RandomForestRegressor(2, random_state=0)), ("b", DecisionTreeRegressor(max_depth=2))])
+    explanation = explain(forests.fit(X[FEW], Y[FEW]), ROWS)
     assert explanation.value_function == "path_dependent"
-    parts = [explain(part, ROWS).values for part in forests.estimators_]
-    np.testing.assert_allclose(explanation.values, np.mean(parts, axis=0))
-    machines = BaggingRegressor(SVR(), 2, random_state=0).fit(X, Y)
-    assert explain(machines, ROWS).value_function == "functional"
+    np.testing.assert_allclose(
+        explanation.values, np.mean([explain(part, ROWS).values for part in forests.estimators_], axis=0)
+    )
+    assert explain(fitted("bag of kernels"), ROWS).value_function == "functional"
     with pytest.raises(UnsupportedStructureError, match=r"no value function in common.*Pass background="):
-        explain(VotingRegressor(MIXED[1:]).fit(X, Y), ROWS)
+        explain(Vote(MIXED[1:]).fit(X[FEW], Y[FEW]), ROWS)
 
 
 def test_costs_are_those_of_all_members():
-    model = VotingRegressor(MIXED).fit(X, Y)
-    whole = Explainer(model, BACKGROUND)
-    parts = [Explainer(part, BACKGROUND).reader for part in model.estimators_]
+    model = Vote(MIXED).fit(X[FEW], Y[FEW])
+    whole, parts = Explainer(model, BACKGROUND), [Explainer(part, BACKGROUND).reader for part in model.estimators_]
     assert whole.reader.memory(5, 1) > max(part.memory(5, 1) for part in parts)
     plan = whole.plan(ROWS)
     assert plan.exact
     assert plan.method.startswith("sum of 3 models: ")
 
 
+# -- the same bits -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*EDITED, *LINEAR, "bag of two targets", "targets of boosting", "boosting against the rest"])
+def test_any_number_of_threads_and_any_cut_of_rows(name):
+    one = Explainer(fitted(name), BACKGROUND)(X)
+    for settings in ({"n_jobs": 2}, {"memory_limit": 2.0**23, "n_jobs": 2}):
+        found = Explainer(fitted(name), BACKGROUND, **settings)(X)
+        np.testing.assert_array_equal(found.values, one.values)
+        np.testing.assert_array_equal(found.baseline, one.baseline)
+
+
 @pytest.mark.parametrize(
-    ("model", "error", "text"),
-    [
-        (
-            VotingRegressor([("n", KNeighborsRegressor())]),
-            UnsupportedModelError,
-            "VotingRegressor is read as the sum.*KNeighbors",
-        ),
-        (VotingRegressor([("p", PoissonRegressor())]), UnsupportedStructureError, "exact only as log of the target"),
-        (
-            StackingRegressor(MIXED[:1], RandomForestRegressor(2)),
-            UnsupportedStructureError,
-            "last step is linear.*RandomForest",
-        ),
-        (StackingRegressor(MIXED[:1], PoissonRegressor()), UnsupportedStructureError, "last step is linear.*Poisson"),
-        (MultiOutputRegressor(PoissonRegressor()), UnsupportedStructureError, "exact in the unit that it predicts"),
-    ],
+    "weights", [np.array([[0.3]]), np.array([[1.0]]), np.array([[0.0, 0.0, 1.0]]), 0.25 * np.eye(3), 0.5 * np.eye(3)[:, [2, 0]]]
 )
-def test_what_is_no_sum_is_refused(model, error, text):
-    y = np.column_stack([Y, Y]) if isinstance(model, MultiOutputRegressor) else Y
-    with pytest.raises(error, match=text):
-        explain(model.fit(X, y), ROWS, BACKGROUND)
+def test_sums_are_products_with_the_weights(weights):
+    single = len(weights) == 1
+    reader = SimpleNamespace(traits=SimpleNamespace(single_output=single))
+    arrays = [GENERATOR.normal(size=(7, 4) if single else (7, 4, 3)) for _ in range(3)]
+    members = [Member(reader, weights)] * 3
+    expected = sum((array[..., None] if single else array) @ weights for array in arrays)
+    np.testing.assert_array_equal(total_of(members, arrays), expected)
+    np.testing.assert_array_equal(total_of(members, arrays, np.ones(len(weights[0]))), expected + 1.0)
+
+
+# -- the own prediction of the ensemble ----------------------------------------------------------------------------------
+
+
+def another_member(model):
+    model.estimators_[0] = Ridge().fit(X[FEW], -Y[FEW])
+
+
+def a_coefficient(model):
+    model.estimators_[0].coef_ = model.estimators_[0].coef_ + 1.0
+
+
+def a_method(model):
+    predict = model.predict
+    model.predict = lambda cells: predict(cells) + 1.0
+
+
+CHANGES = [(name, another_member) for name in EDITED[:-1]] + [(name, a_method) for name in EDITED] + [("vote", a_coefficient)]
+
+
+@pytest.mark.parametrize(("name", "change"), CHANGES)
+def test_a_model_is_called_as_it_is_now(name, change):
+    model = pickle.loads(pickle.dumps(fitted(name)))
+    explainer, rows = Explainer(model, BACKGROUND, n_jobs=2), X[:100]
+    np.testing.assert_array_equal(explainer(rows).prediction, model.predict(rows))
+    change(model)
+    with pytest.raises(ExactnessError, match=CHANGED):
+        explainer(rows)
+
+
+@pytest.mark.parametrize("inner", [Ridge(), boosting(), SVR(), make_pipeline(StandardScaler(), boosting())], ids=str)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_parts_that_took_the_place_of_others_are_called(inner, n_jobs):
+    model = Targets(inner).fit(X[FEW], BOTH[FEW])
+    explainer, rows = Explainer(model, BACKGROUND, n_jobs=n_jobs), X[:400]
+    explainer(rows)
+    model.fit(X[FEW], BOTH[FEW])  # the same once more
+    np.testing.assert_array_equal(explainer(rows).prediction, model.predict(rows))
+    model.fit(X[FEW], BOTH[FEW] + X[FEW, :1])
+    with pytest.raises(ExactnessError, match=CHANGED):
+        explainer(rows)
+
+
+@pytest.mark.parametrize("name", [*EDITED[::2], "targets of boosting", "targets", "machines against the rest"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_the_models_refuse_is_refused_as_on_one_thread(name, value):
+    rows, messages = X.copy(), set()
+    rows[3333, 2] = value
+    for n_jobs in (1, 2):
+        with pytest.raises(InputError, match="row 3333, column") as raised:
+            Explainer(fitted(name), BACKGROUND, n_jobs=n_jobs)(rows)
+        messages.add(str(raised.value))
+    assert len(messages) == 1
+
+
+# -- linear models, side by side and added up ----------------------------------------------------------------------------
+
+SETTINGS = [
+    {},
+    {"groups": {"g": [0, 3]}},
+    {"groups": {"g": [0, 2, 4], "h": [1, 3]}},
+    {"background_weights": np.arange(1.0, 10.0)},
+]
+
+
+@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("settings", [*SETTINGS, {"output": 0}], ids=str)
+def test_linear_models_side_by_side(name, settings):
+    model, rows = fitted(name), X[:200]
+    explainer = Explainer(model, BACKGROUND, **settings)
+    assert explainer.verify(rows[:5]).passed
+    values = explainer(rows).values
+    outputs = [0] if "output" in settings else range(len(model.estimators_))
+    plain = {key: value for key, value in settings.items() if key != "output"}
+    for place, k in enumerate(outputs):
+        part = Explainer(model.estimators_[k], BACKGROUND, **plain)(rows).values
+        assert_close(values[..., place] if values.ndim == 3 else values, part, np.abs(part).max(), n_terms=5, n_players=5)
+
+
+@pytest.mark.parametrize("name", [*ADDED_UP, "columns drawn twice"])
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_linear_models_added_up(name, settings):
+    if name == "columns drawn twice":
+        model = Bag(Ridge(), 3, max_features=9, bootstrap_features=True, random_state=1)
+        model.fit(X[FEW][:, np.arange(9) % 5], Y[FEW])
+    else:
+        model = fitted(name)
+    d = model.n_features_in_
+    rows = X[:200, np.arange(d) % 5]
+    background = rows[-9:] + 1.0
+    explainer = Explainer(model, background, **settings)
+    assert explainer.verify(rows[:5]).passed
+    found = explainer(rows)
+    assert found.certificate().passed
+    if not settings:  # the textbook, by the model's own predictions one column at a time
+        slopes = model.predict(np.eye(d)) - model.predict(np.zeros((d, d)))
+        moved = (rows - background.mean(axis=0)).reshape(len(rows), d, *(1,) * (slopes.ndim - 1))
+        size = np.abs(moved).max() * np.abs(model.predict(np.eye(d))).max()
+        assert_close(found.values, moved * slopes, 16.0 * size, n_terms=25, n_players=9)
+
+
+def test_names_that_the_models_do_not_know():
+    for name in ("targets", "machines against the rest"):
+        by_name = Explainer(fitted(name), FRAME[:9])
+        assert by_name.reader.traits.feature_names == tuple("abcde")
+        np.testing.assert_array_equal(by_name(FRAME[:50]).values, Explainer(fitted(name), BACKGROUND)(X[:50]).values)
+        words = r"row 0, column 'c'.*\n?.*(MultiOutputRegressor|OneVsRestClassifier) does not accept"
+        with pytest.raises(InputError, match=words):
+            by_name(FRAME[:50].assign(c=np.nan))
+
+
+def test_models_in_single_precision_are_judged_at_the_precision_of_the_worst():
+    rows = FRAME.astype(np.float32)
+    model = Targets(Ridge()).fit(rows[FEW], BOTH[FEW])
+    assert Explainer(model, rows[:9])(rows).certificate().passed
+    model.estimators_[0] = Ridge().fit(FRAME[FEW], BOTH[FEW, 0])
+    assert Explainer(model, rows[:9])(rows).certificate().passed
+
+
+@pytest.mark.parametrize("inner", [make_pipeline(StandardScaler(), Ridge()), Forest()], ids=str)
+def test_models_of_several_families_side_by_side(inner):
+    model = Targets(inner).fit(X[FEW], BOTH[FEW])
+    model.estimators_[1] = Ridge().fit(X[FEW], BOTH[FEW, 1])
+    check_answers(model, model.predict, ROWS, BACKGROUND, roundings(2_000))
+
+
+@pytest.mark.parametrize("kept", [[0], [0, 1], [1, 2]])
+def test_linear_models_of_some_columns(kept):
+    model = make_pipeline(make_column_transformer((StandardScaler(), kept)), Ridge()).fit(X[FEW, :3], Y[FEW])
+    explainer = Explainer(model, BACKGROUND[:, :3])
+    values = explainer(X[:50, :3]).values
+    assert values.shape == (50, 3)
+    assert not values[:, [j for j in range(3) if j not in kept]].any()
+    assert explainer.verify(X[:5, :3]).passed
+    bag = Bag(Ridge(), 4, max_features=0.5, random_state=0).fit(X[FEW, :2], Y[FEW])
+    assert Explainer(bag, BACKGROUND[:, :2]).verify(X[:5, :2]).passed
+
+
+# -- what cancels between models -----------------------------------------------------------------------------------------
+
+
+def opposites(size, seed):
+    """Return a vote of two linear models that all but cancel, and what is left of them."""
+    rng = np.random.default_rng(seed)
+    vote = Vote([("one", LinearRegression()), ("other", LinearRegression())]).fit(X[FEW], Y[FEW])
+    left, (one, other) = rng.normal(size=5), vote.estimators_
+    one.coef_ = size * rng.normal(size=5)
+    other.coef_, one.intercept_, other.intercept_ = left - one.coef_, size, -size
+    return vote, left
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e12])
+def test_what_cancels_between_models_is_not_taken_for_an_error(size):
+    for seed in range(10):
+        found = Explainer(opposites(size, seed)[0], BACKGROUND, n_jobs=1 + seed % 2)(X)
+        assert found.certificate().passed
+        assert (np.abs(found.residual) <= found.tolerance).all()
+
+
+def test_a_row_of_the_background_far_from_the_others_counts_for_what_cancels():
+    for seed in range(20):
+        vote, _ = opposites(1e3, seed)
+        far = 1e9 * np.random.default_rng(seed).normal(size=(1, 5))
+        bound = Explainer(vote, BACKGROUND).reader.bind(as_table(far))
+        rows = as_table(X[:50])
+        solution = bound.solve(rows, find("shapley"), 1)
+        residual = bound.predict(rows) - solution.empty - solution.values.sum(axis=1)
+        assert (np.abs(residual) <= tolerance_of(bound, bound.predict(rows), solution)).all()
+        assert Explainer(vote, np.concatenate([far, -far]))(X[:50]).certificate().passed
+
+
+def test_what_does_not_cancel_is():
+    vote, left = opposites(1.0, 0)
+    explainer = Explainer(vote, BACKGROUND)
+    expected = 0.5 * (X[:5] - BACKGROUND.mean(axis=0)) * left
+    assert_close(explainer(X[:5]).values, expected, np.abs(expected).max(), n_terms=25, n_players=9)
+    vote.estimators_[0].coef_ = vote.estimators_[0].coef_ + 1e-9
+    with pytest.raises(ExactnessError, match=CHANGED):
+        explainer(X)
+
+
+# -- what is no sum ------------------------------------------------------------------------------------------------------
+
+FEW_FORESTS = ensemble.RandomForestRegressor(2)
+REFUSED = {  # (model, target, words)
+    "neighbours": (Vote([("n", KNeighborsRegressor())]), Y, "VotingRegressor is read as the sum.*KNeighbors"),
+    "logarithms": (Vote([("p", PoissonRegressor())]), Y**2, "exact only as log of the target"),
+    "last step of trees": (Stack(MIXED[:1], FEW_FORESTS, cv=2), Y, "last step is linear.*RandomForest"),
+    "last step with a link": (Stack(MIXED[:1], PoissonRegressor(), cv=2), Y**2, "last step is linear.*Poisson"),
+    "logarithms of targets": (Targets(PoissonRegressor()), BOTH**2, "exact in the unit that it predicts"),
+    "labels": (ensemble.VotingClassifier(FORESTS, voting="hard"), BINARY, "vote of labels.*voting='soft'"),
+    "neighbours of classes": (Soft([("a", KNeighborsClassifier())]), TERNARY, "model.predict_proba"),
+    "neighbours of labels": (multioutput.MultiOutputClassifier(KNeighborsClassifier()), TWO_LABELS, "model.predict_proba"),
+    "labels of machines": (BagOfClasses(SVC(), 2), BINARY, "vote of labels"),
+    "weights of logits": (ensemble.AdaBoostClassifier(LogisticRegression(), n_estimators=3), BINARY, "model.decision_function"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_sum_is_refused(name):
+    model, target, words = REFUSED[name]
+    with pytest.raises((UnsupportedModelError, UnsupportedStructureError), match=words):
+        explain(model.fit(X[FEW], target[FEW]), ROWS, BACKGROUND)
+    if words.startswith("model."):
+        assert explain(getattr(model, words.removeprefix("model.")), ROWS, BACKGROUND).certificate().passed
