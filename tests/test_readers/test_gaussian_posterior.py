@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, ExactnessError, InputError, UnknownNameError
 from exactshap.semivalues import find
-from exactshap.solvers.rkhs import Uncertainty
+from exactshap.solvers.rkhs import Uncertainty, component_seconds
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
 
 RNG = np.random.default_rng(0)
@@ -78,31 +78,34 @@ def test_single_values_by_linearity():
     np.testing.assert_allclose(explanation.covariance(0), operator @ covariance @ operator.T, rtol=0, atol=roundings(500))
 
 
-def test_classifier_latent_variance():
-    model = GaussianProcessClassifier(k.ConstantKernel(4.0) * k.RBF(1.5), optimizer=None).fit(X, Y > 0)
-    explanation = explain(model, ROWS, BACKGROUND[:1], value_function="baseline")
-    base = model.base_estimator_
-    points = np.vstack([ROWS[:1], BACKGROUND[:1]])
-    sections = base.kernel_(base.X_train_, points)
-    solved = np.linalg.solve(base.L_, base.W_sr_[:, None] * sections)  # Rasmussen & Williams, algorithm 3.2
-    covariance = base.kernel_(points) - solved.T @ solved
-    assert explanation.covariance(0).sum() == pytest.approx(
-        np.array([1, -1]) @ covariance @ np.array([1, -1]), rel=conditioned(1e6)
-    )
-
-
-def test_saturated_probabilities_carry_no_information():
+@pytest.mark.parametrize("saturated", [False, True])
+def test_latent_variance_of_a_classifier(saturated):
+    """Saturated probabilities carry no information."""
     model = GaussianProcessClassifier(k.ConstantKernel(4.0) * k.RBF(1.5), optimizer=None).fit(X, Y > 0)
     base = model.base_estimator_
-    base.W_sr_[:5] = 0.0
-    base.L_ = np.linalg.cholesky(np.eye(40) + base.W_sr_[:, None] * base.kernel_(X) * base.W_sr_)
+    if saturated:
+        base.W_sr_[:5] = 0.0
+        base.L_ = np.linalg.cholesky(np.eye(40) + base.W_sr_[:, None] * base.kernel_(X) * base.W_sr_)
     points = np.vstack([ROWS[:1], BACKGROUND[:1]])
-    solved = np.linalg.solve(base.L_, base.W_sr_[:, None] * base.kernel_(base.X_train_, points))
+    solved = np.linalg.solve(base.L_, base.W_sr_[:, None] * base.kernel_(base.X_train_, points))  # R & W, algorithm 3.2
     covariance = base.kernel_(points) - solved.T @ solved
     explanation = explain(model, ROWS[:1], BACKGROUND[:1], value_function="baseline")
-    assert explanation.covariance(0).sum() == pytest.approx(
-        np.array([1, -1]) @ covariance @ np.array([1, -1]), rel=conditioned(1e6)
-    )
+    expected = np.array([1, -1]) @ covariance @ np.array([1, -1])
+    assert explanation.covariance(0).sum() == pytest.approx(expected, rel=conditioned(1e6))
+
+
+def test_a_constant_kernel_has_values_without_uncertainty():
+    model = GaussianProcessRegressor(k.ConstantKernel(2.0), optimizer=None, alpha=0.1).fit(X, Y)
+    explanation = explain(model, ROWS, BACKGROUND, uncertainty=True)
+    assert not explanation.values.any()
+    np.testing.assert_allclose(explanation.std, 0.0, atol=conditioned(1e8))
+
+
+def test_a_forecast_counts_the_components_of_a_mixture():
+    model = GaussianProcessRegressor(k.RationalQuadratic(2.0, 1.0), alpha=0.1, optimizer=None).fit(X, Y)
+    seconds, plain = (Explainer(model, X[:20], **more).plan(X[:1]).seconds for more in ({}, {"uncertainty": False}))
+    assert seconds > plain
+    assert seconds >= 50 * component_seconds()  # a mixture of 79 Gaussians
 
 
 def coalition_operator(row, background, weights):
@@ -415,35 +418,8 @@ def test_what_does_not_fit_is_left_out_where_nobody_asked():
     [
         ({"uncertainty": 2}, InputError, "'uncertainty' parameter must be True, False or 'auto'"),
         ({"uncertainty": True, "value_function": "functional"}, UnknownNameError, "linear in f, which 'functional' is not"),
-        ({"uncertain": True}, UnknownNameError, "no setting 'uncertain'"),
     ],
 )
 def test_bad_settings(settings, error, text):
     with pytest.raises(error, match=text):
         Explainer(regressor(KERNELS["ard"]), BACKGROUND, **settings)(ROWS)
-
-
-def test_a_constant_kernel_has_values_without_uncertainty():
-    from sklearn.gaussian_process.kernels import ConstantKernel
-
-    rows = np.random.default_rng(0).normal(size=(12, 3))
-    model = GaussianProcessRegressor(ConstantKernel(2.0), optimizer=None, alpha=0.1).fit(rows, rows[:, 0])
-    explanation = explain(model, rows[:3], rows[3:8], uncertainty=True)
-    assert not explanation.values.any()
-    np.testing.assert_allclose(explanation.std, 0.0, atol=conditioned(1e8))
-
-
-def test_a_forecast_counts_the_components_of_a_mixture():
-    from sklearn.gaussian_process.kernels import RationalQuadratic
-
-    from exactshap import Explainer
-    from exactshap.solvers.rkhs import component_seconds
-
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(60, 3))
-    model = GaussianProcessRegressor(RationalQuadratic(2.0, 1.0), alpha=0.1, optimizer=None).fit(rows, rows[:, 0])
-    seconds, plain = (
-        Explainer(model, rows[:20], **settings).plan(rows[:1]).seconds for settings in ({}, {"uncertainty": False})
-    )
-    assert seconds > plain
-    assert seconds >= 50 * component_seconds()  # a mixture of 79 Gaussians

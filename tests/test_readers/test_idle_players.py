@@ -11,18 +11,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    KBinsDiscretizer,
-    OneHotEncoder,
-    PowerTransformer,
-    QuantileTransformer,
-    StandardScaler,
-)
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotEncoder, PowerTransformer, StandardScaler
 from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
-from exactshap.errors import UnsupportedStructureError
 from exactshap.testing import check_reader
 from tolerances import assert_close, roundings
 
@@ -57,14 +49,11 @@ COLUMN_WISE = ColumnTransformer(
         ("own transformer", Calendar(), ["day"]),
         ("pipeline", make_pipeline(PowerTransformer(), FunctionTransformer(squares)), ["b"]),
         ("bins", KBinsDiscretizer(3, strategy="uniform"), ["c"]),
-        ("quantiles", QuantileTransformer(n_quantiles=9), ["a", "c"]),
         ("one-hot", OneHotEncoder(), ["city"]),
         ("chi2", AdditiveChi2Sampler(), ["b", "a"]),
     ]
 )
 MODELS = {
-    "machine": SVR(),
-    "linear": Ridge(),
     "forest": RandomForestRegressor(3, random_state=0),
     "vote": VotingRegressor([("a", Ridge()), ("b", SVR())]),
     "bag": BaggingRegressor(SVR(), 3, max_features=0.3, random_state=0),
@@ -78,12 +67,6 @@ def test_steps_that_cannot_mix_columns(name):
     explanation = explain(model, MIXED[20:23], MIXED[:9])
     assert explanation.values[:, 3].tolist() == [0.0, 0.0, 0.0]
     assert np.abs(explanation.values[:, 4]).max() > 0.0
-
-
-def test_functions_that_mix_columns_are_refused():
-    mixing = FunctionTransformer(lambda X: np.c_[X, X[:, :1] * X[:, 1:2]])
-    with pytest.raises(UnsupportedStructureError, match=r"may mix input columns.*one player with groups="):
-        explain(make_pipeline(mixing, SVR()).fit(WIDE, TARGET), WIDE[:2], WIDE[:5])
 
 
 @pytest.mark.parametrize("index", ["shapley", "banzhaf"])

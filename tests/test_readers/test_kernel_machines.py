@@ -24,20 +24,12 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
-from sklearn.multioutput import MultiOutputRegressor
-from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler, TargetEncoder
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from exactshap import Explainer, explain, kernels
-from exactshap.errors import (
-    ExactnessError,
-    InputError,
-    InputTypeError,
-    UnknownNameError,
-    UnsupportedModelError,
-    UnsupportedStructureError,
-)
+from exactshap.errors import ExactnessError, InputError, InputTypeError, UnknownNameError, UnsupportedStructureError
 from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.testing import check_reader
 from tolerances import assert_close, conditioned, roundings
@@ -65,6 +57,12 @@ def gpc(**settings):
     return GaussianProcessClassifier(1.5 * RBF(2.0), optimizer=None, **settings).fit(X, CLASSES)
 
 
+LENGTHS, FEW = [1.0, 2.0, 3.0, 4.0, 5.0], {"n_components": 20, "gamma": 0.1, "random_state": 0}
+ONE, POSITIVE, SCALED = X[["bmi"]], (X - X.min()).to_numpy().copy(), make_pipeline(StandardScaler(), SVR())
+TWO_KERNELS = 2.0 * kernels.Cauchy(LENGTHS) + kernels.RBF(2.0)
+FACTORS = [one_plus_product, None, np.minimum, None, np.multiply]
+
+
 def columns():
     numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
     return ColumnTransformer([("n", numbers, COLUMNS), ("c", OneHotEncoder(), ["city"])])
@@ -76,7 +74,6 @@ NORMALISED = {  # kernels whose factors are 1 at x = x': every value function ap
     "SVR, kernel object": lambda: (SVR(kernel=RBF(2.0)).fit(X.to_numpy(), y), X.to_numpy()),
     "SVR, kernel function": lambda: (SVR(kernel=laplacian_kernel).fit(X.to_numpy(), y), X.to_numpy()),
     "SVC": lambda: (SVC().fit(X, y > 140), X),
-    "SVC, string classes": lambda: (SVC(probability=False).fit(X, np.where(y > 140, "high", "low")), X),
     "SVC, one-vs-one": lambda: (SVC().fit(X, CLASSES), X),
     "NuSVC": lambda: (NuSVC(nu=0.2).fit(X, y > 140), X),
     "OneClassSVM": lambda: (OneClassSVM().fit(X), X),
@@ -85,81 +82,44 @@ NORMALISED = {  # kernels whose factors are 1 at x = x': every value function ap
     "KernelRidge, far from the origin": lambda: (KernelRidge(kernel="rbf", gamma=0.2).fit(X + 1000, y), X + 1000),
     "GPR": lambda: (gp(RBF(2.0)), X),
     "GPR, normalised target": lambda: (gp(2.0 * RBF(2.0) + WhiteKernel(0.1), normalize_y=True), X),
-    "GPR, ARD, sums and products": lambda: (
-        gp(RBF([1.0, 2.0, 3.0, 4.0, 5.0]) * RBF(9.0) + 0.5 * RBF(3.0) + ConstantKernel(2.0)),
-        X,
-    ),
+    "GPR, ARD, sums and products": lambda: (gp(RBF(LENGTHS) * RBF(9.0) + 0.5 * RBF(3.0) + ConstantKernel(2.0)), X),
     "GPR, two targets": lambda: (gp(RBF(2.0), Y, normalize_y=True), X),
     "GPR, Matern that is RBF": lambda: (gp(Matern(2.0, nu=np.inf)), X),
-    "GPR, Matern": lambda: (gp(2.0 * Matern([1.0, 2.0, 3.0, 4.0, 5.0], nu=2.5) + WhiteKernel(0.1), normalize_y=True), X),
-    "GPR, rational quadratic times RBF, plus a rough one": lambda: (
-        gp(RationalQuadratic(2.0, 0.7) * RBF(4.0) + Matern(3.0, nu=0.5), rows=40),  # hundreds of Gaussians for each row
-        X,
-    ),
+    "GPR, Matern": lambda: (gp(2.0 * Matern(LENGTHS, nu=2.5) + WhiteKernel(0.1), normalize_y=True), X),
+    # hundreds of Gaussians for each row
+    "GPR, two mixtures": lambda: (gp(RationalQuadratic(2.0, 0.7) * RBF(4.0) + Matern(3.0, nu=0.5), rows=20), X),
     "GPR, Matern of no short form, two targets": lambda: (gp(Matern(2.0, nu=3.3), Y), X),
     "GPC, Matern": lambda: (GaussianProcessClassifier(Matern(2.0), optimizer=None).fit(X, y > 140), X),
     "SVR, Matern": lambda: (SVR(kernel=Matern(2.0), C=10).fit(X.to_numpy(), y), X.to_numpy()),
     "KernelRidge, rational quadratic": lambda: (KernelRidge(kernel=RationalQuadratic(2.0)).fit(X, y), X),
     "arrays, Matern": lambda: (KernelMachine(X, y.to_numpy() / 100, kernels.Matern(2.0) + kernels.RationalQuadratic(3.0)), X),
-    "one column, Matern": lambda: (SVR(kernel=Matern(0.7, nu=0.5)).fit(X[["bmi"]].to_numpy(), y), X[["bmi"]].to_numpy()),
+    "one column, Matern": lambda: (SVR(kernel=Matern(0.7, nu=0.5)).fit(ONE.to_numpy(), y), ONE.to_numpy()),
     "GPR, squared kernel": lambda: (gp((1.5 * RBF(2.0) + 0.5) ** 2), X),
     "GPC": lambda: (gpc(), X),
     "GPC, one-vs-one": lambda: (gpc(multi_class="one_vs_one"), X),
-    "GPC, two classes": lambda: (GaussianProcessClassifier(RBF(2.0), optimizer=None).fit(X, y > 140), X),
     "one-vs-rest": lambda: (OneVsRestClassifier(SVC()).fit(X, CLASSES), X),
     "one-vs-one": lambda: (OneVsOneClassifier(SVC()).fit(X, CLASSES), X),
-    "several targets": lambda: (MultiOutputRegressor(SVR()).fit(X, Y), X),
     "scaled": lambda: (make_pipeline(StandardScaler(), SVR(C=10)).fit(X, y), X),
     "imputed": lambda: (make_pipeline(SimpleImputer(), MinMaxScaler(), KernelRidge(kernel="rbf")).fit(MISSING, y), MISSING),
     "mixed columns": lambda: (make_pipeline(columns(), SVR(C=10)).fit(MIXED, y), MIXED),
-    "union": lambda: (
-        make_pipeline(FeatureUnion([("a", StandardScaler()), ("b", FunctionTransformer(np.tanh))]), SVR()).fit(X, y),
-        X,
-    ),
-    "scaled target": lambda: (
-        TransformedTargetRegressor(make_pipeline(StandardScaler(), SVR()), transformer=StandardScaler()).fit(X, y),
-        X,
-    ),
+    "union": lambda: (make_pipeline(make_union(StandardScaler(), FunctionTransformer(np.tanh)), SVR()).fit(X, y), X),
+    "scaled target": lambda: (TransformedTargetRegressor(SCALED, transformer=StandardScaler()).fit(X, y), X),
     "identity target": lambda: (TransformedTargetRegressor(SVR()).fit(X, y), X),
-    "Nystroem": lambda: (
-        make_pipeline(StandardScaler(), Nystroem(n_components=20, gamma=0.1, random_state=0), Ridge()).fit(X, y),
-        X,
-    ),
-    "one column": lambda: (SVR().fit(X[["bmi"]], y), X[["bmi"]]),
+    "Nystroem": lambda: (make_pipeline(StandardScaler(), Nystroem(**FEW), Ridge()).fit(X, y), X),
+    "one column": lambda: (SVR().fit(ONE, y), ONE),
     "constant model": lambda: (SVR(epsilon=1e6).fit(X, y), X),
-    "arrays": lambda: (
-        KernelMachine(
-            X,
-            y.to_numpy() / 100,
-            2.0 * kernels.Cauchy([1.0, 2.0, 3.0, 4.0, 5.0]) + kernels.RBF(2.0),
-            1.0,
-            feature_names=COLUMNS,
-        ),
-        X,
-    ),
+    "arrays": lambda: (KernelMachine(X, y.to_numpy() / 100, TWO_KERNELS, 1.0, feature_names=COLUMNS), X),
 }
 OTHERS = {  # linear and polynomial factors have no canonical scale; cosines neither
     "SVR, linear": lambda: (SVR(kernel="linear").fit(X, y), X),
     "SVR, polynomial": lambda: (SVR(kernel="poly", degree=3, coef0=0.5).fit(X, y), X),
     "KernelRidge, polynomial": lambda: (KernelRidge(kernel="poly", gamma=0.3).fit(X, Y), X),
-    "GPR, Matern times dot product": lambda: (gp(DotProduct() * Matern(3.0, nu=2.5)), X),
+    "GPR, Matern times dot product": lambda: (gp(DotProduct() * Matern(3.0, nu=2.5), rows=40), X),
     "GPR, dot product": lambda: (gp(2.0 * RBF([1.0] * 5) + DotProduct() * RBF(2.0) + WhiteKernel(), Y, normalize_y=True), X),
-    "KernelRidge, chi2": lambda: (
-        KernelRidge(kernel="chi2", gamma=0.5).fit((X - X.min()).to_numpy().copy(), y),
-        (X - X.min()).to_numpy().copy(),
-    ),
-    "random Fourier features": lambda: (
-        make_pipeline(StandardScaler(), RBFSampler(n_components=20, gamma=0.1, random_state=0), Ridge()).fit(X, y),
-        X,
-    ),
-    "Fourier classifier": lambda: (
-        make_pipeline(RBFSampler(n_components=9, random_state=0), LogisticRegression()).fit(X, CLASSES),
-        X,
-    ),
-    "own factors": lambda: (
-        KernelMachine(X, y.to_numpy() / 100, kernels.Custom([one_plus_product, None, np.minimum, None, np.multiply])),
-        X,
-    ),
+    "KernelRidge, chi2": lambda: (KernelRidge(kernel="chi2", gamma=0.5).fit(POSITIVE, y), POSITIVE),
+    "random Fourier features": lambda: (make_pipeline(StandardScaler(), RBFSampler(**FEW), Ridge()).fit(X, y), X),
+    "Fourier classifier": lambda: (make_pipeline(RBFSampler(**FEW), LogisticRegression()).fit(X, CLASSES), X),
+    "own factors": lambda: (KernelMachine(X, y.to_numpy() / 100, kernels.Custom(FACTORS)), X),
 }
 
 
@@ -174,24 +134,15 @@ def rows(data, *which):
     return data.iloc[list(which)] if hasattr(data, "iloc") else data[list(which)]
 
 
-@pytest.mark.parametrize("name", NORMALISED)
-@pytest.mark.parametrize("value_function", ["functional", "interventional", "baseline"])
-def test_kernel_machines(name, value_function):
-    model, data = NORMALISED[name]()
-    background = {"functional": None, "interventional": rows(data, *range(8, 15)), "baseline": rows(data, 9)}[value_function]
-    check_reader(model, rows(data, 0, 3, 7), background, value_function=value_function)
-
-
-@pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.parametrize("value_function", ["interventional", "baseline"])
-def test_kernels_without_a_canonical_scale(name, value_function):
-    model, data = OTHERS[name]()
-    check_reader(
-        model,
-        rows(data, 0, 3, 7),
-        rows(data, 9) if value_function == "baseline" else rows(data, *range(8, 15)),
-        value_function=value_function,
-    )
+@pytest.mark.parametrize("name", NORMALISED | OTHERS)
+def test_kernel_machines(name):
+    """Reference rows for all models, one reference row for every other one, none for those in between."""
+    model, data = (NORMALISED | OTHERS)[name]()
+    check_reader(model, rows(data, 0, 3, 7), rows(data, *range(8, 15)))
+    if name in OTHERS or list(NORMALISED).index(name) % 2:
+        check_reader(model, rows(data, 0, 3), rows(data, 9), value_function="baseline")
+    else:
+        check_reader(model, rows(data, 0, 3))
 
 
 @pytest.mark.parametrize("name", ["SVR, linear", "SVR, polynomial", "GPR, dot product", "own factors"])
@@ -212,8 +163,9 @@ def test_groups_of_columns_are_exact_players(name, value_function):
     )
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly"])
+@pytest.mark.parametrize(
+    ("dtype", "kernel"), [("float32", "rbf"), ("float32", "laplacian"), ("float32", "poly"), ("int64", "rbf"), ("bool", "poly")]
+)
 def test_kernel_ridge_in_the_precision_of_its_rows(dtype, kernel):
     """On float32 rows scikit-learn computes in float32: the certificate allows for that, and for no more."""
     data = (X > 0 if dtype == "bool" else X * 3).astype(dtype)
@@ -264,12 +216,11 @@ def test_a_process_of_noise_alone_gives_its_mean():
     assert not explain(model, X[:2]).values.any()
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-@pytest.mark.parametrize("output", ["default", "pandas"])
+@pytest.mark.parametrize(("kind", "output"), [("pandas", "default"), ("pandas", "pandas"), ("polars", "default")])
 def test_columns_with_categories_gaps_and_text_are_players(kind, output):
     """Whole columns of the background stand in by hand, with their dtype, categories and gaps."""
     gaps = np.where(np.arange(120) % 7 == 0, None, np.arange(120))
-    frame = X[["age", "bmi"]].assign(
+    frame = X[["bmi"]].assign(
         kind=pd.Categorical(np.array(["a", "b", "c"])[np.arange(120) % 3]),
         flag=np.arange(120) % 2 == 0,
         count=pd.array(gaps, "Int64"),
@@ -279,12 +230,9 @@ def test_columns_with_categories_gaps_and_text_are_players(kind, output):
     frame = frame if kind == "pandas" else pytest.importorskip("polars").from_pandas(frame)
     numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
     encoder = OneHotEncoder(drop="first", handle_unknown="ignore", sparse_output=False)
-    step = ColumnTransformer(
-        [("n", numbers, ["age", "bmi", "count"]), ("c", encoder, ["kind", "text"])], remainder="passthrough"
-    )
+    step = ColumnTransformer([("n", numbers, ["bmi", "count"]), ("c", encoder, ["kind", "text"])], remainder="passthrough")
     model = make_pipeline(step.set_output(transform=output), SVR(C=10)).fit(frame, y)
-    check_reader(model, frame[:2], frame[5:9])
-    check_reader(model, frame[:2], frame[9:10], value_function="baseline")
+    check_reader(model, frame[:2], frame[5:8])
     check_reader(model, frame[:2])
 
 
@@ -308,7 +256,7 @@ def test_target_encoded_columns_are_players(kind):
     step = ColumnTransformer([("n", StandardScaler(), ["age"]), ("c", encoder, ["city", "day"])])
     model = make_pipeline(step, SVR(C=10) if kind == "continuous" else SVC(C=10)).fit(frame, target)
     assert model[0].transform(frame).shape[1] == (7 if kind == "multiclass" else 3)
-    check_reader(model, frame[:3].assign(city=["Oslo", "Rome", "elsewhere"]), frame[5:12])
+    check_reader(model, frame[:3].assign(city=["Oslo", "Rome", "elsewhere"]), frame[5:8])
 
 
 @pytest.mark.parametrize("model", [SVR(C=10), TransformedTargetRegressor(SVR(), transformer=StandardScaler())])
@@ -379,27 +327,15 @@ def test_the_rest_view_of_a_multiclass_machine_adds_up():
             lambda: make_pipeline(FunctionTransformer(lambda a: a + np.roll(a, 1, axis=1)), SVR()).fit(X, y),
             "may mix input columns",
         ),
-        (
-            lambda: TransformedTargetRegressor(SVR(), func=np.sqrt, inverse_func=np.square).fit(X, y**2),
-            "not a scaling and a shift",
-        ),
+        (lambda: TransformedTargetRegressor(SVR(), func=np.sqrt, inverse_func=np.square).fit(X, y**2), "not a scaling and a s"),
         (lambda: KernelRidge(kernel="poly", degree=2.5).fit(X + 9, y), "Only whole degrees"),
     ],
 )
 def test_structures_without_an_exact_form_are_refused_with_a_route(build, text):
     with pytest.raises(UnsupportedStructureError, match=text) as caught:
         Explainer(build(), X[:5])
-    assert any(
-        route in str(caught.value)
-        for route in ("Explainer(", "Explain after", "explain after", "Explain `model.regressor_`", "Use")
-    )
-
-
-def test_unknown_models_are_refused_with_the_black_box_route():
-    from sklearn.neighbors import KNeighborsRegressor
-
-    with pytest.raises(UnsupportedModelError, match=r"explain\(model.predict, X, background\)"):
-        Explainer(KNeighborsRegressor().fit(X, y))
+    routes = ("Explainer(", "Explain after", "explain after", "Explain `model.regressor_`", "Use")
+    assert any(route in str(caught.value) for route in routes)
 
 
 def test_far_rows_underflow_to_the_functional_baseline_and_still_add_up():
@@ -416,40 +352,6 @@ def test_infinite_length_scales_give_exact_zeros():
     assert values[:, 0].all()
 
 
-def test_a_row_equal_to_the_baseline_gets_exact_zeros():
-    explanation = explain(SVR(C=10).fit(X, y), X[:1], X[:1], value_function="baseline")
-    assert not explanation.values.any()
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_gpytorch_exact_gp(dtype):
-    gpytorch, torch = pytest.importorskip("gpytorch"), pytest.importorskip("torch")
-
-    class Model(gpytorch.models.ExactGP):
-        def __init__(self, inputs, targets, likelihood, kernel):
-            super().__init__(inputs, targets, likelihood)
-            self.mean_module, self.covar_module = gpytorch.means.ConstantMean(), kernel
-
-        def forward(self, inputs):
-            return gpytorch.distributions.MultivariateNormal(self.mean_module(inputs), self.covar_module(inputs))
-
-    kind = getattr(torch, dtype)
-    rbf = gpytorch.kernels.RBFKernel
-    for kernel in (
-        gpytorch.kernels.ScaleKernel(rbf(ard_num_dims=5)),
-        rbf() + gpytorch.kernels.ScaleKernel(rbf(active_dims=[0, 2])),
-    ):
-        inputs, targets = (torch.tensor(np.asarray(array), dtype=kind) for array in (X, y))
-        model = Model(inputs, targets, gpytorch.likelihoods.GaussianLikelihood(), kernel).to(kind)
-        for background in (None, X.to_numpy()[8:14]):
-            explanation = explain(model, X.to_numpy()[:4], background)
-            assert explanation.certificate().passed
-            assert explanation.tolerance.max() < (1e-6 if dtype == "float64" else 1e3 * 1e-2)
-    cosine = gpytorch.kernels.CosineKernel()
-    with pytest.raises(UnsupportedStructureError, match="CosineKernel is not a product over features that can be read"):
-        Explainer(Model(inputs, targets, gpytorch.likelihoods.GaussianLikelihood(), cosine).to(kind))
-
-
 @pytest.mark.peer
 def test_shapiq_agrees_on_its_own_ground():
     peer = pytest.importorskip("shapiq.explainer.product_kernel")
@@ -463,20 +365,14 @@ def test_shapiq_agrees_on_its_own_ground():
     ("build", "error", "text"),
     [
         (lambda: kernels.RBF(-1.0), InputError, "The 'bandwidth' parameter of RBF must be > 0. Got -1.0"),
-        (lambda: kernels.RBF(np.nan), InputError, "'bandwidth' parameter of RBF must be > 0"),
         (lambda: kernels.RBF("wide"), InputTypeError, "'bandwidth' parameter of RBF must be > 0. Got 'wide'"),
         (lambda: kernels.RBF([[1.0, 2.0]]), InputError, "a number or one per column"),
-        (lambda: kernels.RBF([]), InputError, "a number or one per column"),
         (lambda: kernels.Laplacian([1.0, 0.0]), InputError, "'bandwidth' parameter of Laplacian must be > 0"),
-        (lambda: kernels.Cauchy(0), InputError, "'bandwidth' parameter of Cauchy must be > 0"),
         (lambda: kernels.Chi2(-0.5), InputError, "'gamma' parameter of Chi2 must be > 0"),
         (lambda: kernels.Constant(-1.0), InputError, "'value' parameter of Constant must be finite and >= 0"),
-        (lambda: kernels.RBF() * np.inf, InputError, "'value' parameter of Constant must be finite"),
         (lambda: kernels.White(np.nan), InputError, "'noise' parameter of White must be finite"),
         (lambda: kernels.Linear(offset=None), InputTypeError, "'offset' parameter of Linear must be a number"),
         (lambda: kernels.Polynomial(1.5), InputError, "'degree' parameter of Polynomial must be a non-negative integer"),
-        (lambda: kernels.Polynomial(-1), InputError, "'degree' parameter of Polynomial must be a non-negative integer"),
-        (lambda: kernels.RBF([1.0, 2.0]).expand(3), InputError, r"one per column \(3\)"),
     ],
 )
 def test_kernels_refuse_bad_parameters_when_they_are_made(build, error, text):

@@ -11,6 +11,7 @@ from exactshap.errors import BudgetError, InputError, UnsupportedStructureError
 from exactshap.readers import OneLayerNetwork
 from exactshap.testing import check_reader
 from oracles import interventional_values
+from reader_checks import check_answers
 from tolerances import RESPONSE
 
 D = 4
@@ -34,13 +35,8 @@ def perceptron(activation, n_outputs=1, **settings):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_all_coalitions(activation, n_outputs):
     model, background, X = perceptron(activation, n_outputs), rows(5, 1), rows(3, 2)
-    explanation = explain(model, X, background)
-    expected = interventional_values(model.predict, X, background)
-    np.testing.assert_allclose(explanation.values, expected, rtol=0, atol=100.0 * RESPONSE)
-    assert explanation.exact
-    one = explain(model, X, background[:1], value_function="baseline")
-    expected = interventional_values(model.predict, X, background[:1])
-    np.testing.assert_allclose(one.values, expected, rtol=0, atol=100.0 * RESPONSE)
+    check_answers(model, model.predict, X, background, 100.0 * RESPONSE)
+    check_answers(model, model.predict, X, background[:1], 100.0 * RESPONSE, value_function="baseline")
 
 
 @pytest.mark.parametrize("activation", ["tanh", "logistic", "identity", "relu"])
@@ -49,17 +45,21 @@ def test_the_contract_of_a_reader(activation):
     network = OneLayerNetwork(
         rng.normal(size=(D, 3)), rng.normal(size=3), rng.normal(size=(3, 2)), [1.0, -2.0], activation=activation
     )
-    check_reader(network, rows(4, 1), rows(3, 2))
+    background, X = rows(3, 2), rows(4, 1)
+    check_reader(network, X, background)
+    check_reader(network, X, background, groups={"ab": [0, 1], "cd": [2, 3]})
+    X[:, 1], background[:, 1] = 5.0, 5.0
+    assert np.abs(explain(network, X, background).values[:, 1]).max() < RESPONSE
 
 
+# halves of opposite signs: many coalitions have a sum of exactly 0, the kink
 @pytest.mark.parametrize("scale", [1e-300, 1e-3, 1.0, 30.0])
-def test_units_of_any_slope(scale):
-    rng = np.random.default_rng(0)
-    network = OneLayerNetwork(scale * rng.normal(size=(D, 3)), rng.normal(size=3), rng.normal(size=3))
-    X, background = rows(2, 2), rows(4, 1)
-    explanation = explain(network, X, background)
-    expected = interventional_values(network.predict, X, background)
-    np.testing.assert_allclose(explanation.values, expected, rtol=0, atol=RESPONSE)
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_units_of_any_slope_and_sums_that_touch_the_kink(activation, scale):
+    network = OneLayerNetwork(scale * np.array([[1.0], [-1.0], [1.0], [-1.0]]), [0.0], [1.0], activation=activation)
+    check_answers(network, network.predict, np.ones((1, D)), np.zeros((1, D)), RESPONSE)
+    network = OneLayerNetwork(scale * rows(D)[:, :3], rows(1)[0, :3], rows(1)[0, :3], activation=activation)
+    check_answers(network, network.predict, rows(2, 2), rows(4, 1), RESPONSE)
 
 
 @pytest.mark.parametrize("activation", ["tanh", "logistic"])
@@ -73,19 +73,6 @@ def test_saturated_units_are_constants(activation, bias):
     )
     dead = OneLayerNetwork(np.ones((D, 1)), [bias], [2.0], activation=activation)
     assert np.array_equal(explain(dead, X, background).values, np.zeros((2, D)))
-
-
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_constant_columns_get_nothing_and_groups_add_up(activation):
-    rng = np.random.default_rng(0)
-    network = OneLayerNetwork(rng.normal(size=(D, 3)), rng.normal(size=3), rng.normal(size=3), activation=activation)
-    X, background = rows(2, 2), rows(4, 1)
-    X[:, 1], background[:, 1] = 5.0, 5.0
-    assert np.abs(explain(network, X, background).values[:, 1]).max() < RESPONSE
-    grouped = explain(network, X, background, groups={"ab": [0, 1], "cd": [2, 3]})
-    joint = explain(network, X, background, index="sii", order=2)
-    assert grouped.values.shape == (2, 2)
-    assert joint.interactions.shape == (2, D, D)
 
 
 @pytest.mark.parametrize("d", [D, 12])
@@ -147,18 +134,6 @@ def test_rectified_units_of_many_columns():
     np.testing.assert_allclose(found[:, :4], np.array(bent) + straight[:, :4], rtol=0, atol=RESPONSE)
 
 
-def test_rectified_units_whose_sums_touch_the_kink():
-    # halves of opposite signs: many coalitions have a sum of exactly 0
-    network = OneLayerNetwork([[1.0], [-1.0], [1.0], [-1.0]], [0.0], [1.0], activation="relu")
-    X, background = np.ones((1, D)), np.zeros((1, D))
-    np.testing.assert_allclose(
-        explain(network, X, background).values[0],
-        interventional_values(network.predict, X[:1], background)[0],
-        rtol=0,
-        atol=RESPONSE,
-    )
-
-
 def classifier(activation="relu", y=None, **settings):
     from sklearn.neural_network import MLPClassifier
 
@@ -180,15 +155,9 @@ def log_odds(model):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_classifiers_of_two_classes(activation):
     model, background, X = classifier(activation), rows(5, 1), rows(3, 2)
-    check_reader(model, background, X)
-    margin = explain(model, X, background)
-    assert (margin.unit, margin.exact) == ("log-odds", True)
-    expected = interventional_values(log_odds(model), X, background)
-    np.testing.assert_allclose(margin.values, expected, rtol=0, atol=100.0 * RESPONSE)
-    chance = explain(model, X, background, output="probability")
-    assert (chance.unit, chance.exact) == ("probability of class yes", True)
-    expected = interventional_values(lambda cells: model.predict_proba(cells)[:, 1], X, background)
-    np.testing.assert_allclose(chance.values, expected, rtol=0, atol=RESPONSE)
+    assert check_answers(model, log_odds(model), X, background, 100.0 * RESPONSE).unit == "log-odds"
+    own = lambda cells: model.predict_proba(cells)[:, 1]  # noqa: E731
+    assert check_answers(model, own, X, background, RESPONSE, output="probability").unit == "probability of class yes"
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -236,9 +205,8 @@ def test_classifiers_that_are_refused():
         explain(classifier(hidden_layer_sizes=(3, 3)), X, background)
 
 
-@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 1), ("k-sii", 2)])
+@pytest.mark.parametrize(("index", "order", "scale"), [("shapley", 1, 1e-300), ("banzhaf", 1, 30.0), ("k-sii", 2, 1.0)])
 @pytest.mark.parametrize("activation", ["tanh", "logistic", "relu"])
-@pytest.mark.parametrize("scale", [1e-300, 1.0, 30.0])
 def test_twelve_columns(activation, index, order, scale):
     rng = np.random.default_rng(0)
     arrays = scale * rng.normal(size=(12, 3)), [0.3, 1e3, -1e3], rng.normal(size=(3, 2)), [1.0, -2.0]

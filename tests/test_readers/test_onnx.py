@@ -11,13 +11,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 import fuzz_onnx  # noqa: E402
 import onnx_models  # noqa: E402
 from exactshap import Explainer, explain  # noqa: E402
-from exactshap.errors import (  # noqa: E402
-    ExactshapError,
-    InputError,
-    ModelFormatError,
-    UnknownNameError,
-    UnsupportedStructureError,
-)
+from exactshap.errors import ExactshapError, InputError, ModelFormatError, UnknownNameError, UnsupportedStructureError  # noqa: E402
 from exactshap.testing import check_reader  # noqa: E402
 from exactshap.trees import load, loads  # noqa: E402
 from tolerances import SINGLE_PRECISION_SUM, SINGLE_RESPONSE  # noqa: E402
@@ -198,9 +192,9 @@ def test_without_onnxruntime_the_reference_evaluator_answers(monkeypatch):
 
 
 def test_damaged_files_are_refused_or_explained_as_onnxruntime_answers():
-    verdicts = fuzz_onnx.campaign(400, seed=1)
+    verdicts = fuzz_onnx.campaign(150, seed=1)
     assert not [verdict for verdict in verdicts if verdict[0].isupper()], verdicts
-    assert sum(number for verdict, number in verdicts.items() if verdict.startswith("explained")) > 40
+    assert sum(number for verdict, number in verdicts.items() if verdict.startswith("explained")) > 15
 
 
 @pytest.mark.parametrize(("kind", "number", "is_read"), [("Mul", 1.0, True), ("Mul", 1.25, False), ("Add", 1.0, False)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.compose import make_column_transformer
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA, FastICA, IncrementalPCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -24,11 +24,17 @@ from sklearn.svm import SVR, LinearSVR
 from exactshap import Explainer, explain
 from exactshap.errors import ExactnessError, UnsupportedStructureError
 from exactshap.testing import check_reader
-from tolerances import RESPONSE, assert_close
+from reader_checks import check_answers
+from tolerances import INVERTED, RESPONSE
 
 RNG = np.random.default_rng(0)
 X = np.cumsum(RNG.normal(size=(120, 6)), axis=1) * [1.0, 10.0, 0.1, 1.0, 1.0, 5.0] + 3.0
 Y = X[:, 0] - X[:, 5] / 5.0 + RNG.normal(size=120)
+SOME = make_column_transformer((PCA(2), [0, 1, 5]), (StandardScaler(), [2]), remainder="drop")
+OTHERS = make_column_transformer((PCA(2), [0, 1, 5]), remainder="passthrough")
+WHITENED = make_pipeline(StandardScaler(), PCA(2, whiten=True), RobustScaler())
+OF_SCALED = make_column_transformer((WHITENED, [0, 1, 5]), remainder="passthrough")
+SPARSE = make_column_transformer((KBinsDiscretizer(4), [3, 4]), (TruncatedSVD(2), [0, 1, 2]), sparse_threshold=1.0)
 MODELS = {
     "principal components": (make_pipeline(PCA(3), Ridge()), Y),
     "scaled": (make_pipeline(StandardScaler(), PCA(3), Ridge()), Y),
@@ -41,67 +47,25 @@ MODELS = {
     "random": (make_pipeline(GaussianRandomProjection(3, random_state=0), Ridge()), np.stack([Y, -Y], axis=1)),
     "sparse": (make_pipeline(SparseRandomProjection(3, random_state=0, dense_output=True), Ridge()), Y),
     "log link": (make_pipeline(StandardScaler(), PCA(3), PoissonRegressor()), np.abs(Y)),
-    "of some columns": (
-        make_pipeline(make_column_transformer((PCA(2), [0, 1, 5]), (StandardScaler(), [2]), remainder="drop"), Ridge()),
-        Y,
-    ),
-    "of scaled columns": (
-        make_pipeline(
-            make_column_transformer(
-                (make_pipeline(StandardScaler(), PCA(2, whiten=True), RobustScaler()), [0, 1, 5]), remainder="passthrough"
-            ),
-            MinMaxScaler(),
-            LogisticRegression(),
-        ),
-        np.digitize(Y, [0.0, 2.0]),
-    ),
-    "sparse columns beside them": (
-        make_pipeline(
-            ColumnTransformer(
-                [("bins", KBinsDiscretizer(4), [3, 4]), ("maps", TruncatedSVD(2), [0, 1, 2])], sparse_threshold=1.0
-            ),
-            PoissonRegressor(),
-        ),
-        np.abs(Y),
-    ),
-    "united": (
-        make_pipeline(RobustScaler(), make_union(PCA(2), StandardScaler(), "passthrough"), Ridge()),
-        np.stack([Y, -Y], axis=1),
-    ),
-    "in a search": (
-        GridSearchCV(make_pipeline(make_column_transformer((PCA(2), [0, 1, 5]), remainder="passthrough"), Ridge()), {}, cv=2),
-        Y,
-    ),
+    "least squares": (make_pipeline(StandardScaler(), PLSRegression(2)), Y),
+    "of some columns": (make_pipeline(SOME, Ridge()), Y),
+    "of scaled columns": (make_pipeline(OF_SCALED, MinMaxScaler(), LogisticRegression()), np.digitize(Y, [0.0, 2.0])),
+    "sparse columns with them": (make_pipeline(SPARSE, PoissonRegressor()), np.abs(Y)),
+    "united": (make_pipeline(RobustScaler(), make_union(PCA(2), StandardScaler(), "passthrough"), Ridge()), np.c_[Y, -Y]),
+    "in a search": (GridSearchCV(make_pipeline(OTHERS, Ridge()), {}, cv=2), Y),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-@pytest.mark.parametrize("settings", [{}, {"groups": {"g": [0, 3]}}], ids=["plain", "groups"])
 @pytest.mark.parametrize("name", MODELS)
-def test_contract(name, settings):
+def test_contract(name):
     model, y = MODELS[name]
-    check_reader(model.fit(X, y), X[:4], X[20:30], **settings)
-
-
-def test_values_by_the_pipelines_own_predictions_one_column_at_a_time():
-    model = make_pipeline(StandardScaler(), PCA(3), Ridge()).fit(X, Y)
-    values, background = Explainer(model, X[20:30])(X[:4]).values, X[20:30]
-    for j in range(6):
-        moved = np.tile(background, (4, 1))
-        moved[:, j] = np.repeat(X[:4, j], 10)
-        gain = (model.predict(moved).reshape(4, 10) - model.predict(background)).mean(axis=1)
-        assert_close(values[:, j], gain, 1e3 * np.abs(Y).max(), 60, 6)
-
-
-def test_frames_and_changes():
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-    model = make_pipeline(PCA(3), Ridge()).fit(frame, Y)
-    check_reader(model, frame[:4], frame[20:30])
-    explainer = Explainer(model, frame[20:30])
-    explainer(frame)
-    model[0].components_ = -model[0].components_
-    with pytest.raises(ExactnessError, match="has changed since it was read"):
-        explainer(frame)
+    model.fit(X, y)
+    check_reader(model, X[:3], X[20:30], groups={"g": [0, 3]})
+    if hasattr(model, "decision_function") or "log" in name or "sparse c" in name:
+        check_reader(model, X[:3], X[20:30])
+    else:
+        check_answers(model, model.predict, X[:3], X[20:30], INVERTED)
 
 
 def test_components_of_some_columns_of_a_frame():
@@ -119,27 +83,8 @@ def test_components_of_some_columns_of_a_frame():
         explainer(frame[:4])
 
 
-@pytest.mark.parametrize("tail", [[SVR()], [PolynomialFeatures(), Ridge()]], ids=str)
-def test_components_of_some_columns_before_what_is_not_linear_are_refused(tail):
-    front = make_column_transformer((PCA(2), [0, 1, 5]), remainder="passthrough")
+@pytest.mark.parametrize("front", [PCA(3), OTHERS], ids=["all columns", "some columns"])
+@pytest.mark.parametrize("tail", [[SVR()], [MinMaxScaler(clip=True), Ridge()], [PolynomialFeatures(), Ridge()]], ids=str)
+def test_what_is_not_linear_behind_them_is_refused(front, tail):
     with pytest.raises(UnsupportedStructureError, match="groups="):
         Explainer(make_pipeline(front, *tail).fit(X, Y), X[:10])
-
-
-@pytest.mark.parametrize(
-    "tail", [[PCA(3), SVR()], [PCA(3), MinMaxScaler(clip=True), Ridge()], [PCA(3), PolynomialFeatures(), Ridge()]], ids=str
-)
-def test_what_is_not_linear_behind_them_is_refused(tail):
-    with pytest.raises(UnsupportedStructureError):
-        Explainer(make_pipeline(StandardScaler(), *tail).fit(X, Y), X[:10])
-
-
-def test_columns_of_one_player_may_still_be_mixed_by_any_step():
-    model = make_pipeline(PCA(3), SVR()).fit(X, Y)
-    found = explain(model, X[:3], X[20:30], groups={"all": [0, 1, 2, 3, 4, 5]})
-    assert found.certificate().passed
-
-
-def test_partial_least_squares_after_scaling():
-    model = make_pipeline(StandardScaler(), PLSRegression(2)).fit(X, Y)
-    check_reader(model, X[:4], X[20:30])

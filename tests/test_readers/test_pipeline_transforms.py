@@ -33,10 +33,7 @@ FRONTS = {
     "robust": [RobustScaler(unit_variance=True)],
     "several": [MaxAbsScaler(), StandardScaler(), make_pipeline(RobustScaler())],
     "splines": [SplineTransformer()],
-    "splines without bias": [
-        SplineTransformer(n_knots=4, degree=2, include_bias=False, extrapolation="linear"),
-        StandardScaler(),
-    ],
+    "splines without bias": [SplineTransformer(n_knots=4, degree=2, include_bias=False, extrapolation="linear")],
     "quantile knots": [StandardScaler(), SplineTransformer(knots="quantile", extrapolation="continue"), StandardScaler()],
     "periodic": [SplineTransformer(extrapolation="periodic")],
     "sparse": [SplineTransformer(sparse_output=True)],
@@ -55,12 +52,10 @@ def pipeline(front="standard", model=None, y=Y, rows=FITTED):
     return make_pipeline(*map(clone, FRONTS[front]), Ridge() if model is None else clone(model)).fit(rows, y)
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"groups": {"g": [0, 3]}, "background_weights": np.arange(10) + 1.0}], ids=["plain", "groups"]
-)
 @pytest.mark.parametrize("front", FRONTS)
-def test_contract(front, settings):
-    check_reader(pipeline(front), X[:4], FITTED[20:30], **settings)
+def test_contract(front):
+    check_reader(pipeline(front), X[:4], FITTED[20:30])
+    check_reader(pipeline(front), X[:4], FITTED[20:30], groups={"g": [0, 3]}, background_weights=np.arange(10) + 1.0)
 
 
 @pytest.mark.parametrize("front", ["several", "splines"])
@@ -79,8 +74,9 @@ def test_frames(front):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("front", ["standard", "clipped", "splines"])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    ("front", "bad"), [("standard", np.nan), ("clipped", np.inf), ("splines", -np.inf), ("splines", np.nan)]
+)
 def test_numbers_that_are_not_finite_are_refused(front, bad, n_jobs):
     rows = X.copy()
     rows[2321, 2] = bad
@@ -89,30 +85,10 @@ def test_numbers_that_are_not_finite_are_refused(front, bad, n_jobs):
         explainer(rows)
 
 
-# -- what is refused -----------------------------------------------------------------------------------------------------
-
-
-def test_gaps_that_splines_take():
-    if "handle_missing" not in SplineTransformer().get_params():
-        pytest.skip("an older scikit-learn")
-    rows = FITTED.copy()
-    rows[::9, 1] = np.nan
-    check_reader(make_pipeline(SplineTransformer(handle_missing="zeros"), Ridge()).fit(rows, Y), rows[8:12], rows[:20])
-
-
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_other_columns_are_refused():
-    frame = pd.DataFrame(X[:5], columns=NAMES)
-    explainer = Explainer(pipeline(rows=pd.DataFrame(FITTED, columns=NAMES)), pd.DataFrame(FITTED[:20], columns=NAMES))
-    for rows in (frame[NAMES[::-1]], frame[NAMES[:-1]], frame.rename(columns=str.upper), np.c_[X, X][:5]):
-        with pytest.raises(InputError):
-            explainer(rows)
-
-
 # -- steps that write to what they are given -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler])
+@pytest.mark.parametrize("kind", [StandardScaler, MinMaxScaler])
 @pytest.mark.parametrize("make", [np.array, lambda rows: pd.DataFrame(rows, columns=NAMES)], ids=["array", "frame"])
 def test_steps_that_write_leave_the_users_rows_alone(kind, make):
     model, careful = (make_pipeline(step, Ridge()).fit(make(FITTED), Y) for step in (kind(copy=False), kind()))

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import StackingRegressor, VotingRegressor
 from sklearn.exceptions import NotFittedError
@@ -30,11 +31,10 @@ FORMS = {
 VECTORIZERS = {"tf-idf": TfidfVectorizer, "counts": CountVectorizer, "hashes": lambda: HashingVectorizer(n_features=64)}
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("vectorizer", VECTORIZERS)
-@pytest.mark.parametrize("last", [LinearSVC, LogisticRegression])
-def test_a_column_of_texts_is_one_player(form, vectorizer, last):
-    model = make_pipeline(VECTORIZERS[vectorizer](), last()).fit(TEXTS, LABELS)
+@pytest.mark.parametrize(("form", "vectorizer"), [(form, list(VECTORIZERS)[k % 3]) for k, form in enumerate(FORMS)])
+def test_a_column_of_texts_is_one_player(form, vectorizer):
+    last = LinearSVC() if form in ("list", "series", "objects") else LogisticRegression()
+    model = make_pipeline(VECTORIZERS[vectorizer](), last).fit(TEXTS, LABELS)
     rows = FORMS[form]()
     explainer = Explainer(model, rows[10:20])
     found = explainer(rows[:3])
@@ -55,7 +55,7 @@ def test_functions_take_texts_as_they_were_passed(form):
 
 
 @pytest.mark.parametrize("background", ["list", "series", "named", "frame"])
-@pytest.mark.parametrize("form", ["list", "array", "objects", "series", "named", "frame"])
+@pytest.mark.parametrize("form", ["array", "series", "named", "frame"])
 def test_rows_and_background_may_come_in_different_containers(form, background):
     pd = pytest.importorskip("pandas")
     forms = FORMS | {"named": lambda: pd.Series(TEXTS, name="review"), "frame": lambda: pd.DataFrame({"review": TEXTS})}
@@ -106,21 +106,17 @@ def test_what_is_wrong_is_said():
     assert explain(model, frame[["text"]][:2], frame[["text"]][10:]).exact
 
 
+RIDGE = make_pipeline(TfidfVectorizer(), Ridge())
 WRAPPED = {
     "search": lambda: GridSearchCV(make_pipeline(TfidfVectorizer(), LinearSVC()), {"linearsvc__C": [1.0]}, cv=2),
     "threshold": lambda: TunedThresholdClassifierCV(make_pipeline(TfidfVectorizer(), LogisticRegression()), cv=2),
-    "vote": lambda: VotingRegressor([(str(a), make_pipeline(TfidfVectorizer(), Ridge(a))) for a in (1.0, 9.0)]),
-    "stack": lambda: StackingRegressor(
-        [(str(a), make_pipeline(TfidfVectorizer(), Ridge(a))) for a in (1.0, 9.0)], LinearRegression(), cv=2
-    ),
-    "scaled target": lambda: TransformedTargetRegressor(
-        make_pipeline(TfidfVectorizer(), Ridge()), transformer=StandardScaler()
-    ),
+    "vote": lambda: VotingRegressor([("a", RIDGE), ("b", clone(RIDGE))]),
+    "stack": lambda: StackingRegressor([("a", RIDGE), ("b", clone(RIDGE))], LinearRegression(), cv=2),
+    "scaled target": lambda: TransformedTargetRegressor(RIDGE, transformer=StandardScaler()),
 }
 
 
-@pytest.mark.parametrize("kind", ["list", "series", "frame"])
-@pytest.mark.parametrize("name", WRAPPED)
+@pytest.mark.parametrize(("name", "kind"), [(name, ["list", "series", "frame"][k % 3]) for k, name in enumerate(WRAPPED)])
 def test_what_holds_a_pipeline_of_texts_takes_them_too(name, kind):
     texts = pd.Series(["good and kind", "bad and late", "late but kind", "good", "bad", "kind", "late"] * 5, name="text")
     model = WRAPPED[name]().fit(texts, np.arange(35) % 7 % 2)
