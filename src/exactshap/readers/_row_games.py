@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.machine import clocked
 from exactshap._runtime.threads import asked_jobs, coalitions_in_threads, worker_count
-from exactshap.games import OracleGame, check_masks
+from exactshap.games import OracleGame, check_masks, spread
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution, player_sets, solve
 
@@ -236,15 +236,10 @@ def solve_moving(game: OracleGame, moving: list[int], semivalue: Semivalue, orde
     number = {members: place for place, members in enumerate(sets)}
     places = [number[tuple(live[j] for j in members)] for members in found.sets]
 
-    def among_all_sets(values: np.ndarray) -> np.ndarray:
-        out = np.zeros((len(sets), *values.shape[1:]))
-        out[places] = values
-        return out
-
     part = replace(
         found.part,
-        values=among_all_sets(found.values),
-        std_error=None if found.std_error is None else among_all_sets(found.std_error),
+        values=spread(found.values, 0, len(sets), places),
+        std_error=None if found.std_error is None else spread(found.std_error, 0, len(sets), places),
         method=f"{found.method} of {len(live)} of {d} players, which differ from the background",
     )
     return replace(found, part=part, sets=sets)

@@ -12,6 +12,7 @@ import contextlib
 import random
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
 import numpy as np
@@ -37,101 +38,78 @@ MOST = 2**15  # comparisons that are remembered
 CALLS_BETWEEN = 16
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class _Comparison:
     """Compare what is read now with what was read first."""
 
-    __slots__ = ("before", "path", "read")
-
-    def __init__(self, path: str, read: Callable[[], Foreign], before: Foreign) -> None:
-        self.path, self.read, self.before = path, read, before
+    path: str
+    read: Callable[[], Foreign]
+    before: Foreign
+    closer: Callable[[], str | None] | None = None  # the result of a closer look, where there is one
 
     def change(self) -> str | None:
-        """Return a name of what is another one, after a closer look; None if nothing is."""
+        """Return a name of what is another one; None if nothing is."""
+        if self.closer is not None:
+            return self.closer()
         return None if self.read() == self.before else self.path
 
 
-class _Names(_Comparison):
-    """Compare the attributes of an object, or the items of a dictionary."""
+def _names(path: str, held: dict[str, Foreign], owner: type | None) -> _Comparison:
+    """Compare the attributes of an object of a class, or the items of a dictionary."""
+    first = dict(held)
 
-    __slots__ = ("_held", "_owner")
-
-    def __init__(self, path: str, held: dict[str, Foreign], owner: type | None) -> None:
-        super().__init__(path, lambda: held, dict(held))
-        self._held, self._owner = held, owner
-
-    def change(self) -> str | None:
-        return next((f"{self.path}.{key}" for key in self._changed()), None)
-
-    def _changed(self) -> Iterator[str]:
-        for key, before in self.before.items():
-            if key not in _WITHOUT_EFFECT and not _equal(self._held.get(key), before):
+    def changed() -> Iterator[str]:
+        for key, before in first.items():
+            if key not in _WITHOUT_EFFECT and not _equal(held.get(key), before):
                 yield key
         # A new attribute changes predictions where it hides a method or property of the class; a new item may.
-        new = [key for key in list(self._held) if key not in self.before and key not in _WITHOUT_EFFECT]
-        yield from (key for key in new if self._owner is None or hasattr(self._owner, key))
+        new = [key for key in list(held) if key not in first and key not in _WITHOUT_EFFECT]
+        yield from (key for key in new if owner is None or hasattr(owner, key))
+
+    return _Comparison(path, lambda: held, first, lambda: next((f"{path}.{key}" for key in changed()), None))
 
 
-class _Methods(_Comparison):
+def _methods(kind: type) -> _Comparison:
     """Compare the methods of a class, and of those that it inherits from."""
+    # Only these names count: pickling, for one, notes something on a class. One that is inherited may be put on the class, too.
+    classes, places = kind.__mro__[:-1], []
+    for key in _METHODS:
+        first = next((cls for cls in classes if key in vars(cls)), None)
+        until = classes.index(first) if first is not None else 0
+        places += [(cls, key) for i, cls in enumerate(classes) if i < until or key in vars(cls)]
+    getters = [(vars(cls).get, key) for cls, key in places]
 
-    __slots__ = ("_paths",)
+    def read() -> list[Foreign]:
+        return [get(key) for get, key in getters]
 
-    def __init__(self, kind: type) -> None:
-        # Only these names count: pickling, for one, notes something on a class. One that is inherited may be put on the class, too.
-        classes, places = kind.__mro__[:-1], []
-        for key in _METHODS:
-            first = next((cls for cls in classes if key in vars(cls)), None)
-            until = classes.index(first) if first is not None else 0
-            places += [(cls, key) for i, cls in enumerate(classes) if i < until or key in vars(cls)]
-        getters = [(vars(cls).get, key) for cls, key in places]
+    before = read()
 
-        def read() -> list[Foreign]:
-            return [get(key) for get, key in getters]
+    def closer() -> str | None:
+        changes = zip(places, read(), before, strict=True)
+        return next((f"{cls.__name__}.{key}" for (cls, key), now, one in changes if not _equal(now, one)), None)
 
-        super().__init__(kind.__name__, read, read())
-        self._paths = [f"{cls.__name__}.{key}" for cls, key in places]
-
-    def change(self) -> str | None:
-        changes = zip(self._paths, self.read(), self.before, strict=True)
-        return next((path for path, now, before in changes if not _equal(now, before)), None)
+    return _Comparison(kind.__name__, read, before, closer)
 
 
-class _Items(_Comparison):
+def _items(path: str, held: Foreign) -> _Comparison:
     """Compare the items of a list, or of an array of objects."""
-
-    __slots__ = ("_held", "_items")
-
-    def __init__(self, path: str, held: Foreign) -> None:
-        self._held, self._items = held, list(_items_of(held))
-        # The bytes of an array of objects are their addresses.
-        read = (lambda: _items_of(held).tobytes()) if isinstance(held, np.ndarray) else (lambda: _items_of(held))
-        super().__init__(path, read, read())
-
-    def change(self) -> str | None:
-        return None if _equal(list(_items_of(self._held)), self._items) else self.path
+    items = list(_items_of(held))
+    # The bytes of an array of objects are their addresses.
+    read = (lambda: _items_of(held).tobytes()) if isinstance(held, np.ndarray) else (lambda: _items_of(held))
+    return _Comparison(path, read, read(), lambda: None if _equal(list(_items_of(held)), items) else path)
 
 
-class _Numbers(_Comparison):
+def _numbers(path: str, array: np.ndarray) -> _Comparison:
     """Compare numbers of an array, which may be changed in place."""
-
-    __slots__ = ()
-
-    def __init__(self, path: str, array: np.ndarray) -> None:
-        flat = array.ravel(order="K")  # a view where the array has no gaps
-        some = flat[:: -(-flat.size // COMPARED_NUMBERS) or 1]
-        super().__init__(path, some.tobytes, some.tobytes())
+    flat = array.ravel(order="K")  # a view where the array has no gaps
+    some = flat[:: -(-flat.size // COMPARED_NUMBERS) or 1]
+    return _Comparison(path, some.tobytes, some.tobytes())
 
 
-class _Answers(_Comparison):
+def _answers(path: str, held: Foreign, ask: Callable[[Foreign], Foreign], *, rarely: bool = False) -> _Comparison:
     """Compare what a library's object says of its content."""
-
-    __slots__ = ()
-
-    def __init__(self, path: str, held: Foreign, ask: Callable[[Foreign], Foreign], *, rarely: bool = False) -> None:
-        before = _answer(ask, held)
-        super().__init__(
-            path, lambda: before if rarely and random.random() * CALLS_BETWEEN > 1.0 else _answer(ask, held), before
-        )
+    before = _answer(ask, held)
+    return _Comparison(path, lambda: before if rarely and random.random() * CALLS_BETWEEN > 1.0 else _answer(ask, held), before)
 
 
 class ModelState:
@@ -199,18 +177,18 @@ def _comparisons_of(model: Model) -> Iterator[_Comparison]:
 def _of_object(path: str, held: Foreign, classes: set[type]) -> Iterator[_Comparison]:
     """Yield the comparisons of one object."""
     if isinstance(held, np.ndarray):
-        yield _Items(path, held) if held.dtype.hasobject else _Numbers(path, held)
+        yield _items(path, held) if held.dtype.hasobject else _numbers(path, held)
     elif isinstance(held, list):
-        yield _Items(path, held)
+        yield _items(path, held)
     elif isinstance(held, dict):
-        yield _Names(path, held, None)
+        yield _names(path, held, None)
     elif (attributes := _attributes(held)) is not None:
         kind = type(held)
-        yield _Names(kind.__name__, attributes, kind)
+        yield _names(kind.__name__, attributes, kind)
         yield from _of_library(path, held)
         if kind not in classes:
             classes.add(kind)
-            yield _Methods(kind)
+            yield _methods(kind)
     else:
         yield from _of_library(path, held)
 
@@ -220,15 +198,15 @@ def _of_library(path: str, held: Foreign) -> Iterator[_Comparison]:
     known = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(held).__mro__}
     if "sklearn.tree._tree.Tree" in known:
         for name in ("value", "threshold", "feature", "weighted_n_node_samples"):
-            yield _Numbers(f"{path}.{name}", getattr(held, name))
+            yield _numbers(f"{path}.{name}", getattr(held, name))
     elif "xgboost.core.Booster" in known:
-        yield _Answers(path, held, lambda booster: (booster.handle.value, booster.num_boosted_rounds()))
-        yield _Answers(path, held, lambda booster: booster.get_score(importance_type="total_gain"), rarely=True)
+        yield _answers(path, held, lambda booster: (booster.handle.value, booster.num_boosted_rounds()))
+        yield _answers(path, held, lambda booster: booster.get_score(importance_type="total_gain"), rarely=True)
     elif "lightgbm.basic.Booster" in known:
-        yield _Answers(path, held, lambda booster: (booster.num_trees(), booster.lower_bound(), booster.upper_bound()))
-        yield _Answers(path, held, lambda booster: booster.feature_importance("gain").tobytes())
+        yield _answers(path, held, lambda booster: (booster.num_trees(), booster.lower_bound(), booster.upper_bound()))
+        yield _answers(path, held, lambda booster: booster.feature_importance("gain").tobytes())
     elif "catboost.core.CatBoost" in known:
-        yield _Answers(path, held, lambda model: (model.get_scale_and_bias(), model.get_leaf_values().tobytes()))
+        yield _answers(path, held, lambda model: (model.get_scale_and_bias(), model.get_leaf_values().tobytes()))
 
 
 def _inside(path: str, held: Foreign) -> Iterator[tuple[str, Foreign]]:
