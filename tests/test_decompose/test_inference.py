@@ -6,8 +6,8 @@ from scipy.stats import kstest
 
 from exactshap import decompose_hsic, decompose_mmd
 from exactshap.decompose import PairwiseSettings, decompose_conditional_hsic
-from exactshap.decompose.pairwise import adjust, check_reach, permutation_p_values
-from exactshap.decompose.pairwise._inference import jackknife_error, permutations
+from exactshap.decompose.pairwise import check_reach
+from exactshap.decompose.pairwise._inference import adjust, jackknife_error, permutation_p_values, permutations
 from exactshap.errors import ExactshapError, ExplanationWarning
 from tolerances import roundings
 

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.types import PerColumn, RandomState, TableLike
-from exactshap.decompose.pairwise import (
-    Factors,
-    adjust,
-    check_inference,
-    check_reach,
-    check_room,
-    permutation_p_values,
-    pooled_names,
-    read_factors,
-)
+from exactshap.decompose.pairwise import Factors, check_inference, check_reach, check_room, read_side, tested
 from exactshap.errors import InputError, refused_beyond_memory
 from exactshap.frames import Table, as_table
 from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_kind
@@ -121,25 +111,28 @@ def decompose_conditional_hsic(
     rng, semivalue = checked_generator(random_state), find(index)
     settings = ((kernel_x, bandwidth_x), (kernel_y, bandwidth_y), (kernel_z, bandwidth_z))
     factors = [
-        _factors(table, name, kernel, bandwidth, groups if name == "X" else None, rng)
+        read_side(table, name, kernel, bandwidth, groups if name == "X" else None, rng)
         for table, name, (kernel, bandwidth) in zip(tables, "XYZ", settings, strict=True)
     ]
-    problem = _Problem(*factors)
-    shares = problem.shares(semivalue)
-    left_of_y, values = problem.left_of_y, np.array([(problem.left_of_y * share).sum() for share in shares])
-    efficient, total = semivalue.is_efficient(1), problem.total()
+    spectra = _spectra(factors[2])
+    x, y = (_regressed(_whole(one), spectra) for one in factors[:2])
+    shares, left_of_y = [x.left(share) for share in _shares(factors[0], semivalue)], y.left(y.kernel) / tables[0].n_rows ** 2
+    values, total = np.array([(left_of_y * share).sum() for share in shares]), float(np.trace(x.left(x.kernel) @ left_of_y))
+    efficient = semivalue.is_efficient(1)
     tolerance = 64.0 * np.finfo(float).eps * (tables[0].n_rows + len(values)) * np.abs(left_of_y).sum() / tables[0].n_rows ** 2
     # Only efficient indices have shares that sum to v(D), by its trace.
     residual = float(total - values.sum()) if efficient else None
     if residual is not None:
         check_residual("conditional HSIC", residual, float(tolerance))
-    null = np.empty((0, len(values)))
+    tests: dict[str, Any] = {}
     if n_permutations:
         check_room(n_permutations, len(values), 8)
         check_reach(n_permutations, correction, len(values), level)
-        orders = problem.orders(n_permutations, neighbours, rng)
+        orders = _orders(factors[2], n_permutations, neighbours, rng)
         # Only the residuals of Y are permuted: those of X stay, and no regression is refitted.
-        null = np.array([[(left_of_y[np.ix_(order, order)] * share).sum() for share in shares] for order in orders])
+        null = np.array([[(left_of_y[np.ix_(order, order)] * share).sum() for share in shares] for order in orders]).T
+        with_sums = [np.append(values, values.sum()), np.vstack([null, null.sum(axis=0)])] if efficient else [values, null]
+        tests = tested(*with_sums, len(values), correction, float(tolerance))
     return PairwiseDecomposition(
         statistic="conditional HSIC",
         values=values,
@@ -150,125 +143,82 @@ def decompose_conditional_hsic(
         tolerance=float(tolerance),
         details={
             "given": factors[2].names,
-            "ridge": problem.chosen,
+            "ridge": {"X": x.chosen, "Y": y.chosen},  # width of the kernel of Z, and ridge
             "neighbours": neighbours,
             "correction": correction,
             "level": level,
         },
         backend=frame_kind(tables[0].native),
-        **_inference(values, null, correction, float(tolerance), efficient),
+        **tests,
     )
 
 
-def _inference(values: np.ndarray, null: np.ndarray, correction: str, tolerance: float, efficient: bool) -> dict[str, Any]:
-    """Return p-values of the shares and, for efficient indices, of their sum."""
-    if not len(null):
-        return {}
-    p_values = permutation_p_values(values, null.T, tolerance)
-    adjusted = adjust(p_values, correction, values, null.T, tolerance)
-    found: dict[str, Any] = {"p_values": p_values, "p_adjusted": adjusted, "null_values": null}
-    if efficient:
-        totals = null.sum(axis=1)
-        p_value = permutation_p_values(values.sum(keepdims=True), totals[None], tolerance)
-        found |= {"p_value": float(p_value[0]), "null_totals": totals}
+class _Regressed(NamedTuple):
+    """Hold a kernel, R of its regression on Z, and the width and ridge of that."""
+
+    kernel: np.ndarray
+    maker: np.ndarray
+    chosen: tuple[float, float]
+
+    def left(self, kernel: np.ndarray) -> np.ndarray:
+        """Return R H K H R, what the regression leaves of a kernel K."""
+        return self.maker @ _centred(kernel) @ self.maker
+
+
+def _whole(factors: Factors) -> np.ndarray:
+    """Return a kernel on all columns (n, n); a radial one is the sum of its Gaussians."""
+    rows = np.arange(factors.n_rows)
+    gaussians = ((weight, one.kernel_matrices(rows, rows)) for weight, one in factors.gaussians)
+    return np.asarray(sum(weight * matrices.prod(axis=0) for weight, matrices in gaussians))
+
+
+def _spectra(z: Factors) -> list[tuple[float, np.ndarray, np.ndarray]]:
+    """Return eigenvalues and vectors of H K_Z H at every width."""
+    found = []
+    for width in WIDTHS:
+        eigenvalues, vectors = np.linalg.eigh(_centred(_whole(replace(z, bandwidths=width * z.bandwidths))))
+        # A positive semi-definite matrix has no negative eigenvalues but for rounding.
+        found.append((width, np.maximum(eigenvalues, 0.0), vectors))
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """Hold the kernels of X, Y and Z and the residuals of the regressions on Z."""
+def _regressed(kernel: np.ndarray, spectra: list[tuple[float, np.ndarray, np.ndarray]]) -> _Regressed:
+    """Choose the width and ridge of least leave-one-out error."""
+    best, centred = None, _centred(kernel)
+    for width, eigenvalues, vectors in spectra:
+        rotated = vectors.T @ centred @ vectors
+        # R = ridge (K + ridge)^-1 for every ridge, from one decomposition for each width.
+        for ridge in RIDGES * len(kernel):
+            shrink = ridge / (eigenvalues + ridge)
+            left = ((vectors * shrink) @ rotated * (vectors * shrink)).sum(axis=1)  # diagonal of R K R
+            error = float(np.mean(left / (vectors**2 @ shrink) ** 2))
+            if best is None or error < best[0]:
+                best = error, (vectors * shrink) @ vectors.T, (width, float(ridge))
+    assert best is not None
+    return _Regressed(kernel, *best[1:])
 
-    x: Factors
-    y: Factors
-    z: Factors
 
-    @functools.cached_property
-    def rows(self) -> np.ndarray:
-        return np.arange(self.x.n_rows)
+def _shares(x: Factors, semivalue: Semivalue) -> np.ndarray:
+    """Return each player's value in the kernel of each pair of rows, (n_players, n, n)."""
+    rows = np.arange(x.n_rows)
+    total = np.zeros((x.n_players, len(rows), len(rows)))
+    for weight, one in x.gaussians:
+        parts = set_sums(list(one.kernel_matrices(rows, rows) - 1.0), semivalue)
+        for share, part in zip(total, parts, strict=True):
+            share += weight * part
+    return total
 
-    def _whole(self, factors: Factors) -> np.ndarray:
-        """Return a kernel on all columns (n, n); a radial one is the sum of its Gaussians."""
-        gaussians = ((weight, one.kernel_matrices(self.rows, self.rows)) for weight, one in factors.gaussians)
-        return np.asarray(sum(weight * matrices.prod(axis=0) for weight, matrices in gaussians))
 
-    @functools.cached_property
-    def _kernel_x(self) -> np.ndarray:
-        return self._whole(self.x)
-
-    @functools.cached_property
-    def _spectra(self) -> list[tuple[float, np.ndarray, np.ndarray]]:
-        """Return eigenvalues and vectors of H K_Z H at every width."""
-        found = []
-        for width in WIDTHS:
-            wider = replace(self.z, bandwidths=width * self.z.bandwidths)
-            eigenvalues, vectors = np.linalg.eigh(_centred(self._whole(wider)))
-            # A positive semi-definite matrix has no negative eigenvalues but for rounding.
-            found.append((width, np.maximum(eigenvalues, 0.0), vectors))
-        return found
-
-    def _residual_maker(self, kernel: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
-        """Return R with its width and ridge, chosen by leave-one-out error."""
-        best, centred = None, _centred(kernel)
-        for width, eigenvalues, vectors in self._spectra:
-            rotated = vectors.T @ centred @ vectors
-            # R = ridge (K + ridge)^-1 for every ridge, from one decomposition for each width.
-            for ridge in RIDGES * len(kernel):
-                shrink = ridge / (eigenvalues + ridge)
-                left = ((vectors * shrink) @ rotated * (vectors * shrink)).sum(axis=1)  # diagonal of R K R
-                error = float(np.mean(left / (vectors**2 @ shrink) ** 2))
-                if best is None or error < best[0]:
-                    best = error, (vectors * shrink) @ vectors.T, (width, float(ridge))
-        assert best is not None
-        return best[1], best[2]
-
-    @functools.cached_property
-    def _of_x(self) -> tuple[np.ndarray, tuple[float, float]]:
-        return self._residual_maker(self._kernel_x)
-
-    @functools.cached_property
-    def _of_y(self) -> tuple[np.ndarray, tuple[float, float]]:
-        return self._residual_maker(self._kernel_y)
-
-    @functools.cached_property
-    def _kernel_y(self) -> np.ndarray:
-        return self._whole(self.y)
-
-    @property
-    def chosen(self) -> dict[str, tuple[float, float]]:
-        """Return the width of Z's kernel and the ridge, for X and Y."""
-        return {"X": self._of_x[1], "Y": self._of_y[1]}
-
-    @functools.cached_property
-    def left_of_y(self) -> np.ndarray:
-        """Compute R_Y H L H R_Y / n^2."""
-        maker = self._of_y[0]
-        return maker @ _centred(self._kernel_y) @ maker / len(maker) ** 2
-
-    def shares(self, semivalue: Semivalue) -> list[np.ndarray]:
-        """Return each player's matrix: its elementwise product with ``left_of_y`` sums to the player's value."""
-        maker = self._of_x[0]
-        total = np.zeros((self.x.n_players, len(maker), len(maker)))
-        for weight, one in self.x.gaussians:
-            parts = set_sums(list(one.kernel_matrices(self.rows, self.rows) - 1.0), semivalue)
-            for share, part in zip(total, parts, strict=True):
-                share += weight * part
-        return [maker @ _centred(share) @ maker for share in total]
-
-    def total(self) -> float:
-        """Return v(D) by its trace."""
-        maker = self._of_x[0]
-        return float(np.trace(maker @ _centred(self._kernel_x) @ maker @ self.left_of_y))
-
-    def orders(self, count: int, neighbours: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        """Yield permutations of the rows among neighbours in Z."""
-        # Standardised, so that no column counts more for its unit; constant columns do not count.
-        scaled = self.z.columns / np.where(self.z.columns.std(axis=1) > 0, self.z.columns.std(axis=1), 1.0)[:, None]
-        parts = _halved(self.rows, scaled, neighbours) if neighbours else [self.rows]
-        for _ in range(count):
-            order = self.rows.copy()
-            for part in parts:
-                order[part] = rng.permutation(part)
-            yield order
+def _orders(z: Factors, count: int, neighbours: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Yield permutations of the rows among neighbours in Z."""
+    # Standardised, so that no column counts more for its unit; constant columns do not count.
+    scaled, rows = z.columns / np.where(z.columns.std(axis=1) > 0, z.columns.std(axis=1), 1.0)[:, None], np.arange(z.n_rows)
+    parts = _halved(rows, scaled, neighbours) if neighbours else [rows]
+    for _ in range(count):
+        order = rows.copy()
+        for part in parts:
+            order[part] = rng.permutation(part)
+        yield order
 
 
 def _halved(rows: np.ndarray, columns: np.ndarray, neighbours: int) -> list[np.ndarray]:
@@ -288,15 +238,6 @@ def _centred(kernel: np.ndarray) -> np.ndarray:
 def _as_columns(values: Any) -> Any:
     """Return a vector or a series as one column."""
     return np.asarray(values)[:, None] if np.ndim(values) == 1 else values
-
-
-def _factors(
-    table: Table, name: str, kernel: PerColumn, bandwidth: PerColumn, groups: Any, rng: np.random.Generator
-) -> Factors:
-    names, what = pooled_names((table,), (name,), name.lower()), f"_{name.lower()}"
-    return read_factors(
-        (table,), (name,), names, kernel=kernel, bandwidth=bandwidth, groups=groups, random_state=rng, what=what
-    )
 
 
 def _check_rows(tables: list[Table], neighbours: int) -> None:

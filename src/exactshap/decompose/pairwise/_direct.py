@@ -27,17 +27,6 @@ def mmd_of_sums(pairs: np.ndarray, n: int, m: int, estimator: str) -> float:
     return float(within.sum() - 2.0 * sums[0, 1] / (n * m))
 
 
-def direct_hsic(x: Factors, y: Factors, estimator: str, n_jobs: int | None = None) -> float:
-    r"""Return the HSIC of two samples of the same rows.
-
-    .. math:: \frac{1}{(n-1)^2}\, \mathrm{tr}(K H L H) = \frac{1}{(n-1)^2} \Bigl(\sum_{i,i'} K L
-              - \frac{2}{n} \sum_i (K1)_i (L1)_i + \frac{1}{n^2} \sum K \sum L \Bigr)
-
-    biased; unbiased as in Song et al. (2012, equation 5), with the diagonals of K and L set to zero.
-    """
-    return hsic_of_sums(direct_sums(x, y, n_jobs=n_jobs), estimator)
-
-
 def kernel_sum(factors: Factors, begin: int, n_jobs: int | None) -> float:
     """Return the sum of the kernel over pairs i < i'; with ``begin``, only over pairs i < begin <= i'."""
 
@@ -64,7 +53,13 @@ def direct_sums(x: Factors, y: Factors, begin: int = 0, n_jobs: int | None = Non
 
 
 def hsic_of_sums(sums: tuple[float, np.ndarray, np.ndarray], estimator: str) -> float:
-    """Return the HSIC from what :func:`direct_sums` gives for all rows."""
+    r"""Return the HSIC of two samples of the same rows from what :func:`direct_sums` gives for all of them.
+
+    .. math:: \frac{1}{(n-1)^2}\, \mathrm{tr}(K H L H) = \frac{1}{(n-1)^2} \Bigl(\sum_{i,i'} K L
+              - \frac{2}{n} \sum_i (K1)_i (L1)_i + \frac{1}{n^2} \sum K \sum L \Bigr)
+
+    biased; unbiased as in Song et al. (2012, equation 5), with the diagonals of K and L set to zero.
+    """
     product, k_rows, l_rows = sums
     n = len(k_rows)
     if estimator == "biased":

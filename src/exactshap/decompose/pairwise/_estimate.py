@@ -139,6 +139,10 @@ class Question:
             )
         return sets
 
+    def n_joint(self, n_players: int) -> int:
+        """Return the number of sets of several players that get a value."""
+        return len(self.sets(n_players)) - n_players
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -232,12 +236,7 @@ def fields_of(estimate: Estimate, question: Question, sets: tuple[tuple[int, ...
         fields["sets"], fields["set_values"] = sets, np.concatenate([values[:n], estimate.joint_values])
     if question.n_permutations:
         inference.check_reach(question.n_permutations, question.correction, n, question.level)
-        p = inference.permutation_p_values(values, estimate.permuted, estimate.tolerance)
-        fields["p_values"], fields["p_value"] = p[:n], float(p[n])
-        fields["p_adjusted"] = inference.adjust(
-            p[:n], question.correction, values[:n], estimate.permuted[:n], estimate.tolerance
-        )
-        fields["null_values"], fields["null_totals"] = estimate.permuted[:n].T, estimate.permuted[n]
+        fields |= inference.tested(values, estimate.permuted, n, question.correction, estimate.tolerance)
     return fields
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._native import Handle
 from exactshap._runtime.types import PerColumn, RandomState
-from exactshap.decompose.pairwise._columns import encode_columns, lay_out
+from exactshap.decompose.pairwise._columns import encode_columns, lay_out, pooled_names
 from exactshap.decompose.pairwise._kernels import FactorArrays, add_all_distances
 from exactshap.errors import (
     ExplanationWarning,
@@ -193,6 +193,16 @@ def read_factors(
     )
 
 
+def read_side(
+    table: Table | StoredTable, name: str, kernel: PerColumn, bandwidth: PerColumn, groups: Any, random_state: RandomState
+) -> Factors:
+    """Read one of several tables of the same rows, with settings of its own."""
+    names, what = pooled_names((table,), (name,), name.lower()), f"_{name.lower()}"
+    return read_factors(
+        (table,), (name,), names, kernel=kernel, bandwidth=bandwidth, groups=groups, random_state=random_state, what=what
+    )
+
+
 def _per_column(setting: PerColumn, names: tuple[str, ...], what: str, default: Any) -> list[Any]:
     """Return one setting per column, from one value, a sequence or a mapping."""
     if isinstance(setting, Mapping):
@@ -313,10 +323,7 @@ class _Medians:
 
     def own(self, j: int) -> float:
         """Return a column's median distance, estimated from at most 200 rows."""
-        return _median_distance(self._at_most_200(j), "euclidean")
-
-    def _at_most_200(self, j: int) -> np.ndarray:
-        return self._sample[[j], :: -(-self._sample.shape[1] // 200)]
+        return _median_distance(self._sample[[j], :: -(-self._sample.shape[1] // 200)], "euclidean")
 
 
 def _median_distance(columns: np.ndarray, metric: str) -> float:

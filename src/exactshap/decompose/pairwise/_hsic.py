@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.types import PerColumn, RandomState, TableLike
-from exactshap.decompose.pairwise._columns import pooled_names, refuse_per_column
+from exactshap.decompose.pairwise._columns import refuse_per_column
 from exactshap.decompose.pairwise._estimate import (
     Estimate,
     PairwiseSettings,
@@ -19,7 +19,7 @@ from exactshap.decompose.pairwise._estimate import (
     fields_of,
     rows_of_blocks,
 )
-from exactshap.decompose.pairwise._factors import Factors, read_factors
+from exactshap.decompose.pairwise._factors import Factors, read_side
 from exactshap.decompose.pairwise._hsic_estimate import estimate_hsic, estimate_joint
 from exactshap.decompose.pairwise._inference import permutations
 from exactshap.decompose.pairwise._panels import run_in_waves, showing
@@ -124,26 +124,8 @@ def decompose_hsic(
     first, second = _paired(X, Y, 4 if estimator == "unbiased" else 2)
     # One generator for subsamples, blocks and permutations, in this order: a seed gives the same answer every time.
     generator = checked_generator(random_state)
-    x = read_factors(
-        (first,),
-        ("X",),
-        pooled_names((first,), ("X",)),
-        kernel=kernel_x,
-        bandwidth=bandwidth if bandwidth_x is None else bandwidth_x,
-        groups=groups,
-        random_state=generator,
-        what="_x",
-    )
-    y = read_factors(
-        (second,),
-        ("Y",),
-        pooled_names((second,), ("Y",), "y"),
-        kernel=kernel_y,
-        bandwidth=bandwidth if bandwidth_y is None else bandwidth_y,
-        groups=None,
-        random_state=generator,
-        what="_y",
-    )
+    x = read_side(first, "X", kernel_x, bandwidth if bandwidth_x is None else bandwidth_x, groups, generator)
+    y = read_side(second, "Y", kernel_y, bandwidth if bandwidth_y is None else bandwidth_y, None, generator)
     if joint:
         _refuse_joint(order, groups)
     names, sets = (_joint_names(x.names, y.names), ()) if joint else (x.names, question.sets(x.n_players))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
-from exactshap.decompose.pairwise._direct import direct_hsic, direct_sums, hsic_of_sums, whole_kernel
+from exactshap.decompose.pairwise._direct import direct_sums, hsic_of_sums, whole_kernel
 from exactshap.decompose.pairwise._estimate import Estimate, Question, joint_values, residual_of
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._inference import jackknife_error
@@ -69,9 +69,6 @@ class CentredKernel:
     @property
     def diagonal(self) -> np.ndarray:
         return 1.0 - 2.0 * self.offsets if self.estimator == "biased" else np.zeros_like(self.offsets)
-
-    def norm(self, n: int) -> float:
-        return norm_of(n, self.estimator)
 
     def block(self, block: PanelBlock) -> np.ndarray:
         """Return a block (height, padded) of the centred kernel, 0 unless i' > i."""
@@ -187,7 +184,7 @@ def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run 
     # Centring needs the row sums over all rows: no contribution can be weighted before the first round is over.
     target = CentredKernel(y, offsets_of(row_sums, question.estimator), question.estimator)
     sums = _PairSums(np.zeros((d + 1, n)), np.zeros((d + 1, n)), np.zeros((d + 1, len(orders))))
-    joint, truncation = np.zeros(len(question.sets(d)) - d), 0.0
+    joint, truncation = np.zeros(question.n_joint(d)), 0.0
     for rows, (part, more, relative) in rounds(_contributions, target.offsets):
         sums.weighted[:, rows] += part.weighted
         sums.plain[:, rows] += part.plain
@@ -222,8 +219,8 @@ def _row_sums(task: _Task) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
 def _contributions(task: _Task) -> tuple[_PairSums, np.ndarray, float]:
     target = CentredKernel(task.y, task.vectors[0], task.question.estimator)
     sums = _pair_sums(task.x, task.rules, target, task.orders, task.question.n_jobs, task.begin)
-    n_sets = len(task.question.sets(task.x.n_players)) - task.x.n_players
-    return (sums, *joint_values(task.x, target.block, task.question, n_sets, task.begin))
+    n_joint = task.question.n_joint(task.x.n_players)
+    return (sums, *joint_values(task.x, target.block, task.question, n_joint, task.begin))
 
 
 def _products(task: _Task) -> np.ndarray:
@@ -234,7 +231,7 @@ def _products(task: _Task) -> np.ndarray:
 def _finished(x: Factors, target: CentredKernel, question: Question, rules: Rules, found: tuple[Any, ...]) -> Estimate:
     """Return the estimate from sums over pairs, with its residual to the direct statistic."""
     sums, products, joint, truncation, direct = found
-    norm = target.norm(x.n_rows)
+    norm = norm_of(x.n_rows, target.estimator)
     values = norm * sums.weighted.sum(axis=1)
     residual = residual_of(direct, values, norm * joint, question)
     scale = 4.0 * norm * x.n_rows**2
@@ -298,7 +295,7 @@ def _jackknife(sums: _PairSums, target: CentredKernel, products: np.ndarray) -> 
         without = left - 2.0 * inner / (n - 3)
     else:
         without = left - 2.0 * inner / (n - 1) + (g.sum(axis=1, keepdims=True) - 2.0 * g) * diagonal / (n - 1) ** 2
-    return jackknife_error(target.norm(n - 1) * without)
+    return jackknife_error(norm_of(n - 1, target.estimator) * without)
 
 
 def estimate_joint(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estimate:
@@ -317,7 +314,8 @@ def estimate_joint(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estim
     values = norm * sums
     # Nothing carries over from one order to the next: kernels are centred anew at every node.
     permuted = [norm * _sums_of_gaussians(x, y.take(order), question)[0] for order in orders]
-    residual = residual_of(direct_hsic(x, y, question.estimator, question.n_jobs), values, np.zeros(0), question)
+    direct = hsic_of_sums(direct_sums(x, y, n_jobs=question.n_jobs), question.estimator)
+    residual = residual_of(direct, values, np.zeros(0), question)
     scale = 4.0 * norm * x.n_rows**2
     tolerance = pair_tolerance(scale, x.n_rows, len(x.columns) + len(y.columns))
     check_residual("HSIC", residual, tolerance)

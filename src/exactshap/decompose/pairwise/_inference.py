@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from exactshap._runtime.checks import check_count, check_level, checked_generator
@@ -90,6 +92,16 @@ def adjust(p_values: np.ndarray, correction: str, observed: np.ndarray, permuted
     from scipy.stats import false_discovery_control
 
     return false_discovery_control(p_values, method=correction.removeprefix("fdr_"))
+
+
+def tested(values: np.ndarray, permuted: np.ndarray, n_shares: int, correction: str, tolerance: float) -> dict[str, Any]:
+    """Return the fields of a result that permutations give: those of the first values, shares, and of their statistic, if it follows."""
+    p_values, shares = permutation_p_values(values, permuted, tolerance), slice(n_shares)
+    found: dict[str, Any] = {"p_values": p_values[shares], "null_values": permuted[shares].T}
+    found["p_adjusted"] = adjust(p_values[shares], correction, values[shares], permuted[shares], tolerance)
+    if len(values) > n_shares:
+        found |= {"p_value": float(p_values[n_shares]), "null_totals": permuted[n_shares]}
+    return found
 
 
 def _largest_share(observed: np.ndarray, permuted: np.ndarray, tolerance: float) -> np.ndarray:

@@ -41,12 +41,19 @@ def estimate_mmd(task: tuple[Factors, int, Question, np.ndarray], run: Run | Non
     # Workers of the user's map take no threads of their own.
     of_task = question if run is None else replace(question, n_jobs=None)
     tasks = (
-        _Task(factors.take(pair.rows), pair.begin, _rows_of(labels, pair.rows), scale.weight(*which), rules, of_task)
+        _Task(
+            factors.take(pair.rows),
+            pair.begin,
+            np.pad(labels[pair.rows], ((0, LANES), (0, 0))),
+            scale.weight(*which),
+            rules,
+            of_task,
+        )
         for pair, which in zip(pairs, samples, strict=True)
     )
     sums = np.zeros((2, factors.n_players + 1, factors.n_rows))
     kernels = np.zeros((2, 2))
-    within, joint, truncation = np.zeros((sums.shape[1], labels.shape[1])), np.zeros(_n_joint(factors, question)), 0.0
+    within, joint, truncation = np.zeros((sums.shape[1], labels.shape[1])), np.zeros(question.n_joint(factors.n_players)), 0.0
     for pair, (own, other), part in zip(pairs, samples, run_in_waves(run or map, _part, tasks), strict=True):
         height = pair.begin or len(pair.rows)
         sums[other][:, slice(*pair.first)] += part.sums[:, :height]
@@ -90,16 +97,8 @@ def _part(task: _Task) -> _Part:
     def weights(block: PanelBlock) -> np.ndarray:
         return np.full((block.height, block.padded), task.weight)
 
-    joint, truncation = joint_values(factors, weights, question, _n_joint(factors, question), begin)
+    joint, truncation = joint_values(factors, weights, question, question.n_joint(factors.n_players), begin)
     return _Part(sums, within, joint, truncation, kernel_sum(factors, begin, question.n_jobs))
-
-
-def _n_joint(factors: Factors, question: Question) -> int:
-    return len(question.sets(factors.n_players)) - factors.n_players
-
-
-def _rows_of(labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    return np.pad(labels[rows], ((0, LANES), (0, 0)))
 
 
 def _finished(
