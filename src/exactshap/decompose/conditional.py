@@ -131,8 +131,10 @@ def decompose_conditional_hsic(
         orders = _orders(factors[2], n_permutations, neighbours, rng)
         # Only the residuals of Y are permuted: those of X stay, and no regression is refitted.
         null = np.array([[(left_of_y[np.ix_(order, order)] * share).sum() for share in shares] for order in orders]).T
-        with_sums = [np.append(values, values.sum()), np.vstack([null, null.sum(axis=0)])] if efficient else [values, null]
-        tests = tested(*with_sums, len(values), correction, float(tolerance))
+        observed = values
+        if efficient:
+            observed, null = np.append(values, values.sum()), np.vstack([null, null.sum(axis=0)])
+        tests = tested(observed, null, len(values), correction, float(tolerance))
     return PairwiseDecomposition(
         statistic="conditional HSIC",
         values=values,
