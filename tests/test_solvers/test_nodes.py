@@ -129,7 +129,7 @@ def test_interactions_of_many_players_take_few_nodes():
         assert int(solve(game, index, 2).method.split("(")[1].split()[0]) < 16
 
 
-@pytest.mark.parametrize("spread", [0.1, 1.0, 5.0, 25.0])
+@pytest.mark.parametrize("spread", [0.1, 1.0, 5.0, 25.0, 100.0])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize(
     "measure",

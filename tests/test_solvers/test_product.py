@@ -12,7 +12,7 @@ from exactshap.solvers import choose, solve
 from exactshap.solvers.core import RELATIVE_TRUNCATION, bound, enough_nodes
 from exactshap.testing import check_game, product_games
 from oracles import product_polynomial
-from tolerances import EPS, assert_close, exact, roundings
+from tolerances import assert_close, exact, roundings
 
 INDICES = [*semivalues.available(), semivalues.beta(4, 1), semivalues.beta(2, 5)]
 few = settings(max_examples=15, deadline=None)
@@ -43,20 +43,8 @@ def test_quadrature_agrees_with_enumeration_value_by_value(index, order, game):
     assert fast.sets == slow.sets
     blow_up = 2.0**game.n_players  # enumeration itself subtracts 2^d values
     assert_close(fast.values, slow.values, blow_up * scale_of(game, order), game.n_terms, game.n_players)
-
-
-@given(game=product_games())
-@few
-def test_efficiency(game):
-    solution = solve(game)
-    assert_close(
-        solution.values.sum(axis=1),
-        solution.full - solution.empty,
-        scale_of(game) * game.n_players,
-        game.n_terms,
-        game.n_players,
-    )
-    assert np.abs(solution.residual).max() <= exact(scale_of(game) * game.n_players, game.n_terms, game.n_players)
+    if fast.residual is not None:
+        assert np.abs(fast.residual).max() <= exact(blow_up * scale_of(game, order), game.n_terms, game.n_players)
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)
@@ -71,50 +59,12 @@ def test_dummy_players_get_exactly_nothing(index):
             assert not solution.values[:, place].any(), T
 
 
-@pytest.mark.parametrize("index", INDICES, ids=str)
-def test_permuting_players_permutes_values(index):
-    game, order = random_game(5), np.array([3, 0, 4, 1, 2])
-    permuted = ProductGame(game.c, game.a[:, :, order], game.b[:, :, order], game.weights, game.constant)
-    assert_close(solve(permuted, index).values, solve(game, index).values[:, order], scale_of(game), 5, 5)
-
-
-def test_symmetric_players_get_the_same():
-    game = random_game(4)
-    a, b = np.array(game.a), np.array(game.b)
-    a[:, :, 3], b[:, :, 3] = a[:, :, 1], b[:, :, 1]
-    values = solve(ProductGame(game.c, a, b)).values
-    assert_close(values[:, 1], values[:, 3], scale_of(game), 5, 5)
-
-
-@pytest.mark.parametrize("index", INDICES, ids=str)
-def test_linearity_in_the_terms_and_in_the_background_weights(index):
-    one, two = random_game(4, seed=1), random_game(4, seed=2)
-    both = ProductGame(
-        np.concatenate([one.c, 3.0 * two.c]),
-        np.concatenate([one.a, two.a], axis=1),
-        np.concatenate([one.b, two.b], axis=1),
-        one.weights,
-    )
-    two = ProductGame(two.c, two.a, two.b, one.weights)
-    expected = solve(one, index).values + 3.0 * solve(two, index).values
-    assert_close(solve(both, index).values, expected, 4 * (scale_of(one) + scale_of(two)), 10, 4)
-    singles = [solve(ProductGame(one.c, one.a, one.b[m]), index).values for m in range(one.n_background)]
-    assert_close(solve(one, index).values, np.einsum("m,mrjo->rjo", one.weights, singles), scale_of(one), 15, 4)
-
-
 def test_rows_do_not_depend_on_their_company():
     game = random_game(7, n=70, rows=6)
     together = solve(game).values
     for r in range(6):
         alone = solve(ProductGame(game.c, game.a[r], game.b, game.weights, game.constant)).values
         np.testing.assert_array_equal(alone, together[r])
-
-
-def test_order_of_terms_does_not_matter():
-    game = random_game(5, n=100)
-    order = np.random.default_rng(3).permutation(100)
-    shuffled = ProductGame(game.c[order], game.a[:, order], game.b[:, order], game.weights)
-    assert_close(solve(shuffled).values, solve(game).values, scale_of(game), 300, 5)
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -172,19 +122,6 @@ def test_thousands_of_players(d):
     assert abs(solution.residual) <= exact(np.abs(game.c).sum(), 20, d)
     nodes = int(solution.method.split("(")[1].split()[0])
     assert nodes < 20
-
-
-@pytest.mark.parametrize("spread", [0.1, 1.0, 5.0, 25.0, 100.0])
-def test_the_bound_holds_for_equal_factors(spread):
-    """The worst product of a given spread and degree 4 * spread: the measured truncation never exceeds the bound."""
-    d = max(2, int(4 * spread))
-    delta = min(spread / d, 0.5)
-    a, b = 1.0, 1.0 - 2.0 * delta
-    truth = solve(ProductGame([1.0], np.full((1, d), a), np.full((1, d), b)), all_nodes=True).values[0]
-    for n_nodes in range(1, (d + 1) // 2 + 1):
-        nodes, weights = semivalues.Beta().gauss(n_nodes)
-        value = (a - b) * (weights * (b + nodes * (a - b)) ** (d - 1)).sum()
-        assert abs(value - truth) <= 2.0 * bound(d * delta, n_nodes) + 64 * d * EPS
 
 
 def test_enough_nodes_never_exceeds_the_exact_count_and_meets_the_target():

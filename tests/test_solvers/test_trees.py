@@ -70,7 +70,7 @@ def test_every_index_and_order(index, order, background):
     assert_by_hand(random_trees(1), SINGLES, background, None, index, order, rows=X[:2])
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("background", "weights"),
     [(None, None), (BACKGROUND, None), (BACKGROUND, WEIGHTS), (BACKGROUND[:1], None)],
@@ -78,23 +78,30 @@ def test_every_index_and_order(index, order, background):
 )
 @pytest.mark.parametrize("players", [SINGLES, GROUPED], ids=["columns", "groups"])
 def test_value_functions_and_groups(seed, background, weights, players):
-    assert_by_hand(random_trees(seed, less_equal=seed % 2 == 0), players, background, weights, "shapley", 1)
+    trees = random_trees(seed, less_equal=seed % 2 == 0)
+    assert_by_hand(trees, players, background, weights, "shapley", 1, rows=X[seed % 2 :])
 
 
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("background", [None, BACKGROUND], ids=["covers", "background"])
-@pytest.mark.parametrize("n_outputs", [3, 9])
-def test_several_outputs(background, order, n_outputs):
-    assert_by_hand(random_trees(2, n_outputs=n_outputs), SINGLES, background, None, "sii", order, rows=X[:2])
+ONE_BY_ONE, TOGETHER = [1, 2], [0, 1, 2, 3, 0] * 4  # rows of a call
+FEW_OUTPUTS = [
+    (k, background, "sii", order, ONE_BY_ONE) for k in (3, 9) for background in (None, BACKGROUND) for order in (1, 2)
+]
+ZERO_COVERS = [
+    *(
+        (n_outputs, None, index, 1, TOGETHER)
+        for n_outputs in (1, 8)
+        for index in ("shapley", "banzhaf", "leave-one-out", "moebius")
+    ),
+    *((1, None, index, 2, rows) for index, rows in (("k-sii", ONE_BY_ONE), ("stii", TOGETHER), ("fsii", ONE_BY_ONE))),
+]
 
 
-@pytest.mark.parametrize("index", ["shapley", "banzhaf", "leave-one-out", "moebius"])
 @pytest.mark.parametrize("players", [SINGLES, GROUPED], ids=["columns", "groups"])
-@pytest.mark.parametrize("seed", range(3))
-def test_outputs_of_one_walk(index, players, seed):
-    """From eight outputs on leaves are added for all of them at once: covers of zero, players met twice."""
-    trees = random_trees(seed, n_outputs=8, zero_covers=seed > 0)
-    assert_by_hand(trees, players, None, None, index, 1, rows=np.tile(X, (5, 1))[:17])
+@pytest.mark.parametrize(("n_outputs", "background", "index", "order", "rows"), [*FEW_OUTPUTS, *ZERO_COVERS])
+def test_outputs_and_covers_of_zero(n_outputs, background, index, order, rows, players):
+    """From eight outputs on leaves are added for all of them at once; players are met twice on a path."""
+    trees = random_trees(order + n_outputs, n_outputs=n_outputs, zero_covers=background is None)
+    assert_by_hand(trees, players, background, None, index, order, rows=X[rows])
 
 
 @pytest.mark.parametrize("background", [None, BACKGROUND], ids=["covers", "background"])
@@ -124,19 +131,6 @@ def test_what_boosted_classes_cost_grows_with_their_trees():
         "four times as many trees"
     )
     assert 3 <= many.deep.work(1) / few.deep.work(1) <= 5
-
-
-@pytest.mark.parametrize(
-    ("index", "order"),
-    [("shapley", 1), ("banzhaf", 1), ("leave-one-out", 1), ("moebius", 1), ("k-sii", 2), ("stii", 2), ("fsii", 2)],
-)
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("n_rows", [4, 20], ids=["one by one", "together"])
-def test_zero_covers(seed, index, order, n_rows):
-    rows = np.tile(X, (5, 1))[:n_rows]
-    assert_by_hand(
-        random_trees(seed, zero_covers=True), SINGLES, None, None, index, order, rows=rows[:4] if n_rows == 4 else rows
-    )
 
 
 def test_single_leaves_only():
@@ -187,36 +181,7 @@ def test_blocking_changes_no_bit(background, engine):
         assert_same_bits(solve_trees(prepared, MANY_ROWS[start:stop], SHAPLEY, 1), whole, slice(start, stop))
 
 
-@pytest.mark.parametrize("index", [*available(), beta(4, 1)], ids=str)
-@pytest.mark.parametrize("background", [None, MANY_ROWS[:5]], ids=["covers", "background"])
-@pytest.mark.parametrize("n_outputs", [1, 3])
-def test_few_rows_go_without_tables_and_have_the_same_bits(index, background, n_outputs):
-    trees = random_trees(12, n_features=12, n_trees=6, depth=6, n_outputs=n_outputs, zero_covers=background is None)
-    prepared = prepare(trees, [(j,) for j in range(12)], background)
-    engine, columns = prepared.tables, np.ascontiguousarray(MANY_ROWS[:16].T)
-    few = engine.solve(columns, find(index), 1)
-    assert not any(key[0] == "tables" for key in engine.cache)
-    many = engine.solve(columns, find(index), 1)  # more than 16 rows by now
-    assert any(key[0] == "tables" for key in engine.cache)
-    assert_same_bits(few, many)
-
-
-@pytest.mark.parametrize("background", [None, MANY_ROWS[:5]], ids=["covers", "background"])
-def test_few_rows_of_tables_in_runs(background, monkeypatch):
-    from exactshap.solvers.trees import _table_engine as _tree_tables
-
-    monkeypatch.setattr(_tree_tables, "CHUNK_BYTES", 2**16)
-    prepared = prepare(many_trees(), [(j,) for j in range(12)], background)
-    engine = dataclasses.replace(prepared.tables, limit=0.0)
-    columns = np.ascontiguousarray(MANY_ROWS[:60].T)
-    many = engine.solve(columns, SHAPLEY, 1)
-    few = engine.solve(np.ascontiguousarray(columns[:, :3]), SHAPLEY, 1)
-    assert np.array_equal(few.values, many.values[:3])
-    assert np.array_equal(few.scale, many.scale[:3])
-
-
-@pytest.mark.parametrize("engine", ["tables", "deep"])
-@pytest.mark.parametrize("background", [None, MANY_ROWS[:5]], ids=["covers", "background"])
+@pytest.mark.parametrize(("engine", "background"), [("tables", None), ("deep", None), ("deep", MANY_ROWS[:5])])
 def test_pickles_to_the_same_bits(background, engine):
     prepared = engines(prepare(many_trees(), [(j,) for j in range(12)], background))[engine]
     before = solve_trees(prepared, MANY_ROWS[:9], SHAPLEY, 1)
@@ -346,12 +311,9 @@ def test_shallow_and_deep_trees_in_one_ensemble(background, order):
         (SINGLES, np.zeros((2, 5)), [1.0, -1.0], "finite, non-negative"),
     ],
 )
-def test_bad_preparation(players, background, weights, text):
+def test_bad_preparation_and_bad_rows(players, background, weights, text):
     with pytest.raises(InputError, match=text):
         prepare_trees(random_trees(1), players, background, weights)
-
-
-def test_bad_rows():
     with pytest.raises(InputError, match=r"`X` must have shape \(n_rows, 5\). Got \(2, 4\)"):
         solve_trees(prepare_trees(random_trees(1), SINGLES), np.zeros((2, 4)), SHAPLEY, 1)
 

@@ -143,21 +143,6 @@ def test_paths_of_sixteen_players_leave_the_tables(monkeypatch):
         assert_close(solution.residual, np.zeros(6), solution.scale, n_terms=3000, n_players=depth)
 
 
-@pytest.mark.parametrize("n", [1, 3, 12, 13])
-@pytest.mark.parametrize(
-    ("index", "order"), [("shapley", 1), ("sii", 2), ("k-sii", 2), ("stii", 2), ("fsii", 2), ("banzhaf-interaction", 2)]
-)
-@pytest.mark.parametrize("n_outputs", [1, 2, 8])
-def test_few_rows_have_the_bits_of_many(n, index, order, n_outputs):
-    """Up to 12 rows go one at a time."""
-    trees = random_trees(3, n_features=9, depth=8, n_outputs=n_outputs, zero_covers=True)
-    deep = prepare_trees(trees, [(j,) for j in range(9)]).deep
-    columns = np.ascontiguousarray(random_rows(4, 300, 9).T)
-    many, few = (deep.solve(np.ascontiguousarray(columns[:, :k]), find(index), order) for k in (300, n))
-    assert np.array_equal(few.values, many.values[:n])
-    assert np.array_equal(few.scale, many.scale[:n])
-
-
 @pytest.mark.parametrize("index", ["sii", "k-sii", "stii", "fsii"])
 @pytest.mark.parametrize("depth", [6, 11])
 def test_pairs_by_walks_are_those_of_single_leaves(index, depth):
