@@ -1,5 +1,6 @@
 """Models and tables that the tests of exactshap.scale share."""
 
+import functools
 import os
 import signal
 from pathlib import Path
@@ -27,16 +28,25 @@ def target(X):
     return X["age"] * X["bmi"] + X["s1"]
 
 
-def svr(**settings):
+@functools.cache
+def _svr():
     X = table(40, 9)[NAMES]
-    return Explainer(make_pipeline(StandardScaler(), SVR(C=5.0)).fit(X, target(X)), X[:10], **settings)
+    model = make_pipeline(StandardScaler(), SVR(C=5.0)).fit(X, target(X))
+    return model, X, Explainer(model, X[:10])
 
 
-def trees(**settings):
+def svr(**settings):
+    model, X, plain = _svr()
+    return Explainer(model, X[:10], **settings) if settings else plain
+
+
+@functools.cache
+def trees():
     X = table(200, 9)[NAMES]
-    return Explainer(HistGradientBoostingRegressor(max_iter=12, random_state=0).fit(X, target(X)), X[:10], **settings)
+    return Explainer(HistGradientBoostingRegressor(max_iter=12, random_state=0).fit(X, target(X)), X[:10])
 
 
+@functools.cache
 def outputs():
     X = table(40, 9)[NAMES]
     return Explainer(Ridge().fit(X, np.stack([X["age"], X["bmi"]], axis=1)), X[:10])
