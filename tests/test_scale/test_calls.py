@@ -84,8 +84,15 @@ def test_a_call_that_fails_is_named_and_the_others_are_kept(tmp_path):
     assert 0 < resumed <= 4 + 2  # the batches that failed, and the prediction
 
 
-@pytest.mark.parametrize("settings", [{}, {"n_jobs": 3}, {"memory_limit": 2**14}, {"memory_limit": 2**14, "n_jobs": 2}])
-@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize(
+    ("mapped", "settings"),
+    [
+        (False, {}),
+        (False, {"memory_limit": 2**14}),
+        (True, {"n_jobs": 3}),
+        (True, {"memory_limit": 2**14, "n_jobs": 2}),
+    ],
+)
 def test_the_row_of_a_failed_call_counts_from_the_first_of_the_table(mapped, settings):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["a", "b", "c"], index=[f"r{i}" for i in range(40)])
@@ -175,7 +182,7 @@ def test_a_kept_answer_that_is_not_what_was_written_is_called_again(how, tmp_pat
 
 
 def test_each_damaged_answer_of_an_explanation_is_told(data, tmp_path):
-    mapped, (X, background) = MappedFunction(cases.product, batch_rows=24, kept=tmp_path), data
+    mapped, (X, background) = MappedFunction(cases.product, batch_rows=48, kept=tmp_path), data
     first = Explainer(mapped, background, budget=40)(X[:2])
     for place in tmp_path.iterdir():
         content = place.read_bytes()

@@ -3,14 +3,13 @@
 import pickle
 import subprocess
 import sys
-from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import scale_cases as cases
-from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError
+from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.scale import Partition
 from tolerances import assert_close
 
@@ -83,11 +82,9 @@ def test_schema_and_meta_are_those_of_the_output():
         untyped.schema
 
 
-def test_processes_give_the_same_bits_and_unpack_once():
+def test_processes_give_the_same_bits_and_unpack_once(pool):
     T, part = cases.table(), Partition(cases.svr(), keep=["id"])
-    parts = [T[i : i + 20] for i in range(0, 60, 20)]
-    with get_context("spawn").Pool(2) as pool:
-        found = pd.concat(pool.map(part, parts))
+    found = pd.concat(pool.map(part, [T[i : i + 20] for i in range(0, 60, 20)]))
     pd.testing.assert_frame_equal(found, part(T), check_exact=True)
     one, two = (pickle.loads(pickle.dumps(part)) for _ in range(2))
     assert one.explainer is two.explainer
@@ -154,12 +151,6 @@ def test_names_given_to_the_explainer_are_kept_to():
         Partition(explainer)(T[T.columns[::-1]])
 
 
-def test_fewer_digits_are_said():
-    T, part = cases.table(5), Partition(cases.svr())
-    with pytest.warns(ExplanationWarning, match="'age' is float32"):
-        part(T[cases.NAMES].astype({"age": np.float32}))
-
-
 def test_no_rows_give_the_empty_table():
     part = Partition(cases.svr(), keep={"id": "int64"})
     pd.testing.assert_frame_equal(part(cases.table()[:0]), part.meta, check_index_type=False)
@@ -175,10 +166,13 @@ def with_gaps():
     return T, [3, 7, 8]
 
 
-def test_bad_rows_are_named():
-    T, _ = with_gaps()
-    with pytest.raises(InputError, match=r"Row 3 of the partition cannot be explained. Input X contains NaN") as caught:
-        Partition(cases.svr())(T[cases.NAMES])
+@pytest.mark.parametrize(
+    ("keep", "text"), [([], ""), (["id"], r" \(id=1003\)"), (["id", "age"], r" \(id=1003, age=-?\d\.\d+\)")]
+)
+def test_bad_rows_are_named_by_number_and_kept_columns(keep, text):
+    T = with_gaps()[0][[*cases.NAMES, *(["id"] if keep else [])]]
+    with pytest.raises(InputError, match=rf"Row 3 of the partition{text} cannot be explained. Input X contains NaN") as caught:
+        Partition(cases.svr(), keep=keep)(T)
     assert caught.value.row == 3
     assert pickle.loads(pickle.dumps(caught.value)).row == 3
 
