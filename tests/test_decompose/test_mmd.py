@@ -41,9 +41,16 @@ def test_shares_are_those_of_all_coalitions(kernels, index, estimator):
 RADIAL = {"matern 1/2": Matern(nu=0.5), "matern 5/2": Matern(nu=2.5), "quadratic": RationalQuadratic(alpha=0.7)}
 
 
-@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
-@pytest.mark.parametrize("name", RADIAL)
-@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 1), ("k-sii", 2)])
+@pytest.mark.parametrize(
+    ("name", "estimator", "index", "order"),
+    [
+        ("matern 1/2", "unbiased", "shapley", 1),
+        ("matern 1/2", "biased", "k-sii", 2),
+        ("matern 5/2", "biased", "shapley", 1),
+        ("quadratic", "biased", "banzhaf", 1),
+        ("quadratic", "unbiased", "k-sii", 2),
+    ],
+)
 def test_radial_kernels_are_functions_of_one_distance(name, estimator, index, order):
     kernel, (X, Z), sigmas = RADIAL[name], samples(d=4), np.array([0.7, 1.1, 2.0, 1.5])
     found = decompose_mmd(X, Z, kernel=kernel, bandwidth=list(sigmas), index=index, order=order, estimator=estimator)
@@ -269,7 +276,7 @@ def _population_mmd(shift):
 
 def test_blocks_are_taken_beyond_fifty_thousand_rows_and_seeded():
     X, Z = samples(25_001, 25_001, 2)
-    small = PairwiseSettings(block_size=25)
+    small = PairwiseSettings(block_size=250)
     one, again = (decompose_mmd(X, Z, bandwidth=1.0, settings=small) for _ in range(2))
     assert one.details["method"] == "blocks"
     assert one.values.tolist() == again.values.tolist()
