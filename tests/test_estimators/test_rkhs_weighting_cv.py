@@ -25,8 +25,7 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("n_terms", [40, 300], ids=["by terms", "by rows"])
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize(("n_terms", "fit_intercept"), [(40, False), (300, True)], ids=["by terms", "by rows"])
 @pytest.mark.parametrize(("base", "subsets"), [("relu", 2), ("sign", None), ("stump", None), ("sign", [1, 2])], ids=str)
 def test_grid_search_finds_the_same(base, subsets, fit_intercept, n_terms):
     settings = {"base": base, "subsets": subsets, "n_terms": n_terms, "fit_intercept": fit_intercept, "random_state": 0}

@@ -36,17 +36,17 @@ def test_signals_are_kept_and_p_values_are_those_of_the_definition():
 
 
 def test_false_discoveries_are_rare_without_signal():
-    """At a level of 0.2 any column is kept in about a fifth of data sets: 12 of 20 would be far off (p = 1e-5)."""
+    """At a level of 0.2 any column is kept in about a fifth of data sets: 8 of 12 would be far off (p = 6e-4)."""
     found, tiny = 0, RandomForestRegressor(5, max_leaf_nodes=12, max_features=1 / 3)
-    for seed in range(20):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         X, y = rng.normal(size=(80, 5)), rng.normal(size=80)
         found += ShadowSelector(tiny, n_trials=9, level=0.2, random_state=seed).fit(X, y).support_.any()
-    assert found <= 11
+    assert found <= 7
 
 
 def test_classes_of_several_kinds_and_seeds():
-    X, y = signal()
+    X, y = signal(100)
     labels = np.digitize(y, [-1.0, 1.0])
     model = RandomForestClassifier(10, max_leaf_nodes=8)
     one, other = (ShadowSelector(model, n_trials=9, level=0.1, random_state=3).fit(X, labels) for _ in range(2))
