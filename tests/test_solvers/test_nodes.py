@@ -152,7 +152,7 @@ def test_the_bound_holds_for_equal_factors(spread, sign, measure):
     base, top = ends if sign < 0 else ends[::-1]
     nodes, weights = measure.rule(d)
     truth = (weights * (base + nodes * (top - base)) ** d).sum()
-    for n_nodes in range(1, d // 2 + 1):
+    for n_nodes in range(1, d // 2 + 1, 1 + d // 100):
         nodes, weights = measure.rule(2 * n_nodes - 1)
         value = (weights * (base + nodes * (top - base)) ** d).sum()
         assert abs(value - truth) <= coarse_bound(d * delta, n_nodes, measure) + 64 * d**3 * EPS

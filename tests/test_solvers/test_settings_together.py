@@ -44,15 +44,18 @@ def run(settings, budget, index="shapley", order=1):
 
 
 @pytest.mark.filterwarnings("ignore::exactshap.errors.ExplanationWarning")
-@pytest.mark.parametrize("settings", POLYNOMIAL + OTHERS, ids=named)
-@pytest.mark.parametrize("budget", [9, 40])
+@pytest.mark.parametrize(
+    ("settings", "budget"),
+    [*((each, 40) for each in POLYNOMIAL + OTHERS), *((each, 9) for each in POLYNOMIAL[::3] + OTHERS)],
+    ids=lambda one: named(one) if isinstance(one, dict) else str(one),
+)
 def test_every_combination_gives_values_that_add_up(settings, budget):
     found = run(settings, budget)
     assert found.values.shape == found.std_error.shape == (N_PLAYERS, 2)
     assert found.n_evaluations <= budget
     np.testing.assert_allclose(found.values.sum(axis=0), found.full - found.empty, rtol=0.0, atol=exact(10.0, n_terms=64))
     assert np.all(found.std_error >= 0.0)
-    if budget == 40:
+    if budget == 40 and settings.get("polynomial_order") is None:
         np.testing.assert_array_equal(run(settings, budget).values, found.values)
 
 
@@ -95,26 +98,27 @@ def test_where_the_search_starts_changes_values_by_less_than_their_errors():
     assert not np.array_equal(settled.values, started.values)
 
 
-_PLAIN = {}  # solved once for both units
-
-
 @pytest.mark.filterwarnings("ignore::exactshap.errors.ExplanationWarning")
-@pytest.mark.parametrize("exponent", [-900, 1000])
 @pytest.mark.parametrize(
     "settings",
     [*OTHERS, {"estimator": "polynomial", "polynomial_order": 1}, {"estimator": "polynomial", "frontier": "screened"}],
     ids=named,
 )
-def test_units_of_the_game_change_no_bit(settings, exponent):
+def test_units_of_the_game_change_no_bit(settings):
     """Squares of such numbers are no floats; errors of polynomials and of unbiased estimates were NaN and infinite."""
-    if (name := named(settings)) not in _PLAIN:
-        _PLAIN[name] = run(settings, 24)
-    unit, plain = np.ldexp(1.0, exponent), _PLAIN[name]
-    scaled = solve(
-        OracleGame(lambda masks: unit * value(masks), N_PLAYERS), budget=24, random_state=1, method="regression", **settings
+    tiny, huge = (
+        solve(
+            OracleGame(lambda masks, unit=unit: unit * value(masks), N_PLAYERS),
+            budget=24,
+            random_state=1,
+            method="regression",
+            **settings,
+        )
+        for unit in np.ldexp(1.0, [-900, 1000])
     )
-    np.testing.assert_array_equal(scaled.values, unit * plain.values)
-    np.testing.assert_array_equal(scaled.std_error, unit * plain.std_error)
+    for name in ("values", "std_error"):
+        np.testing.assert_array_equal(np.ldexp(getattr(tiny, name), 900), np.ldexp(getattr(huge, name), -1000))
+    assert tiny.values.any()
 
 
 @pytest.mark.filterwarnings("ignore::exactshap.errors.ExplanationWarning")
@@ -134,8 +138,10 @@ def test_games_of_zeros_have_values_and_errors_of_zero(estimator, n_outputs):
 def test_interactions_of_any_few_calls_have_errors(d):
     """From a pair a player on some calls are pairs and others single; 30 to 42 calls of 14 players ended in a raw error."""
     weights = np.linspace(-1.0, 2.0, d)
-    for budget in range(2, min(2**d, 5 * d) + 1):
-        for tol in (None, 1e-3):
+    for budget in [*range(2, 28, 1 if d < 14 else 3), *range(28, 45), 70]:
+        if budget > min(2**d, 5 * d):
+            break
+        for tol in (None, 1e-3)[: 1 + (d < 14 or 30 <= budget <= 42)]:
             found = solve(
                 OracleGame(lambda masks: np.tanh(masks @ weights), d), "sii", 2, budget=budget, tol=tol, random_state=0
             )

@@ -114,7 +114,7 @@ def test_functionals_of_signed_kernels_stay_within_the_bound():
     """Random attempts to break it: rows that are small or far, backgrounds of one row, products of powers and Gaussians."""
     rng = np.random.default_rng(0)
     largest = 0.0
-    for _ in range(300):
+    for _ in range(80):
         d = rng.integers(1, 4)
         part = Component(
             squared=None if rng.random() < 0.5 else rng.uniform(0.0, 2.0, d), powers=rng.integers(0, 3, d) + (np.arange(d) == 0)
@@ -169,7 +169,7 @@ def test_observational_functionals_stay_within_the_bound():
     """Random attempts to break it, with few rows close to x, where embeddings are steepest; the largest ratio seen is 0.55."""
     rng = np.random.default_rng(0)
     largest = 0.0
-    for _ in range(600):
+    for _ in range(200):
         d, n, j = rng.integers(2, 4), rng.integers(1, 5), 0
         rows, eta = rng.normal(size=(n, d)) * 10 ** rng.uniform(-1, 1), 10 ** rng.uniform(-4, 0.5)
         weights = rng.random(n) + 0.1
