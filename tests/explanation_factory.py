@@ -1,5 +1,10 @@
 """Explanations made by hand: linear and bilinear games whose values are known in closed form."""
 
+import json
+import tempfile
+import zipfile
+from pathlib import Path
+
 import numpy as np
 
 from exactshap.results.explanation import Explanation
@@ -52,3 +57,29 @@ def bilinear(n=4, d=5, seed=0, index="stii", **changes):
         "model_name": "Bilinear",
     }
     return Explanation(**(settings | changes))
+
+
+def facts(explanation):
+    """Return the metadata that a saved explanation has."""
+    with tempfile.TemporaryDirectory() as folder:
+        explanation.save(Path(folder) / "e.npz")
+        with zipfile.ZipFile(Path(folder) / "e.npz") as archive:
+            return json.loads(archive.read("metadata.json"))
+
+
+def rewritten(path, explanation, *, method=zipfile.ZIP_DEFLATED, **entries):
+    """Save an explanation, then replace entries of the file by others, by functions of them, or by none.
+
+    Keys have "__" for the full stop.
+    """
+    explanation.save(path)
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    for name, change in entries.items():
+        name = name.replace("__", ".")
+        contents[name] = change(contents.get(name)) if callable(change) else change
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in contents.items():
+            if content is not None:
+                archive.writestr(name, content)
+    return path

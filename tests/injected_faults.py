@@ -121,6 +121,22 @@ def one_term(rng, form):
 # -- faults of solving ----------------------------------------------------------------------------------------------------------
 
 
+def spoil(patch, reader_class, change, question=None):
+    """Let all readers of a class change the values of their solutions, of every question or of one, an index and an order.
+
+    ``change`` takes a copy of the values.
+    """
+    solve = reader_class.solve
+
+    def broken(self, table, semivalue, order):
+        solution = solve(self, table, semivalue, order)
+        if question not in (None, (semivalue.name, order)):
+            return solution
+        return replace(solution, part=replace(solution.part, values=change(solution.values.copy())))
+
+    patch.setattr(reader_class, "solve", broken)
+
+
 def swap_before(rng, reader_class):
     """Two columns of the rows change places on their way into the solver."""
     solve = reader_class.solve
