@@ -7,16 +7,22 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
+import polars
 import pytest
 import xgboost
 from lightgbm import LGBMRegressor
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import Ridge, SGDRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVR
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, SVR, NuSVC
+from sklearn.tree import DecisionTreeRegressor
 
 from exactshap import Explainer, explain
 from exactshap.errors import ExactnessError, ExplanationWarning, InputError
@@ -24,6 +30,7 @@ from exactshap.explainer._certify import Check
 from exactshap.games import ProductGame
 from exactshap.readers import ModelState
 from exactshap.solvers import count_sets, solve
+from injected_faults import spoil
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(0, 5, (200, 4)).astype(float)
@@ -75,10 +82,6 @@ def test_what_a_model_holds_shows_a_fit_that_no_prediction_shows(name, n_backgro
     assert not explanation.certificate().passed
 
 
-def _encoder(model):
-    model[0].fit(X[X[:, 0] > 1])
-
-
 def _encoder_replaced(model):
     model.steps[0] = model.steps[0][0], OneHotEncoder(handle_unknown="ignore").fit(X[X[:, 0] > 1])
 
@@ -87,15 +90,20 @@ def _booster_replaced(model):
     model[-1]._Booster = clone(model[-1]).fit(model[0].transform(X), OTHER).get_booster()
 
 
-def _more_rounds(model):
-    model[-1].get_booster().update(xgboost.DMatrix(model[0].transform(X), OTHER), 10)
-
-
 def _method(model):
     model[0].transform = lambda rows: OneHotEncoder.transform(model[0], rows[:, ::-1].copy())
 
 
-@pytest.mark.parametrize("change", [_encoder, _encoder_replaced, _booster_replaced, _more_rounds, _method])
+SPARSE = {
+    "encoder": lambda model: model[0].fit(X[X[:, 0] > 1]),
+    "encoder replaced": _encoder_replaced,
+    "booster replaced": _booster_replaced,
+    "more rounds": lambda model: model[-1].get_booster().update(xgboost.DMatrix(model[0].transform(X), OTHER), 10),
+    "method": _method,
+}
+
+
+@pytest.mark.parametrize("change", SPARSE)
 @pytest.mark.parametrize("n_background", [1, 10])
 def test_parts_of_a_sparse_pipeline_are_seen(change, n_background):
     for seed in range(4):
@@ -104,7 +112,7 @@ def test_parts_of_a_sparse_pipeline_are_seen(change, n_background):
         explainer = Explainer(model, rows[:n_background])
         if seed % 2:
             explainer(rows[20:22])
-        change(model)
+        SPARSE[change](model)
         assert ModelState(model).change() is None
         try:
             given = explainer(rows[30:31]).values
@@ -114,25 +122,136 @@ def test_parts_of_a_sparse_pipeline_are_seen(change, n_background):
         np.testing.assert_array_equal(given, Explainer(model, rows[:n_background])(rows[30:31]).values)
 
 
-def _of_tree(model):
-    model.estimators_[2].tree_.value[:, 0, 0] *= 1.5
+PARTS = {
+    "values of a tree": ("forest", lambda model: model.estimators_[2].tree_.value.__imul__(1.5)),
+    "a tree": ("forest", lambda model: model.estimators_.__setitem__(2, model.estimators_[0])),
+    "fewer trees": ("forest", lambda model: vars(model).update(estimators_=model.estimators_[:3])),
+    "a leaf of LightGBM": ("lightgbm", lambda model: model.booster_.set_leaf_output(0, 0, 50.0)),
+}
 
 
-def _tree(model):
-    model.estimators_[2] = model.estimators_[0]
-
-
-def _fewer(model):
-    model.estimators_ = model.estimators_[:3]
-
-
-@pytest.mark.parametrize("change", [_of_tree, _tree, _fewer])
-def test_trees_of_a_forest_are_seen(change):
-    model = MODELS["forest"]().fit(X, Y)
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_of_ensembles_are_seen(part):
+    name, change = PARTS[part]
+    model = MODELS[name]().fit(X, Y)
     state = ModelState(model)
     assert state.change() is None
     change(model)
     assert state.change() is not None
+
+
+# -- other predictions ---------------------------------------------------------------------------------------------------
+
+
+GPC = GaussianProcessClassifier(optimizer=None)
+READ = {  # a model, and the cuts of the target that make its classes
+    **{
+        name: (make_pipeline(StandardScaler(), model), [])
+        for name, model in {"scaled ridge": Ridge(), "scaled svr": SVR()}.items()
+    },
+    "scaled tree": (make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=4)), []),
+    "components": (make_pipeline(PCA(2), Ridge()), []),
+    "landmarks": (make_pipeline(Nystroem(n_components=20, random_state=0), Ridge()), []),
+    "Fourier features": (make_pipeline(RBFSampler(n_components=20, random_state=0), Ridge()), []),
+    "alone": (make_pipeline(SVR()), []),
+    "search": (GridSearchCV(SVR(), {"C": [1.0, 2.0]}, cv=2), []),
+    **{
+        name: (model, [-1.0, 1.0])
+        for name, model in {"SVC": SVC(decision_function_shape="ovo"), "NuSVC": NuSVC(nu=0.1), "GPC": GPC}.items()
+    },
+    "scaled SVC": (make_pipeline(StandardScaler(), SVC()), [-1.0, 1.0]),
+    "scaled GPC": (make_pipeline(StandardScaler(), GPC), [-1.0, 1.0]),
+    "search of SVC": (GridSearchCV(SVC(), {}, cv=2), [-1.0, 1.0]),
+    "search of GPC": (GridSearchCV(GPC, {}, cv=2), [-1.0, 1.0]),
+    "search of scaled SVC": (GridSearchCV(make_pipeline(StandardScaler(), SVC()), {}, cv=2), [-1.0, 1.0]),
+    "search in a pipeline": (make_pipeline(StandardScaler(), GridSearchCV(SVC(), {}, cv=2)), [-1.0, 1.0]),
+    "threshold": (FixedThresholdClassifier(SVC()), [0.0]),
+}
+
+
+def _refit(model, y):
+    (model[-1] if isinstance(model, Pipeline) else model).fit(X[:80], y[::-1])
+
+
+def _refit_first(model, y):
+    model[0].partial_fit(5.0 * X + 3.0)
+
+
+def _first(model, y):
+    name, step = model.steps[0]
+    model.steps[0] = name, clone(step).fit(5.0 * X[:80] + 3.0, y)
+
+
+def _last(model, y):
+    front, (name, step) = model[:-1], model.steps[-1]
+    model.steps[-1] = name, clone(step).fit(front.transform(X[:80]) if len(front) else X[:80], y[::-1])
+
+
+def _predict(model, y):
+    model.predict = lambda rows: np.full(len(rows), 7.0)
+
+
+def _scores(model, y):
+    model.decision_function = lambda rows: np.full(len(rows), 7.0)
+
+
+CHANGES = {
+    **dict.fromkeys(("scaled ridge", "scaled svr", "scaled tree"), (_refit_first, _first, _predict)),
+    **dict.fromkeys(("SVC", "NuSVC", "GPC"), (_refit,)),
+    **dict.fromkeys(("components", "landmarks"), (_first, _last, _predict)),
+    **dict.fromkeys(("Fourier features", "alone"), (_last,)),
+    "search": (_predict,),
+    "scaled SVC": (_first, _last, _scores),
+    "scaled GPC": (_first, _last),
+}
+SEARCHES = ("search of SVC", "search of GPC", "search of scaled SVC", "search in a pipeline", "threshold")
+CASES = [  # model, change, rows of the background, rows explained, and their kind
+    *((name, change, 7, n, "array") for name, changes in CHANGES.items() for change in changes for n in (1, 30)),
+    *((name, _refit, n, 10, "array") for name in SEARCHES for n in (0, 7)),
+    *(("scaled ridge", _refit_first, 7, n, "polars") for n in (1, 3, 30)),  # which do not mix with the background
+]
+
+
+@pytest.mark.parametrize(("name", "change", "n_background", "n_rows", "kind"), CASES)
+def test_a_model_that_predicts_otherwise_than_it_was_read_is_noticed(name, change, n_background, n_rows, kind):
+    unfitted, cuts = READ[name]
+    rows = polars.DataFrame(X, schema=list("abcd")) if kind == "polars" else X
+    y = np.digitize(Y[:80], cuts) if cuts else Y[:80]
+    model = clone(unfitted).fit(rows[:80], y)
+    explainer = Explainer(model, rows[:n_background] if n_background else None)
+    if n_rows > 1:
+        assert explainer(rows[100:110]).certificate().passed
+    change(model, y)
+    for _ in range(2):
+        with pytest.raises(ExactnessError):
+            explainer(rows[100 : 100 + n_rows])
+
+
+@pytest.mark.parametrize(
+    ("place", "n_background"), [("step", 0), ("step", 7), ("part", 0), ("step of a part", 0), ("union", 0)]
+)
+def test_a_method_that_was_set_on_a_step_is_noticed(place, n_background):
+    parts = [("a", StandardScaler(), [0, 1]), ("b", make_pipeline(StandardScaler(), MinMaxScaler()), [2, 3])]
+    first = {"step": StandardScaler(), "union": make_union(StandardScaler(), MinMaxScaler())}.get(
+        place, ColumnTransformer(parts)
+    )
+    model = make_pipeline(first, SVR()).fit(X, Y)
+    explainer = Explainer(model, X[:n_background] if n_background else None)
+    assert explainer(X[:3]).certificate().passed
+    changed = {
+        "step": lambda: first,
+        "part": lambda: first.named_transformers_["a"],
+        "step of a part": lambda: first.named_transformers_["b"][0],
+        "union": lambda: first.transformer_list[1][1],
+    }[place]()
+    changed.transform = lambda cells, **_: 3.0 * cells[:, ::-1]  # columns change places, which a sum need not show
+    with pytest.raises(ExactnessError, match=CHANGED):
+        explainer(X[:3])
+    del changed.transform
+    assert explainer(X[:3]).certificate().passed
+
+
+# -- what a model holds --------------------------------------------------------------------------------------------------
 
 
 class Base:
@@ -170,13 +289,6 @@ def test_what_is_another_one_is_named_and_equal_things_are_not(name, monkeypatch
     assert state.change() is None
     HELD[name](held)
     assert state.change() == name
-
-
-def test_leaves_of_lightgbm_are_seen():
-    model = MODELS["lightgbm"]().fit(X, Y)
-    state = ModelState(model)
-    model.booster_.set_leaf_output(0, 0, 50.0)
-    assert state.change() == "LGBMRegressor._Booster"
 
 
 def test_another_method_of_a_class_is_seen(monkeypatch):
@@ -227,23 +339,6 @@ class Counting(RegressorMixin, BaseEstimator):
         return 2.0 * rows
 
 
-def test_a_changed_model_is_refused_before_all_rows_are_solved(monkeypatch):
-    model = SVR().fit(X, Y)
-    explainer, solved = Explainer(model, X[:10]), []
-    explainer(X[:1])
-    solve = type(explainer.reader).solve
-
-    def counted(self, table, *question):
-        solved.append(table.n_rows)
-        return solve(self, table, *question)
-
-    monkeypatch.setattr(type(explainer.reader), "solve", counted)
-    model.fit(X, OTHER)
-    with pytest.raises(ExactnessError, match=CHANGED):
-        explainer(X)
-    assert max(solved) < len(X)
-
-
 def test_counters_and_caches_are_no_changes():
     model = make_pipeline(Counting().fit(X, Y), Ridge())
     model[-1].fit(model[0].transform(X), Y)
@@ -290,6 +385,17 @@ def test_a_bad_order_is_refused_at_every_door(order, door):
             count_sets(3, order)
 
 
+def test_a_changed_model_is_refused_before_all_rows_are_solved(monkeypatch):
+    model = SVR().fit(X, Y)
+    explainer, solved = Explainer(model, X[:10]), []
+    explainer(X[:1])
+    spoil(monkeypatch, type(explainer.reader), lambda values: solved.append(len(values)) or values)
+    model.fit(X, OTHER)
+    with pytest.raises(ExactnessError, match=CHANGED):
+        explainer(X)
+    assert max(solved) < len(X)
+
+
 def test_a_changed_model_is_so_after_pickle_and_copies():
     model = MODELS["forest"]().fit(X, Y)
     explainer = Explainer(model, X[:1])
@@ -324,19 +430,16 @@ def test_values_by_background_row_are_those_of_the_model():
 
 
 @pytest.mark.parametrize("seed", ["abc", -1, 1.5, True])
-def test_a_bad_seed_is_refused_where_all_coalitions_are_visited(seed):
+@pytest.mark.parametrize(
+    "question",
+    [{"output": "probability"}, *({"value_function": f"observational{of}"} for of in ("", "-forest", "-copula"))],
+    ids=str,
+)
+def test_a_bad_seed_is_refused_where_nothing_is_drawn_either(question, seed):
     labels = (np.median(Y) < Y).astype(int)
-    model = xgboost.XGBClassifier(n_estimators=3, max_depth=2, n_jobs=1).fit(X, labels)
-    with pytest.raises(InputError, match="The 'random_state' parameter must be None"):
-        explain(model, X[:2], X[:5], output="probability", random_state=seed)
-
-
-@pytest.mark.parametrize("seed", ["abc", -1, 1.5, True])
-@pytest.mark.parametrize("value_function", ["observational", "observational-forest", "observational-copula"])
-def test_a_bad_seed_of_conditional_means_is_refused(value_function, seed):
-    model = Ridge().fit(X, Y)
-    with pytest.raises(InputError, match=r"The 'random_state' parameter must be an int >= 0"):
-        explain(model, X[:2], X, value_function=value_function, random_state=seed)
+    model = xgboost.XGBClassifier(n_estimators=3, max_depth=2, n_jobs=1) if "output" in question else Ridge()
+    with pytest.raises(InputError, match=r"The 'random_state' parameter must be (None|an int >= 0)"):
+        explain(model.fit(X, labels), X[:2], X[:50], **question, random_state=seed)
 
 
 def test_a_copy_does_without_a_model_that_the_reader_holds_in_another_form():

@@ -2,13 +2,18 @@
 
 import functools
 
+import catboost
+import lightgbm
 import numpy as np
 import pytest
+import xgboost
+from interpret import glassbox
+from sklearn import ensemble, gaussian_process, kernel_ridge, linear_model, pipeline, preprocessing, svm
 
 from injected_faults import Case, campaign
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(300, 5))
+X = rng.normal(size=(200, 5))
 HOLES = np.where(rng.random(X.shape) < 0.15, np.nan, X)
 Y = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + np.abs(X[:, 3]) + 0.3 * X[:, 4]
 CLASSES = np.digitize(Y, [0.0, 1.5])
@@ -17,24 +22,20 @@ CLASSES = np.digitize(Y, [0.0, 1.5])
 def trees(name, model, background, y=Y, holes=True, module=None):
     data = HOLES if holes else X
     module = f"exactshap.readers.trees.{module or name.split()[0]}"
-    return Case(name, model.fit(data, y), data[:12], data[200:240] if background else None, "trees", module)
+    return Case(name, model.fit(data, y), data[:12], data[150:170] if background else None, "trees", module)
 
 
 def make(name, background):
     """Fit the model of a case by its name."""
     if name.startswith("xgboost"):
-        xgboost = pytest.importorskip("xgboost")
         if name.endswith("classes"):
             return trees(name, xgboost.XGBClassifier(n_estimators=4, max_depth=3, n_jobs=1), background, CLASSES)
         return trees(name, xgboost.XGBRegressor(n_estimators=10, max_depth=3, n_jobs=1), background)
     if name.startswith("lightgbm"):
-        lightgbm = pytest.importorskip("lightgbm")
         return trees(name, lightgbm.LGBMRegressor(n_estimators=10, num_leaves=8, verbose=-1, n_jobs=1), background)
     if name.startswith("catboost"):
-        catboost = pytest.importorskip("catboost")
         model = catboost.CatBoostRegressor(iterations=10, depth=3, verbose=0, thread_count=1, allow_writing_files=False)
         return trees(name, model, background)
-    from sklearn import ensemble, gaussian_process, kernel_ridge, linear_model, pipeline, preprocessing, svm
 
     if name == "sklearn forest":
         return trees(name, ensemble.RandomForestRegressor(5, max_depth=4, random_state=0), background, holes=False)
@@ -42,7 +43,7 @@ def make(name, background):
         return trees(name, ensemble.GradientBoostingRegressor(n_estimators=8), background, holes=False)
     if name == "sklearn hist":
         return trees(name, ensemble.HistGradientBoostingRegressor(max_iter=8, max_depth=3), background)
-    rows = X[200:230] if background else None
+    rows = X[150:165] if background else None
     kernels = {
         "svr": lambda: svm.SVR(C=5.0),
         "kernel ridge": lambda: kernel_ridge.KernelRidge(kernel="rbf", gamma=0.2),
@@ -54,9 +55,7 @@ def make(name, background):
     polynomial = pipeline.make_pipeline(preprocessing.PolynomialFeatures(2), linear_model.Ridge())
     model = {"ridge": linear_model.Ridge(), "polynomial": polynomial}.get(name)
     if model is None:
-        model = pytest.importorskip("interpret.glassbox").ExplainableBoostingRegressor(
-            interactions=2, outer_bags=1, max_rounds=50, n_jobs=1
-        )
+        model = glassbox.ExplainableBoostingRegressor(interactions=2, outer_bags=1, max_rounds=50, n_jobs=1)
     return Case(name, model.fit(X, Y), X[:12], rows, "additive")
 
 

@@ -5,10 +5,13 @@ import pytest
 from sklearn.svm import SVR
 
 from exactshap import Explainer
+from exactshap.errors import ExactnessError
 from exactshap.games import ProductGame
+from exactshap.readers.kernel_machines import KernelReader
 from exactshap.semivalues import Beta
 from exactshap.solvers.product import _quadrature
 from exactshap.testing import check_game, check_reader
+from injected_faults import spoil
 
 rng = np.random.default_rng(0)
 GAME = ProductGame(rng.normal(size=3), rng.normal(size=(3, 5)), rng.normal(size=(3, 5)))
@@ -70,8 +73,6 @@ def test_values_moved_between_players_are_seen_although_the_sum_is_right(monkeyp
     ],
 )
 def test_a_damaged_reading_is_seen(background, damage, text):
-    from exactshap.errors import ExactnessError
-
     explainer = Explainer(MODEL, background)
     damage(explainer.reader)
     with pytest.raises(ExactnessError, match=text):
@@ -83,15 +84,6 @@ def swap(points):
 
 
 def test_check_reader_sees_rows_that_depend_on_their_company(monkeypatch):
-    from exactshap.readers.kernel_machines import KernelReader
-
-    original = KernelReader.solve
-
-    def leaky(self, table, semivalue, order):
-        solution = original(self, table, semivalue, order)
-        solution.values[...] += 1e-15 * table.n_rows
-        return solution
-
-    monkeypatch.setattr(KernelReader, "solve", leaky)
+    spoil(monkeypatch, KernelReader, lambda values: values + 1e-15 * len(values))
     with pytest.raises(AssertionError, match="alone differs"):
         check_reader(MODEL, X[:3])
