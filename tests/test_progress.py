@@ -7,6 +7,7 @@ import time
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
@@ -15,7 +16,7 @@ from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
 from exactshap._runtime import progress as _progress
-from exactshap.errors import ExactnessError, InputError, InputTypeError, warn
+from exactshap.errors import ExactnessError, InputError
 
 X = np.random.default_rng(0).normal(size=(600, 4))
 MODEL = SVR().fit(X[:50], X[:50, 0] * X[:50, 1])
@@ -83,6 +84,8 @@ def test_a_long_row_of_a_function_says_so_before_it_is_done(monkeypatch, caplog)
     assert len(caplog.records) == 1
     assert 1 in at[:-1]  # said while coalitions of the first and only row are called
     assert not _progress._forecasts
+    Explainer(slow, X[:2], progress=False)(X[:12])
+    assert len(caplog.records) == 1  # a request that is refused its progress says nothing
 
 
 class AtOnce:
@@ -144,21 +147,6 @@ def test_an_explainer_forecasts_large_requests_alone(monkeypatch):
     assert 0.0 < ahead() < 60.0
 
 
-def test_a_request_that_is_refused_its_progress_says_nothing(monkeypatch, caplog):
-    monkeypatch.setattr(_progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(_progress, "LONG", 0.0)
-    Explainer(slow, X[:2], progress=False)(X[:12])
-    assert not caplog.records
-    Explainer(slow, X[:2])(X[:12])
-    assert len(caplog.records) == 1
-
-
-def test_the_time_left_is_told(monkeypatch):
-    text = said(monkeypatch, lambda: Explainer(slow, X[:2], progress=True)(X[:12]))
-    assert "left" in text
-    assert "explained 8 of 12 rows" in text
-
-
 def lazy(rows):
     time.sleep(0.02)
     return np.tanh(rows[:, 0] * rows[:, 1]) + rows.sum(axis=1)
@@ -217,10 +205,13 @@ def test_what_was_chosen_is_said_without_advice(monkeypatch, settings, first):
     assert "coalitions" in text.splitlines()[-1]
 
 
-def test_a_model_that_is_known_says_rows_alone(monkeypatch):
+def test_a_model_that_is_known_says_rows_alone_and_the_time_left(monkeypatch):
     text = said(monkeypatch, lambda: Explainer(MODEL, X[:20], progress=True)(X[:300]))
     assert "explained 300 of 300 rows in" in text
     assert "coalitions" not in text
+    text = said(monkeypatch, lambda: Explainer(slow, X[:2], progress=True)(X[:12]))
+    assert "explained 8 of 12 rows" in text
+    assert "left" in text
 
 
 def test_a_failure_leaves_the_line_alone(monkeypatch):
@@ -240,8 +231,6 @@ def test_forecasts_speak_in_units_of_people():
 
 
 def test_warnings_point_at_the_caller():
-    import pandas as pd
-
     frame = pd.DataFrame(X, columns=list("abcd"))
     named = SVR().fit(frame[:50], X[:50, 0])
     for call in (lambda: explain(named, X[:3]), lambda: Explainer(named)(X[:3]), lambda: Explainer(named, X[:3])):
@@ -253,49 +242,27 @@ def test_warnings_point_at_the_caller():
         assert "does not have valid feature names, but SVR was fitted with feature names" in str(ours[0].message)
 
 
-def test_warn_outside_the_package_is_a_plain_warning():
-    with pytest.warns(UserWarning, match="plain") as seen:
-        warn("plain")
-    assert seen[0].filename == __file__
+def centred(cells):
+    return cells - cells.mean()
 
 
-def test_a_function_that_does_not_repeat_itself_is_named_as_the_reason():
-    rng = np.random.default_rng(0)
-    with (
-        pytest.raises(ExactnessError, match=r"predicts this row differently each time: fix its seed"),
-        pytest.warns(UserWarning, match="not deterministic"),
-    ):
-        explain(lambda rows: rng.random(len(rows)), X[:3], X[:5])
+def disturbed(cells):
+    return cells + np.random.default_rng().random(cells.shape)
 
 
-@pytest.mark.parametrize("function", [lambda x: x - x.mean(), lambda x: x + np.random.default_rng().random(x.shape)])
-def test_a_step_that_does_not_repeat_itself_is_named_as_the_reason(function):
-    step = ColumnTransformer([("centred", FunctionTransformer(function), [0]), ("others", "passthrough", [1])])
-    model = make_pipeline(step, SVR()).fit(X, X[:, 0])
-    with pytest.raises(ExactnessError, match=r"differently each time: fix its seed, .* no step look at other rows"):
+@pytest.mark.filterwarnings("ignore:.*not deterministic")
+@pytest.mark.parametrize("function", [centred, disturbed, None])
+def test_what_does_not_repeat_itself_is_named_as_the_reason(function):
+    if function is None:  # of the user, which repeats no answer
+        model, words = lambda rows: disturbed(rows).sum(axis=1), "predicts this row differently each time: fix its seed"
+    else:
+        step = ColumnTransformer([("one", FunctionTransformer(function), [0]), ("others", "passthrough", [1])])
+        model, words = make_pipeline(step, SVR()).fit(X, X[:, 0]), "fix its seed, .* no step look at other rows"
+    with pytest.raises(ExactnessError, match=words):
         explain(model, X[:3], X[:5])
 
 
-NAMED = {
-    "progress as text": (
-        lambda: Explainer(MODEL, progress="yes"),
-        InputTypeError,
-        r"'progress' parameter must be a bool.*Got 'yes'",
-    ),
-    "a name twice": (lambda: Explainer(MODEL, feature_names=list("abca")), InputError, r"must be unique. 'a' occurs 2 times"),
-}
-
-
-@pytest.mark.parametrize("case", NAMED)
-def test_settings_are_refused(case):
-    build, error, text = NAMED[case]
-    with pytest.raises(error, match=text):
-        build()
-
-
 def test_names_of_the_fit_are_not_overruled():
-    import pandas as pd
-
     frame = pd.DataFrame(X[:50], columns=list("abcd"))
     model = SVR().fit(frame, X[:50, 0])
     assert Explainer(model, feature_names=iter("abcd")).reader.traits.feature_names == tuple("abcd")
