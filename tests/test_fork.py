@@ -1,11 +1,13 @@
 """Processes forked after the model has predicted: what they explain is what their parent would, and nobody waits for lost threads."""
 
+import importlib
 import multiprocessing
 import os
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
+from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from at_once import PATIENCE, at_once
 from exactshap import Explainer, decompose_r2
@@ -29,13 +31,11 @@ def _two_threads():
 
 
 def _histograms():
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
     return HistGradientBoostingRegressor(max_iter=5)
 
 
 def _boosted(library, name, **settings):
-    return getattr(pytest.importorskip(library), name)(n_estimators=5, n_jobs=2, **settings)
+    return getattr(importlib.import_module(library), name)(n_estimators=5, n_jobs=2, **settings)
 
 
 FAMILIES = {  # whose libraries predict with OpenMP
@@ -75,8 +75,6 @@ def test_shares_of_r2_in_a_forked_process():
 
 def test_only_the_thread_that_a_forked_process_was_left_with_is_alone():
     def levels():
-        from threadpoolctl import ThreadpoolController
-
         process_settings.without_lost_threads()
         return {
             each.dynlib.omp_get_max_active_levels() for each in ThreadpoolController().select(user_api="openmp").lib_controllers

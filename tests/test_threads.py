@@ -22,10 +22,11 @@ from exactshap.errors import ExplanationWarning, warn
 from exactshap.readers import read
 from exactshap.readers.black_box import function as black_box
 from exactshap.solvers.sampled import _regression
+from golden_models import Data, unfitted
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(60, 5))
-Y = X[:, 0] * X[:, 1] + np.abs(X[:, 2]) + X[:, 3]
+DATA = Data()
+X = DATA.X
 QUESTIONS = [("shapley", 1, 1), ("banzhaf", 1, 12), ("k-sii", 2, 3), ("shapley", 1, 40)]  # index, order, rows
 
 
@@ -33,48 +34,13 @@ def _function(rows):
     return rows[:, 0] * rows[:, 1] + np.tanh(rows[:, 2])
 
 
-def _sklearn(path, *arguments, **settings):
-    import importlib
-
-    room, _, name = path.rpartition(".")
-    return getattr(importlib.import_module(f"sklearn.{room}"), name)(*arguments, **settings)
-
-
-def _boosted(library, name, **settings):
-    return getattr(pytest.importorskip(library), name)(n_estimators=8, max_depth=3, n_jobs=1, **settings)
-
-
-def _ebm():
-    return pytest.importorskip("interpret.glassbox").ExplainableBoostingRegressor(max_rounds=20, outer_bags=1, n_jobs=1)
-
-
-def _summed():
-    members = [("trees", FAMILIES["forest"]()), ("linear", FAMILIES["linear"]()), ("kernel", FAMILIES["svr"]())]
-    return _sklearn("ensemble.VotingRegressor", members)
-
-
-FAMILIES = {
-    "svr": lambda: _sklearn("svm.SVR", C=5.0),
-    "kernel ridge": lambda: _sklearn("kernel_ridge.KernelRidge", kernel="laplacian"),
-    "gaussian process": lambda: _sklearn("gaussian_process.GaussianProcessRegressor", alpha=0.1),
-    "forest": lambda: _sklearn("ensemble.RandomForestRegressor", 8, max_depth=5, random_state=0),
-    "xgboost": lambda: _boosted("xgboost", "XGBRegressor"),
-    "lightgbm": lambda: _boosted("lightgbm", "LGBMRegressor", min_child_samples=3, verbose=-1),
-    "catboost": lambda: pytest.importorskip("catboost").CatBoostRegressor(
-        8, verbose=0, thread_count=1, allow_writing_files=False
-    ),
-    "ebm": _ebm,
-    "linear": lambda: _sklearn("linear_model.Ridge"),
-    "pipeline": lambda: _sklearn("pipeline.make_pipeline", _sklearn("preprocessing.StandardScaler"), FAMILIES["svr"]()),
-    "sum": _summed,
-    "function": lambda: None,
-}
-WITHOUT_BACKGROUND = ("svr", "kernel ridge", "gaussian process", "forest", "xgboost", "lightgbm", "catboost", "pipeline")
+WITHOUT_BACKGROUND = ("SVR", "KernelRidge laplacian", "GP", "random forest", "XGBoost", "LightGBM", "CatBoost", "scaler, SVR")
+FAMILIES = (*WITHOUT_BACKGROUND, "EBM", "LinearRegression", "voting", "function")
 
 
 @functools.cache
 def _model(family):
-    return _function if family == "function" else FAMILIES[family]().fit(X, Y)
+    return _function if family == "function" else unfitted(family).fit(X, DATA.y)
 
 
 @pytest.fixture
@@ -86,9 +52,9 @@ def hurried():
     sys.setswitchinterval(before)
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize(
-    ("family", "n_background"), [(family, n) for family in FAMILIES for n in (0, 20) if n or family in WITHOUT_BACKGROUND]
+    ("family", "n_background", "n_jobs"),
+    [*((family, 20, None) for family in FAMILIES), *((family, 0, 2) for family in WITHOUT_BACKGROUND), ("voting", 20, 2)],
 )
 def test_threads_that_share_an_explainer_get_the_bits_of_each_alone(family, n_background, n_jobs, hurried):
     def ask(explainer, index, order, n_rows):
@@ -96,7 +62,7 @@ def test_threads_that_share_an_explainer_get_the_bits_of_each_alone(family, n_ba
 
     model, background = _model(family), X[40 : 40 + n_background] if n_background else None
     alone = [ask(Explainer(model, background), *question) for question in QUESTIONS]
-    for _ in range(3):
+    for _ in range(2):
         shared = Explainer(model, background, n_jobs=n_jobs)
         together = at_once(*(functools.partial(ask, shared, *question) for question in QUESTIONS))
         for one, other in zip(alone, together, strict=True):
@@ -105,7 +71,7 @@ def test_threads_that_share_an_explainer_get_the_bits_of_each_alone(family, n_ba
             assert other.certificate().passed
 
 
-@pytest.mark.parametrize("family", ["forest", "svr", "function"])
+@pytest.mark.parametrize("family", ["random forest", "SVR", "function"])
 def test_an_explainer_may_be_pickled_while_others_ask_it(family, hurried):
     for _ in range(4):
         explainer = Explainer(_model(family), X[:20])
@@ -180,9 +146,9 @@ def test_reading_a_methods_owner_lets_other_threads_warn(monkeypatch):
         warned.set()
         return found
 
-    explainer, heard = at_once(lambda: Explainer(_model("linear").predict, X[:5]), other)
+    explainer, heard = at_once(lambda: Explainer(_model("LinearRegression").predict, X[:5]), other)
     assert heard == 1
-    assert explainer.reader.traits.model_name == "Ridge"
+    assert explainer.reader.traits.model_name == "LinearRegression"
 
 
 def test_all_threads_see_one_rate_and_none_hears_of_its_file(monkeypatch, tmp_path, hurried):
